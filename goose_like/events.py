@@ -1,0 +1,232 @@
+"""The whole vocabulary of what happens in a session, and its JSON.
+
+Durable events make up the state (see `history`) and stand in the session file; ephemeral ones are only shown.
+Each is flat JSON with `type` first. `turn_finished` closes everything that is open on a screen.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, JsonValue, TypeAdapter
+
+from .message import Message, ToolCall, ToolResult, Usage, Value
+
+# --- values that events carry
+
+
+class Task(Value):
+    """One line of the plan."""
+
+    description: str
+    status: Literal["planned", "in-progress", "complete", "failed"] = "planned"
+
+
+class Question(Value):
+    """Something only the person may decide. `kind` groups like questions, `subject` is what it is about."""
+
+    kind: Literal["network", "outside", "repository", "sandbox"]
+    subject: str
+    text: str
+
+
+class Answer(Value):
+    """`allow_session` also answers later questions of the same kind. `by` tells a refusal from an empty chair."""
+
+    choice: Literal["allow", "allow_session", "deny"] = "deny"
+    by: Literal["person", "profile", "nobody"] = "nobody"
+
+    @property
+    def is_allowed(self) -> bool:
+        return self.choice != "deny"
+
+
+# --- durable
+
+
+class SessionStarted(Value):
+    """A process opened the session; a resumed session has one for each process."""
+
+    type: Literal["session_started"] = "session_started"
+    version: str
+    name: str
+    cwd: str
+    profile: str
+    models: dict[str, str]
+    tools: tuple[str, ...]
+
+
+class TurnStarted(Value):
+    type: Literal["turn_started"] = "turn_started"
+    message: Message
+
+
+class MessageCompleted(Value):
+    """The model's message; `is_cut` when it was cancelled, broke off or hit its length limit."""
+
+    type: Literal["message_completed"] = "message_completed"
+    message: Message
+    usage: Usage = Usage()
+    is_cut: bool = False
+
+
+class ToolFinished(Value):
+    type: Literal["tool_finished"] = "tool_finished"
+    result: ToolResult
+
+
+class PlanUpdated(Value):
+    type: Literal["plan_updated"] = "plan_updated"
+    tasks: tuple[Task, ...]
+
+
+class Logged(Value):
+    """Something concrete that a toolkit or the house tells the person."""
+
+    type: Literal["logged"] = "logged"
+    text: str
+
+
+class Asked(Value):
+    type: Literal["asked"] = "asked"
+    question: Question
+
+
+class Answered(Value):
+    type: Literal["answered"] = "answered"
+    question: Question
+    answer: Answer
+
+
+class Reminded(Value):
+    """Text that we, not the person, add to the end of what the model reads."""
+
+    type: Literal["reminded"] = "reminded"
+    text: str
+
+
+class UsageRecorded(Value):
+    """Tokens spent beside the conversation: side questions, summaries, nested work."""
+
+    type: Literal["usage_recorded"] = "usage_recorded"
+    model: str
+    usage: Usage
+    purpose: str
+
+
+class Compacted(Value):
+    """From here on the model is sent `summary` and the last `kept` messages of those that stood before."""
+
+    type: Literal["compacted"] = "compacted"
+    summary: str
+    kept: int
+
+
+class Rewound(Value):
+    """The conversation went back to its first `to` messages."""
+
+    type: Literal["rewound"] = "rewound"
+    to: int
+
+
+class ProfileChanged(Value):
+    type: Literal["profile_changed"] = "profile_changed"
+    profile: str
+    models: dict[str, str]
+    tools: tuple[str, ...]
+
+
+class StateSaved(Value):
+    """A toolkit's own state, as JSON; the newest one counts."""
+
+    type: Literal["state_saved"] = "state_saved"
+    toolkit: str
+    value: JsonValue
+
+
+class TurnFinished(Value):
+    """The end of a turn, however it came; `exit_code` is what a one-shot run ends with for it."""
+
+    type: Literal["turn_finished"] = "turn_finished"
+    reason: Literal["stop", "step_limit", "budget", "handed_off", "cancelled", "error"]
+    detail: str = ""
+    exit_code: int = 0
+
+
+# --- ephemeral
+
+
+class Status(Value):
+    """What is going on now; an empty text means nothing worth a line."""
+
+    type: Literal["status"] = "status"
+    text: str
+
+
+class TextDelta(Value):
+    type: Literal["text_delta"] = "text_delta"
+    text: str
+
+
+class ThinkingDelta(Value):
+    type: Literal["thinking_delta"] = "thinking_delta"
+    text: str
+
+
+class Retrying(Value):
+    """The request failed and is sent again; what was streamed since the last message is void."""
+
+    type: Literal["retrying"] = "retrying"
+    text: str
+    wait_s: float
+
+
+class ToolStarted(Value):
+    type: Literal["tool_started"] = "tool_started"
+    call: ToolCall
+
+
+class ToolProgress(Value):
+    type: Literal["tool_progress"] = "tool_progress"
+    call_id: str
+    text: str
+
+
+class Nested(Value):
+    """An event of an exchange that the tool call `call_id` runs; its own durable events lie in its own file."""
+
+    type: Literal["nested"] = "nested"
+    call_id: str
+    event: dict[str, Any]
+
+
+class RunFinished(Value):
+    """The last line of a one-shot run. `cost_usd` is null where the price is not known."""
+
+    type: Literal["run_finished"] = "run_finished"
+    usage: Usage
+    cost_usd: float | None
+    reason: str
+    exit_code: int
+
+
+Durable = (
+    SessionStarted
+    | TurnStarted
+    | MessageCompleted
+    | ToolFinished
+    | PlanUpdated
+    | Logged
+    | Asked
+    | Answered
+    | Reminded
+    | UsageRecorded
+    | Compacted
+    | Rewound
+    | ProfileChanged
+    | StateSaved
+    | TurnFinished
+)
+Ephemeral = Status | TextDelta | ThinkingDelta | Retrying | ToolStarted | ToolProgress | Nested | RunFinished
+Event = Durable | Ephemeral
+
+durable_json: TypeAdapter[Durable] = TypeAdapter(Annotated[Durable, Field(discriminator="type")])
+"""Reads one durable event from JSON; writing is each event's `model_dump_json`."""

@@ -1,0 +1,102 @@
+"""What is said: parts, messages and token counts, as frozen values that know nothing of wires or screens."""
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Value(BaseModel):
+    """A frozen record that refuses unknown fields; whatever crosses a border is one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Text(Value):
+    """Words that the model or the person said."""
+
+    type: Literal["text"] = "text"
+    text: str
+
+
+class Thinking(Value):
+    """Reasoning that a model sent beside its answer; `signature` is opaque and goes back to the vendor as it came."""
+
+    type: Literal["thinking"] = "thinking"
+    text: str
+    signature: str | None = None
+
+
+class ToolCall(Value):
+    """A model's wish to run a tool. `arguments` is the JSON text as it arrived, which may be broken."""
+
+    type: Literal["tool_call"] = "tool_call"
+    id: str
+    name: str
+    arguments: str
+
+
+class ToolResult(Value):
+    """A tool's answer to the call `call_id`. `output` is for the model; what people see travels in events."""
+
+    type: Literal["tool_result"] = "tool_result"
+    call_id: str
+    output: str
+    is_error: bool = False
+
+
+Part = Annotated[Text | Thinking | ToolCall | ToolResult, Field(discriminator="type")]
+
+
+class Message(Value):
+    """One entry of a conversation.
+
+    A `user` message holds text; an `assistant` message text, thinking and tool calls; a `tool` message the
+    results of one assistant message's calls, in the order of those calls.
+    """
+
+    role: Literal["user", "assistant", "tool"]
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def user(cls, text: str) -> "Message":
+        return cls(role="user", parts=(Text(text=text),))
+
+    @classmethod
+    def assistant(cls, text: str, calls: Iterable[ToolCall] = ()) -> "Message":
+        said = (Text(text=text),) if text else ()
+        return cls(role="assistant", parts=(*said, *calls))
+
+    @property
+    def text(self) -> str:
+        """All text parts, one after the other."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+    @property
+    def tool_results(self) -> tuple[ToolResult, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+
+
+class Usage(Value):
+    """Tokens as the provider counted them. `input_tokens` holds all input, cached or not."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+        )

@@ -1,0 +1,86 @@
+"""The sink of everything that happens: the base class that a front-end fills in, and three small ones."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+
+from .events import Answer, Event, Logged, Question, Status
+from .plain import plain_text
+
+
+class Notifier:
+    """What a front-end gives. Override `notify` and, where a person can answer, `ask`.
+
+    `notify` is called on the event loop, in the order of what happened; it must not block and should not raise
+    (one that does is told and then left out; the turn goes on).
+    """
+
+    def notify(self, event: Event) -> None:
+        """Takes one event. The base class ignores it."""
+
+    async def ask(self, question: Question) -> Answer:
+        """A person's answer; the base class has nobody to ask and denies."""
+        return Answer(choice="deny", by="nobody")
+
+    def log(self, renderable: object) -> None:
+        """Records something concrete that happened: a string or any Rich renderable. It lasts."""
+        self.notify(Logged(text=plain_text(renderable)))
+
+    def status(self, text: str) -> None:
+        """Shows what is going on now. It does not last."""
+        self.notify(Status(text=text))
+
+
+class Recorder(Notifier):
+    """Keeps every event, and gives the answer it was made with; for tests."""
+
+    def __init__(self, answer: Answer = Answer()) -> None:
+        self.events: list[Event] = []
+        self.questions: list[Question] = []
+        self._answer = answer
+
+    def notify(self, event: Event) -> None:
+        self.events.append(event)
+
+    async def ask(self, question: Question) -> Answer:
+        self.questions.append(question)
+        return self._answer
+
+
+class Tee(Notifier):
+    """Gives every event to several notifiers; the first one answers questions."""
+
+    def __init__(self, *notifiers: Notifier) -> None:
+        self._notifiers = notifiers
+
+    def notify(self, event: Event) -> None:
+        for notifier in self._notifiers:
+            notifier.notify(event)
+
+    async def ask(self, question: Question) -> Answer:
+        return await self._notifiers[0].ask(question)
+
+
+class Channel(Notifier):
+    """Turns the events of one coroutine into an async stream, for front-ends that want to pull."""
+
+    def __init__(self) -> None:
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+
+    def notify(self, event: Event) -> None:
+        self._events.put_nowait(event)
+
+    async def stream(self, work: Awaitable[object]) -> AsyncIterator[Event]:
+        """Yields the events that `work` emits until it ends; then raises what it raised.
+
+        Leaving the stream early cancels the work and waits for its end.
+        """
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(lambda _: self._events.put_nowait(None))
+        try:
+            while (event := await self._events.get()) is not None:
+                yield event
+            await task
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])

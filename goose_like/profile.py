@@ -1,0 +1,237 @@
+"""Profiles: their schema, where they are found, how they extend each other, and errors that name the line."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError
+
+from .errors import ProfileError
+from .message import Value
+from .places import config_folder
+from .plugins import did_you_mean, found
+
+SandboxMode = Literal["workspace", "full"]
+ApprovalMode = Literal["auto", "yolo"]
+
+
+class ModelChoice(Value):
+    """A model and how to speak to it. In YAML either `provider:model` or a mapping with these keys."""
+
+    model: str = Field(description="provider:model, e.g. openai:gpt-5-mini or local")
+    tools: Literal["native", "constrained"] = "native"
+    base_url: str | None = None
+    window: int | None = Field(None, gt=0, description="context length in tokens")
+    max_output_tokens: int | None = Field(None, gt=0)
+    temperature: float | None = Field(None, ge=0)
+    stall_s: float = Field(120.0, gt=0, description="longest silence within a stream")
+
+    @property
+    def provider(self) -> str:
+        return self.model.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """The model's name at its provider; empty where the provider has but one (`local`)."""
+        return self.model.partition(":")[2]
+
+
+class ModeratorChoice(Value):
+    name: str = "truncate"
+    config: dict[str, Any] = {}
+
+
+class ToolkitChoice(Value):
+    """A toolkit, the toolkits it `requires` (its own name for each -> the name in this profile), its `config`."""
+
+    name: str
+    requires: dict[str, str] = {}
+    config: dict[str, Any] = {}
+
+
+class Limits(Value):
+    """Where a turn ends by itself. None means no limit."""
+
+    steps: int = Field(128, gt=0, description="model requests in one turn")
+    cost_usd: float | None = Field(None, gt=0)
+    tokens: int | None = Field(None, gt=0, description="input and output tokens of one turn")
+    time_s: float | None = Field(None, gt=0)
+    output_bytes: int = Field(16_000, ge=400, description="a longer tool output goes to a file")
+
+
+class Profile(Value):
+    """Which models, which toolkits, and what they may do."""
+
+    name: str = "default"
+    processor: ModelChoice | None = None
+    accelerator: ModelChoice | None = None
+    moderator: ModeratorChoice = ModeratorChoice()
+    toolkits: tuple[ToolkitChoice, ...] = (ToolkitChoice(name="developer"),)
+    sandbox: SandboxMode = "workspace"
+    approval: ApprovalMode = "auto"
+    limits: Limits = Limits()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _older_forms(cls, data: Any) -> Any:
+        """`provider: x` beside bare model names, as Goose 0.9 wrote it."""
+        if not isinstance(data, Mapping):
+            return data
+        data = dict(data)
+        provider = data.pop("provider", None)
+        for role in ("processor", "accelerator"):
+            value = data.get(role)
+            if isinstance(value, str):
+                data[role] = {"model": f"{provider}:{value}" if provider else value}
+        return data
+
+    @field_validator("moderator", mode="before")
+    @classmethod
+    def _moderator_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+    @field_validator("toolkits", mode="before")
+    @classmethod
+    def _toolkit_forms(cls, value: Any) -> Any:
+        """`name`, `{name, requires, config}`, or the older `[name, requires]`."""
+        if not isinstance(value, list | tuple):
+            return value
+        forms: list[Any] = []
+        for entry in value:
+            if isinstance(entry, str):
+                entry = {"name": entry}
+            elif isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], Mapping):
+                entry = {"name": entry[0], "requires": entry[1]}
+            forms.append(entry)
+        return forms
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a profile is written: `data` keeps its line numbers."""
+
+    name: str
+    file: Path
+    data: Any
+
+    def place(self, *path: str | int) -> str:
+        """`file, line N` of the value at `path`, or of the nearest thing around it that has a line."""
+        node: Any = self.data
+        line = getattr(getattr(node, "lc", None), "line", None)
+        for key in path:
+            marks = getattr(node, "lc", None)
+            try:
+                line = (marks.key(key) if isinstance(node, Mapping) else marks.item(key))[0]  # type: ignore[union-attr]
+                node = node[key]
+            except (AttributeError, KeyError, IndexError, TypeError):
+                break
+        return f"{self.file}" if line is None else f"{self.file}, line {line + 1}"
+
+
+def sources() -> list[Source]:
+    """Every profile that is written somewhere: the user's own first, then those of installed packages, ours too."""
+    return list(_all_sources())
+
+
+def _all_sources() -> Iterator[Source]:
+    mine = config_folder() / "profiles.yaml"
+    if mine.is_file():
+        data = _read(mine)
+        if not isinstance(data, Mapping):
+            raise ProfileError(f"{mine}: this file maps names to profiles, e.g. `default: {{processor: local}}`")
+        for name, value in data.items():
+            yield Source(str(name), mine, value)
+    folders = [config_folder() / "profiles"]
+    for point in found("goose_like.profile").values():
+        folders += [Path(folder) for folder in import_module(point.value).__path__]
+    for folder in folders:
+        for file in sorted(folder.glob("*.yaml")):
+            yield Source(file.stem, file, _read(file))
+
+
+def _read(file: Path) -> Any:
+    try:
+        data = YAML().load(file.read_text(encoding="utf-8"))
+        return {} if data is None else data
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else "?"
+        raise ProfileError(f"{file}, line {line}: this is no valid YAML: {error.problem or error}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProfileError(f"{file}: can't be read: {error}") from error
+
+
+def find_profile(name: str) -> tuple[Profile, Source]:
+    """The profile of that name with what it extends merged in, and where it is written.
+
+    A user's profile may extend a shipped one of its own name.
+
+    Raises:
+        ProfileError: unknown name, circle of `extends`, invalid YAML or a value that is not allowed; the text
+            names the file, the line and the nearest valid name.
+    """
+    every = sources()
+    chain: list[Source] = []
+    wanted: object = name
+    while wanted is not None:
+        place = chain[-1].place("extends") + ": " if chain else ""
+        if not isinstance(wanted, str):
+            raise ProfileError(f"{place}`extends` takes one profile's name")
+        source = next((s for s in every if s.name == wanted and s not in chain), None)
+        if source is None:
+            names = [s.name for s in every]
+            if wanted in names:
+                circle = " -> ".join([*(s.name for s in chain), wanted])
+                raise ProfileError(f"{place}profiles extend each other in a circle: {circle}; remove one `extends`")
+            raise ProfileError(f"{place}unknown profile {wanted!r}; {did_you_mean(wanted, names)}")
+        if not isinstance(source.data, Mapping):
+            raise ProfileError(f"{source.place()}: profile {wanted!r} is no mapping; write e.g. `processor: local`")
+        chain.append(source)
+        wanted = source.data.get("extends")
+    merged: dict[str, Any] = {}
+    for source in reversed(chain):
+        merged = _merge(merged, {key: value for key, value in source.data.items() if key != "extends"})
+    try:
+        return Profile.model_validate({**merged, "name": name}), chain[0]
+    except ValidationError as error:
+        raise ProfileError(_explain(error, chain)) from error
+
+
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Mappings merge key by key, everything else is replaced."""
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        merged[key] = _merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def _explain(error: ValidationError, chain: list[Source]) -> str:
+    """The first fault as one sentence: where, what, and the nearest valid key."""
+    fault = error.errors()[0]
+    path = tuple(fault["loc"])
+    source = next((s for s in chain if path and isinstance(s.data, Mapping) and path[0] in s.data), chain[0])
+    what = ".".join(str(step) for step in path) or "the profile"
+    if fault["type"] == "extra_forbidden":
+        keys: set[str] = set(_model_at(path[:-1]).model_fields)
+        if len(path) == 1:
+            keys = keys - {"name"} | {"extends", "provider"}
+        return f"{source.place(*path)}: unknown key {what!r}; {did_you_mean(str(path[-1]), keys)}"
+    message = fault["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    given = "" if fault["type"] == "missing" else f", not {fault['input']!r}"
+    return f"{source.place(*path)}: {what}: {'expected ' if message != fault['msg'] else ''}{message}{given}"
+
+
+def _model_at(path: tuple[str | int, ...]) -> type[Value]:
+    """The schema that is in force at a place of a profile."""
+    within: dict[str, type[Value]] = {
+        "processor": ModelChoice,
+        "accelerator": ModelChoice,
+        "moderator": ModeratorChoice,
+        "toolkits": ToolkitChoice,
+        "limits": Limits,
+    }
+    return within.get(str(path[0]), Profile) if path else Profile

@@ -1,0 +1,153 @@
+"""The port to models: one method, `stream`, and the patience to try again."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from .errors import BrokenStreamError, ProviderError
+from .events import MessageCompleted, Retrying, Status, TextDelta, ThinkingDelta
+from .message import Message
+from .profile import ModelChoice
+
+Delta = TextDelta | ThinkingDelta | Status | Retrying | MessageCompleted
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """What a model is told of a tool: `schema` is the JSON schema (an object) of its arguments."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One model request. `messages` is only ever extended from one step to the next, so that prefixes cache."""
+
+    model: str
+    system: str
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What people are told of a provider before it is used, and which models it picks when a profile names none."""
+
+    summary: str
+    key_variable: str | None = None
+    processor: str | None = None
+    accelerator: str | None = None
+
+
+class Provider(Protocol):
+    """One vendor's wire. A provider class is called with a `ModelChoice` of the profile; its module is light.
+
+    `missing` answers before any request whether the provider can be used on this machine.
+    """
+
+    facts: ClassVar[Facts]
+
+    @staticmethod
+    def missing(choice: ModelChoice) -> str | None:
+        """What to install or set before this choice works, as a sentence; None when it is ready. Must be quick."""
+        ...
+
+    def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
+        """Yields deltas as they arrive, then exactly one `MessageCompleted`, then ends.
+
+        An answer without its finish reason, or whose transport broke, is never completed: it raises. Must not
+        retry by itself, must not keep state between requests but for caches, and must stop the request when
+        the generator is closed.
+
+        Raises:
+            ProviderError: whenever no whole answer came; its subclass says why.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Gives back connections and memory. Called once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A provider and the name of one of its models; `label` is `provider:name`, `window` its context in tokens."""
+
+    provider: Provider
+    name: str
+    label: str
+    window: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The two models of a profile: the strong one and the fast one."""
+
+    processor: Model
+    accelerator: Model
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often and how long a request is tried again. A server's own wish for a pause is obeyed up to `longest_wait_s`."""
+
+    tries: int = 6
+    first_wait_s: float = 0.5
+    longest_wait_s: float = 60.0
+    deadline_s: float = 300.0
+
+    def wait_s(self, attempt: int, wish_s: float | None) -> float:
+        if wish_s is not None:
+            return min(max(wish_s, 0.0), self.longest_wait_s)
+        return min(self.first_wait_s * 2**attempt, self.longest_wait_s) * random.uniform(0.75, 1.25)
+
+
+@dataclass(slots=True)
+class Attempts:
+    """Counts what `stream_with_retries` has spent."""
+
+    patience: Patience
+    started: float = field(default_factory=time.monotonic)
+    count: int = 0
+
+    def next_wait_s(self, error: ProviderError) -> float | None:
+        """The pause before the next try, or None when there should be none."""
+        wait_s = self.patience.wait_s(self.count, error.retry_after_s)
+        self.count += 1
+        is_late = time.monotonic() - self.started + wait_s > self.patience.deadline_s
+        return None if not error.is_retryable or self.count >= self.patience.tries or is_late else wait_s
+
+
+async def stream_with_retries(
+    provider: Provider, request: Request, patience: Patience = Patience()
+) -> AsyncIterator[Delta]:
+    """The provider's stream, tried again with growing pauses while its errors are retryable.
+
+    Each new try is preceded by `Retrying`, which voids what was streamed so far.
+
+    Raises:
+        ProviderError: the last error, when it is not retryable or the patience is used up.
+    """
+    attempts = Attempts(patience)
+    while True:
+        try:
+            is_complete = False
+            async with aclosing(provider.stream(request)) as deltas:
+                async for delta in deltas:
+                    is_complete = is_complete or isinstance(delta, MessageCompleted)
+                    yield delta
+            if is_complete:
+                return
+            raise BrokenStreamError(f"the model {request.model!r} ended its stream without a message; try again")
+        except ProviderError as error:
+            wait_s = attempts.next_wait_s(error)
+            if wait_s is None:
+                raise
+            yield Retrying(text=str(error), wait_s=round(wait_s, 2))
+            await asyncio.sleep(wait_s)
