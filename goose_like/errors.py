@@ -29,7 +29,11 @@ class UsageError(GooseLikeError):
 
 
 class ProfileError(UsageError):
-    """A profile can't be used. The text names the file and the line where they are known."""
+    """A profile can't be used. `path` is the place within the profile, from which its reader gets the line."""
+
+    def __init__(self, text: str, path: tuple[str | int, ...] = ()) -> None:
+        super().__init__(text)
+        self.path = path
 
 
 class DeniedError(GooseLikeError):

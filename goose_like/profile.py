@@ -25,10 +25,10 @@ class ModelChoice(Value):
     model: str = Field(description="provider:model, e.g. openai:gpt-5-mini or local")
     tools: Literal["native", "constrained"] = "native"
     base_url: str | None = None
-    window: int | None = Field(None, gt=0, description="context length in tokens")
-    max_output_tokens: int | None = Field(None, gt=0)
-    temperature: float | None = Field(None, ge=0)
-    stall_s: float = Field(120.0, gt=0, description="longest silence within a stream")
+    window: int | None = Field(default=None, gt=0, description="context length in tokens")
+    max_output_tokens: int | None = Field(default=None, gt=0)
+    temperature: float | None = Field(default=None, ge=0)
+    stall_s: float = Field(default=120.0, gt=0, description="longest silence within a stream")
 
     @property
     def provider(self) -> str:
@@ -56,11 +56,11 @@ class ToolkitChoice(Value):
 class Limits(Value):
     """Where a turn ends by itself. None means no limit."""
 
-    steps: int = Field(128, gt=0, description="model requests in one turn")
-    cost_usd: float | None = Field(None, gt=0)
-    tokens: int | None = Field(None, gt=0, description="input and output tokens of one turn")
-    time_s: float | None = Field(None, gt=0)
-    output_bytes: int = Field(16_000, ge=400, description="a longer tool output goes to a file")
+    steps: int = Field(default=128, gt=0, description="model requests in one turn")
+    cost_usd: float | None = Field(default=None, gt=0)
+    tokens: int | None = Field(default=None, gt=0, description="input and output tokens of one turn")
+    time_s: float | None = Field(default=None, gt=0)
+    output_bytes: int = Field(default=16_000, ge=400, description="a longer tool output goes to a file")
 
 
 class Profile(Value):

@@ -6,23 +6,15 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from .errors import BrokenStreamError, ProviderError
 from .events import MessageCompleted, Retrying, Status, TextDelta, ThinkingDelta
 from .message import Message
 from .profile import ModelChoice
+from .tool import ToolSpec as ToolSpec
 
 Delta = TextDelta | ThinkingDelta | Status | Retrying | MessageCompleted
-
-
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
-    """What a model is told of a tool: `schema` is the JSON schema (an object) of its arguments."""
-
-    name: str
-    description: str
-    schema: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +87,7 @@ class Models:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often and how long a request is tried again. A server's own wish for a pause is obeyed up to `longest_wait_s`."""
+    """How often and how long a request is tried again; a server's own wish for a pause counts up to `longest_wait_s`."""
 
     tries: int = 6
     first_wait_s: float = 0.5

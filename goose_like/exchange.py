@@ -1,0 +1,191 @@
+"""The loop: ask the model, run the tools it calls, give back the results, until it answers without a call."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from .errors import DeniedError, GooseLikeError
+from .events import (
+    MessageCompleted,
+    Reminded,
+    Retrying,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+)
+from .history import History
+from .journal import Journal
+from .message import Message, ToolCall, ToolResult
+from .moderator import Moderator
+from .output import readable
+from .prices import cost_usd
+from .profile import Limits
+from .provider import Models, Patience, Request, stream_with_retries
+from .session import Session
+from .tool import Tool, call_tool, current_call
+
+REMIND_AFTER_STEPS = 8
+CUT_ANSWER = "the answer was cut at the model's output limit; ask it to continue, or raise max_output_tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A conversation between a person, two models and some tools. Made by `build_exchange`."""
+
+    models: Models
+    moderator: Moderator
+    system: str
+    tools: Mapping[str, Tool]
+    journal: Journal
+    session: Session
+    limits: Limits
+    patience: Patience
+
+    @property
+    def history(self) -> History:
+        return self.journal.history
+
+    async def reply(self, message: Message | str) -> TurnFinished:
+        """One turn: from a person's message to the model's final answer, told event by event to the notifier.
+
+        However it ends, the turn is finished in the history and every tool call has its answer. Cancelling the
+        task ends it with reason `cancelled` and passes on.
+
+        Raises:
+            SessionError: when the session file can't be written.
+        """
+        said = Message.user(message) if isinstance(message, str) else message
+        self.journal.emit(TurnStarted(message=said))
+        end = TurnFinished(reason="cancelled", exit_code=130)
+        try:
+            async with asyncio.timeout(self.limits.time_s) as time_limit:
+                end = await self._steps()
+        except TimeoutError:
+            if not time_limit.expired():
+                raise
+            end = TurnFinished(reason="budget", detail=f"the time limit of {self.limits.time_s:g} s", exit_code=124)
+        except GooseLikeError as error:
+            end = TurnFinished(reason="error", detail=str(error), exit_code=error.exit_code)
+        finally:
+            self.journal.emit(end)
+        return end
+
+    async def _steps(self) -> TurnFinished:
+        for _ in range(self.limits.steps):
+            if spent := self._spent():
+                return spent
+            answer = await self._ask_model()
+            if not answer.message.tool_calls:
+                return self._final(answer)
+            await self._run_tools(answer.message.tool_calls)
+            if self.history.open_calls:
+                return TurnFinished(reason="handed_off")
+        return TurnFinished(reason="step_limit", detail=f"the limit of {self.limits.steps} steps", exit_code=3)
+
+    async def _ask_model(self) -> MessageCompleted:
+        """One step: the model's message, recorded. What was heard of one that broke off is recorded as cut."""
+        self._remind_of_plan()
+        rewrite = await self.moderator.rewrite(self.history, self.models)
+        if rewrite.compacted:
+            self.journal.emit(rewrite.compacted)
+        model = self.models.processor
+        request = Request(model.name, self.system, rewrite.messages, [tool.spec for tool in self.tools.values()])
+        heard = ""
+        try:
+            async for delta in stream_with_retries(model.provider, request, self.patience):
+                if isinstance(delta, MessageCompleted):
+                    answer = delta.model_copy(update={"message": _with_unique_ids(delta.message, self.history)})
+                    self.journal.emit(answer)
+                    return answer
+                heard = "" if isinstance(delta, Retrying) else heard + delta.text * isinstance(delta, TextDelta)
+                self.journal.emit(delta)
+        except (GooseLikeError, asyncio.CancelledError):
+            if heard:
+                self.journal.emit(MessageCompleted(message=Message.assistant(heard), is_cut=True))
+            raise
+        raise AssertionError("stream_with_retries ends with a message or raises")
+
+    async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
+        """Side by side, but for tools marked `alone`; the history puts the results in the order of the calls."""
+        for batch in self._batches(calls):
+            async with asyncio.TaskGroup() as group:
+                for call in batch:
+                    group.create_task(self._run_tool(call))
+
+    async def _run_tool(self, call: ToolCall) -> None:
+        self.journal.emit(ToolStarted(call=call))
+        current_call.set(call.id)
+        outcome = await call_tool(self.tools, call)
+        path = self.session.outputs / f"{call.id}.txt"
+        output = readable(outcome.output, path, self.limits.output_bytes)
+        self.journal.emit(ToolFinished(result=ToolResult(call_id=call.id, output=output, is_error=outcome.is_error)))
+
+    def _batches(self, calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:
+        together: list[ToolCall] = []
+        for call in calls:
+            marks = self.tools[call.name].marks if call.name in self.tools else None
+            if marks and marks.remote:
+                continue  # the client runs it, after these
+            if marks and marks.alone:
+                yield together
+                yield [call]
+                together = []
+            else:
+                together.append(call)
+        yield together
+
+    def _spent(self) -> TurnFinished | None:
+        """The end of the turn when a budget is used up."""
+        limits, usage = self.limits, self.history.turn_usage
+        tokens = sum(spent.total_tokens for spent in usage.values())
+        if limits.tokens and tokens >= limits.tokens:
+            return TurnFinished(reason="budget", detail=f"{tokens} of {limits.tokens} tokens are used", exit_code=5)
+        if limits.cost_usd:
+            cost = cost_usd(usage)
+            if cost is None:
+                names = ", ".join(usage)
+                raise GooseLikeError(
+                    f"the price of {names} is not known, so a cost limit can't be kept; use --max-tokens"
+                )
+            if cost >= limits.cost_usd:
+                detail = f"${cost:.4f} of ${limits.cost_usd:g} are spent"
+                return TurnFinished(reason="budget", detail=detail, exit_code=4)
+        return None
+
+    def _final(self, answer: MessageCompleted) -> TurnFinished:
+        if answer.is_cut:
+            return TurnFinished(reason="error", detail=CUT_ANSWER, exit_code=1)
+        if denied := self.history.unanswered:
+            what = ", ".join(f"{question.kind}: {question.subject}" for question in denied)
+            return TurnFinished(
+                reason="stop", detail=f"denied, as nobody could be asked: {what}", exit_code=DeniedError.exit_code
+            )
+        return TurnFinished(reason="stop")
+
+    def _remind_of_plan(self) -> None:
+        """Puts a plan that has gone stale before the model again, at the end, where the cached prefix stays whole."""
+        history = self.history
+        is_open = any(task.status in ("planned", "in-progress") for task in history.plan)
+        if is_open and history.steps_since_plan >= REMIND_AFTER_STEPS:
+            lines = "\n".join(f"- [{task.status}] {task.description}" for task in history.plan)
+            self.journal.emit(Reminded(text=f"Your plan (update it if it has changed):\n{lines}"))
+
+
+def _with_unique_ids(message: Message, history: History) -> Message:
+    """The message with an id for every call that has none or one that was used before: answers are found by id."""
+    if not message.tool_calls:
+        return message
+    used = {call.id for earlier in history.messages for call in earlier.tool_calls}
+    parts = []
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            if not part.id or part.id in used:
+                number = len(used) + 1
+                while f"call_{number}" in used:
+                    number += 1
+                part = part.model_copy(update={"id": f"call_{number}"})
+            used.add(part.id)
+        parts.append(part)
+    return message.model_copy(update={"parts": tuple(parts)})

@@ -1,0 +1,68 @@
+"""The one door by which anything happens: fold, then file, then front."""
+
+import asyncio
+import logging
+from contextvars import copy_context
+from typing import get_args
+
+from .events import Answer, Answered, Asked, Durable, Event, Question
+from .history import History
+from .notifier import Notifier
+from .session import Session
+from .tool import current_call
+
+_DURABLE = get_args(Durable)
+
+
+class Journal(Notifier):
+    """A Notifier that remembers. Toolkits and exchange hold the same one, so their events share one order.
+
+    Made on the event loop; from other threads `notify` gets there by itself.
+    """
+
+    def __init__(self, history: History, session: Session | None, front: Notifier) -> None:
+        self.history = history
+        self._session = session
+        self._front = front
+        self._loop = asyncio.get_running_loop()
+        self._asking = asyncio.Lock()
+
+    def emit(self, event: Event) -> None:
+        """What was shown and is durable is in the file: fold, then file, then front.
+
+        Raises:
+            SessionError: when the file can't be written.
+        """
+        if isinstance(event, _DURABLE):
+            self.history.apply(event)
+            if self._session:
+                self._session.append(event)
+        try:
+            self._front.notify(event)
+        except Exception:  # a front-end's fault must not end the turn: it is told once and left out
+            logging.getLogger(__name__).exception("the front-end failed and is shown nothing more")
+            self._front = Notifier()
+
+    def notify(self, event: Event) -> None:
+        """`emit` for toolkits: from any thread, and nothing from a call that has been answered already."""
+        try:
+            is_here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            is_here = False
+        if is_here:
+            self._emit_unless_late(event)
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._emit_unless_late, event, context=copy_context())
+
+    def _emit_unless_late(self, event: Event) -> None:
+        call_id = current_call.get(None)
+        if call_id is None or call_id in self.history.open_calls:
+            self.emit(event)
+
+    async def ask(self, question: Question) -> Answer:
+        """One question at a time; question and answer are recorded."""
+        async with self._asking:
+            self.emit(Asked(question=question))
+            answer = await self._front.ask(question)
+            self.emit(Answered(question=question, answer=answer))
+            return answer

@@ -1,0 +1,414 @@
+"""The chat-completions wire as values: requests to bytes, decoded chunks to deltas and one message; no SDK, no socket.
+
+The rules are those of OpenAI's API reference (chat completions, "create" and "streaming"); where servers that speak
+the same wire differ from it, the comment names what they do.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import (
+    BrokenStreamError,
+    ContextLengthError,
+    CredentialError,
+    ModelUnavailableError,
+    ProviderError,
+    RateLimitError,
+)
+from ..events import MessageCompleted, TextDelta, ThinkingDelta
+from ..message import Message, Part, Text, Thinking, ToolCall, Usage
+from ..provider import Delta, Request, ToolSpec
+
+# --- what we send
+
+
+class Encoder:
+    """Requests as bytes, each message encoded once.
+
+    What is constant comes first in the body and `messages` last, so that the bytes of a request, without the closing
+    `]}`, begin those of the next one: the server's prompt cache holds, and a long history costs one join.
+    """
+
+    def __init__(self, choice_extras: Mapping[str, Any] = {}) -> None:
+        """`choice_extras` are further keys of the body, the same in each request (limits, temperature, a schema)."""
+        self._extras = dict(choice_extras)
+        self._constants: tuple[str, str, tuple[ToolSpec, ...]] | None = None
+        self._head = b""
+        self._messages: list[Message] = []
+        self._encoded: list[bytes] = []
+
+    def body(self, request: Request) -> bytes:
+        """The request's whole JSON body."""
+        constants = (request.model, request.system, tuple(request.tools))
+        if constants != self._constants:
+            self._constants, self._head = constants, self._encode_head(request)
+        # The messages are held, not their ids: an id may be used again once its object is gone.
+        same = 0
+        for old, new in zip(self._messages, request.messages, strict=False):
+            if old is not new:
+                break
+            same += 1
+        del self._messages[same:], self._encoded[same:]
+        for message in request.messages[same:]:
+            self._messages.append(message)
+            self._encoded.append(b"".join(b"," + _json(entry) for entry in message_entries(message)))
+        return b"".join((self._head, *self._encoded, b"]}")).replace(b'"messages":[,', b'"messages":[', 1)
+
+    def _encode_head(self, request: Request) -> bytes:
+        head: dict[str, Any] = {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
+        head |= self._extras
+        if request.tools:
+            head["tools"] = [
+                {
+                    "type": "function",
+                    "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},
+                }
+                for tool in request.tools
+            ]
+        head["messages"] = [{"role": "system", "content": request.system}] if request.system else []
+        return _json(head).removesuffix(b"]}")
+
+
+def message_entries(message: Message) -> list[dict[str, Any]]:
+    """A message as entries of the wire's `messages`; a message of tool results gives one for each result.
+
+    Thinking is left out: this wire has no place where it may go back.
+    """
+    if message.role == "tool":
+        return [
+            # This wire has no flag for a failed tool, so the words must tell.
+            {
+                "role": "tool",
+                "tool_call_id": result.call_id,
+                "content": f"error: {result.output}"
+                if result.is_error and not result.output.lower().startswith("error")
+                else result.output,
+            }
+            for result in message.tool_results
+        ]
+    entry: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.tool_calls:
+        entry["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": _allowed_name(call.name), "arguments": _sound_arguments(call.arguments)},
+            }
+            for call in message.tool_calls
+        ]
+    return [entry]
+
+
+def _json(value: object) -> bytes:
+    # A lone surrogate (a file name that is no UTF-8) has no place in UTF-8; servers refuse the whole request for one.
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _allowed_name(name: str) -> str:
+    # The API refuses a history with other names, for ever, though it is the model that made them up.
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed"
+
+
+def _sound_arguments(text: str) -> str:
+    """Arguments as they came, or wrapped when they are no JSON object: llama-server and vLLM parse what is sent back."""
+    if not text.strip():
+        return "{}"
+    return text if is_object(text) else json.dumps({"invalid_json": text}, ensure_ascii=False)
+
+
+def is_object(text: str) -> bool:
+    """Whether the text is one JSON object by the letter of RFC 8259, which has no NaN."""
+    try:
+        return isinstance(json.loads(text, parse_constant=_refuse_constant), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+# --- what we receive
+
+
+@dataclass(slots=True)
+class _Call:
+    """A tool call that is still arriving."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+    def take(self, name: str, arguments: str) -> None:
+        # Some servers repeat the name in each chunk, or send it as it grows, where the wire splits it.
+        if name != self.name:
+            self.name = name if name.startswith(self.name) else self.name + name
+        self.arguments += arguments
+
+
+@dataclass(slots=True)
+class Fold:
+    """The chunks of one streamed answer, folded into deltas and then into the message."""
+
+    _text: list[str] = field(default_factory=list)
+    _thinking: list[str] = field(default_factory=list)
+    _calls: list[_Call] = field(default_factory=list)
+    _by_index: dict[int, _Call] = field(default_factory=dict)
+    _half: dict[str, str] = field(default_factory=dict)
+    _usage: Usage = Usage()
+    _finish: str = ""
+
+    def feed(self, chunk: Mapping[str, Any]) -> list[Delta]:
+        """What is new to show after this chunk.
+
+        Raises:
+            BrokenStreamError: the chunk carries an error, or something of another type than the wire has there.
+            ContextLengthError: the error that it carries says that the request was too long.
+        """
+        chunk = _mapping(chunk, "a chunk")
+        if chunk.get("error"):
+            raise error_within(chunk["error"])
+        if chunk.get("usage") is not None:
+            self._usage = _usage(_mapping(chunk["usage"], "usage"))
+        choices = _list(chunk.get("choices"), "choices")
+        if not choices:
+            return []
+        choice = _mapping(choices[0], "a choice")
+        delta = _mapping(choice.get("delta"), "delta")
+        self._finish = _string(choice.get("finish_reason"), "finish_reason") or self._finish
+        for item in _list(delta.get("tool_calls"), "tool_calls"):
+            self._take_call(_mapping(item, "a tool call"))
+        if delta.get("function_call"):  # the form before `tool_calls`: one call at most
+            self._take_call({"index": 0, "function": delta["function_call"]})
+        return [*self._take_thinking(delta), *self._take_text(delta)]
+
+    def result(self) -> MessageCompleted:
+        """The message, once the stream has ended.
+
+        Raises:
+            BrokenStreamError: there was no finish reason, or nothing was said, or the server gave up.
+            ProviderError: the server's content filter stopped the answer.
+        """
+        if not self._finish:
+            raise BrokenStreamError("the answer ended without a finish reason; it may be incomplete")
+        if self._finish in ("error", "abort", "network_error", "insufficient_system_resource"):
+            raise BrokenStreamError(f"the server gave up within the answer (finish_reason {self._finish!r})")
+        if self._finish == "content_filter":
+            raise ProviderError(
+                "the server's content filter stopped the answer; say it in other words, or choose another model"
+            )
+        is_cut = self._finish in ("length", "max_tokens")
+        calls = [call for call in self._calls if call.name or not is_cut]
+        if any(not call.name for call in calls):
+            raise BrokenStreamError("the answer holds a tool call without a name")
+        parts: list[Part] = []
+        if thinking := _mend("".join(self._thinking)):
+            parts.append(Thinking(text=thinking))
+        if text := _mend("".join(self._text)):
+            parts.append(Text(text=text))
+        parts += [ToolCall(id=_mend(c.id), name=_mend(c.name), arguments=_mend(c.arguments)) for c in calls]
+        if not parts and is_cut:
+            raise BrokenStreamError(
+                "the output limit was used up before the answer began; raise max_output_tokens", is_retryable=False
+            )
+        if not parts:
+            raise BrokenStreamError(f"the answer is empty (finish_reason {self._finish!r})")
+        return MessageCompleted(message=Message(role="assistant", parts=tuple(parts)), usage=self._usage, is_cut=is_cut)
+
+    def _take_text(self, delta: Mapping[str, Any]) -> Iterator[Delta]:
+        for content in (delta.get("content"), delta.get("refusal")):
+            for piece in _pieces(content, "content"):
+                self._text.append(piece)
+                if shown := self._whole_characters("text", piece):
+                    yield TextDelta(text=shown)
+
+    def _take_thinking(self, delta: Mapping[str, Any]) -> Iterator[Delta]:
+        # DeepSeek, llama-server and vLLM say `reasoning_content`, OpenRouter and Groq `reasoning`, some say both.
+        for piece in _pieces(delta.get("reasoning_content") or delta.get("reasoning"), "reasoning"):
+            self._thinking.append(piece)
+            if shown := self._whole_characters("thinking", piece):
+                yield ThinkingDelta(text=shown)
+
+    def _whole_characters(self, kind: str, piece: str) -> str:
+        """The piece without half a character at its end: `\\ud83d` in one chunk, `\\ude00` in the next."""
+        piece = self._half.pop(kind, "") + piece
+        if piece and "\ud800" <= piece[-1] <= "\udbff":
+            self._half[kind], piece = piece[-1], piece[:-1]
+        return _mend(piece)
+
+    def _take_call(self, item: Mapping[str, Any]) -> None:
+        function = _mapping(item.get("function"), "function")
+        index = item.get("index")
+        if index is not None and (not isinstance(index, int) or isinstance(index, bool)):
+            raise _wrong("index", index, "a number")
+        id_ = _string(item.get("id"), "id")
+        name = _string(function.get("name"), "name")
+        arguments = function.get("arguments")
+        if isinstance(arguments, Mapping):  # as Ollama's own API has them
+            arguments = json.dumps(arguments)
+        arguments = _string(arguments, "arguments")
+        call = self._continued(index, id_, name, arguments)
+        if call is None:
+            call = _Call()
+            self._calls.append(call)
+        if index is not None:
+            self._by_index[index] = call
+        call.id = call.id or id_
+        call.take(name or call.name, arguments)
+
+    def _continued(self, index: int | None, id_: str, name: str, arguments: str) -> _Call | None:
+        """The call that a delta goes on with; None when it begins one.
+
+        The wire tells calls apart by `index`. Gemini's servers give each the index 0, Ollama's older ones none, and
+        others repeat id and name in each delta: so a delta without a name always goes on, and one with a name begins
+        a call when its id is a new one, or its name is, or the call so far is whole.
+        """
+        of_id = next((call for call in reversed(self._calls) if id_ and call.id == id_), None)
+        if not name:
+            return self._by_index.get(index) if index in self._by_index else of_id or self._last(index, id_)  # type: ignore[arg-type]
+        call = self._by_index.get(index) if index is not None else of_id or (self._last(index, id_))
+        if call is None:
+            return None
+        if id_ and call.id and id_ != call.id:
+            return None
+        if not call.arguments:
+            # Pieces of a name come under an index or an id; without both, another name is another call.
+            return call if index is not None or id_ or name == call.name else None
+        is_next = name != call.name or (arguments.strip() != "" and is_object(call.arguments))
+        return None if is_next else call
+
+    def _last(self, index: int | None, id_: str) -> _Call | None:
+        return self._calls[-1] if self._calls and index is None and not id_ else None
+
+
+def _usage(sent: Mapping[str, Any]) -> Usage:
+    details = _mapping(sent.get("prompt_tokens_details"), "prompt_tokens_details")
+    return Usage(
+        input_tokens=_count(sent.get("prompt_tokens"), "prompt_tokens"),
+        output_tokens=_count(sent.get("completion_tokens"), "completion_tokens"),
+        cache_read_tokens=_count(details.get("cached_tokens"), "cached_tokens"),
+        cache_write_tokens=_count(details.get("cache_write_tokens"), "cache_write_tokens"),
+    )
+
+
+def _pieces(content: object, what: str) -> Iterator[str]:
+    """The text of a content: a string, or a list of typed parts as Mistral sends them."""
+    if not isinstance(content, list):
+        if text := _string(content, what):
+            yield text
+        return
+    for part in content:
+        if text := _string(_mapping(part, what).get("text"), what):
+            yield text
+
+
+def _mend(text: str) -> str:
+    """Halves of a character joined, and what stays half replaced: such text could not be written as UTF-8."""
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _mapping(value: object, what: str) -> Mapping[str, Any]:
+    if value is None and what != "a chunk":
+        return {}
+    if not isinstance(value, Mapping):
+        raise _wrong(what, value, "an object")
+    return value
+
+
+def _list(value: object, what: str) -> list[Any]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise _wrong(what, value, "a list")
+    return value
+
+
+def _string(value: object, what: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _wrong(what, value, "a string")
+    return value
+
+
+def _count(value: object, what: str) -> int:
+    if value is None:
+        return 0
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _wrong(what, value, "a number")
+    return value
+
+
+def _wrong(what: str, value: object, expected: str) -> BrokenStreamError:
+    return BrokenStreamError(f"the stream has {clip(repr(value), 80)} as {what} where {expected} belongs")
+
+
+# --- what it means when the server says no
+
+_TOO_LONG = re.compile(
+    r"context[ _](length|window|size)|maximum context|prompt is too long|too many (input )?tokens|max_model_len", re.I
+)
+
+
+def clip(text: str, size: int = 300) -> str:
+    """One line of at most `size` characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= size else text[: size - 1] + "…"
+
+
+def server_words(body: object) -> str:
+    """What a server says of its error: OpenAI's `{"error": {"message"}}`, FastAPI's `{"detail"}`, or bare text."""
+    if isinstance(body, Mapping):
+        nested = next((body[key] for key in ("message", "error", "detail", "msg") if body.get(key)), None)
+        return clip(json.dumps(body)) if nested is None else server_words(nested)
+    if isinstance(body, Sequence) and not isinstance(body, str) and body:
+        return server_words(body[0])
+    text = body if isinstance(body, str) else ""
+    return "a web page came, not the API's answer" if text.lstrip().startswith("<") else clip(text)
+
+
+def error_within(body: object) -> ProviderError:
+    """The error that a server reports within a stream that it had begun with success."""
+    words = server_words(body)
+    if _TOO_LONG.search(f"{body}"):
+        return too_long(words)
+    return BrokenStreamError(f"the server broke the answer off: {words or 'it gave no reason'}")
+
+
+def too_long(words: str) -> ContextLengthError:
+    return ContextLengthError(
+        f"the request is longer than the model's window: {words}; "
+        "shorten the conversation, or set a moderator and `window` in the profile"
+    )
+
+
+def error_of_status(
+    status: int, body: object, model: str, key_variable: str, retry_after_s: float | None = None
+) -> ProviderError:
+    """The error that an HTTP status other than success stands for; `body` is what came with it."""
+    words = server_words(body)
+    told = f"HTTP {status}: {words}" if words else f"HTTP {status}"
+    codes = str([body.get("code"), body.get("type")]) if isinstance(body, Mapping) else ""
+    if status in (401, 403):
+        return CredentialError(f"the API key was refused ({told}); set {key_variable} to a key that is valid there")
+    if status == 404:
+        return ModelUnavailableError(
+            f"no model {model!r} there ({told}); choose another model, or correct base_url", is_retryable=False
+        )
+    if status == 402 or (status == 429 and "insufficient_quota" in codes + words):
+        return RateLimitError(f"no credit is left ({told}); add credit there or use another key", is_retryable=False)
+    if status == 429:
+        return RateLimitError(f"too many requests ({told}); wait, or use another model", retry_after_s=retry_after_s)
+    if status in (408, 409, 425) or status >= 500:
+        return ModelUnavailableError(
+            f"the server can't answer now ({told}); try again later", is_retryable=True, retry_after_s=retry_after_s
+        )
+    if status == 413 or _TOO_LONG.search(codes + words) or "exceed_context_size" in codes:
+        return too_long(told)
+    hint = "choose another model"
+    if "/v1/responses" in words:
+        hint = "this model has no native tools on chat completions: choose another, or set `tools: constrained` for it"
+    return ProviderError(f"the request was refused ({told}); {hint}")

@@ -1,0 +1,187 @@
+"""A session's folder: its events, one JSON object a line, appended and never rewritten; its outputs beside them.
+
+Layout of `sessions/<id>/`: `events.jsonl` (each line a durable event with an added `at`, RFC 3339 in UTC),
+`outputs/` (tool output that was too long for a model), `nested/<call_id>/` (sessions of nested exchanges).
+"""
+
+import fcntl
+import json
+import os
+import random
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+from pydantic import ValidationError
+
+from .errors import SessionError
+from .events import Durable, SessionStarted, TurnStarted, durable_json
+from .history import History
+from .places import sessions_folder
+from .plugins import did_you_mean
+
+_EVENTS = "events.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What `session list` shows of a session."""
+
+    folder: Path
+    name: str
+    cwd: str
+    first_words: str
+    changed: datetime
+
+
+class Session:
+    """One session, open for appending by this process alone. `history` is what its file says so far."""
+
+    def __init__(self, folder: Path, name: str, history: History, *, is_kept: bool = True) -> None:
+        self.folder = folder
+        self.name = name
+        self.history = history
+        self.damage: list[str] = []
+        self._is_kept = is_kept
+        self._descriptor = -1
+
+    @property
+    def outputs(self) -> Path:
+        return self.folder / "outputs"
+
+    @property
+    def file(self) -> Path:
+        return self.folder / _EVENTS
+
+    @classmethod
+    def create(cls, name: str | None = None) -> Self:
+        """A new session; without a name it gets a short one that no other has.
+
+        Raises:
+            SessionError: when the name is taken or the folder can't be written.
+        """
+        taken = {listed.name for listed in list_sessions()} if name or sessions_folder().exists() else set()
+        if name in taken:
+            raise SessionError(f"there is a session {name!r} already; resume it with `session resume {name}`")
+        while not name or name in taken:
+            name = "".join(random.choice(kind) for kind in ("bcdfghjklmnpqrstvwxz", "23456789") * 2)
+        folder = sessions_folder() / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+        session = cls(folder, name, History())
+        session._open(is_new=True)
+        return session
+
+    @classmethod
+    def temporary(cls) -> Self:
+        """A session that `close` deletes."""
+        session = cls(Path(tempfile.mkdtemp(prefix="goose-like-session-")), "temporary", History(), is_kept=False)
+        session._open(is_new=True)
+        return session
+
+    @classmethod
+    def resume(cls, name: str | None = None, *, cwd: str | None = None) -> Self:
+        """The session of that name, or else the newest one (of the folder `cwd`, when given).
+
+        `damage` tells what in the file could not be read.
+
+        Raises:
+            SessionError: unknown name (with the nearest one), none there, or held by another process.
+        """
+        every = list_sessions()
+        if name is None:
+            here = [listed for listed in every if cwd in (None, listed.cwd)]
+            if not here:
+                raise SessionError(f"no session to resume{f' in {cwd}' if cwd else ''}; start one with `session start`")
+            found = here[0]
+        else:
+            named = [listed for listed in every if name in (listed.name, listed.folder.name)]
+            if not named:
+                raise SessionError(f"no session {name!r}; {did_you_mean(name, [listed.name for listed in every])}")
+            found = named[0]
+        session = cls(found.folder, found.name, History())
+        session._open(is_new=False)
+        session.history = History.replay(session.read())
+        return session
+
+    def _open(self, *, is_new: bool) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if is_new else 0)
+            self._descriptor = os.open(self.file, flags, 0o600)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(self._descriptor)
+            raise SessionError(f"session {self.name!r} is open in another process; leave that one first") from error
+        except OSError as error:
+            raise SessionError(
+                f"the session can't be written: {error}; make that folder writable or point GOOSE_LIKE_HOME elsewhere"
+            ) from error
+
+    def read(self) -> Iterator[Durable]:
+        """The events in the file. A torn last line is cut off; others that can't be read are told in `damage`."""
+        data = self.file.read_bytes()
+        end = data.rfind(b"\n") + 1
+        if end != len(data):
+            os.ftruncate(self._descriptor, end)
+            self.damage.append(f"{self.file}: the last line was torn and is left out")
+        for number, line in enumerate(data[:end].splitlines(), 1):
+            try:
+                record = json.loads(line)
+                record.pop("at", None)
+                yield durable_json.validate_python(record, strict=False)
+            except (ValueError, AttributeError, ValidationError) as error:
+                reason = str(error).splitlines()[0]
+                self.damage.append(f"{self.file}, line {number}: left out, it can't be read ({reason})")
+
+    def append(self, event: Durable) -> None:
+        """Writes one event, whole or not at all.
+
+        Raises:
+            SessionError: when the disk is full or gone.
+        """
+        stamp = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        line = f'{event.model_dump_json()[:-1]},"at":"{stamp}"}}\n'.encode()
+        before = os.fstat(self._descriptor).st_size
+        try:
+            written = os.write(self._descriptor, line)
+            if written != len(line):
+                raise OSError("no space left on the device")
+        except OSError as error:
+            os.ftruncate(self._descriptor, before)
+            raise SessionError(f"the session file {self.file} can't be written: {error}; free some space") from error
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        if not self._is_kept:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def list_sessions() -> list[Listed]:
+    """Every session that said something, the newest first. Files that can't be read are left out."""
+    listed = [entry for file in sessions_folder().glob(f"*/{_EVENTS}") if (entry := _listed(file))]
+    return sorted(listed, key=lambda entry: entry.changed, reverse=True)
+
+
+def _listed(file: Path) -> Listed | None:
+    """Reads only as far as the first message."""
+    header: SessionStarted | None = None
+    try:
+        changed = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        with file.open("rb") as lines:
+            for line in lines:
+                record = json.loads(line)
+                record.pop("at", None)
+                if record.get("type") == "session_started":
+                    header = header or SessionStarted.model_validate(record)
+                elif record.get("type") == "turn_started" and header:
+                    words = " ".join(TurnStarted.model_validate(record).message.text.split())
+                    return Listed(file.parent, header.name, header.cwd, words, changed)
+    except (OSError, ValueError, AttributeError):
+        return None
+    return Listed(file.parent, header.name, header.cwd, "", changed) if header else None

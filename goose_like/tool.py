@@ -1,0 +1,283 @@
+"""`@tool`: a schema from signature and docstring, and a call whose every failure is an answer to the model."""
+
+import asyncio
+import inspect
+import json
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints, overload
+
+import docstring_parser
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
+from pydantic_core import PydanticSerializationError, to_json
+
+from .errors import GooseLikeError
+from .message import ToolCall
+from .plugins import did_you_mean
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+current_call: ContextVar[str] = ContextVar("current_call")
+"""The id of the tool call in which this code runs; set by the exchange, unset elsewhere."""
+
+DEFAULT_TIME_LIMIT_S = 600.0
+
+
+class ToolError(GooseLikeError):
+    """Raise it in a tool to tell the model, in one sentence and without a traceback, what to do instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """What a model is told of a tool: `schema` is the JSON schema (an object) of its arguments."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What `@tool(...)` says of a method."""
+
+    alone: bool = False
+    remote: bool = False
+    time_limit_s: float | None = DEFAULT_TIME_LIMIT_S
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A callable with its schema. `parameters` checks the arguments before the call."""
+
+    spec: ToolSpec
+    function: Callable[..., Any]
+    parameters: type[BaseModel]
+    marks: Marks = Marks()
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a call gave, in full length, before it is cut to what a model can read."""
+
+    output: str
+    is_error: bool = False
+
+
+@overload
+def tool(function: F, /) -> F: ...
+@overload
+def tool(
+    *, alone: bool = False, remote: bool = False, time_limit_s: float | None = DEFAULT_TIME_LIMIT_S
+) -> Callable[[F], F]: ...
+def tool(function: Any = None, /, **marks: Any) -> Any:
+    """Makes a toolkit's method a tool: its name, type hints and docstring are what the model is told.
+
+    `alone`: not run beside other calls. `remote`: not run here but by the client, in a later request.
+    `time_limit_s`: after it the call is given up and the model told; None for no limit.
+    """
+
+    def mark(function: F) -> F:
+        function.__tool__ = Marks(**marks)  # type: ignore[attr-defined]
+        return function
+
+    return mark if function is None else mark(function)
+
+
+def make_tool(function: Callable[..., Any]) -> Tool:
+    """The tool of a bound method or function; without a `@tool` mark the defaults hold.
+
+    Raises:
+        TypeError: when a parameter can't be described as JSON (`*args`, a type that pydantic doesn't know).
+    """
+    doc = docstring_parser.parse(inspect.getdoc(function) or "")
+    described = {entry.arg_name: entry.description for entry in doc.params}
+    hints = get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise TypeError(f"tool {function.__name__!r}: parameter {parameter} has no JSON form; name each argument")
+        default = ... if parameter.default is parameter.empty else parameter.default
+        # The prefix keeps names such as `schema` or `copy` from clashing with BaseModel's own.
+        fields[f"arg_{name}"] = (hints.get(name, Any), Field(default, alias=name, description=described.get(name)))
+    try:
+        parameters = create_model(f"{function.__name__}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+        schema = _plain_schema(parameters.model_json_schema(by_alias=True))
+    except PydanticUserError as error:
+        raise TypeError(f"tool {function.__name__!r}: {error.message.splitlines()[0]}") from error
+    description = "\n\n".join(text for text in (doc.short_description, doc.long_description) if text)
+    spec = ToolSpec(function.__name__, description, schema)
+    return Tool(spec, function, parameters, getattr(function, "__tool__", Marks()))
+
+
+def _plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with references written out where that ends, and without the titles that only cost tokens."""
+    definitions: Mapping[str, Any] = schema.pop("$defs", {})
+
+    def plain(node: Any, within: tuple[str, ...], is_properties: bool = False) -> Any:
+        if isinstance(node, list):
+            return [plain(entry, within) for entry in node]
+        if not isinstance(node, dict):
+            return node
+        name = str(node.get("$ref", "")).removeprefix("#/$defs/")
+        if name in definitions and name not in within:
+            beside = {key: value for key, value in node.items() if key != "$ref"}
+            return plain({**definitions[name], **beside}, (*within, name))
+        return {
+            key: plain(value, within, key == "properties")
+            for key, value in node.items()
+            if is_properties or not (key == "title" and isinstance(value, str))
+        }
+
+    result: dict[str, Any] = plain(schema, ())
+    if "$ref" in json.dumps(result):  # a model that holds itself keeps its definitions
+        result["$defs"] = {name: plain(body, tuple(definitions)) for name, body in definitions.items()}
+    result.setdefault("properties", {})
+    result.pop("additionalProperties", None)
+    return result
+
+
+async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> Outcome:
+    """Runs the call and gives its outcome; whatever goes wrong is an outcome too, in words for the model.
+
+    Only cancellation passes.
+    """
+    if call.name not in tools:
+        names = ", ".join(tools) or "none"
+        return Outcome(f"no tool {call.name!r}; {did_you_mean(call.name, tools)} (the tools are: {names})", True)
+    wanted = tools[call.name]
+    try:
+        arguments = _read_arguments(wanted, call.arguments)
+        async with asyncio.timeout(wanted.marks.time_limit_s) as limit:
+            value = await _invoke(wanted.function, arguments)
+        return Outcome(_as_text(value))
+    except GooseLikeError as error:
+        return Outcome(str(error), True)
+    except Exception as error:  # the one place where any error is caught: it belongs to the model
+        if isinstance(error, TimeoutError) and limit.expired():
+            return Outcome(
+                f"{call.name} was given up after its time limit of {wanted.marks.time_limit_s:g} s; "
+                "ask for less at once or try another way",
+                True,
+            )
+        return Outcome(_explain(error, wanted.function), True)
+
+
+def _read_arguments(wanted: Tool, text: str) -> dict[str, Any]:
+    """The arguments by name, checked.
+
+    Raises:
+        ToolError: in words that say which field is wrong and what was expected.
+    """
+    expected = f"send one JSON object with {_signature(wanted)}"
+    try:
+        data = json.loads(text) if text.strip() else {}
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":
+            raise ToolError(f"more than one JSON value was sent as arguments; {expected}, once a call") from error
+        around = text[max(0, error.pos - 30) : error.pos + 30]
+        raise ToolError(
+            f"the arguments are no valid JSON: {error.msg} at character {error.pos} of {len(text)}, near {around!r}; "
+            f"{expected}"
+        ) from error
+    except RecursionError as error:
+        raise ToolError(f"the arguments are nested too deeply; {expected}") from error
+    if not isinstance(data, dict):
+        kind = "null" if data is None else type(data).__name__
+        raise ToolError(f"the arguments are {kind}, not an object; {expected}")
+    try:
+        checked = wanted.parameters.model_validate(data)
+    except ValidationError as error:
+        faults = "; ".join(_fault(fault) for fault in error.errors()[:5])
+        raise ToolError(f"wrong arguments for {wanted.name}: {faults}; {expected}") from error
+    return {
+        field.alias or name: getattr(checked, name)
+        for name, field in wanted.parameters.model_fields.items()
+        if name in checked.model_fields_set
+    }
+
+
+def _signature(wanted: Tool) -> str:
+    properties, required = wanted.spec.schema["properties"], wanted.spec.schema.get("required", [])
+    if not properties:
+        return "no fields"
+    return ", ".join(f"{name!r}{'' if name in required else ' (optional)'}" for name in properties)
+
+
+def _fault(fault: Any) -> str:
+    where = ".".join(str(step) for step in fault["loc"])
+    if fault["type"] == "missing":
+        return f"field {where!r} is missing"
+    if fault["type"] == "extra_forbidden":
+        return f"there is no field {where!r}"
+    given = repr(fault["input"])
+    clipped = given if len(given) <= 80 else given[:77] + "..."
+    return f"field {where!r}: {fault['msg'][0].lower()}{fault['msg'][1:]}, not {clipped}"
+
+
+async def _invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Awaits an `async def`; runs a plain `def` in a thread of its own.
+
+    The thread is a daemon, unlike those of `asyncio.to_thread`, because it can't be cancelled and the end of the
+    process must not wait for it.
+    """
+    if inspect.iscoroutinefunction(function):
+        return await function(**arguments)
+    loop, context = asyncio.get_running_loop(), copy_context()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if done.done():
+            return  # cancelled meanwhile: nobody waits for this
+        if error is None:
+            done.set_result(value)
+        else:
+            done.set_exception(error)
+
+    def work() -> None:
+        value, error = None, None
+        try:
+            value = context.run(function, **arguments)
+        except StopIteration as stop:
+            error = RuntimeError(f"StopIteration: {stop}")  # a future refuses to carry it
+        except BaseException as raised:
+            error = raised
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, value, error)
+
+    threading.Thread(target=work, name=f"tool {function.__name__}", daemon=True).start()
+    value = await done
+    return await value if inspect.isawaitable(value) else value
+
+
+def _as_text(value: Any) -> str:
+    """What the model reads of a tool's return value.
+
+    Raises:
+        ToolError: when it has no text form.
+    """
+    if value is None:
+        return "done"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes | bytearray):
+        raise ToolError(f"the tool gave {len(value)} bytes, which are no text; write them to a file and name the file")
+    try:
+        return to_json(value, indent=2).decode()
+    except (PydanticSerializationError, UnicodeDecodeError, ValueError) as error:
+        raise ToolError(f"the tool gave a {type(value).__name__}, which has no text form ({error})") from error
+
+
+def _explain(error: Exception, function: Callable[..., Any]) -> str:
+    """The error and the frames that lie in the tool's own package, newest last."""
+    home = Path(inspect.unwrap(getattr(function, "__func__", function)).__code__.co_filename).parent
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(home)]
+    lines = [f"  {Path(f.filename).name}:{f.lineno} in {f.name}: {f.line}" for f in frames[-5:]]
+    return "\n".join([f"{type(error).__name__}: {error}", *lines])

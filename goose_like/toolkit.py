@@ -1,0 +1,103 @@
+"""Toolkit: tools, the prompt that goes with them, and their state. Authors import everything from here."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .errors import ProfileError
+from .events import ToolProgress
+from .notifier import Notifier
+from .plugins import did_you_mean
+from .profile import Limits
+from .session import Session
+from .tool import Marks, Tool, ToolError, current_call, make_tool, tool
+from .view import ExchangeView
+from .workspace import Workspace
+
+__all__ = ["ExchangeView", "Notifier", "Requirements", "Tool", "ToolError", "Toolkit", "Workspace", "tool"]
+
+
+class Requirements(Mapping[str, "Toolkit"]):
+    """The toolkits that a toolkit depends on, under its own names for them."""
+
+    def __init__(self, toolkit: str, found: Mapping[str, "Toolkit"]) -> None:
+        self._toolkit = toolkit
+        self._found = found
+
+    def __getitem__(self, name: str) -> "Toolkit":
+        if name not in self._found:
+            near = f" ({did_you_mean(name, self._found)})" if self._found else ""
+            raise ProfileError(
+                f"toolkit {self._toolkit!r} needs {name!r}{near}; add `requires: {{{name}: TOOLKIT}}` to it"
+            )
+        return self._found[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The toolkit required as `name`.
+
+        Raises:
+            ProfileError: when the profile gives none and there is no default.
+        """
+        return self[name] if default is None or name in self._found else default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+class Toolkit:
+    """Subclass it, give methods `@tool`, a docstring and type hints, and say in `prompt` what a model must know.
+
+    Set by the base class: `notifier` (also `interface`), `dependencies`, `exchange_view`, `workspace`, `session`,
+    `limits`, and `config`: what the profile says below the toolkit's `config:`. `config: {tools: [...]}` picks among the
+    tools of any toolkit.
+    """
+
+    exchange_view: ExchangeView
+    workspace: Workspace
+    session: Session
+    limits: Limits
+
+    def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
+        self.notifier = self.interface = notifier
+        self.dependencies = requires
+        self.config: dict[str, Any] = dict(kwargs.pop("config", None) or {})
+        for name, value in kwargs.items():
+            setattr(self, name, value)
+
+    def prompt(self) -> str:
+        """What this toolkit adds to the system prompt. Asked once; it must not change within a session."""
+        return self.system()
+
+    def system(self) -> str:
+        """The older spelling of `prompt`."""
+        return ""
+
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools of this toolkit, in the order in which they are written.
+
+        Raises:
+            ProfileError: when `config: {tools: [...]}` names one that there is not.
+        """
+        names: dict[str, None] = {}
+        for kind in reversed(type(self).__mro__):
+            names |= {name: None for name, value in vars(kind).items() if isinstance(_marks(value), Marks)}
+        picked = self.config.get("tools")
+        if picked is None:
+            picked = [name for name in names if isinstance(_marks(getattr(self, name)), Marks)]
+        for name in picked:
+            if name not in names:
+                raise ProfileError(f"toolkit has no tool {name!r}; {did_you_mean(name, names)}")
+        return tuple(make_tool(getattr(self, name)) for name in picked)
+
+    def progress(self, text: str) -> None:
+        """Shows a piece of the running tool's output at once. It does not last and the model doesn't see it."""
+        self.notifier.notify(ToolProgress(call_id=current_call.get(""), text=text))
+
+    async def close(self) -> None:
+        """Gives back what the toolkit holds. Called once, after the toolkits that depend on this one."""
+
+
+def _marks(function: object) -> object:
+    return getattr(function, "__tool__", None)

@@ -1,0 +1,44 @@
+"""ExchangeView: a toolkit's read-only look at the conversation, and its way to ask a model something aside."""
+
+from dataclasses import dataclass
+
+from .events import MessageCompleted, UsageRecorded
+from .history import History
+from .message import Message
+from .notifier import Notifier
+from .provider import Model, Models, Request, stream_with_retries
+
+
+@dataclass(frozen=True, slots=True)
+class ModelView:
+    """One of the profile's two models, with the conversation in sight."""
+
+    model: Model
+    _history: History
+    _notifier: Notifier
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation so far; a copy of the list, not of the messages, which are frozen."""
+        return tuple(self._history.messages)
+
+    async def ask(self, text: str, *, system: str = "", purpose: str = "side question") -> str:
+        """The model's answer to a question that does not enter the conversation; its tokens are counted.
+
+        Raises:
+            ProviderError: when no whole answer came.
+        """
+        request = Request(self.model.name, system, [Message.user(text)])
+        async for delta in stream_with_retries(self.model.provider, request):
+            if isinstance(delta, MessageCompleted):
+                self._notifier.notify(UsageRecorded(model=self.model.label, usage=delta.usage, purpose=purpose))
+                return delta.message.text
+        raise AssertionError("stream_with_retries ends with a message or raises")
+
+
+class ExchangeView:
+    """`view.processor.messages[-1]`, `await view.accelerator.ask(...)`."""
+
+    def __init__(self, history: History, models: Models, notifier: Notifier) -> None:
+        self.processor = ModelView(models.processor, history, notifier)
+        self.accelerator = ModelView(models.accelerator, history, notifier)
