@@ -14,8 +14,9 @@ from .exchange import Exchange
 from .journal import Journal
 from .moderator import Moderator
 from .notifier import Notifier
+from .places import config_folder
 from .plugins import did_you_mean, found, load
-from .profile import Limits, ModelChoice, Profile, ToolkitChoice
+from .profile import Limits, ModelChoice, Profile, Source, ToolkitChoice, find_profile
 from .provider import Facts, Model, Models, Patience, Provider
 from .session import Session
 from .tool import Tool
@@ -112,6 +113,15 @@ async def build_exchange(
         )
 
 
+def default_profile() -> tuple[Profile, Source]:
+    """The profile `default`, or `local` where nobody wrote a default and no key is set: it is cut for small models."""
+    profile, source = find_profile("default")
+    is_ours = source.file.parent != config_folder() and source.file.parent.parent != config_folder()
+    if is_ours and profile.processor is None and _first_with_key() is None:
+        return find_profile("local")
+    return profile, source
+
+
 def choose_models(profile: Profile) -> tuple[ModelChoice, ModelChoice]:
     """Processor and accelerator of a profile. One that names none gets those of the first provider whose key is
     set, else the embedded model.
@@ -121,16 +131,22 @@ def choose_models(profile: Profile) -> tuple[ModelChoice, ModelChoice]:
     """
     if profile.processor:
         return profile.processor, profile.accelerator or profile.processor
-    for name in found("goose_like.provider"):
+    if name := _first_with_key():
         facts = provider_class(name).facts
-        if facts.key_variable and os.environ.get(facts.key_variable) and facts.processor:
-            processor = ModelChoice(model=f"{name}:{facts.processor}")
-            small = ModelChoice(model=f"{name}:{facts.accelerator or facts.processor}")
-            return processor, profile.accelerator or small
+        small = ModelChoice(model=f"{name}:{facts.accelerator or facts.processor}")
+        return ModelChoice(model=f"{name}:{facts.processor}"), profile.accelerator or small
     embedded = ModelChoice(model="local")
     if provider_class("local").missing(embedded) is None:
         return embedded, profile.accelerator or embedded
     raise CredentialError(NO_MODEL)
+
+
+def _first_with_key() -> str | None:
+    for name in found("goose_like.provider"):
+        facts = provider_class(name).facts
+        if facts.key_variable and os.environ.get(facts.key_variable) and facts.processor:
+            return name
+    return None
 
 
 def provider_class(name: str) -> type[Provider]:

@@ -131,6 +131,10 @@ class Source:
                 break
         return f"{self.file}" if line is None else f"{self.file}, line {line + 1}"
 
+    def located(self, error: ProfileError) -> ProfileError:
+        """The error with this file and the line of its path before it."""
+        return ProfileError(f"{self.place(*error.path)}: {error}" if error.path else str(error))
+
 
 def sources() -> list[Source]:
     """Every profile that is written somewhere: the user's own first, then those of installed packages, ours too."""

@@ -36,7 +36,7 @@ class Encoder:
         """`choice_extras` are further keys of the body, the same in each request (limits, temperature, a schema)."""
         self._extras = dict(choice_extras)
         self._constants: tuple[str, str, tuple[ToolSpec, ...]] | None = None
-        self._head = b""
+        self._head = self._system = b""
         self._messages: list[Message] = []
         self._encoded: list[bytes] = []
 
@@ -44,7 +44,9 @@ class Encoder:
         """The request's whole JSON body."""
         constants = (request.model, request.system, tuple(request.tools))
         if constants != self._constants:
-            self._constants, self._head = constants, self._encode_head(request)
+            self._constants = constants
+            self._head = self._encode_head(request)
+            self._system = _json({"role": "system", "content": request.system}) if request.system else b""
         # The messages are held, not their ids: an id may be used again once its object is gone.
         same = 0
         for old, new in zip(self._messages, request.messages, strict=False):
@@ -54,8 +56,8 @@ class Encoder:
         del self._messages[same:], self._encoded[same:]
         for message in request.messages[same:]:
             self._messages.append(message)
-            self._encoded.append(b"".join(b"," + _json(entry) for entry in message_entries(message)))
-        return b"".join((self._head, *self._encoded, b"]}")).replace(b'"messages":[,', b'"messages":[', 1)
+            self._encoded.append(b",".join(map(_json, message_entries(message))))
+        return self._head + b",".join(filter(None, (self._system, *self._encoded))) + b"]}"
 
     def _encode_head(self, request: Request) -> bytes:
         head: dict[str, Any] = {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
@@ -68,8 +70,7 @@ class Encoder:
                 }
                 for tool in request.tools
             ]
-        head["messages"] = [{"role": "system", "content": request.system}] if request.system else []
-        return _json(head).removesuffix(b"]}")
+        return _json(head | {"messages": []}).removesuffix(b"]}")
 
 
 def message_entries(message: Message) -> list[dict[str, Any]]:
@@ -266,12 +267,14 @@ class Fold:
         others repeat id and name in each delta: so a delta without a name always goes on, and one with a name begins
         a call when its id is a new one, or its name is, or the call so far is whole.
         """
+        last = self._calls[-1] if self._calls else None
         of_id = next((call for call in reversed(self._calls) if id_ and call.id == id_), None)
-        if not name:
-            return self._by_index.get(index) if index in self._by_index else of_id or self._last(index, id_)  # type: ignore[arg-type]
-        call = self._by_index.get(index) if index is not None else of_id or (self._last(index, id_))
-        if call is None:
-            return None
+        if index is None:
+            call = of_id or (None if id_ and name else last)
+        else:
+            call = self._by_index.get(index) or (None if name else of_id or (None if id_ else last))
+        if call is None or not name:
+            return call
         if id_ and call.id and id_ != call.id:
             return None
         if not call.arguments:
@@ -279,9 +282,6 @@ class Fold:
             return call if index is not None or id_ or name == call.name else None
         is_next = name != call.name or (arguments.strip() != "" and is_object(call.arguments))
         return None if is_next else call
-
-    def _last(self, index: int | None, id_: str) -> _Call | None:
-        return self._calls[-1] if self._calls and index is None and not id_ else None
 
 
 def _usage(sent: Mapping[str, Any]) -> Usage:
@@ -311,7 +311,7 @@ def _mend(text: str) -> str:
 
 
 def _mapping(value: object, what: str) -> Mapping[str, Any]:
-    if value is None and what != "a chunk":
+    if value is None:
         return {}
     if not isinstance(value, Mapping):
         raise _wrong(what, value, "an object")

@@ -1,0 +1,18 @@
+"""The process starts here; `--version` is answered before anything heavy is imported."""
+
+import sys
+
+from . import __version__
+
+
+def main() -> None:
+    if sys.argv[1:] in (["--version"], ["-V"], ["version"]):
+        print(f"goose-like {__version__}")
+        return
+    from .cli.main import run_command_line
+
+    sys.exit(run_command_line())
+
+
+if __name__ == "__main__":
+    main()

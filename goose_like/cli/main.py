@@ -1,0 +1,264 @@
+"""The commands: each reads its options, calls one function and gives its exit code."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Coroutine
+from enum import StrEnum
+from typing import Annotated, Any, NoReturn, cast
+
+import typer
+
+from .. import __version__
+from ..errors import GooseLikeError, ProfileError
+from ..plugins import found, load
+from ..profile import ModelChoice, Profile, Source, find_profile
+from ..session import Session
+
+app = typer.Typer(
+    name="goose-like",
+    help='A developer agent for the shell. Try: goose-like run "explain what this repository does"',
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+session_app = typer.Typer(no_args_is_help=True, help="Talk over several turns; start, resume and list sessions.")
+profile_app = typer.Typer(no_args_is_help=True, help="Which models and toolkits: list, show and check profiles.")
+toolkit_app = typer.Typer(no_args_is_help=True, help="What the agent can do: list and show toolkits.")
+provider_app = typer.Typer(no_args_is_help=True, help="Where models come from: list providers.")
+app.add_typer(session_app, name="session")
+app.add_typer(profile_app, name="profile")
+app.add_typer(toolkit_app, name="toolkit")
+app.add_typer(provider_app, name="provider")
+
+
+class OutputFormat(StrEnum):
+    text = "text"
+    json = "json"
+    stream_json = "stream-json"
+
+
+class Sandbox(StrEnum):
+    workspace = "workspace"
+    full = "full"
+
+
+class Approval(StrEnum):
+    auto = "auto"
+    yolo = "yolo"
+
+
+ProfileOption = Annotated[str | None, typer.Option("--profile", "-p", help="Profile to use [default: default].")]
+ModelOption = Annotated[
+    str | None, typer.Option("--model", "-m", help="PROVIDER:MODEL instead of the profile's processor.")
+]
+SandboxOption = Annotated[
+    Sandbox | None, typer.Option(help="workspace: write here only, no network. full: no confinement.")
+]
+ApprovalOption = Annotated[
+    Approval | None, typer.Option(help="auto: ask for what is beyond the sandbox. yolo: never ask.")
+]
+
+
+@app.command(epilog='Example: goose-like run --max-turns 20 "make the tests in tests/ pass"')
+def run(
+    text: Annotated[str | None, typer.Argument(help="The task; - reads standard input.")] = None,
+    file: Annotated[str | None, typer.Option("-i", "--input", help="Read the task from a file.")] = None,
+    profile: ProfileOption = None,
+    model: ModelOption = None,
+    output_format: Annotated[OutputFormat, typer.Option(help="What stdout carries.")] = OutputFormat.text,
+    max_turns: Annotated[int | None, typer.Option(min=1, help="Model requests at most [default: 128].")] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0.000001, help="US dollars at most.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Input and output tokens at most.")] = None,
+    timeout: Annotated[float | None, typer.Option(min=0.001, help="Seconds at most.")] = None,
+    session: Annotated[
+        str | None, typer.Option(help="Name of the session to write, or with --resume to go on.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a session [default: newest here].")] = False,
+    no_session: Annotated[bool, typer.Option("--no-session", help="Keep nothing.")] = False,
+    sandbox: SandboxOption = None,
+    approval: ApprovalOption = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Do one task: progress on stderr, the answer on stdout.
+
+    Exit codes: 0 done, 1 error, 2 usage, 3 steps, 4 cost, 5 tokens, 6 denied, 7 no sandbox, 75 rate limit,
+    76 key, 77 model unavailable, 124 time, 130 SIGINT, 143 SIGTERM.
+    """
+    from .once import Run, read_task, run_once
+
+    if no_session and (resume or session):
+        raise typer.BadParameter("--no-session keeps nothing, so it does not go with --session or --resume")
+    task = read_task(text, file)
+    limits = {"steps": max_turns, "cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
+    chosen, source = _profile(profile, model, sandbox, approval)
+    kept = None if no_session else _session(session, resume)
+    asked = Run(
+        text=task,
+        profile=chosen,
+        limits=chosen.limits.model_copy(update={name: value for name, value in limits.items() if value is not None}),
+        session=kept,
+        output_format=output_format.value,
+        is_quiet=quiet,
+    )
+    _end(run_once(asked), source, kept)
+
+
+@session_app.command("start", epilog="Example: goose-like session start --profile local")
+def session_start(
+    name: Annotated[str | None, typer.Argument(help="A name for it [default: a short one is made].")] = None,
+    profile: ProfileOption = None,
+    model: ModelOption = None,
+    sandbox: SandboxOption = None,
+    approval: ApprovalOption = None,
+) -> None:
+    """Start a session and talk; Ctrl-C stops a turn, Ctrl-D leaves."""
+    from .chat import chat
+
+    chosen, source = _profile(profile, model, sandbox, approval)
+    kept = _session(name, is_resumed=False)
+    _end(chat(chosen, kept), source, kept)
+
+
+@session_app.command("resume", epilog="Example: goose-like session resume")
+def session_resume(
+    name: Annotated[str | None, typer.Argument(help="Which [default: the newest of this folder].")] = None,
+    profile: ProfileOption = None,
+    model: ModelOption = None,
+    sandbox: SandboxOption = None,
+    approval: ApprovalOption = None,
+) -> None:
+    """Go on with a session."""
+    from .chat import chat
+
+    chosen, source = _profile(profile, model, sandbox, approval)
+    kept = _session(name, is_resumed=True)
+    _end(chat(chosen, kept), source, kept)
+
+
+@session_app.command("list", epilog="Example: goose-like session list")
+def session_list() -> None:
+    """List the sessions, newest first: name, age, folder, first words."""
+    from .reports import show_sessions
+
+    show_sessions()
+
+
+@profile_app.command("list", epilog="Example: goose-like profile list")
+def profile_list() -> None:
+    """List the profiles and the files that they are in."""
+    from .reports import show_profiles
+
+    show_profiles()
+
+
+@profile_app.command("show", epilog="Example: goose-like profile show local")
+def profile_show(name: Annotated[str, typer.Argument(help="Which profile.")] = "default") -> None:
+    """Show a profile as it works, with all that it extends."""
+    from .reports import show_profile
+
+    show_profile(name)
+
+
+@profile_app.command("check", epilog="Example: goose-like profile check default")
+def profile_check(name: Annotated[str, typer.Argument(help="Which profile.")] = "default") -> None:
+    """Check that a profile can be used: its file, models, toolkits and what they require."""
+    from .reports import check_profile
+
+    chosen, source = _profile(name, None, None, None)
+    _end(check_profile(chosen), source, None)
+
+
+@toolkit_app.command("list", epilog="Example: goose-like toolkit list")
+def toolkit_list() -> None:
+    """List the installed toolkits."""
+    from .reports import show_toolkits
+
+    show_toolkits()
+
+
+@toolkit_app.command("show", epilog="Example: goose-like toolkit show developer")
+def toolkit_show(name: Annotated[str, typer.Argument(help="Which toolkit.")]) -> None:
+    """Show a toolkit's tools as a model is told of them."""
+    from .reports import show_toolkit
+
+    _end(show_toolkit(name), None, None)
+
+
+@provider_app.command("list", epilog="Example: goose-like provider list")
+def provider_list() -> None:
+    """List the providers of models and what each still needs."""
+    from .reports import show_providers
+
+    show_providers()
+
+
+@app.command(epilog="Example: goose-like doctor")
+def doctor(profile: ProfileOption = None) -> None:
+    """Tell what is installed and set, which model would be used and why, and what to do next."""
+    from .reports import show_doctor
+
+    raise typer.Exit(show_doctor(profile))
+
+
+@app.command(epilog="Example: goose-like version")
+def version() -> None:
+    """Print the version."""
+    print(f"goose-like {__version__}")
+
+
+def _add_plugins() -> None:
+    """Subcommands of installed packages; all of them are imported, so they should be light."""
+    for name in found("goose_like.cli"):
+        app.add_typer(cast(typer.Typer, load("goose_like.cli", name)), name=name)
+
+
+def _profile(
+    name: str | None, model: str | None, sandbox: Sandbox | None, approval: Approval | None
+) -> tuple[Profile, Source]:
+    """The profile that the options ask for, and the file that errors in it are told for."""
+    from ..build import default_profile
+
+    chosen, source = default_profile() if name is None and model is None else find_profile(name or "default")
+    over: dict[str, Any] = {
+        "processor": ModelChoice(model=model) if model else None,
+        "accelerator": ModelChoice(model=model) if model else None,
+        "sandbox": sandbox.value if sandbox else None,
+        "approval": approval.value if approval else None,
+    }
+    return chosen.model_copy(update={key: value for key, value in over.items() if value is not None}), source
+
+
+def _session(name: str | None, is_resumed: bool) -> Session:
+    return Session.resume(name, cwd=None if name else os.getcwd()) if is_resumed else Session.create(name)
+
+
+def _end(work: Coroutine[Any, Any, int], source: Source | None, kept: Session | None) -> NoReturn:
+    """Runs the work and ends the command with its exit code; a profile's error gets its file and line."""
+    try:
+        code = asyncio.run(work)
+    except ProfileError as error:
+        raise source.located(error) if source else error from None
+    finally:
+        if kept:
+            kept.close()
+    raise typer.Exit(code)
+
+
+def run_command_line() -> int:
+    """The command's exit code; every failure of ours is one line on stderr."""
+    try:
+        _add_plugins()
+        app(prog_name="goose-like")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    except GooseLikeError as error:
+        print(f"goose-like: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of stdout has left; the interpreter must not complain about it again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return 0

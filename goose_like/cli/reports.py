@@ -1,0 +1,140 @@
+"""What `list`, `show`, `check` and `doctor` print."""
+
+import os
+import platform
+import sys
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.table import Table
+from ruamel.yaml import YAML
+
+from .. import __version__
+from ..build import build_exchange, choose_models, default_profile, provider_class
+from ..errors import GooseLikeError
+from ..notifier import Notifier
+from ..places import cache_folder, config_folder, sessions_folder
+from ..plugins import GROUPS, found, load
+from ..profile import ModelChoice, Profile, ToolkitChoice, find_profile, sources
+from ..sandbox import why_unavailable
+from ..session import list_sessions
+from .render import one_line
+
+
+def _table(*columns: str) -> Table:
+    return Table(*columns, box=None, pad_edge=False, header_style="bold")
+
+
+def _print(renderable: object) -> None:
+    Console(highlight=False, markup=False, emoji=False).print(renderable)
+
+
+def show_sessions() -> None:
+    table = _table("name", "age", "folder", "first words")
+    for listed in list_sessions():
+        table.add_row(listed.name, _age(listed.changed), listed.cwd, one_line(listed.first_words, 60))
+    _print(table if table.row_count else "no sessions yet; start one with `goose-like session start`")
+
+
+def _age(then: datetime) -> str:
+    seconds = max(0.0, (datetime.now(UTC) - then).total_seconds())
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit}"
+    return "now"
+
+
+def show_profiles() -> None:
+    table = _table("name", "processor", "file")
+    for source in sources():
+        try:
+            profile, _ = find_profile(source.name)
+            processor = profile.processor.model if profile.processor else "(the first that is there)"
+        except GooseLikeError as error:
+            processor = f"broken: {error}"
+        table.add_row(source.name, processor, str(source.file))
+    _print(table)
+
+
+def show_profile(name: str) -> None:
+    profile, source = find_profile(name)
+    print(f"# {source.file}")
+    YAML().dump(profile.model_dump(mode="json", exclude={"name"}, exclude_none=True), sys.stdout)
+
+
+async def check_profile(profile: Profile) -> int:
+    """Builds the profile's exchange without asking a model anything; what is wrong is raised."""
+    async with build_exchange(profile, Notifier()) as exchange:
+        print(f"{profile.name}: ready")
+        print(f"  models   {exchange.models.processor.label}, {exchange.models.accelerator.label} (accelerator)")
+        print(f"  tools    {', '.join(exchange.tools)}")
+        print(f"  sandbox  {profile.sandbox}, approval {profile.approval}")
+    return 0
+
+
+def show_toolkits() -> None:
+    table = _table("name", "what it does", "package")
+    for name, point in found("goose_like.toolkit").items():
+        try:
+            words = (getattr(load("goose_like.toolkit", name), "__doc__", None) or "").strip().partition("\n")[0]
+        except GooseLikeError as error:
+            words = f"broken: {error}"
+        table.add_row(name, words, getattr(point.dist, "name", "?"))
+    _print(table)
+
+
+async def show_toolkit(name: str) -> int:
+    load("goose_like.toolkit", name)
+    profile = Profile(processor=ModelChoice(model="scripted:"), toolkits=(ToolkitChoice(name=name),))
+    async with build_exchange(profile, Notifier()) as exchange:
+        for tool in exchange.tools.values():
+            print(f"{tool.name}: {tool.spec.description}")
+            for field, schema in tool.spec.schema["properties"].items():
+                kind = schema.get("type") or "|".join(str(one.get("type", "?")) for one in schema.get("anyOf", []))
+                required = "" if field in tool.spec.schema.get("required", []) else ", optional"
+                print(f"    {field} ({kind}{required}): {schema.get('description', '')}")
+    return 0
+
+
+def show_providers() -> None:
+    table = _table("name", "what it is", "key", "state")
+    for name in found("goose_like.provider"):
+        facts = provider_class(name).facts
+        missing = provider_class(name).missing(ModelChoice(model=f"{name}:{facts.processor or ''}"))
+        table.add_row(name, facts.summary, facts.key_variable or "-", missing or "ready")
+    _print(table)
+
+
+def show_doctor(profile_name: str | None) -> int:
+    """Prints what there is; gives 0 when the profile can be used, else the code that a run would end with."""
+    table = _table("what", "state")
+    table.add_row("goose-like", f"{__version__}, Python {platform.python_version()}, {platform.platform()}")
+    table.add_row("configuration", str(config_folder()))
+    table.add_row("sessions", str(sessions_folder()))
+    table.add_row("cache", str(cache_folder()))
+    table.add_row("sandbox", why_unavailable() or "works (bubblewrap)")
+    for name in found("goose_like.provider"):
+        facts = provider_class(name).facts
+        if facts.key_variable:
+            state = "set" if os.environ.get(facts.key_variable) else "not set"
+            table.add_row(facts.key_variable, state)
+    missing = provider_class("local").missing(ModelChoice(model="local"))
+    table.add_row("embedded model", missing or "ready")
+    for group, what in GROUPS.items():
+        if names := found(group):
+            table.add_row(what, ", ".join(names))
+    code = 0
+    try:
+        profile, source = find_profile(profile_name) if profile_name else default_profile()
+        table.add_row("profile", f"{profile.name} ({source.file})")
+        processor, accelerator = choose_models(profile)
+        why = "the profile names it" if profile.processor else "the first provider that is ready"
+        table.add_row("model", f"{processor.model} ({why}); accelerator {accelerator.model}")
+        next_step = 'goose-like run "what is in this folder?"'
+        if missing := provider_class(processor.provider).missing(processor):
+            next_step, code = missing, 76
+    except GooseLikeError as error:
+        next_step, code = str(error), error.exit_code
+    _print(table)
+    print(f"\nnext: {next_step}")
+    return code

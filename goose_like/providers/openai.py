@@ -1,0 +1,225 @@
+"""OpenAI's chat completions, and every server that speaks them, through the openai SDK.
+
+The SDK carries the connection, the headers and the event stream. The body goes in ready-made: its typed path would
+rebuild the whole history on each call.
+"""
+
+import math
+import os
+import re
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from email.utils import parsedate_to_datetime
+from typing import Any, ClassVar
+from urllib.parse import SplitResult, urlsplit
+
+from ..errors import BrokenStreamError, CredentialError, ModelUnavailableError, ProviderError
+from ..profile import ModelChoice
+from ..provider import Delta, Facts, Request
+from .constrained import ConstrainedFold, answer_schema, constrain
+from .openai_wire import Encoder, Fold, clip, error_of_status, error_within
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+OPENAI_HOST = "api.openai.com"
+
+
+def warm() -> None:
+    """Imports the SDK. Called in a thread while the rest is built, it spares the first request most of that time."""
+    import httpx2  # noqa: F401
+    import openai.lib._client_auth  # noqa: F401
+
+
+class OpenAIProvider:
+    """A connection to one server; the key is read from the environment and goes nowhere but into its header."""
+
+    # Chat completions take tools from the newer models only without reasoning, which gpt-6-astra and those from
+    # 6.1 on can't do without (their model pages: "rejects requests that set reasoning effort to none").
+    facts: ClassVar[Facts] = Facts(
+        summary="OpenAI's models, and any server that speaks chat completions (OPENAI_BASE_URL)",
+        key_variable=KEY_VARIABLE,
+        processor="gpt-6-sol",
+        accelerator="gpt-6-luna",
+    )
+
+    def __init__(self, choice: ModelChoice) -> None:
+        self._choice = choice
+        self._url = _base_url(choice)
+        self._key = _key()
+        self._client: Any = None
+        self._extras: dict[str, Any] = {}
+        self._encoder = Encoder()
+
+    @staticmethod
+    def missing(choice: ModelChoice) -> str | None:
+        """What to set before this choice works, as a sentence; None when it is ready."""
+        return _url_fault(_base_url(choice)) or _key_fault(_base_url(choice), _key())
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
+        try:
+            if fault := _url_fault(self._url):
+                raise ModelUnavailableError(fault, is_retryable=False)
+            if fault := _key_fault(self._url, self._key):
+                raise CredentialError(fault)
+            fold = ConstrainedFold() if self._choice.tools == "constrained" else Fold()
+            async with aclosing(self._chunks(request)) as chunks:
+                async for chunk in chunks:
+                    for delta in fold.feed(chunk):
+                        yield delta
+            yield fold.result()
+        except ProviderError as error:
+            error.args = (self._without_secrets(f"openai at {_host(self._url)}: {error}"),)
+            raise
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+    async def _chunks(self, request: Request) -> AsyncGenerator[Any, None]:
+        """The answer's decoded chunks; whatever the SDK raises becomes one of our errors here, and only here."""
+        import openai
+
+        body = self._body(request)
+        try:
+            stream = await self._connection().post(
+                "/chat/completions", content=body, cast_to=object, stream=True, stream_cls=openai.AsyncStream[object]
+            )
+        except openai.APIStatusError as error:
+            wait_s = retry_after_s(error.response.headers, time.time())
+            raise error_of_status(error.status_code, error.body, request.model, KEY_VARIABLE, wait_s) from error
+        except openai.APIConnectionError as error:
+            raise ModelUnavailableError(
+                f"no answer from {self._url.hostname}:{_port(self._url)} ({_cause(error)}); "
+                "check the network, and base_url or OPENAI_BASE_URL",
+                is_retryable=True,
+            ) from error
+        has_begun = False
+        try:
+            while True:
+                try:
+                    # Not `async for`: its generator would outlive this one when this one is closed half-way.
+                    chunk = await anext(stream)
+                except StopAsyncIteration:
+                    break
+                # The SDK lets what its JSON and UTF-8 decoders raise escape as it is.
+                except (ValueError, RecursionError) as error:
+                    raise BrokenStreamError(f"the stream is no valid JSON ({clip(str(error), 80)})") from error
+                has_begun = True
+                yield chunk
+        except openai.APITimeoutError as error:
+            raise BrokenStreamError(
+                f"the stream stalled: nothing came for {self._choice.stall_s:g} s (`stall_s`)"
+            ) from error
+        except openai.APIConnectionError as error:
+            raise BrokenStreamError(f"the connection broke within the answer ({_cause(error)})") from error
+        except openai.APIError as error:
+            raise error_within(error.body) from error
+        finally:
+            await stream.close()
+        if not has_begun:
+            kind = clip(stream.response.headers.get("content-type", "nothing"), 60)
+            raise BrokenStreamError(f"no event stream came but {kind}; does base_url point to the API?")
+
+    def _connection(self) -> Any:
+        if self._client is None:
+            import httpx2
+            import openai
+
+            self._client = openai.AsyncOpenAI(
+                # A server that asks for no key gets one all the same: the SDK does not go without.
+                api_key=self._key or "none",
+                base_url=self._url.geturl(),
+                max_retries=0,
+                timeout=httpx2.Timeout(self._choice.stall_s, connect=10),
+            )
+        return self._client
+
+    def _body(self, request: Request) -> bytes:
+        choice, is_openai = self._choice, self._url.hostname == OPENAI_HOST
+        extras: dict[str, Any] = {}
+        if choice.max_output_tokens is not None:
+            # The newer name is OpenAI's; servers elsewhere know the older one.
+            extras["max_completion_tokens" if is_openai else "max_tokens"] = choice.max_output_tokens
+        if choice.temperature is not None:
+            extras["temperature"] = choice.temperature
+        if choice.tools == "constrained":
+            # Not `strict`: OpenAI's strict form forbids `anyOf` at the root; llama-server, vLLM and Ollama
+            # constrain to the schema in any case.
+            schema = {"name": "answer", "schema": answer_schema(request.tools)}
+            extras["response_format"] = {"type": "json_schema", "json_schema": schema}
+            request = constrain(request)
+        elif is_openai and request.tools and re.match(r"gpt-(5\.[6-9]|[6-9])", request.model):
+            extras["reasoning_effort"] = "none"
+        if extras != self._extras:
+            self._extras, self._encoder = extras, Encoder(extras)
+        return self._encoder.body(request)
+
+    def _without_secrets(self, text: str) -> str:
+        for secret in (self._key, self._url.password):
+            if secret and len(secret) > 3:  # a shorter one ("x") hides nothing and would riddle the words
+                text = text.replace(secret, "***")
+        return text
+
+
+def retry_after_s(headers: Any, now_s: float) -> float | None:
+    """The server's wish for a pause: `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, 10.2.3).
+
+    None where there is none, or no sane one: a past date, a negative number, words.
+    """
+    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name, "")
+        try:
+            wait_s = float(value) * unit_s
+        except ValueError:
+            try:
+                wait_s = parsedate_to_datetime(value).timestamp() - now_s
+            except (ValueError, TypeError, OverflowError):
+                continue
+        if math.isfinite(wait_s) and wait_s >= 0:
+            return wait_s
+    return None
+
+
+def _key() -> str:
+    return os.environ.get(KEY_VARIABLE, "").strip()
+
+
+def _base_url(choice: ModelChoice) -> SplitResult:
+    text = choice.base_url or os.environ.get("OPENAI_BASE_URL") or f"https://{OPENAI_HOST}/v1"
+    try:
+        return urlsplit(text.strip())
+    except ValueError:  # "http://[::1"
+        return SplitResult("", "", text, "", "")
+
+
+def _url_fault(url: SplitResult) -> str | None:
+    if url.scheme in ("http", "https") and url.hostname and _port(url) is not None:
+        return None
+    return f"{_host(url) or url.path!r} is no base URL; write base_url or OPENAI_BASE_URL like http://localhost:8080/v1"
+
+
+def _key_fault(url: SplitResult, key: str) -> str | None:
+    if not key and url.hostname == OPENAI_HOST:
+        return f"set {KEY_VARIABLE}, or base_url to a server that needs no key"
+    if not (key.isascii() and key.isprintable()):
+        return f"{KEY_VARIABLE} holds characters that no key has; set it anew"
+    return None
+
+
+def _host(url: SplitResult) -> str:
+    return url.netloc.rpartition("@")[2]
+
+
+def _port(url: SplitResult) -> int | None:
+    try:
+        return url.port or (443 if url.scheme == "https" else 80)
+    except ValueError:
+        return None
+
+
+def _cause(error: BaseException) -> str:
+    """The words of the innermost cause that has any: the SDK itself says only that the connection failed."""
+    words, cause = "", error.__cause__
+    while cause is not None:
+        words, cause = str(cause) or words or type(cause).__name__, cause.__cause__
+    return clip(words, 120)
