@@ -1,32 +1,37 @@
-"""The commands: each reads its options, calls one function and gives its exit code."""
+"""The commands: each reads its options, calls one function and gives its exit code.
 
-import asyncio
+Imports stand in the functions: `--help` and a mistyped option must not wait for what only a run needs.
+"""
+
 import os
 import sys
-from collections.abc import Coroutine
 from enum import StrEnum
-from typing import Annotated, Any, NoReturn, cast
+from typing import Annotated, cast
 
 import typer
 
 from .. import __version__
-from ..errors import GooseLikeError, ProfileError
-from ..plugins import found, load
-from ..profile import ModelChoice, Profile, Source, find_profile
-from ..session import Session
+from ..errors import GooseLikeError
 
 app = typer.Typer(
     name="goose-like",
     help='A developer agent for the shell. Try: goose-like run "explain what this repository does"',
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,  # Rich help costs a third of the time of `--help`
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-session_app = typer.Typer(no_args_is_help=True, help="Talk over several turns; start, resume and list sessions.")
-profile_app = typer.Typer(no_args_is_help=True, help="Which models and toolkits: list, show and check profiles.")
-toolkit_app = typer.Typer(no_args_is_help=True, help="What the agent can do: list and show toolkits.")
-provider_app = typer.Typer(no_args_is_help=True, help="Where models come from: list providers.")
+session_app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Talk over several turns; start, resume and list sessions."
+)
+profile_app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Which models and toolkits: list, show and check profiles."
+)
+toolkit_app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="What the agent can do: list and show toolkits."
+)
+provider_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Where models come from: list providers.")
 app.add_typer(session_app, name="session")
 app.add_typer(profile_app, name="profile")
 app.add_typer(toolkit_app, name="toolkit")
@@ -87,13 +92,14 @@ def run(
     76 key, 77 model unavailable, 124 time, 130 SIGINT, 143 SIGTERM.
     """
     from .once import Run, read_task, run_once
+    from .start import chosen_profile, finish, opened_session
 
     if no_session and (resume or session):
         raise typer.BadParameter("--no-session keeps nothing, so it does not go with --session or --resume")
     task = read_task(text, file)
     limits = {"steps": max_turns, "cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
-    chosen, source = _profile(profile, model, sandbox, approval)
-    kept = None if no_session else _session(session, resume)
+    chosen, source = chosen_profile(profile, model, sandbox, approval)
+    kept = None if no_session else opened_session(session, is_resumed=resume)
     asked = Run(
         text=task,
         profile=chosen,
@@ -102,7 +108,7 @@ def run(
         output_format=output_format.value,
         is_quiet=quiet,
     )
-    _end(run_once(asked), source, kept)
+    raise typer.Exit(finish(run_once(asked), source, kept))
 
 
 @session_app.command("start", epilog="Example: goose-like session start --profile local")
@@ -115,10 +121,11 @@ def session_start(
 ) -> None:
     """Start a session and talk; Ctrl-C stops a turn, Ctrl-D leaves."""
     from .chat import chat
+    from .start import chosen_profile, finish, opened_session
 
-    chosen, source = _profile(profile, model, sandbox, approval)
-    kept = _session(name, is_resumed=False)
-    _end(chat(chosen, kept), source, kept)
+    chosen, source = chosen_profile(profile, model, sandbox, approval)
+    kept = opened_session(name, is_resumed=False)
+    raise typer.Exit(finish(chat(chosen, kept), source, kept))
 
 
 @session_app.command("resume", epilog="Example: goose-like session resume")
@@ -131,10 +138,11 @@ def session_resume(
 ) -> None:
     """Go on with a session."""
     from .chat import chat
+    from .start import chosen_profile, finish, opened_session
 
-    chosen, source = _profile(profile, model, sandbox, approval)
-    kept = _session(name, is_resumed=True)
-    _end(chat(chosen, kept), source, kept)
+    chosen, source = chosen_profile(profile, model, sandbox, approval)
+    kept = opened_session(name, is_resumed=True)
+    raise typer.Exit(finish(chat(chosen, kept), source, kept))
 
 
 @session_app.command("list", epilog="Example: goose-like session list")
@@ -165,9 +173,10 @@ def profile_show(name: Annotated[str, typer.Argument(help="Which profile.")] = "
 def profile_check(name: Annotated[str, typer.Argument(help="Which profile.")] = "default") -> None:
     """Check that a profile can be used: its file, models, toolkits and what they require."""
     from .reports import check_profile
+    from .start import chosen_profile, finish
 
-    chosen, source = _profile(name, None, None, None)
-    _end(check_profile(chosen), source, None)
+    chosen, source = chosen_profile(name)
+    raise typer.Exit(finish(check_profile(chosen), source))
 
 
 @toolkit_app.command("list", epilog="Example: goose-like toolkit list")
@@ -182,8 +191,9 @@ def toolkit_list() -> None:
 def toolkit_show(name: Annotated[str, typer.Argument(help="Which toolkit.")]) -> None:
     """Show a toolkit's tools as a model is told of them."""
     from .reports import show_toolkit
+    from .start import finish
 
-    _end(show_toolkit(name), None, None)
+    raise typer.Exit(finish(show_toolkit(name)))
 
 
 @provider_app.command("list", epilog="Example: goose-like provider list")
@@ -210,40 +220,10 @@ def version() -> None:
 
 def _add_plugins() -> None:
     """Subcommands of installed packages; all of them are imported, so they should be light."""
+    from ..plugins import found, load
+
     for name in found("goose_like.cli"):
         app.add_typer(cast(typer.Typer, load("goose_like.cli", name)), name=name)
-
-
-def _profile(
-    name: str | None, model: str | None, sandbox: Sandbox | None, approval: Approval | None
-) -> tuple[Profile, Source]:
-    """The profile that the options ask for, and the file that errors in it are told for."""
-    from ..build import default_profile
-
-    chosen, source = default_profile() if name is None and model is None else find_profile(name or "default")
-    over: dict[str, Any] = {
-        "processor": ModelChoice(model=model) if model else None,
-        "accelerator": ModelChoice(model=model) if model else None,
-        "sandbox": sandbox.value if sandbox else None,
-        "approval": approval.value if approval else None,
-    }
-    return chosen.model_copy(update={key: value for key, value in over.items() if value is not None}), source
-
-
-def _session(name: str | None, is_resumed: bool) -> Session:
-    return Session.resume(name, cwd=None if name else os.getcwd()) if is_resumed else Session.create(name)
-
-
-def _end(work: Coroutine[Any, Any, int], source: Source | None, kept: Session | None) -> NoReturn:
-    """Runs the work and ends the command with its exit code; a profile's error gets its file and line."""
-    try:
-        code = asyncio.run(work)
-    except ProfileError as error:
-        raise source.located(error) if source else error from None
-    finally:
-        if kept:
-            kept.close()
-    raise typer.Exit(code)
 
 
 def run_command_line() -> int:

@@ -114,7 +114,7 @@ def _allowed_name(name: str) -> str:
 
 
 def _sound_arguments(text: str) -> str:
-    """Arguments as they came, or wrapped when they are no JSON object: llama-server and vLLM parse what is sent back."""
+    """Arguments as they came, wrapped when they are no JSON object: llama-server and vLLM parse what is sent back."""
     if not text.strip():
         return "{}"
     return text if is_object(text) else json.dumps({"invalid_json": text}, ensure_ascii=False)
@@ -159,7 +159,7 @@ class Fold:
     _calls: list[_Call] = field(default_factory=list)
     _by_index: dict[int, _Call] = field(default_factory=dict)
     _half: dict[str, str] = field(default_factory=dict)
-    _usage: Usage = Usage()
+    _usage: Usage = field(default_factory=Usage)
     _finish: str = ""
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Delta]:

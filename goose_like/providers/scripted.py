@@ -214,7 +214,7 @@ def read_script(file: Path) -> tuple[Source, list[Step]]:
         fault = error.errors()[0]
         place, key = source.place(*fault["loc"]), str(fault["loc"][-1])
         if fault["type"] == "extra_forbidden":
-            holder = {"calls": ScriptedCall, "usage": ScriptedUsage, "error": ScriptedError}
+            holder: dict[str, type[Value]] = {"calls": ScriptedCall, "usage": ScriptedUsage, "error": ScriptedError}
             known = holder.get(str(fault["loc"][1]), Step) if len(fault["loc"]) > 2 else Step
             raise ProfileError(f"{place}: unknown key {key!r}; {did_you_mean(key, known.model_fields)}") from error
         what = ".".join(str(key) for key in fault["loc"][1:]) or "step"
