@@ -269,7 +269,6 @@ async def test_a_senseless_retry_after_is_as_none(value: str) -> None:
         ({"retry-after": formatdate(1030, usegmt=True)}, 30.0),
         ({"retry-after": formatdate(970, usegmt=True)}, None),
         ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, 253402300799.0 - 1000),
-        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 -2300"}, None),
         ({}, None),
     ],
 )
@@ -301,9 +300,15 @@ async def test_an_unknown_host() -> None:
 
 
 async def test_no_tls_where_tls_was_asked() -> None:
-    async with Loopback([sse(said("hi"))]) as server:
-        with pytest.raises(ModelUnavailableError):
-            await ask_at(server.base_url.replace("http", "https"))
+    async def plain(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 no TLS here\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(plain, "127.0.0.1", 0)
+    with pytest.raises(ModelUnavailableError, match=r"(?i)ssl") as caught:
+        await ask_at(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+    assert caught.value.is_retryable
+    server.close()
 
 
 async def test_a_server_that_accepts_and_says_nothing() -> None:
@@ -340,7 +345,7 @@ async def test_no_key(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 # --- broken streams
 
-HALF = events(said("hello"), is_done=False)[:-200]
+HALF = events([chunk({"content": "hel"}), chunk({"content": "lo"})], is_done=False)[:-30]
 
 
 @pytest.mark.parametrize(
@@ -367,7 +372,7 @@ HALF = events(said("hello"), is_done=False)[:-200]
         pytest.param(raw(b"data: null\n\n"), "finish reason", id="null"),
         pytest.param(raw(events([chunk({"content": 5})])), "content", id="wrong type"),
         pytest.param(raw(events([{"error": {"message": "boom", "code": 500}}])), "boom", id="error within"),
-        pytest.param(raw(HALF, events([{"error": "boom"}])), "boom", id="error within, as a string"),
+        pytest.param(raw(events([chunk({"content": "x"}), {"error": "boom"}])), "boom", id="error within, as a string"),
         pytest.param(raw(events([chunk(finish="stop")])), "empty", id="says nothing"),
         pytest.param(raw(b"<html>hello</html>", kind="text/html"), "text/html", id="HTML with 200"),
         pytest.param(raw(b'{"choices": []}', kind="application/json"), "application/json", id="JSON with 200"),
