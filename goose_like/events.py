@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, TypeAdapter
 
-from .message import Message, ToolCall, ToolResult, Usage, Value
+from .message import Message, ToolCall, ToolResult, Usage, Value, Words
 
 # --- values that events carry
 
@@ -16,7 +16,7 @@ from .message import Message, ToolCall, ToolResult, Usage, Value
 class Task(Value):
     """One line of the plan."""
 
-    description: str
+    description: Words
     status: Literal["planned", "in-progress", "complete", "failed"] = "planned"
 
 
@@ -24,8 +24,8 @@ class Question(Value):
     """Something only the person may decide. `kind` groups like questions, `subject` is what it is about."""
 
     kind: Literal["network", "outside", "repository", "sandbox"]
-    subject: str
-    text: str
+    subject: Words
+    text: Words
 
 
 class Answer(Value):
@@ -47,8 +47,8 @@ class SessionStarted(Value):
 
     type: Literal["session_started"] = "session_started"
     version: str
-    name: str
-    cwd: str
+    name: Words
+    cwd: Words
     profile: str
     models: dict[str, str]
     tools: tuple[str, ...]
@@ -82,7 +82,7 @@ class Logged(Value):
     """Something concrete that a toolkit or the house tells the person."""
 
     type: Literal["logged"] = "logged"
-    text: str
+    text: Words
 
 
 class Asked(Value):
@@ -100,7 +100,7 @@ class Reminded(Value):
     """Text that we, not the person, add to the end of what the model reads."""
 
     type: Literal["reminded"] = "reminded"
-    text: str
+    text: Words
 
 
 class UsageRecorded(Value):
@@ -116,7 +116,7 @@ class Compacted(Value):
     """From here on the model is sent `summary` and the last `kept` messages of those that stood before."""
 
     type: Literal["compacted"] = "compacted"
-    summary: str
+    summary: Words
     kept: int
 
 
@@ -147,7 +147,7 @@ class TurnFinished(Value):
 
     type: Literal["turn_finished"] = "turn_finished"
     reason: Literal["stop", "step_limit", "budget", "handed_off", "cancelled", "error"]
-    detail: str = ""
+    detail: Words = ""
     exit_code: int = 0
 
 
@@ -158,24 +158,24 @@ class Status(Value):
     """What is going on now; an empty text means nothing worth a line."""
 
     type: Literal["status"] = "status"
-    text: str
+    text: Words
 
 
 class TextDelta(Value):
     type: Literal["text_delta"] = "text_delta"
-    text: str
+    text: Words
 
 
 class ThinkingDelta(Value):
     type: Literal["thinking_delta"] = "thinking_delta"
-    text: str
+    text: Words
 
 
 class Retrying(Value):
     """The request failed and is sent again; what was streamed since the last message is void."""
 
     type: Literal["retrying"] = "retrying"
-    text: str
+    text: Words
     wait_s: float
 
 
@@ -186,15 +186,15 @@ class ToolStarted(Value):
 
 class ToolProgress(Value):
     type: Literal["tool_progress"] = "tool_progress"
-    call_id: str
-    text: str
+    call_id: Words
+    text: Words
 
 
 class Nested(Value):
     """An event of an exchange that the tool call `call_id` runs; its own durable events lie in its own file."""
 
     type: Literal["nested"] = "nested"
-    call_id: str
+    call_id: Words
     event: dict[str, Any]
 
 

@@ -3,7 +3,16 @@
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+def _encodable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+Words = Annotated[str, AfterValidator(_encodable)]
+"""Text that UTF-8 can hold. Halves of surrogate pairs, which broken streams and file names bring, are joined where
+both are there, and else become U+FFFD: a session file and a request could not hold them."""
 
 
 class Value(BaseModel):
@@ -16,14 +25,14 @@ class Text(Value):
     """Words that the model or the person said."""
 
     type: Literal["text"] = "text"
-    text: str
+    text: Words
 
 
 class Thinking(Value):
     """Reasoning that a model sent beside its answer; `signature` is opaque and goes back to the vendor as it came."""
 
     type: Literal["thinking"] = "thinking"
-    text: str
+    text: Words
     signature: str | None = None
 
 
@@ -31,17 +40,17 @@ class ToolCall(Value):
     """A model's wish to run a tool. `arguments` is the JSON text as it arrived, which may be broken."""
 
     type: Literal["tool_call"] = "tool_call"
-    id: str
-    name: str
-    arguments: str
+    id: Words
+    name: Words
+    arguments: Words
 
 
 class ToolResult(Value):
     """A tool's answer to the call `call_id`. `output` is for the model; what people see travels in events."""
 
     type: Literal["tool_result"] = "tool_result"
-    call_id: str
-    output: str
+    call_id: Words
+    output: Words
     is_error: bool = False
 
 
@@ -60,10 +69,12 @@ class Message(Value):
 
     @classmethod
     def user(cls, text: str) -> "Message":
+        """What a person said, or what we say in their place."""
         return cls(role="user", parts=(Text(text=text),))
 
     @classmethod
     def assistant(cls, text: str, calls: Iterable[ToolCall] = ()) -> "Message":
+        """What a model said and wishes to run."""
         said = (Text(text=text),) if text else ()
         return cls(role="assistant", parts=(*said, *calls))
 
@@ -74,10 +85,12 @@ class Message(Value):
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls, in the order in which the model made them."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:
+        """The results, in the order of the calls."""
         return tuple(part for part in self.parts if isinstance(part, ToolResult))
 
 
@@ -91,6 +104,7 @@ class Usage(Value):
 
     @property
     def total_tokens(self) -> int:
+        """Input and output together."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "Usage") -> "Usage":

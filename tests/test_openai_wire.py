@@ -330,7 +330,7 @@ def test_junk_anywhere_is_an_answer_or_one_of_our_errors(graft: Any, at: int, te
         chunk({"tool_calls": [5]}),
         chunk({"tool_calls": [item("0")]}),
         chunk({"tool_calls": [{"function": "f"}]}),
-        chunk({}, finish=5),
+        {"choices": [{"finish_reason": 5}]},
         {"usage": 5},
         {"usage": {"prompt_tokens": "5"}},
         chunk({"reasoning": {"a": 1}}),

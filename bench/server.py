@@ -1,0 +1,97 @@
+"""A loopback server that speaks chat completions and takes the time: each answer calls `shell`, the last one is text.
+
+The clock is CLOCK_MONOTONIC, which all processes of a machine share.
+"""
+
+import asyncio
+import json
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Recording:
+    """What came and when. `gaps_s[i]` lies between the last byte of answer i and the first byte of request i + 1."""
+
+    steps: int
+    bodies: list[bytes] = field(default_factory=list)
+    first_byte_s: float = 0.0
+    gaps_s: list[float] = field(default_factory=list)
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.buffer = bytearray()
+        self.answered_s = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        now = time.monotonic()
+        if not self.buffer:
+            if not self.recording.bodies:
+                self.recording.first_byte_s = now
+            elif self.answered_s:
+                self.recording.gaps_s.append(now - self.answered_s)
+        self.buffer += data
+        head, found, body = bytes(self.buffer).partition(b"\r\n\r\n")
+        if not found:
+            return
+        length = next(
+            int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")
+        )
+        if len(body) < length:
+            return
+        self.buffer.clear()
+        self.recording.bodies.append(body)
+        answer = _answer(len(self.recording.bodies), self.recording.steps)
+        self.transport.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n%s"
+            % (len(answer), answer)
+        )
+        self.answered_s = time.monotonic()
+
+
+def _answer(step: int, steps: int) -> bytes:
+    if step < steps:
+        call = {"index": 0, "id": f"call_{step}", "type": "function"}
+        call["function"] = {"name": "shell", "arguments": json.dumps({"command": f"echo step {step}"})}
+        delta, finish = {"role": "assistant", "tool_calls": [call]}, "tool_calls"
+    else:
+        delta, finish = {"role": "assistant", "content": "done"}, "stop"
+    usage = {"prompt_tokens": 100 * step, "completion_tokens": 20, "total_tokens": 100 * step + 20}
+    common = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "bench"}
+    chunks = [
+        {**common, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
+        {**common, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]},
+        {**common, "choices": [], "usage": usage},
+    ]
+    return b"".join(b"data: %s\n\n" % json.dumps(chunk).encode() for chunk in chunks) + b"data: [DONE]\n\n"
+
+
+async def record(command: list[str], env: dict[str, str], steps: int, cwd: str) -> tuple[Recording, float]:
+    """Runs the command against the server; gives what was recorded and the seconds from its start to its first byte.
+
+    Raises:
+        RuntimeError: when the command fails or does not make all its requests.
+    """
+    recording = Recording(steps)
+    server = await asyncio.get_running_loop().create_server(lambda: Connection(recording), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    env = {**env, "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1", "OPENAI_API_KEY": "bench"}
+    started = time.monotonic()
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env=env,
+        cwd=cwd,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    server.close()
+    if process.returncode or len(recording.bodies) != steps:
+        raise RuntimeError(f"{command} ended with {process.returncode}: {out[-500:]!r} {err[-2000:]!r}")
+    return recording, recording.first_byte_s - started

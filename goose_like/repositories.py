@@ -1,0 +1,180 @@
+"""Git repositories seen as a way out of the sandbox: where they lie, what in them git would run, what has changed."""
+
+import os
+import stat
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+# What git runs or reads its settings from. A `commondir` file leads it to other settings.
+_SETTINGS = ("config", "config.worktree", "commondir")
+
+# Keys (lower case, as git prints them) that only describe a repository and make git run nothing.
+_HARMLESS = (
+    *("core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase"),
+    *("core.precomposeunicode", "core.symlinks", "core.autocrlf", "core.eol", "core.safecrlf", "core.worktree"),
+    *("core.quotepath", "core.sparsecheckout", "core.sparsecheckoutcone", "extensions.*", "init.defaultbranch"),
+    *("user.name", "user.email", "commit.gpgsign", "tag.gpgsign", "gc.auto", "maintenance.auto", "advice.*", "color.*"),
+    *("push.default", "push.autosetupremote", "pull.rebase", "pull.ff", "merge.conflictstyle", "rebase.autostash"),
+    *("remote.*.url", "remote.*.pushurl", "remote.*.fetch", "remote.*.tagopt", "remote.*.prune"),
+    *("remote.*.promisor", "remote.*.partialclonefilter", "branch.*.remote", "branch.*.merge", "branch.*.rebase"),
+    *("branch.*.pushremote", "branch.*.description", "branch.*.vscode-merge-base", "branch.autosetuprebase"),
+    *("submodule.*.url", "submodule.*.active", "submodule.*.branch", "submodule.active", "lfs.repositoryformatversion"),
+)
+
+Signature = tuple[object, ...]
+
+
+def enclosing(root: Path) -> tuple[Path, ...]:
+    """The git folders that a commit in the workspace writes to: its own, one above, or a worktree's common one.
+
+    A `.git` file is the project's word only, and may point at anything: it counts where the other end knows it (a
+    worktree's back-pointer) or an enclosing repository holds it (a submodule).
+    """
+    for folder in (root, *root.parents):
+        git = folder / ".git"
+        with suppress(OSError, UnicodeDecodeError):
+            mode = git.lstat().st_mode
+            if stat.S_ISDIR(mode):
+                return (git,) if _is_git_folder(git) else ()
+            if not stat.S_ISREG(mode):
+                return ()
+            target = _pointed(git)
+            if target is None or not (target / "HEAD").is_file():
+                return ()
+            if (target / "commondir").is_file():
+                common = Path(os.path.realpath(target / (target / "commondir").read_text().strip()))
+                back = Path(os.path.realpath((target / "gitdir").read_text().strip()))
+                is_known = back == Path(os.path.realpath(git)) and target.parent == common / "worktrees"
+                return (common,) if is_known and _is_git_folder(common) else ()
+            above = enclosing(folder.parent) if folder != folder.parent else ()
+            return (target,) if any(target.is_relative_to(one / "modules") for one in above) else ()
+    return ()
+
+
+def _is_git_folder(path: Path) -> bool:
+    """Git's own test, and that it is ours."""
+    return (
+        all((path / name).exists() for name in ("HEAD", "objects", "refs")) and path.stat().st_uid == os.getuid()
+    )
+
+
+def _pointed(git: Path) -> Path | None:
+    """Where a `.git` file or link leads."""
+    with suppress(OSError, UnicodeDecodeError):
+        if git.is_symlink():
+            return Path(os.path.realpath(git))
+        text = git.read_text()[:4096]
+        if text.startswith("gitdir:"):
+            return Path(os.path.realpath(git.parent / text.removeprefix("gitdir:").strip()))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """What a folder held when it was last listed: whoever changes its entries changes `changed_ns` too."""
+
+    changed_ns: int
+    listed_ns: int
+    below: tuple[str, ...]
+    git: tuple[str, ...]  # the repositories that lie right here
+
+
+class Survey:
+    """Finds every repository below some folders, bare ones and what only points to one; cheap when asked again."""
+
+    def __init__(self, roots: Iterable[Path], limit: int = 50_000) -> None:
+        self.roots = [root for root in roots if root.is_dir()]
+        self.is_complete = True
+        self._limit = limit
+        self._folders: dict[str, _Folder] = {}
+
+    def look(self) -> dict[Path, Signature]:
+        """Each repository (its git folder, or the file or link in its place) with a mark of its hooks and settings.
+
+        Nothing is passed over, not even `node_modules`: what a command wants to hide it puts there.
+        """
+        found: dict[str, Signature] = {}
+        open_, folders = [str(root) for root in self.roots], self._folders
+        self._folders = {}
+        while open_ and len(self._folders) < self._limit:
+            path = open_.pop()
+            folder = _listed(path, folders.get(path))
+            if folder is None or path in self._folders:
+                continue
+            self._folders[path] = folder
+            open_ += folder.below
+            for git in folder.git:
+                found[git] = _signature(git)
+        self.is_complete = not open_
+        return {Path(git): signature for git, signature in found.items()}
+
+
+def _listed(path: str, known: _Folder | None) -> _Folder | None:
+    """The folder's listing, or the known one if it can't have changed since."""
+    try:
+        changed_ns = os.lstat(path).st_ctime_ns
+        # A change within the clock's tick after a listing would not show: such a listing is not trusted again.
+        if known and known.changed_ns == changed_ns and known.listed_ns - changed_ns > 50_000_000:
+            return known
+        listed_ns = time.time_ns()
+        with os.scandir(path) as entries:
+            kinds = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+    except OSError:
+        return None
+    below = tuple(f"{path}/{name}" for name, is_folder in kinds.items() if is_folder)
+    git = (path,) if kinds.get("objects") and kinds.get("refs") else ()
+    if ".git" in kinds:
+        git += (f"{path}/.git",)
+    return _Folder(changed_ns, listed_ns, below, git)
+
+
+def _signature(git: str) -> Signature:
+    """Differs whenever hooks or settings were changed, or something else stands in their place."""
+    marks: list[object] = [_mark(git)[:1] if os.path.isdir(git) else _mark(git)]
+    marks += [_mark(f"{git}/{name}") for name in _SETTINGS]
+    marks += [(path.name, *_mark(str(path))) for path in hooks(Path(git))]
+    return tuple(marks)
+
+
+def _mark(path: str) -> tuple[int, ...]:
+    with suppress(OSError):
+        status = os.lstat(path)
+        return status.st_ino, status.st_ctime_ns
+    return ()
+
+
+def hooks(git: Path) -> list[Path]:
+    """What git would run from the folder `hooks`; that itself, if it is a link to elsewhere."""
+    folder = git / "hooks"
+    if folder.is_symlink():
+        return [folder]
+    with suppress(OSError):
+        return sorted(folder / name for name in os.listdir(folder) if not name.endswith((".sample", ".refused")))
+    return []
+
+
+def settings(git: Path) -> list[Path]:
+    """The files that hold the repository's settings."""
+    return [git / name for name in _SETTINGS[:2] if os.path.lexists(git / name)]
+
+
+def leads_astray(git: Path, roots: Iterable[Path]) -> Path | None:
+    """The pointer (`.git` file or link, `commondir`) through which git would leave what the survey sees."""
+    for pointer in (git, git / "commondir"):
+        target: Path | None = None
+        if pointer.name == "commondir" and pointer.is_file():
+            with suppress(OSError, UnicodeDecodeError):
+                target = Path(os.path.realpath(git / pointer.read_text().strip()))
+        elif pointer == git and not (git.is_dir() and not git.is_symlink()):
+            target = _pointed(git)
+        if target is not None and not any(target.is_relative_to(root) for root in roots):
+            return pointer
+    return None
+
+
+def is_harmless(key: str) -> bool:
+    return any(fnmatchcase(key.lower(), pattern) for pattern in _HARMLESS)
