@@ -1,5 +1,6 @@
 """The one way from a profile and a notifier to an exchange: journal, models, toolkits in order of need, prompt."""
 
+import asyncio
 import graphlib
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -74,7 +75,7 @@ async def build_exchange(
         view = ExchangeView(journal.history, models, journal)
         toolkits: dict[str, Toolkit] = {}
         for index, choice in _in_order_of_need(profile.toolkits):
-            with _at("toolkits", index):
+            with _code_of(choice.name, index):
                 made = _toolkit(
                     choice,
                     toolkits,
@@ -85,9 +86,9 @@ async def build_exchange(
                     limits=limits,
                 )
             toolkits[choice.name] = made
-            stack.push_async_callback(made.close)
+            stack.push_async_callback(_close, choice.name, made, journal)
         listed = [(choice.name, toolkits[choice.name]) for choice in profile.toolkits]
-        tools = _tools(listed)
+        tools, system = _tools(listed), _system(workspace, listed)
         with _at("moderator"):
             moderator = cast(type[Moderator], load("goose_like.moderator", profile.moderator.name))
             made_moderator = moderator(profile.moderator.config)
@@ -104,7 +105,7 @@ async def build_exchange(
         yield Exchange(
             models=models,
             moderator=made_moderator,
-            system=_system(workspace, listed),
+            system=system,
             tools=tools,
             journal=journal,
             session=session,
@@ -208,7 +209,7 @@ def _tools(toolkits: list[tuple[str, Toolkit]]) -> dict[str, Tool]:
     tools: dict[str, Tool] = {}
     owners: dict[str, str] = {}
     for index, (name, toolkit) in enumerate(toolkits):
-        with _at("toolkits", index):
+        with _code_of(name, index):
             for tool in toolkit.tools():
                 if tool.name in tools:
                     both = f"{owners[tool.name]!r} and {name!r}"
@@ -220,15 +221,44 @@ def _tools(toolkits: list[tuple[str, Toolkit]]) -> dict[str, Tool]:
 def _system(workspace: Workspace, toolkits: list[tuple[str, Toolkit]]) -> str:
     """The system prompt: the same bytes in every step of a session, so that prompt caches hold."""
     parts = [f"You are goose_like, an agent that does a developer's work in {workspace.root}.", workspace.rules]
-    parts += [text for _, toolkit in toolkits if (text := toolkit.prompt().strip())]
-    return "\n\n".join(parts)
+    for index, (name, toolkit) in enumerate(toolkits):
+        with _code_of(name, index):
+            parts.append(toolkit.prompt().strip())
+    return "\n\n".join(filter(None, parts))
 
 
 @contextmanager
 def _at(*path: str | int) -> Iterator[None]:
-    """Gives a profile error that knows no place the one where it came up."""
+    """Profile errors that come up within are about this place of the profile, and the place within that they say."""
     try:
         yield
     except ProfileError as error:
-        error.path = error.path or path
+        error.path = (*path, *error.path)
         raise
+
+
+@contextmanager
+def _code_of(name: str, index: int) -> Iterator[None]:
+    """Around a toolkit's own code: whatever it raises becomes one sentence that names it."""
+    try:
+        with _at("toolkits", index):
+            yield
+    except GooseLikeError:
+        raise
+    except Exception as error:
+        raise GooseLikeError(
+            f"toolkit {name!r} can't be used: {type(error).__name__}: {error}; repair it or leave it out of the profile"
+        ) from error
+
+
+async def _close(name: str, toolkit: Toolkit, journal: Journal) -> None:
+    """A second Ctrl-C does not stop it half-way, and what it raises does not undo the work that was done."""
+    closing = asyncio.ensure_future(toolkit.close())
+    try:
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            await closing
+            raise
+    except Exception as error:
+        journal.log(f"toolkit {name!r} failed to close: {type(error).__name__}: {error}")

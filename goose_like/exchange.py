@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from .errors import DeniedError, GooseLikeError
@@ -45,20 +46,21 @@ class Exchange:
 
     @property
     def history(self) -> History:
+        """The state of the conversation; only the journal changes it."""
         return self.journal.history
 
     async def reply(self, message: Message | str) -> TurnFinished:
         """One turn: from a person's message to the model's final answer, told event by event to the notifier.
 
         However it ends, the turn is finished in the history and every tool call has its answer. Cancelling the
-        task ends it with reason `cancelled` and passes on.
+        task ends it with reason `cancelled` and passes on, as do errors that nobody foresaw.
 
         Raises:
             SessionError: when the session file can't be written.
         """
         said = Message.user(message) if isinstance(message, str) else message
         self.journal.emit(TurnStarted(message=said))
-        end = TurnFinished(reason="cancelled", exit_code=130)
+        end = TurnFinished(reason="error", detail="a fault in goose_like or in a plugin", exit_code=1)
         try:
             async with asyncio.timeout(self.limits.time_s) as time_limit:
                 end = await self._steps()
@@ -68,6 +70,9 @@ class Exchange:
             end = TurnFinished(reason="budget", detail=f"the time limit of {self.limits.time_s:g} s", exit_code=124)
         except GooseLikeError as error:
             end = TurnFinished(reason="error", detail=str(error), exit_code=error.exit_code)
+        except asyncio.CancelledError:
+            end = TurnFinished(reason="cancelled", exit_code=130)
+            raise
         finally:
             self.journal.emit(end)
         return end
@@ -91,35 +96,42 @@ class Exchange:
         if rewrite.compacted:
             self.journal.emit(rewrite.compacted)
         model = self.models.processor
-        request = Request(model.name, self.system, rewrite.messages, [tool.spec for tool in self.tools.values()])
-        heard = ""
+        request = Request(
+            model.name, self.system, tuple(rewrite.messages), tuple(tool.spec for tool in self.tools.values())
+        )
+        heard, answer = "", None
         try:
-            async for delta in stream_with_retries(model.provider, request, self.patience):
-                if isinstance(delta, MessageCompleted):
-                    answer = delta.model_copy(update={"message": _with_unique_ids(delta.message, self.history)})
-                    self.journal.emit(answer)
-                    return answer
-                heard = "" if isinstance(delta, Retrying) else heard + delta.text * isinstance(delta, TextDelta)
-                self.journal.emit(delta)
-        except (GooseLikeError, asyncio.CancelledError):
+            async with aclosing(stream_with_retries(model.provider, request, self.patience)) as deltas:
+                async for delta in deltas:
+                    if isinstance(delta, MessageCompleted):
+                        message = _with_unique_ids(delta.message, self.history)
+                        heard, answer = "", delta.model_copy(update={"message": message})
+                        self.journal.emit(answer)
+                    else:
+                        heard = "" if isinstance(delta, Retrying) else heard + delta.text * isinstance(delta, TextDelta)
+                        self.journal.emit(delta)
+        except BaseException:
             if heard:
                 self.journal.emit(MessageCompleted(message=Message.assistant(heard), is_cut=True))
             raise
-        raise AssertionError("stream_with_retries ends with a message or raises")
+        assert answer, "stream_with_retries ends with a message or raises"
+        return answer
 
     async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
         """Side by side, but for tools marked `alone`; the history puts the results in the order of the calls."""
         for batch in self._batches(calls):
-            async with asyncio.TaskGroup() as group:
-                for call in batch:
-                    group.create_task(self._run_tool(call))
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for call in batch:
+                        group.create_task(self._run_tool(call))
+            except BaseExceptionGroup as errors:  # tools never raise: the file can't be written, or a fault of ours
+                raise errors.exceptions[0] from None
 
     async def _run_tool(self, call: ToolCall) -> None:
         self.journal.emit(ToolStarted(call=call))
         current_call.set(call.id)
         outcome = await call_tool(self.tools, call)
-        path = self.session.outputs / f"{call.id}.txt"
-        output = readable(outcome.output, path, self.limits.output_bytes)
+        output = readable(outcome.output, self.session.output_of(call.id), self.limits.output_bytes)
         self.journal.emit(ToolFinished(result=ToolResult(call_id=call.id, output=output, is_error=outcome.is_error)))
 
     def _batches(self, calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:

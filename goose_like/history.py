@@ -48,9 +48,10 @@ class History:
     unanswered: list[Question] = field(default_factory=list)
     last_turn: TurnFinished | None = None
     measured: tuple[int, int] = (0, 0)
+    summary: Message | None = None
+    kept_from: int = 0
     _results: dict[str, ToolResult] = field(default_factory=dict)
-    _summary: Message | None = None
-    _kept_from: int = 0
+    _reminders: list[str] = field(default_factory=list)
 
     @classmethod
     def replay(cls, events: Iterable[Durable]) -> Self:
@@ -64,15 +65,17 @@ class History:
     @property
     def context(self) -> list[Message]:
         """What stands of the conversation for a model: all of it, or the newest summary and what came after."""
-        if self._summary is None:
+        if self.summary is None:
             return self.messages
-        return [self._summary, *self.messages[self._kept_from :]]
+        return [self.summary, *self.messages[self.kept_from :]]
 
     @property
     def total_usage(self) -> Usage:
+        """All tokens of all models."""
         return sum(self.usage.values(), Usage())
 
     def apply(self, event: Durable) -> None:
+        """Takes one event into the state. Never raises, whatever the order: a damaged file must resume too."""
         match event:
             case SessionStarted():
                 self.close()
@@ -80,46 +83,57 @@ class History:
             case TurnStarted(message=message):
                 self._start_turn(message)
             case MessageCompleted(message=message, usage=usage):
+                self.close()
                 self.messages.append(message)
                 self.open_calls = {call.id: call for call in message.tool_calls}
                 self.steps_since_plan += 1
                 if usage.input_tokens:
                     self.measured = (len(self.messages), usage.total_tokens)
-                self._count(self.header.models["processor"] if self.header else "", usage)
+                self._count(self.header.models.get("processor", "") if self.header else "", usage)
             case ToolFinished(result=result):
-                if result.call_id in self.open_calls:
+                if self.is_open(result.call_id):
                     self._results[result.call_id] = result
                     if len(self._results) == len(self.open_calls):
                         self._answer_calls()
             case PlanUpdated(tasks=tasks):
                 self.plan, self.steps_since_plan = tasks, 0
             case Reminded(text=text):
-                self.messages.append(Message.user(text))
+                self._reminders.append(text)
                 self.steps_since_plan = 0
+                if not self.open_calls:
+                    self._remind()
             case Answered(question=question, answer=answer):
                 if answer.by == "nobody":
                     self.unanswered.append(question)
             case UsageRecorded(model=model, usage=usage):
                 self._count(model, usage)
             case Compacted(summary=summary, kept=kept):
-                self._summary = Message.user(summary)
-                self._kept_from = len(self.messages) - kept
+                self.summary = Message.user(summary)
+                self.kept_from = max(0, len(self.messages) - kept)
+                while self.kept_from < len(self.messages) and self.messages[self.kept_from].role == "tool":
+                    self.kept_from += 1  # a result is never sent without its call
                 self.measured = (0, 0)
             case Rewound(to=to):
+                self.last_turn = None
                 self.close()
                 del self.messages[to:]
-                if to < self._kept_from:
-                    self._summary, self._kept_from = None, 0
+                while self.messages and self.messages[-1].tool_calls:
+                    del self.messages[-1]  # nor a call without its result
+                if len(self.messages) < self.kept_from:
+                    self.summary, self.kept_from = None, 0
                 self.measured = (0, 0)
             case ProfileChanged(profile=profile, models=models, tools=tools):
                 if self.header:
                     self.header = self.header.model_copy(update={"profile": profile, "models": models, "tools": tools})
             case StateSaved(toolkit=toolkit, value=value):
                 self.state[toolkit] = value
-            case TurnFinished(reason=reason):
+            case TurnFinished():
                 self.last_turn = event
-                if reason != "handed_off":
-                    self.close()
+                self.close()
+
+    def is_open(self, call_id: str) -> bool:
+        """Whether this call still waits for its result."""
+        return call_id in self.open_calls and call_id not in self._results
 
     def close(self) -> None:
         """Answers every open call with an error that says it was interrupted; the one repair there is.
@@ -127,6 +141,8 @@ class History:
         Cancelling, a crash and a resumed session come here alike. Calls handed off to a client stay open while
         their turn is the last one.
         """
+        if self.last_turn and self.last_turn.reason == "handed_off":
+            return
         if self.open_calls:
             for call_id in self.open_calls:
                 self._results.setdefault(call_id, ToolResult(call_id=call_id, output=INTERRUPTED, is_error=True))
@@ -134,18 +150,24 @@ class History:
 
     def _start_turn(self, message: Message) -> None:
         for result in message.tool_results:
-            if result.call_id in self.open_calls:
+            if self.is_open(result.call_id):
                 self._results[result.call_id] = result
+        self.turn_usage, self.unanswered, self.last_turn = {}, [], None
         self.close()
         said = tuple(part for part in message.parts if isinstance(part, Text))
         if said:
             self.messages.append(Message(role="user", parts=said))
-        self.turn_usage, self.unanswered, self.last_turn = {}, [], None
 
     def _answer_calls(self) -> None:
         in_order = tuple(self._results[call_id] for call_id in self.open_calls)
         self.messages.append(Message(role="tool", parts=in_order))
         self.open_calls, self._results = {}, {}
+        self._remind()
+
+    def _remind(self) -> None:
+        """Reminders stand after the results of the calls during which they came."""
+        self.messages += map(Message.user, self._reminders)
+        self._reminders.clear()
 
     def _count(self, model: str, usage: Usage) -> None:
         for counts in (self.usage, self.turn_usage):

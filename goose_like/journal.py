@@ -5,7 +5,7 @@ import logging
 from contextvars import copy_context
 from typing import get_args
 
-from .events import Answer, Answered, Asked, Durable, Event, Question
+from .events import Answer, Answered, Asked, Durable, Event, Question, SessionStarted
 from .history import History
 from .notifier import Notifier
 from .session import Session
@@ -17,7 +17,8 @@ _DURABLE = get_args(Durable)
 class Journal(Notifier):
     """A Notifier that remembers. Toolkits and exchange hold the same one, so their events share one order.
 
-    Made on the event loop; from other threads `notify` gets there by itself.
+    Made on the event loop; from other threads `notify` gets there by itself. Its first event is `session_started`:
+    what toolkits tell while they are built waits for it.
     """
 
     def __init__(self, history: History, session: Session | None, front: Notifier) -> None:
@@ -26,6 +27,7 @@ class Journal(Notifier):
         self._front = front
         self._loop = asyncio.get_running_loop()
         self._asking = asyncio.Lock()
+        self._early: list[Event] | None = []
 
     def emit(self, event: Event) -> None:
         """What was shown and is durable is in the file: fold, then file, then front.
@@ -33,15 +35,25 @@ class Journal(Notifier):
         Raises:
             SessionError: when the file can't be written.
         """
+        if self._early is not None and not isinstance(event, SessionStarted):
+            self._early.append(event)
+            return
         if isinstance(event, _DURABLE):
             self.history.apply(event)
             if self._session:
                 self._session.append(event)
         try:
             self._front.notify(event)
-        except Exception:  # a front-end's fault must not end the turn: it is told once and left out
-            logging.getLogger(__name__).exception("the front-end failed and is shown nothing more")
-            self._front = Notifier()
+        except Exception:
+            self._drop_front()
+        early, self._early = self._early or [], None
+        for event in early:
+            self.emit(event)
+
+    def _drop_front(self) -> None:
+        """A front-end's fault must not end the turn: it is told once, and the front-end left out."""
+        logging.getLogger(__name__).exception("the front-end failed and is shown nothing more")
+        self._front = Notifier()
 
     def notify(self, event: Event) -> None:
         """`emit` for toolkits: from any thread, and nothing from a call that has been answered already."""
@@ -56,13 +68,17 @@ class Journal(Notifier):
 
     def _emit_unless_late(self, event: Event) -> None:
         call_id = current_call.get(None)
-        if call_id is None or call_id in self.history.open_calls:
+        if call_id is None or self.history.is_open(call_id):
             self.emit(event)
 
     async def ask(self, question: Question) -> Answer:
         """One question at a time; question and answer are recorded."""
         async with self._asking:
             self.emit(Asked(question=question))
-            answer = await self._front.ask(question)
+            try:
+                answer = await self._front.ask(question)
+            except Exception:
+                self._drop_front()
+                answer = Answer()
             self.emit(Answered(question=question, answer=answer))
             return answer

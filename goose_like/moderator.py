@@ -26,7 +26,9 @@ class Moderator(Protocol):
 
     def __init__(self, config: dict[str, Any]) -> None: ...
 
-    async def rewrite(self, history: History, models: Models) -> Rewrite: ...
+    async def rewrite(self, history: History, models: Models) -> Rewrite:
+        """What to send of the history in the next request."""
+        ...
 
 
 class Passive:
@@ -59,22 +61,22 @@ class Truncate:
         if _tokens_so_far(history) <= budget:
             return Rewrite(context)
         kept, size = 0, 0
-        for count, message in enumerate(reversed(context), 1):
+        own = history.messages[history.kept_from :]  # of the context all but its summary
+        for count, message in enumerate(reversed(own), 1):
             size += estimate_tokens(message)
             if size > budget // 2 and kept:
                 break
             if message.role != "tool":  # a result is never sent without its call
                 kept = count
-        # A context that begins with a summary has one message that is not the history's own.
-        if kept >= len(history.messages):
+        if kept == len(own):
             return Rewrite(context)
         compacted = Compacted(summary=_what_is_left_out(history, len(history.messages) - kept), kept=kept)
-        return Rewrite([Message.user(compacted.summary), *history.messages[-kept:]], compacted)
+        return Rewrite([Message.user(compacted.summary), *own[-kept:]], compacted)
 
 
 def estimate_tokens(message: Message) -> int:
     """Bytes / 4 of the message's text: near enough for budgets, and no tokenizer to download."""
-    return len(message.model_dump_json()) // 4
+    return len(message.model_dump_json().encode()) // 4
 
 
 def _tokens_so_far(history: History) -> int:

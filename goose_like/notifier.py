@@ -74,13 +74,16 @@ class Channel(Notifier):
 
         Leaving the stream early cancels the work and waits for its end.
         """
-        task = asyncio.ensure_future(work)
-        task.add_done_callback(lambda _: self._events.put_nowait(None))
+        task, events = asyncio.ensure_future(work), self._events
+        task.add_done_callback(lambda _: events.put_nowait(None))
+        is_over = False
         try:
-            while (event := await self._events.get()) is not None:
+            while (event := await events.get()) is not None:
                 yield event
+            is_over = True
             await task
         finally:
-            if not task.done():
+            if not is_over:  # left early: what this work still tells is not the next one's
+                self._events = asyncio.Queue()
                 task.cancel()
                 await asyncio.wait([task])

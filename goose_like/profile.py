@@ -1,19 +1,18 @@
 """Profiles: their schema, where they are found, how they extend each other, and errors that name the line."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from .errors import ProfileError
 from .message import Value
 from .places import config_folder
-from .plugins import did_you_mean, found
+from .plugins import did_you_mean, found, load
 
 SandboxMode = Literal["workspace", "full"]
 ApprovalMode = Literal["auto", "yolo"]
@@ -63,6 +62,23 @@ class Limits(Value):
     output_bytes: int = Field(default=16_000, ge=400, description="a longer tool output goes to a file")
 
 
+_SHORT = {"processor": "model", "accelerator": "model", "moderator": "name"}
+"""The key that is meant where a bare string stands for a mapping."""
+
+
+def _with_provider(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The profile without `provider: x`, which Goose 0.9 wrote beside bare model names."""
+    data = dict(data)
+    provider = data.pop("provider", None)
+    if provider is not None:
+        data.setdefault("processor", None)
+        for role in ("processor", "accelerator"):
+            if isinstance(name := data.get(role), str):
+                data[role] = f"{provider}:{name}"
+        data["processor"] = data["processor"] or str(provider)
+    return data
+
+
 class Profile(Value):
     """Which models, which toolkits, and what they may do."""
 
@@ -78,21 +94,10 @@ class Profile(Value):
     @model_validator(mode="before")
     @classmethod
     def _older_forms(cls, data: Any) -> Any:
-        """`provider: x` beside bare model names, as Goose 0.9 wrote it."""
         if not isinstance(data, Mapping):
             return data
-        data = dict(data)
-        provider = data.pop("provider", None)
-        for role in ("processor", "accelerator"):
-            value = data.get(role)
-            if isinstance(value, str):
-                data[role] = {"model": f"{provider}:{value}" if provider else value}
-        return data
-
-    @field_validator("moderator", mode="before")
-    @classmethod
-    def _moderator_name(cls, value: Any) -> Any:
-        return {"name": value} if isinstance(value, str) else value
+        data = _with_provider(data)
+        return {key: {_SHORT[key]: v} if isinstance(v, str) and key in _SHORT else v for key, v in data.items()}
 
     @field_validator("toolkits", mode="before")
     @classmethod
@@ -112,24 +117,32 @@ class Profile(Value):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a profile is written: `data` keeps its line numbers."""
+    """Where a profile is written: `data` keeps its line numbers. `extended` are the sources that it builds on."""
 
     name: str
     file: Path
     data: Any
+    extended: tuple["Source", ...] = ()
 
     def place(self, *path: str | int) -> str:
-        """`file, line N` of the value at `path`, or of the nearest thing around it that has a line."""
+        """`file, line N` of the value at `path`, or of the nearest thing around it, here or in what it extends."""
+        # Of equals the first: the profile itself overrides what it extends.
+        deepest = max((self, *self.extended), key=lambda source: len(source._lines(path)))
+        lines = deepest._lines(path)
+        return f"{deepest.file}, line {lines[-1] + 1}" if lines else f"{deepest.file}"
+
+    def _lines(self, path: tuple[str | int, ...]) -> list[int]:
+        """The line of the whole, then those of each step of the path as far as it is written here."""
         node: Any = self.data
-        line = getattr(getattr(node, "lc", None), "line", None)
+        lines = [node.lc.line] if hasattr(node, "lc") else []
         for key in path:
-            marks = getattr(node, "lc", None)
             try:
-                line = (marks.key(key) if isinstance(node, Mapping) else marks.item(key))[0]  # type: ignore[union-attr]
+                marks = node.lc
+                lines.append((marks.key(key) if isinstance(node, Mapping) else marks.item(key))[0])
                 node = node[key]
             except (AttributeError, KeyError, IndexError, TypeError):
                 break
-        return f"{self.file}" if line is None else f"{self.file}, line {line + 1}"
+        return lines
 
     def located(self, error: ProfileError) -> ProfileError:
         """The error with this file and the line of its path before it."""
@@ -150,8 +163,9 @@ def _all_sources() -> Iterator[Source]:
         for name, value in data.items():
             yield Source(str(name), mine, value)
     folders = [config_folder() / "profiles"]
-    for point in found("goose_like.profile").values():
-        folders += [Path(folder) for folder in import_module(point.value).__path__]
+    for name in found("goose_like.profile"):
+        package = load("goose_like.profile", name)
+        folders += [Path(folder) for folder in getattr(package, "__path__", ())]
     for folder in folders:
         for file in sorted(folder.glob("*.yaml")):
             yield Source(file.stem, file, _read(file))
@@ -164,8 +178,9 @@ def _read(file: Path) -> Any:
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else "?"
         raise ProfileError(f"{file}, line {line}: this is no valid YAML: {error.problem or error}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{file}: can't be read: {error}") from error
+    except (OSError, YAMLError, ValueError) as error:  # ValueError: no UTF-8, or a date that there is not
+        reason = " ".join(str(error).split())
+        raise ProfileError(f"{file}: can't be read: {reason}") from error
 
 
 def find_profile(name: str) -> tuple[Profile, Source]:
@@ -197,11 +212,12 @@ def find_profile(name: str) -> tuple[Profile, Source]:
         wanted = source.data.get("extends")
     merged: dict[str, Any] = {}
     for source in reversed(chain):
-        merged = _merge(merged, {key: value for key, value in source.data.items() if key != "extends"})
+        merged = _merge(merged, _with_provider({key: v for key, v in source.data.items() if key != "extends"}))
+    source = replace(chain[0], extended=tuple(chain[1:]))
     try:
-        return Profile.model_validate({**merged, "name": name}), chain[0]
+        return Profile.model_validate({**merged, "name": name}), source
     except ValidationError as error:
-        raise ProfileError(_explain(error, chain)) from error
+        raise ProfileError(_explain(error, source)) from error
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,15 +225,16 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
+        if isinstance(old, str) and key in _SHORT:
+            old = {_SHORT[key]: old}
         merged[key] = _merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return merged
 
 
-def _explain(error: ValidationError, chain: list[Source]) -> str:
+def _explain(error: ValidationError, source: Source) -> str:
     """The first fault as one sentence: where, what, and the nearest valid key."""
     fault = error.errors()[0]
     path = tuple(fault["loc"])
-    source = next((s for s in chain if path and isinstance(s.data, Mapping) and path[0] in s.data), chain[0])
     what = ".".join(str(step) for step in path) or "the profile"
     if fault["type"] == "extra_forbidden":
         keys: set[str] = set(_model_at(path[:-1]).model_fields)

@@ -87,7 +87,7 @@ class Models:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often and how long a request is tried again; a server's own wish for a pause counts up to `longest_wait_s`."""
+    """How often and long a request is tried again. A server's own wish for a pause counts up to `longest_wait_s`."""
 
     tries: int = 6
     first_wait_s: float = 0.5

@@ -15,7 +15,7 @@ _SETTINGS = ("config", "config.worktree", "commondir")
 # Keys (lower case, as git prints them) that only describe a repository and make git run nothing.
 _HARMLESS = (
     *("core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase"),
-    *("core.precomposeunicode", "core.symlinks", "core.autocrlf", "core.eol", "core.safecrlf", "core.worktree"),
+    *("core.precomposeunicode", "core.symlinks", "core.autocrlf", "core.eol", "core.safecrlf"),
     *("core.quotepath", "core.sparsecheckout", "core.sparsecheckoutcone", "extensions.*", "init.defaultbranch"),
     *("user.name", "user.email", "commit.gpgsign", "tag.gpgsign", "gc.auto", "maintenance.auto", "advice.*", "color.*"),
     *("push.default", "push.autosetupremote", "pull.rebase", "pull.ff", "merge.conflictstyle", "rebase.autostash"),

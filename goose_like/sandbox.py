@@ -14,7 +14,7 @@ from typing import Literal
 
 from .places import config_folder, state_folder
 
-Rule = Literal["read", "write", "hidden", "tmp", "pin"]
+Rule = Literal["read", "write", "protected", "hidden", "tmp", "pin"]
 
 # Below the home folder, unless absolute.
 SECRETS = (
@@ -45,7 +45,7 @@ _TEMPORARY = ("/tmp", "/var/tmp")
 class Rules:
     """What may be done with each path. The rule of the nearest path above counts; all paths are real ones.
 
-    `read`: nothing but that. `hidden`: not even that. `tmp`: what the machine calls /tmp is the folder `tmp` here.
+    `read`: no more than that, unless the person allows it. `protected`: no more in any case. `hidden`: not even that. `tmp`: what the machine calls /tmp is the folder `tmp` here.
     `pin`: writable, but can't be moved, since a rule for something inside it hangs on its name.
     """
 
@@ -53,15 +53,12 @@ class Rules:
     tmp: Path
 
     def of(self, path: Path) -> Rule:
-        return self.table[self._nearest(path)]
+        return next(self.table[p] for p in (path, *path.parents) if p in self.table)
 
     def on_this_side(self, path: Path) -> Path:
         """Where a path of the sandbox lies on the machine: below /tmp in the private folder, else where it says."""
         above = next(p for p in (path, *path.parents) if self.table.get(p, "pin") != "pin")
         return self.tmp / path.relative_to(above) if self.table[above] == "tmp" else path
-
-    def _nearest(self, path: Path) -> Path:
-        return next(p for p in (path, *path.parents) if p in self.table)
 
     def with_pins(self) -> "Rules":
         """The same, and every folder between a writable one and a rule inside it pinned.
@@ -107,8 +104,8 @@ def rules(
         if drawn.of(path) in ("tmp", "hidden"):
             table[path] = "read"
     for path in (*(home / name for home in homes for name in START_FILES), config_folder(), *protected):
-        if drawn.of(_real(path)) == "write":
-            table[_real(path)] = "read"
+        if drawn.of(_real(path)) in ("read", "write"):
+            table[_real(path)] = "protected"
     secrets = [*(home / name for home in homes for name in SECRETS), *config_folder().glob("keys*"), state_folder()]
     for path in secrets:
         if drawn.of(_real(path)) in ("read", "write"):
@@ -142,7 +139,7 @@ def command(rules: Rules, *, network: bool) -> list[str]:
             line += ["--tmpfs", name]
             last += ["--remount-ro", name] if name != "/run" else []
         elif os.path.exists(name):
-            line += ["--ro-bind", name if rule == "read" else "/dev/null", name]
+            line += ["--ro-bind", "/dev/null" if rule == "hidden" else name, name]
     resolver = os.path.realpath("/etc/resolv.conf")
     if network and resolver.startswith("/run/"):
         line += ["--ro-bind-try", resolver, resolver]

@@ -5,9 +5,11 @@ Layout of `sessions/<id>/`: `events.jsonl` (each line a durable event with an ad
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import random
+import re
 import secrets
 import shutil
 import tempfile
@@ -16,8 +18,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
-
-from pydantic import ValidationError
 
 from .errors import SessionError
 from .events import Durable, SessionStarted, TurnStarted, durable_json
@@ -52,11 +52,18 @@ class Session:
 
     @property
     def outputs(self) -> Path:
+        """The folder for tool output that is too long for a model."""
         return self.folder / "outputs"
 
     @property
     def file(self) -> Path:
+        """The events, one JSON object a line."""
         return self.folder / _EVENTS
+
+    def output_of(self, call_id: str) -> Path:
+        """The file in `outputs` for this call. Ids are the vendor's: long ones and those with `/` are hashed."""
+        is_name = re.fullmatch(r"[\w-]{1,80}", call_id, re.ASCII)
+        return self.outputs / f"{call_id if is_name else hashlib.sha256(call_id.encode()).hexdigest()}.txt"
 
     @classmethod
     def create(cls, name: str | None = None) -> Self:
@@ -130,10 +137,8 @@ class Session:
             self.damage.append(f"{self.file}: the last line was torn and is left out")
         for number, line in enumerate(data[:end].splitlines(), 1):
             try:
-                record = json.loads(line)
-                record.pop("at", None)
-                yield durable_json.validate_python(record, strict=False)
-            except (ValueError, AttributeError, ValidationError) as error:
+                yield _read_event(line)
+            except ValueError as error:
                 reason = str(error).splitlines()[0]
                 self.damage.append(f"{self.file}, line {number}: left out, it can't be read ({reason})")
 
@@ -155,6 +160,7 @@ class Session:
             raise SessionError(f"the session file {self.file} can't be written: {error}; free some space") from error
 
     def close(self) -> None:
+        """Lets other processes open it; a temporary session is deleted."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -170,18 +176,33 @@ def list_sessions() -> list[Listed]:
 
 def _listed(file: Path) -> Listed | None:
     """Reads only as far as the first message."""
-    header: SessionStarted | None = None
+    name, cwd, words = file.parent.name, "", ""
     try:
         changed = datetime.fromtimestamp(file.stat().st_mtime, UTC)
         with file.open("rb") as lines:
-            for line in lines:
-                record = json.loads(line)
-                record.pop("at", None)
-                if record.get("type") == "session_started":
-                    header = header or SessionStarted.model_validate(record)
-                elif record.get("type") == "turn_started" and header:
-                    words = " ".join(TurnStarted.model_validate(record).message.text.split())
-                    return Listed(file.parent, header.name, header.cwd, words, changed)
-    except (OSError, ValueError, AttributeError):
+            for event in filter(None, map(_event, lines)):
+                if isinstance(event, SessionStarted) and not cwd:
+                    name, cwd = event.name, event.cwd
+                elif isinstance(event, TurnStarted):
+                    words = " ".join(event.message.text.split())
+                    break
+    except OSError:
         return None
-    return Listed(file.parent, header.name, header.cwd, "", changed) if header else None
+    return Listed(file.parent, name, cwd, words, changed) if cwd or words else None
+
+
+def _event(line: bytes) -> Durable | None:
+    """The event of a line, or None when it can't be read."""
+    try:
+        return _read_event(line)
+    except ValueError:
+        return None
+
+
+def _read_event(line: bytes) -> Durable:
+    """Raises: ValueError: when the line is no event (pydantic's and JSON's own errors are such)."""
+    record = json.loads(line)
+    if not isinstance(record, dict):
+        raise ValueError("it is no object")
+    record.pop("at", None)
+    return durable_json.validate_python(record)

@@ -6,9 +6,9 @@ import json
 import threading
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar, get_type_hints, overload
 
 import docstring_parser
@@ -17,7 +17,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from .errors import GooseLikeError
 from .message import ToolCall
-from .plugins import did_you_mean
+from .plugins import nearest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -98,15 +98,20 @@ def make_tool(function: Callable[..., Any]) -> Tool:
         TypeError: when a parameter can't be described as JSON (`*args`, a type that pydantic doesn't know).
     """
     doc = docstring_parser.parse(inspect.getdoc(function) or "")
-    described = {entry.arg_name: entry.description for entry in doc.params}
-    hints = get_type_hints(function, include_extras=True)
+    described: dict[str, Any] = {
+        entry.arg_name: {"description": entry.description} for entry in doc.params if entry.description
+    }
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise TypeError(f"tool {function.__name__!r}: its type hints can't be read: {error}") from error
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise TypeError(f"tool {function.__name__!r}: parameter {parameter} has no JSON form; name each argument")
         default = ... if parameter.default is parameter.empty else parameter.default
         # The prefix keeps names such as `schema` or `copy` from clashing with BaseModel's own.
-        fields[f"arg_{name}"] = (hints.get(name, Any), Field(default, alias=name, description=described.get(name)))
+        fields[f"arg_{name}"] = (hints.get(name, Any), Field(default, alias=name, **described.get(name, {})))
     try:
         parameters = create_model(f"{function.__name__}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
         schema = _plain_schema(parameters.model_json_schema(by_alias=True))
@@ -120,6 +125,7 @@ def make_tool(function: Callable[..., Any]) -> Tool:
 def _plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema with references written out where that ends, and without the titles that only cost tokens."""
     definitions: Mapping[str, Any] = schema.pop("$defs", {})
+    values = ("default", "const", "enum", "examples")  # not schemas: a key `title` within is somebody's data
 
     def plain(node: Any, within: tuple[str, ...], is_properties: bool = False) -> Any:
         if isinstance(node, list):
@@ -131,7 +137,9 @@ def _plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
             beside = {key: value for key, value in node.items() if key != "$ref"}
             return plain({**definitions[name], **beside}, (*within, name))
         return {
-            key: plain(value, within, key == "properties")
+            key: value
+            if key in values and not is_properties
+            else plain(value, within, key == "properties" and not is_properties)
             for key, value in node.items()
             if is_properties or not (key == "title" and isinstance(value, str))
         }
@@ -150,17 +158,22 @@ async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> Outcome:
     Only cancellation passes.
     """
     if call.name not in tools:
-        names = ", ".join(tools) or "none"
-        return Outcome(f"no tool {call.name!r}; {did_you_mean(call.name, tools)} (the tools are: {names})", True)
+        near = f"did you mean {name!r}? " if (name := nearest(call.name, tools)) else ""
+        return Outcome(f"no tool {call.name!r}; {near}the tools are: {', '.join(tools) or 'none'}", True)
     wanted = tools[call.name]
+    limit = asyncio.timeout(wanted.marks.time_limit_s)
     try:
         arguments = _read_arguments(wanted, call.arguments)
-        async with asyncio.timeout(wanted.marks.time_limit_s) as limit:
+        async with limit:
             value = await _invoke(wanted.function, arguments)
         return Outcome(_as_text(value))
     except GooseLikeError as error:
         return Outcome(str(error), True)
-    except Exception as error:  # the one place where any error is caught: it belongs to the model
+    # The one place where any error is caught: it belongs to the model. So do a tool's own `sys.exit` and the
+    # cancellation of something within the tool; that of the call itself passes.
+    except (Exception, SystemExit, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+            raise
         if isinstance(error, TimeoutError) and limit.expired():
             return Outcome(
                 f"{call.name} was given up after its time limit of {wanted.marks.time_limit_s:g} s; "
@@ -168,6 +181,11 @@ async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> Outcome:
                 True,
             )
         return Outcome(_explain(error, wanted.function), True)
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _read_arguments(wanted: Tool, text: str) -> dict[str, Any]:
@@ -242,14 +260,15 @@ async def _invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> An
             done.set_exception(error)
 
     def work() -> None:
-        value, error = None, None
+        value: Any = None
+        error: BaseException | None = None
         try:
             value = context.run(function, **arguments)
         except StopIteration as stop:
             error = RuntimeError(f"StopIteration: {stop}")  # a future refuses to carry it
         except BaseException as raised:
             error = raised
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # the loop is closed: nobody waits for this
             loop.call_soon_threadsafe(settle, value, error)
 
     threading.Thread(target=work, name=f"tool {function.__name__}", daemon=True).start()
@@ -275,9 +294,14 @@ def _as_text(value: Any) -> str:
         raise ToolError(f"the tool gave a {type(value).__name__}, which has no text form ({error})") from error
 
 
-def _explain(error: Exception, function: Callable[..., Any]) -> str:
-    """The error and the frames that lie in the tool's own package, newest last."""
-    home = Path(inspect.unwrap(getattr(function, "__func__", function)).__code__.co_filename).parent
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(home)]
-    lines = [f"  {Path(f.filename).name}:{f.lineno} in {f.name}: {f.line}" for f in frames[-5:]]
-    return "\n".join([f"{type(error).__name__}: {error}", *lines])
+def _explain(error: BaseException, function: Callable[..., Any]) -> str:
+    """The error and the frames that lie in the tool's own top-level package, newest last."""
+
+    def package(module: object) -> str:
+        return str(module).partition(".")[0]
+
+    home = package(function.__module__)
+    modules = [frame.f_globals.get("__name__") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    frames = zip(modules, traceback.extract_tb(error.__traceback__), strict=True)
+    lines = [f"  {module}:{f.lineno} in {f.name}: {f.line}" for module, f in frames if package(module) == home]
+    return "\n".join([f"{type(error).__name__}: {error}", *lines[-5:]])

@@ -27,17 +27,21 @@ class Requirements(Mapping[str, "Toolkit"]):
         if name not in self._found:
             near = f" ({did_you_mean(name, self._found)})" if self._found else ""
             raise ProfileError(
-                f"toolkit {self._toolkit!r} needs {name!r}{near}; add `requires: {{{name}: TOOLKIT}}` to it"
+                f"toolkit {self._toolkit!r} needs {name!r}{near}; add `requires: {{{name}: TOOLKIT}}` to it",
+                ("requires",),
             )
         return self._found[name]
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: Any = ...) -> Any:
         """The toolkit required as `name`.
 
         Raises:
-            ProfileError: when the profile gives none and there is no default.
+            ProfileError: when the profile gives none and no default is given here.
         """
-        return self[name] if default is None or name in self._found else default
+        return self[name] if default is ... or name in self else default
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._found)
@@ -50,8 +54,8 @@ class Toolkit:
     """Subclass it, give methods `@tool`, a docstring and type hints, and say in `prompt` what a model must know.
 
     Set by the base class: `notifier` (also `interface`), `dependencies`, `exchange_view`, `workspace`, `session`,
-    `limits`, and `config`: what the profile says below the toolkit's `config:`. `config: {tools: [...]}` picks among the
-    tools of any toolkit.
+    `limits`, and `config`: what the profile says below the toolkit's `config:`. `config: {tools: [...]}` picks among
+    the tools of any toolkit.
     """
 
     exchange_view: ExchangeView
@@ -86,9 +90,11 @@ class Toolkit:
         picked = self.config.get("tools")
         if picked is None:
             picked = [name for name in names if isinstance(_marks(getattr(self, name)), Marks)]
-        for name in picked:
+        if not isinstance(picked, list):
+            raise ProfileError(f"`tools` takes a list, e.g. [{', '.join(names)}], not {picked!r}", ("config", "tools"))
+        for name in map(str, picked):
             if name not in names:
-                raise ProfileError(f"toolkit has no tool {name!r}; {did_you_mean(name, names)}")
+                raise ProfileError(f"no tool {name!r} to pick; {did_you_mean(name, names)}", ("config", "tools"))
         return tuple(make_tool(getattr(self, name)) for name in picked)
 
     def progress(self, text: str) -> None:
@@ -100,4 +106,4 @@ class Toolkit:
 
 
 def _marks(function: object) -> object:
-    return getattr(function, "__tool__", None)
+    return getattr(getattr(function, "__func__", function), "__tool__", None)

@@ -25,9 +25,13 @@ OPENAI_HOST = "api.openai.com"
 
 
 def warm() -> None:
-    """Imports the SDK. Called in a thread while the rest is built, it spares the first request most of that time."""
-    import httpx2  # noqa: F401
-    import openai.lib._client_auth  # noqa: F401
+    """Imports the SDK, all of it. Run in a thread while the rest is built, it takes most of that off the first request.
+
+    A client is made and dropped because the SDK imports half of itself only then.
+    """
+    import openai
+
+    openai.AsyncOpenAI(api_key="none")
 
 
 class OpenAIProvider:
@@ -61,7 +65,7 @@ class OpenAIProvider:
                 raise ModelUnavailableError(fault, is_retryable=False)
             if fault := _key_fault(self._url, self._key):
                 raise CredentialError(fault)
-            fold = ConstrainedFold() if self._choice.tools == "constrained" else Fold()
+            fold: Fold | ConstrainedFold = ConstrainedFold() if self._choice.tools == "constrained" else Fold()
             async with aclosing(self._chunks(request)) as chunks:
                 async for chunk in chunks:
                     for delta in fold.feed(chunk):

@@ -406,7 +406,7 @@ def error_of_status(
         return ModelUnavailableError(
             f"the server can't answer now ({told}); try again later", is_retryable=True, retry_after_s=retry_after_s
         )
-    if status == 413 or _TOO_LONG.search(codes + words) or "exceed_context_size" in codes:
+    if status == 413 or _TOO_LONG.search(codes + words):
         return too_long(told)
     hint = "choose another model"
     if "/v1/responses" in words:

@@ -77,7 +77,7 @@ class ScriptedError(Value):
                 return BrokenStreamError(f"scripted: the stream stalled: {self.text}")
             case "broken":
                 return BrokenStreamError(f"scripted: the stream broke: {self.text}")
-        return error_of_status(self.status or 500, self.text, model, "its key", self.retry_after_s)
+        return error_of_status(self.status or 500, self.text, model, "the variable of its key", self.retry_after_s)
 
 
 class Step(Value):

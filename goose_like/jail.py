@@ -1,0 +1,128 @@
+"""Files, reached only where the sandbox's rules let a command reach them: by real path, at the moment of use."""
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from .errors import DeniedError, GooseLikeError
+from .sandbox import Rule, Rules
+
+_FOLLOW_NONE = os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = os.O_PATH | os.O_DIRECTORY | _FOLLOW_NONE
+
+
+class Jail:
+    """Reads and writes as `rules` say; without rules whatever the operating system allows."""
+
+    def __init__(self, root: Path, rules: Rules | None) -> None:
+        self._root = root
+        self._rules = rules
+
+    def real(self, path: str | Path) -> Path:
+        """Where a path leads after all links, as the machine sees it: the sandbox's /tmp is a private folder."""
+        try:
+            place = Path(os.path.realpath(self._root / Path(path).expanduser()))
+        except (ValueError, RuntimeError) as error:
+            raise GooseLikeError(f"{str(path)!r} is no path: {error}") from error
+        for _ in range(8 if self._rules else 0):  # a link in the private folder may lead to /tmp again
+            before, place = place, self._on_this_side(place)
+            if place == before:
+                break
+        return place
+
+    def rule(self, place: Path) -> Rule:
+        """What may be done with a real path. Hooks and settings of any repository are protected."""
+        if self._rules is None:
+            return "write"
+        rule = self._rules.of(place)
+        parts = place.parts
+        in_git = parts[parts.index(".git") + 1 :] if ".git" in parts else None
+        is_run_by_git = in_git == () or (
+            in_git is not None and ("hooks" in in_git or in_git[-1] in ("config", "config.worktree", "commondir"))
+        )
+        return "protected" if is_run_by_git and rule in ("write", "pin") else rule
+
+    def read_bytes(self, path: str | Path, limit_bytes: int | None = None) -> bytes:
+        """The file's bytes.
+
+        Raises:
+            FileNotFoundError, OSError: as the operating system says.
+            DeniedError: the file is a secret.
+            GooseLikeError: a folder, a device or a pipe, or more than `limit_bytes`.
+        """
+        place = self.real(path)
+        self._refuse_hidden(path, place)
+        # Without O_NONBLOCK the opening of a pipe would wait for a writer.
+        with open(os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb") as file:
+            self._refuse_hidden(path, Path(os.readlink(f"/proc/self/fd/{file.fileno()}")))  # a link came in between
+            status = os.fstat(file.fileno())
+            _refuse_no_file(path, status.st_mode)
+            if limit_bytes is not None and status.st_size > limit_bytes:
+                raise GooseLikeError(
+                    f"{path} has {status.st_size:,} bytes, more than {limit_bytes:,}; look at parts of it in the shell"
+                )
+            return file.read()
+
+    def write_bytes(self, place: Path, data: bytes) -> None:
+        """Puts a whole file at a real path, at once or not at all; makes folders, keeps mode and owner.
+
+        Follows no link on the way: whoever put one there after the path was checked gets an error, not a file.
+        """
+        folder = _open_folder(place.parent)
+        try:
+            old = None
+            with suppress(FileNotFoundError):
+                old = os.stat(place.name, dir_fd=folder, follow_symlinks=False)
+                _refuse_no_file(place, old.st_mode)
+            temporary = f".{place.name[:80]}.{secrets.token_hex(6)}"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FOLLOW_NONE
+            try:
+                with open(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
+                    file.write(data)
+                    if old is not None:
+                        with suppress(PermissionError):
+                            os.fchown(file.fileno(), old.st_uid, old.st_gid)
+                        os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
+                os.rename(temporary, place.name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary, dir_fd=folder)
+                raise
+        finally:
+            os.close(folder)
+
+    def _on_this_side(self, place: Path) -> Path:
+        return Path(os.path.realpath(self._rules.on_this_side(place))) if self._rules else place
+
+    def _refuse_hidden(self, path: str | Path, place: Path) -> None:
+        # `tmp` is here what the machine itself has below /tmp, which is not ours to see.
+        if self.rule(place) in ("hidden", "tmp"):
+            raise DeniedError(f"{path} is hidden from you: it may hold secrets; work without it")
+
+
+def _refuse_no_file(path: str | Path, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise GooseLikeError(f"{path} is a folder; see what is in it with `ls` or `rg --files` in the shell")
+    if not stat.S_ISREG(mode):
+        raise GooseLikeError(f"{path} is a device, pipe or socket, no file")
+
+
+def _open_folder(path: Path) -> int:
+    """A descriptor of a real path's folder, made where missing, with no link followed."""
+    here = os.open("/", _FOLDER)
+    for name in path.parts[1:]:
+        try:
+            try:
+                below = os.open(name, _FOLDER, dir_fd=here)
+            except FileNotFoundError:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=here)
+                below = os.open(name, _FOLDER, dir_fd=here)
+        except NotADirectoryError as error:
+            raise GooseLikeError(f"{path}: {name!r} is no folder, or became a link just now; look again") from error
+        finally:
+            os.close(here)
+        here = below
+    return here

@@ -1,0 +1,237 @@
+"""Tool calls for models that have none of their own: told in the system prompt, answered as JSON of one schema.
+
+Each answer is one object `{"tool": NAME, "arguments": {...}}`; the call of `finish` is the answer to the person. The
+schema is given to the server, which lets the model write nothing else; where it does not, what comes is read leniently.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from pydantic_core import from_json
+
+from ..errors import BrokenStreamError
+from ..events import MessageCompleted, TextDelta
+from ..message import Message, Part, Text, Thinking, ToolCall
+from ..provider import Delta, Request, ToolSpec
+from .openai_wire import Fold
+
+FINISH = ToolSpec(
+    name="finish",
+    description="Ends the work with your answer to the user. Only when everything they asked for is done.",
+    schema={
+        "type": "object",
+        "properties": {"answer": {"type": "string"}},
+        "required": ["answer"],
+    },
+)
+
+_RULES = """\
+You work by calling tools. Each reply is one JSON object, {{"tool": NAME, "arguments": {{...}}}}; then you get its \
+result. The tools:
+{tools}"""
+
+
+# --- what we send
+
+
+def constrain(request: Request) -> Request:
+    """The request in plain text: tools told in the system prompt, calls and results as words.
+
+    A message gives the same object each time, so that what is cached by identity further on stays cached. Without
+    tools the system prompt stays as it is: a plain answer is wanted.
+    """
+    names: dict[str, str] = {}
+    messages = []
+    for message in request.messages:
+        names.update((call.id, call.name) for call in message.tool_calls)
+        messages.append(_plain(message, tuple(names.get(result.call_id, "?") for result in message.tool_results)))
+    system = request.system
+    if request.tools:
+        rules = _RULES.format(tools="\n".join(map(_described, (*request.tools, FINISH))))
+        system = f"{system}\n\n{rules}" if system else rules
+    return replace(request, system=system, messages=messages, tools=())
+
+
+def answer_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
+    """The JSON schema of every answer: a call of one of the tools, or `finish`."""
+    return {
+        "anyOf": [
+            _object({"tool": {"const": tool.name}, "arguments": _bare(tool.schema, tool.schema.get("$defs", {}))})
+            for tool in (*tools, FINISH)
+        ]
+    }
+
+
+@lru_cache(maxsize=4096)
+def _plain(message: Message, names: tuple[str, ...]) -> Message:
+    """A message in text parts; `names` are the tools of its results."""
+    if message.role == "user":
+        return message
+    if message.role == "tool":
+        told = (
+            f"Error of {name}: {result.output}" if result.is_error else f"Result of {name}:\n{result.output}"
+            for name, result in zip(names, message.tool_results, strict=True)
+        )
+        return Message.user("\n\n".join(told))
+    calls = [_call(call.name, call.arguments) for call in message.tool_calls]
+    if not calls:
+        return Message.assistant(_call(FINISH.name, json.dumps({"answer": message.text}, ensure_ascii=False)))
+    return Message.assistant("\n".join([message.text, *calls] if message.text else calls))
+
+
+def _call(name: str, arguments: str) -> str:
+    """Byte for byte what the model wrote, so that the server's prompt cache knows it again."""
+    return f'{{"tool": {json.dumps(name)}, "arguments": {arguments or "{}"}}}'
+
+
+def _described(tool: ToolSpec) -> str:
+    schema = _bare(tool.schema, tool.schema.get("$defs", {}))
+    lines = [f"{tool.name}({_fields(schema)}): {tool.description}"]
+    for name, argument in tool.schema.get("properties", {}).items():
+        if argument.get("description"):
+            lines.append(f"  {name}: {argument['description']}")
+    return "\n".join(lines)
+
+
+def _fields(schema: Mapping[str, Any]) -> str:
+    required = schema.get("required", ())
+    return ", ".join(
+        f"{name}{'' if name in required else '?'}: {_type(value)}"
+        for name, value in schema.get("properties", {}).items()
+    )
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    if "const" in schema or "enum" in schema:
+        return "|".join(json.dumps(value) for value in schema.get("enum", [schema.get("const")]))
+    if "anyOf" in schema:
+        return "|".join(map(_type, schema["anyOf"]))
+    if "items" in schema:
+        return f"[{_type(schema['items'])}]"
+    if "properties" in schema:
+        return f"{{{_fields(schema)}}}"
+    return str(schema.get("type", "any"))
+
+
+def _bare(schema: Any, definitions: Mapping[str, Any], above: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The schema in the few words that every engine of constrained output knows; what they lose, the tool checks."""
+    if not isinstance(schema, Mapping):  # `true`: anything
+        return {}
+    if "$ref" in schema:
+        name = str(schema["$ref"]).rpartition("/")[2]
+        # Within itself a type becomes "anything": no engine has an endless schema.
+        return {} if name in above else _bare(definitions.get(name), definitions, (*above, name))
+    bare = {key: schema[key] for key in ("type", "const", "enum") if key in schema}
+    if "items" in schema:
+        bare["items"] = _bare(schema["items"], definitions, above)
+    if choices := schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf"):
+        bare["anyOf"] = [_bare(choice, definitions, above) for choice in choices]
+    if "properties" in schema:
+        fields = {name: _bare(value, definitions, above) for name, value in schema["properties"].items()}
+        bare |= _object(fields, schema.get("required", ()))
+    elif isinstance(schema.get("additionalProperties"), Mapping):
+        bare["additionalProperties"] = _bare(schema["additionalProperties"], definitions, above)
+    return bare
+
+
+def _object(fields: dict[str, Any], required: Sequence[str] | None = None) -> dict[str, Any]:
+    names = list(fields if required is None else required)
+    return {"type": "object", "properties": fields, "required": names, "additionalProperties": False}
+
+
+# --- what we receive
+
+_OPENINGS = ('{"tool":', '```json{"tool":', '```{"tool":')
+_CALL = re.compile(r'(?:```(?:json)?\s*)?\{\s*"tool"\s*:\s*"(?P<name>[^"\\]+)"\s*(?:,\s*"arguments"\s*:\s*)?')
+
+
+@dataclass(slots=True)
+class ConstrainedFold:
+    """The chunks of one answer in our JSON, folded into deltas and then into the message."""
+
+    _wire: Fold = field(default_factory=Fold)
+    _text: str = ""
+    _shown: str = ""
+
+    def feed(self, chunk: Mapping[str, Any]) -> list[Delta]:
+        """What is new to show after this chunk: of a final answer its words, of a tool call nothing yet.
+
+        Raises:
+            ProviderError: as `Fold.feed`.
+        """
+        deltas: list[Delta] = []
+        for delta in self._wire.feed(chunk):
+            if isinstance(delta, TextDelta):
+                self._text += delta.text
+            else:
+                deltas.append(delta)
+        visible = _visible(self._text)
+        if new := visible[len(self._shown) :]:
+            self._shown = visible
+            deltas.append(TextDelta(text=new))
+        return deltas
+
+    def result(self) -> MessageCompleted:
+        """The message, once the stream has ended: with one tool call, or with text.
+
+        Arguments that broke off are given as they came, so that the model can be told.
+
+        Raises:
+            BrokenStreamError: the answer ended before it named a tool or said anything.
+            ProviderError: as `Fold.result`.
+        """
+        done = self._wire.result()
+        text = done.message.text
+        found = _CALL.search(text)
+        if found is None:
+            if text and _may_be_call(text):
+                raise BrokenStreamError("the answer ended before it named a tool", is_retryable=not done.is_cut)
+            return done
+        arguments, value, is_whole = _read_arguments(text[found.end() :])
+        parts: list[Part] = [part for part in done.message.parts if isinstance(part, Thinking)]
+        if before := text[: found.start()].strip():
+            parts.append(Text(text=before))
+        if found["name"] == FINISH.name:
+            parts.append(Text(text=_answer(value)))
+        else:
+            parts.append(ToolCall(id="", name=found["name"], arguments=arguments))
+        message = Message(role="assistant", parts=tuple(parts))
+        return done.model_copy(update={"message": message, "is_cut": done.is_cut and not is_whole})
+
+
+def _visible(text: str) -> str:
+    """What of the answer so far is for a person."""
+    if not _may_be_call(text):
+        return text
+    found = _CALL.search(text)
+    if found is None or found["name"] != FINISH.name:
+        return ""
+    return _answer(_read_arguments(text[found.end() :])[1])
+
+
+def _may_be_call(text: str) -> bool:
+    start = "".join(text[:80].split())
+    return any(start.startswith(opening) or opening.startswith(start) for opening in _OPENINGS)
+
+
+def _read_arguments(text: str) -> tuple[str, Any, bool]:
+    """The text of the JSON value that `text` begins with, the value or as much as came of it, and whether all came."""
+    try:
+        value, end = json.JSONDecoder().raw_decode(text)
+        return text[:end], value, True
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return text, from_json(text, allow_partial="trailing-strings"), False
+    except ValueError:
+        return text, None, False
+
+
+def _answer(arguments: Any) -> str:
+    """The words of `finish`. A character of which only half came is replaced: it could not be written as UTF-8."""
+    answer = arguments.get("answer", "") if isinstance(arguments, Mapping) else arguments or ""
+    return str(answer).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,0 +1,15 @@
+"""Every test has a home of its own and no API keys."""
+
+import os
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """The folder that `GOOSE_LIKE_HOME` names."""
+    folder = tmp_path / "home"
+    monkeypatch.setenv("GOOSE_LIKE_HOME", str(folder))
+    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+        monkeypatch.delenv(name)
+    return folder

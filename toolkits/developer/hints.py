@@ -1,0 +1,49 @@
+"""Hints: what a project and its people want an agent to know, from AGENTS.md and .goosehints."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from goose_like.places import config_folder
+
+NAMES = ("AGENTS.md", ".goosehints")
+MAX_FILE_BYTES = 8_000
+MAX_BYTES = 24_000
+
+
+def hints(cwd: Path) -> list[tuple[str, str]]:
+    """Where each hint is from, and its text: the person's own first, then from the repository's root down to `cwd`.
+
+    The nearest comes last, where it weighs most with a model. What is too long is cut, and says so.
+    """
+    found: list[tuple[str, str]] = []
+    room = MAX_BYTES
+    for file in (*_own(), *_project(cwd)):
+        try:
+            with file.open("rb") as opened:
+                data = opened.read(MAX_FILE_BYTES + 1)
+        except OSError:
+            continue
+        if b"\0" in data or not data.strip() or room <= 0:
+            continue
+        kept = data[: min(MAX_FILE_BYTES, room)]
+        room -= len(kept)
+        text = kept.decode(errors="ignore").strip()
+        cut = f"\n[cut; the rest is in {file}]" if len(kept) < len(data) else ""
+        found.append((str(file), text + cut))
+    return found
+
+
+def _own() -> Iterator[Path]:
+    """The person's files may be links into their dotfiles: whoever can write there needs no such trick."""
+    return (file for name in NAMES if (file := config_folder() / name).is_file())
+
+
+def _project(cwd: Path) -> Iterator[Path]:
+    """A link out of the repository is not followed: it may have come with a clone, to bring a secret to a model."""
+    chain = [cwd, *cwd.parents]
+    root = next((folder for folder in chain if (folder / ".git").exists()), cwd)
+    for folder in reversed(chain[: chain.index(root) + 1]):
+        for name in NAMES:
+            file = folder / name
+            if file.is_file() and file.resolve().is_relative_to(root):
+                yield file
