@@ -96,7 +96,7 @@ async def build_exchange(
             SessionStarted(
                 version=__version__,
                 name=session.name,
-                cwd=os.getcwd(),
+                cwd=str(workspace.root),
                 profile=profile.name,
                 models={"processor": models.processor.label, "accelerator": models.accelerator.label},
                 tools=tuple(tools),

@@ -1,4 +1,4 @@
-"""A look at what commands left behind that would run later, outside the sandbox: git's hooks and settings, start files."""
+"""A look at what commands left behind that would run later, outside the sandbox: git's hooks and settings."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from .errors import DeniedError, GooseLikeError
-from .repositories import Survey, hooks, is_harmless, leads_astray, settings
+from .repositories import Signature, Survey, hooks, is_harmless, leads_astray, mark, settings
 
 Run = Callable[[list[str]], Awaitable[tuple[int, bytes]]]
 Permit = Callable[[str, str], Awaitable[None]]
@@ -35,37 +35,39 @@ class Inspection:
         if not self._survey.is_complete and not self._is_told:
             self._is_told = True
             told.append("the workspace has so many folders that not all were searched for new git repositories")
-        changed = [git for git, signature in found.items() if self.accepted.get(git) != signature]
-        for git in changed:
-            told += await self._judge(git, permit)
-        if changed:
-            found = await asyncio.to_thread(self._survey.look)
+        for git, signature in list(found.items()):
+            if (before := self.accepted.get(git)) == signature:
+                continue
+            if refused := await self._judge(git, before or (), permit):
+                told.append(refused)
+                found.pop(git)  # judged again next time, against what stood before
+                found |= {git: before} if before else {}
         self.accepted = found
         for path in filter(os.path.lexists, self._absent):
             await self._set_aside(path)
             told.append(f"{path} would be run by the person's shell or tools: it was renamed to {path.name}.refused")
         return told
 
-    async def _judge(self, git: Path, permit: Permit) -> list[str]:
+    async def _judge(self, git: Path, before: Signature, permit: Permit) -> str | None:
+        """Asks about what is new in a repository, and puts it out of effect when the answer is no."""
         astray = leads_astray(git, self._survey.roots)
-        to_run = [] if astray else hooks(git)
-        keys = {file: await self._harmful(file, git) for file in ([] if astray else settings(git))}
-        what = [f"{astray.name} leads out of the workspace"] if astray else []
-        what += [f"hook {hook.name}" for hook in to_run]
+        to_run = [astray] if astray else [hook for hook in hooks(git) if mark(hook) not in before]
+        changed = [] if astray else [file for file in settings(git) if mark(file) not in before]
+        keys = {file: found for file in changed if (found := await self._harmful(file, git))}
+        what = [f"{path.name} (leads elsewhere)" if path == astray else f"hook {path.name}" for path in to_run]
         what += [f"setting {key}" for found in keys.values() for key in found]
         if not what:
-            return []
+            return None
         text = f"the command left in the repository {git} what git may run outside the sandbox: {', '.join(what)}"
         try:
             await permit(str(git), text)
-            return []
         except DeniedError as error:
-            for path in [astray] if astray else to_run:
+            for path in to_run:
                 await self._set_aside(path)
             for file, found in keys.items():
-                if found:
-                    await self._clean(file, found, git)
-            return [f"{error}. It was put out of effect: hooks and settings are kept as NAME.refused"]
+                await self._clean(file, found, git)
+            return f"{error}. It was put out of effect; what was there is kept as NAME.refused"
+        return None
 
     async def _harmful(self, file: Path, git: Path) -> list[str]:
         """The keys that are not known to be harmless; git itself reads the file, so that we read what it reads."""
@@ -88,7 +90,7 @@ class Inspection:
         await self._run(["cp", "-P", "--", str(file), f"{file}.refused"])
         for key in keys:
             await self._run(["git", "config", "--file", str(file), "--unset-all", key])
-        if file.is_symlink() or await self._harmful(file, git):
+        if await self._harmful(file, git):
             await self._set_aside(file)
 
     async def _set_aside(self, path: Path) -> None:

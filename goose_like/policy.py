@@ -21,7 +21,9 @@ def decide(kind: Kind, sandbox: SandboxMode, approval: ApprovalMode) -> Literal[
 def rules_in_words(root: Path, sandbox: SandboxMode, approval: ApprovalMode) -> str:
     """One line for the model's system prompt."""
     if sandbox == "full":
-        return f"Commands run without a sandbox, with the rights of the person who started you; the workspace is {root}."
+        return (
+            f"Commands run without a sandbox, with the rights of the person who started you; the workspace is {root}."
+        )
     reach = "is given" if approval == "yolo" else "may be granted"
     return (
         f"You may write below {root} and in /tmp (private to you); everything else is read-only, and ~/.ssh and other "

@@ -241,9 +241,12 @@ def _explain(error: ValidationError, source: Source) -> str:
         if len(path) == 1:
             keys = keys - {"name"} | {"extends", "provider"}
         return f"{source.place(*path)}: unknown key {what!r}; {did_you_mean(str(path[-1]), keys)}"
-    message = fault["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    given = "" if fault["type"] == "missing" else f", not {fault['input']!r}"
-    return f"{source.place(*path)}: {what}: {'expected ' if message != fault['msg'] else ''}{message}{given}"
+    if fault["type"] == "missing":
+        return f"{source.place(*path)}: {what}: this key is missing"
+    kinds = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list", "string_type": "text"}
+    expected = kinds.get(fault["type"]) or fault["msg"].removeprefix("Input should be ")
+    given = repr(fault["input"])
+    return f"{source.place(*path)}: {what}: expected {expected}, not {given if len(given) <= 80 else given[:77] + '...'}"
 
 
 def _model_at(path: tuple[str | int, ...]) -> type[Value]:

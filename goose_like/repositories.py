@@ -57,9 +57,7 @@ def enclosing(root: Path) -> tuple[Path, ...]:
 
 def _is_git_folder(path: Path) -> bool:
     """Git's own test, and that it is ours."""
-    return (
-        all((path / name).exists() for name in ("HEAD", "objects", "refs")) and path.stat().st_uid == os.getuid()
-    )
+    return all((path / name).exists() for name in ("HEAD", "objects", "refs")) and path.stat().st_uid == os.getuid()
 
 
 def _pointed(git: Path) -> Path | None:
@@ -97,7 +95,7 @@ class Survey:
 
         Nothing is passed over, not even `node_modules`: what a command wants to hide it puts there.
         """
-        found: dict[str, Signature] = {}
+        found: dict[Path, Signature] = {}
         open_, folders = [str(root) for root in self.roots], self._folders
         self._folders = {}
         while open_ and len(self._folders) < self._limit:
@@ -108,9 +106,9 @@ class Survey:
             self._folders[path] = folder
             open_ += folder.below
             for git in folder.git:
-                found[git] = _signature(git)
+                found[Path(git)] = _signature(Path(git))
         self.is_complete = not open_
-        return {Path(git): signature for git, signature in found.items()}
+        return found
 
 
 def _listed(path: str, known: _Folder | None) -> _Folder | None:
@@ -126,24 +124,23 @@ def _listed(path: str, known: _Folder | None) -> _Folder | None:
     except OSError:
         return None
     below = tuple(f"{path}/{name}" for name, is_folder in kinds.items() if is_folder)
-    git = (path,) if kinds.get("objects") and kinds.get("refs") else ()
+    git: tuple[str, ...] = (path,) if kinds.get("objects") and kinds.get("refs") else ()
     if ".git" in kinds:
         git += (f"{path}/.git",)
     return _Folder(changed_ns, listed_ns, below, git)
 
 
-def _signature(git: str) -> Signature:
+def _signature(git: Path) -> Signature:
     """Differs whenever hooks or settings were changed, or something else stands in their place."""
-    marks: list[object] = [_mark(git)[:1] if os.path.isdir(git) else _mark(git)]
-    marks += [_mark(f"{git}/{name}") for name in _SETTINGS]
-    marks += [(path.name, *_mark(str(path))) for path in hooks(Path(git))]
-    return tuple(marks)
+    itself = mark(git)[:2] if git.is_dir() else mark(git)
+    return (itself, *(mark(git / name) for name in _SETTINGS), *(mark(hook) for hook in hooks(git)))
 
 
-def _mark(path: str) -> tuple[int, ...]:
+def mark(path: Path) -> tuple[str | int, ...]:
+    """The file's name, number and time of change; no program can set the latter."""
     with suppress(OSError):
-        status = os.lstat(path)
-        return status.st_ino, status.st_ctime_ns
+        status = path.lstat()
+        return path.name, status.st_ino, status.st_ctime_ns
     return ()
 
 
@@ -155,6 +152,16 @@ def hooks(git: Path) -> list[Path]:
     with suppress(OSError):
         return sorted(folder / name for name in os.listdir(folder) if not name.endswith((".sample", ".refused")))
     return []
+
+
+def protected(git: Path) -> list[Path]:
+    """What must not change in a repository that a session finds; the folder `hooks` is made, or a command could."""
+    if git.is_symlink() or not git.is_dir():
+        return [git]
+    with suppress(OSError):
+        if (git / "objects").is_dir():
+            (git / "hooks").mkdir(exist_ok=True)
+    return [git / "hooks", *settings(git)]
 
 
 def settings(git: Path) -> list[Path]:

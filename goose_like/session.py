@@ -146,17 +146,19 @@ class Session:
         """Writes one event, whole or not at all.
 
         Raises:
-            SessionError: when the disk is full or gone.
+            SessionError: when the disk is full or gone, or the session closed.
         """
         stamp = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         line = f'{event.model_dump_json()[:-1]},"at":"{stamp}"}}\n'.encode()
-        before = os.fstat(self._descriptor).st_size
         try:
-            written = os.write(self._descriptor, line)
-            if written != len(line):
-                raise OSError("no space left on the device")
+            before = os.fstat(self._descriptor).st_size
+            try:
+                if os.write(self._descriptor, line) != len(line):
+                    raise OSError("no space left on the device")
+            except OSError:
+                os.ftruncate(self._descriptor, before)
+                raise
         except OSError as error:
-            os.ftruncate(self._descriptor, before)
             raise SessionError(f"the session file {self.file} can't be written: {error}; free some space") from error
 
     def close(self) -> None:

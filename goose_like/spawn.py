@@ -93,8 +93,8 @@ class Process:
     async def _readable(self, output: int) -> bool:
         """Waits for output; false when the command has ended and none came for a while."""
         loop = asyncio.get_running_loop()
-        ready: asyncio.Future[None] = loop.create_future()
-        loop.add_reader(output, lambda: ready.done() or ready.set_result(None))
+        ready: asyncio.Future[int] = loop.create_future()
+        loop.add_reader(output, _set, ready)
         try:
             if not self._code.done():
                 await asyncio.wait({ready, self._code}, return_when=asyncio.FIRST_COMPLETED)
@@ -115,6 +115,11 @@ class Process:
             self._output = None
 
 
+def _set(ready: "asyncio.Future[int]") -> None:
+    if not ready.done():
+        ready.set_result(0)
+
+
 def _discard(output: int) -> None:
     with suppress(BlockingIOError):
         if not os.read(output, _CHUNK_BYTES):
@@ -126,7 +131,7 @@ class Spawner:
     """A living `spawner.py`, in the sandbox that `sandbox` (the front of a command line) enters; empty for none."""
 
     def __init__(self, sandbox: Sequence[str] = ()) -> None:
-        self._is_confined = bool(sandbox)
+        self.is_confined = bool(sandbox)
         self._numbers = count(1)
         self._replies: dict[tuple[int, str], asyncio.Future[int]] = {}
         self._pids: dict[int, int] = {}
@@ -146,9 +151,7 @@ class Spawner:
         self.is_alive = True
         asyncio.get_running_loop().add_reader(self._socket, self._receive)
 
-    async def spawn(
-        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: int | None = None
-    ) -> Process:
+    async def spawn(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: int | None = None) -> Process:
         """Starts a command. Cancelling kills it.
 
         Raises:
@@ -253,7 +256,7 @@ class Spawner:
         if not why:
             self._process.kill()
             why = f"{self._complaint()} the next command starts a new one"
-        if not self._is_confined:  # inside a sandbox all die with their process 1
+        if not self.is_confined:  # inside a sandbox all die with their process 1
             for pid in self._pids.values():
                 spawner.signal_session(pid, signal.SIGKILL)
         for number, kind in list(self._replies):
@@ -272,5 +275,3 @@ def _look_away(future: "asyncio.Future[int]") -> None:
     """An error that nobody asks for is not worth asyncio's complaint."""
     if not future.cancelled():
         future.exception()
-
-

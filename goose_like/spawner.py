@@ -1,4 +1,4 @@
-"""The process that starts commands: it lives as long as the session, so that a sandbox is entered once, not per command.
+"""The process that starts commands: it lives as long as the session, so that a sandbox is entered only once.
 
 Run as `python -I -S spawner.py FD`, inside bubblewrap or without it; imports only cheap parts of the standard
 library. FD is a unix socket of packets, each a line of words that begins with the command's number N:
@@ -78,9 +78,7 @@ def start(request: int, output: int, stdin: int | None = None) -> int:
     env = dict(pair.split(b"=", 1) for pair in pairs)
     os.chdir(folder)
     actions = [
-        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)
-        if stdin is None
-        else (os.POSIX_SPAWN_DUP2, stdin, 0),
+        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0) if stdin is None else (os.POSIX_SPAWN_DUP2, stdin, 0),
         (os.POSIX_SPAWN_DUP2, output, 1),
         (os.POSIX_SPAWN_DUP2, output, 2),
     ]
@@ -129,7 +127,9 @@ def serve(control: socket.socket) -> None:
                     if number_ := numbers.pop(ended[0], None):
                         control.send(b"%s code %d" % (number_, os.waitstatus_to_exitcode(ended[1])))
         if control.fileno() in ready:
-            packet, descriptors, _, _ = socket.recv_fds(control, 4096, 3, socket.MSG_CMSG_CLOEXEC)
+            packet, descriptors, _, _ = socket.recv_fds(control, 4096, 3)
+            for descriptor in descriptors:  # `recv_fds` passes no MSG_CMSG_CLOEXEC on
+                os.set_inheritable(descriptor, False)
             if not packet:
                 return
             number_, verb, *arguments = packet.split()
@@ -156,9 +156,11 @@ def main() -> None:
     prctl = ctypes.CDLL(None).prctl
     prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans come back to us, so that none is out of reach
     prctl(_SET_DUMPABLE, 0, 0, 0, 0)  # no command may look into us: we hold the socket
+    control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
     try:
         with suppress(ConnectionError):
-            serve(socket.socket(fileno=int(sys.argv[1])))
+            serve(control)
     finally:
         me = os.getpid()
         while signal_all(table := processes(), descendants(table, {me}) - {me}, signal.SIGKILL):

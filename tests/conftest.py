@@ -3,6 +3,10 @@
 import os
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("no_clock", deadline=None)
+settings.load_profile("no_clock")
 
 
 @pytest.fixture(autouse=True)

@@ -69,7 +69,12 @@ def calls(*wanted: ToolCall, text: str = "") -> Message:
 
 
 HEADER = SessionStarted(
-    version="0", name="n", cwd="/", profile="p", models={"processor": "scripted:x", "accelerator": "scripted:x"}, tools=()
+    version="0",
+    name="n",
+    cwd="/",
+    profile="p",
+    models={"processor": "scripted:x", "accelerator": "scripted:x"},
+    tools=(),
 )
 NO_PATIENCE = Patience(tries=3, first_wait_s=0.0, longest_wait_s=0.0)
 

@@ -244,7 +244,7 @@ async def test_a_refusal_without_sense_in_its_body(body: bytes) -> None:
 
 
 async def test_neither_key_nor_password_is_told_and_long_words_are_clipped() -> None:
-    async with Loopback([refusal(400, f"bad {KEY} " + "x" * 5000)]) as server:
+    async with Loopback([refusal(400, f"bad {KEY} of geheim " + "x" * 5000)]) as server:
         with pytest.raises(ProviderError) as caught:
             await ask_at(server.base_url.replace("//", "//me:geheim@") + "?token=abc")
     text = str(caught.value)

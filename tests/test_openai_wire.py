@@ -134,6 +134,11 @@ def test_arguments_nested_without_end_are_wrapped() -> None:
     assert "invalid_json" in body["messages"][0]["tool_calls"][0]["function"]["arguments"]
 
 
+def test_half_a_character_does_not_refuse_the_request() -> None:
+    body = json.loads(Encoder().body(Request("m", "", [Message.user("a\udc80b")])))
+    assert body["messages"][0]["content"] == "a?b"
+
+
 # --- answers
 
 
@@ -237,6 +242,9 @@ def test_a_character_split_between_chunks_is_shown_whole() -> None:
         pytest.param([[item(0, "a", "f", {"x": 1})]], [("a", "f", '{"x": 1}')], id="arguments as an object"),
         pytest.param([[item(0, "a", "f", None)]], [("a", "f", "")], id="no arguments"),
         pytest.param([[item(0, None, "f", "{}")]], [("", "f", "{}")], id="no id"),
+        pytest.param(
+            [[item(0, "a", "f")], [item(0, "b", "f")]], [("a", "f", ""), ("b", "f", "")], id="index 0, no arguments"
+        ),
         pytest.param([None, [], [item(0, "a", "f", "{}")]], [("a", "f", "{}")], id="null and empty lists"),
     ],
 )
@@ -273,6 +281,17 @@ def test_a_length_stop_keeps_broken_arguments() -> None:
 def test_what_is_no_answer(chunks: list[Any], words: str) -> None:
     with pytest.raises(BrokenStreamError, match=words):
         fold(*chunks)
+
+
+def test_an_error_in_a_chunk() -> None:
+    with pytest.raises(BrokenStreamError, match="boom"):
+        Fold().feed({"error": {"message": "boom"}})
+
+
+def test_a_call_cut_before_its_name_is_dropped() -> None:
+    done = fold(chunk({"content": "x"}), chunk({"tool_calls": [item(0, "a")]}, finish="length"))
+    assert done.is_cut
+    assert done.message.tool_calls == ()
 
 
 def test_the_content_filter_is_not_tried_again() -> None:
@@ -329,6 +348,7 @@ def test_junk_anywhere_is_an_answer_or_one_of_our_errors(graft: Any, at: int, te
         chunk({"tool_calls": {}}),
         chunk({"tool_calls": [5]}),
         chunk({"tool_calls": [item("0")]}),
+        chunk({"tool_calls": [item(True)]}),
         chunk({"tool_calls": [{"function": "f"}]}),
         {"choices": [{"finish_reason": 5}]},
         {"usage": 5},

@@ -72,7 +72,7 @@ class Screen(Notifier):
             case TurnStarted():
                 self._wait("thinking")
             case Status(text=text):
-                self._wait(text)
+                self._tell_status(text)
             case TextDelta(text=text):
                 self._hear(text)
             case Retrying(text=text, wait_s=wait_s):
@@ -133,18 +133,20 @@ class Screen(Notifier):
             self.console.print()
 
     def _wait(self, text: str) -> None:
-        """A spinner on a terminal; elsewhere a line, once a kind of status (figures in it don't count)."""
-        if self.console.is_terminal:
-            if self._is_mid_line or not text:
-                return
-            if self._spinner is None:
-                self._spinner = self.console.status(Styled(text, "dim"), spinner="dots")
-                self._spinner.start()
-            else:
-                self._spinner.update(Styled(text, "dim"))
+        """A spinner, on a terminal that is not in the middle of a line."""
+        if not self.console.is_terminal or self._is_mid_line or not text:
             return
+        if self._spinner is None:
+            self._spinner = self.console.status(Styled(text, "dim"), spinner="dots")
+            self._spinner.start()
+        else:
+            self._spinner.update(Styled(text, "dim"))
+
+    def _tell_status(self, text: str) -> None:
+        """What somebody else waits for: a spinner; without a terminal a line for each kind, figures aside."""
+        self._wait(text)
         kind = "".join(character for character in text if character.isalpha())
-        if text and kind not in (self._last_status, "thinking"):
+        if not self.console.is_terminal and kind and kind != self._last_status:
             self._line(text, "dim")
         self._last_status = kind
 
@@ -169,7 +171,7 @@ class Screen(Notifier):
             running.lines += 1
             if running.lines <= LIVE_LINES:
                 self._line(f"  │ {visible(line)}", "dim")
-            elif self.console.is_terminal:
+            else:
                 self._wait(f"running {running.call.name} · {running.lines} lines")
 
     def _finish(self, call_id: str, output: str, is_error: bool) -> None:

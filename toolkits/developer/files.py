@@ -1,8 +1,8 @@
 """Files: read, write and patch text, knowing what of it the model has seen."""
 
 import ast
+import asyncio
 import json
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import SequenceMatcher, get_close_matches, unified_diff
@@ -40,6 +40,7 @@ class Files:
         self._here = here
         self._shown_bytes = shown_bytes
         self._known: dict[Path, bytes] = {}
+        self._changing = asyncio.Lock()  # of two patches to one file in one message the second sees the first
 
     def read(self, path: str, start_line: int, end_line: int | None) -> str:
         """A line that says what is shown, then the lines themselves, without numbers: a model copies those into its
@@ -59,7 +60,7 @@ class Files:
             return f"[{path}: empty]"
         wanted = every[start_line - 1 : end_line]
         shown = _fitting(wanted, self._shown_bytes)
-        facts = [f"{len(every)} lines"]
+        facts = [f"{len(every)} lines" if len(every) > 1 else "1 line"]
         last = start_line + len(shown) - 1
         if len(shown) < len(every):
             facts.append(f"here {start_line} to {last}")
@@ -76,10 +77,18 @@ class Files:
         return "\n".join([f"[{path}: {', '.join(facts)}]", *shown])
 
     async def write(self, path: str, content: str) -> str:
+        async with self._changing:
+            return await self._write(path, content)
+
+    async def patch(self, path: str, patches: list[Patch]) -> str:
+        async with self._changing:
+            return await self._patch(path, patches)
+
+    async def _write(self, path: str, content: str) -> str:
         real = self._real(path)
-        if not real.exists():
+        data = self._bytes(path, real)
+        if data is None:
             return await self._save(path, real, None, Text(content))
-        data = self._load(path, real)
         old = Text.decode(data)
         if old is None:
             raise ToolError(f"{path} is binary; delete it in the shell first if a text is to take its place")
@@ -95,7 +104,7 @@ class Files:
         self._require_known(path, real, data, is_new_to_it=bool(data))
         return await self._save(path, real, old, new)
 
-    async def patch(self, path: str, patches: list[Patch]) -> str:
+    async def _patch(self, path: str, patches: list[Patch]) -> str:
         real = self._real(path)
         data = self._load(path, real)
         old = Text.decode(data)
@@ -115,27 +124,27 @@ class Files:
         return await self._save(path, real, old, new)
 
     def _real(self, path: str) -> Path:
-        if not path.strip() or "\0" in path:
-            raise ToolError("path must name a file")
+        """Links followed. Relative paths start where the shell is."""
+        if not path.strip():
+            raise ToolError("path is empty")
         with _in_words(path):
             return self._workspace.real(Path(self._here(), Path(path).expanduser()))
 
-    def _load(self, path: str, real: Path) -> bytes:
+    def _bytes(self, path: str, real: Path) -> bytes | None:
+        """What the file holds; None where there is none."""
         with _in_words(path):
             try:
-                status = real.stat()
+                return self._workspace.read_bytes(real, MAX_FILE_BYTES)
             except (FileNotFoundError, NotADirectoryError):
-                raise ToolError(f"there is no file {path!r}{_nearest(real)}") from None
-            if stat.S_ISDIR(status.st_mode):
-                raise ToolError(f"{path} is a folder; list it in the shell with `ls` or `rg --files`")
-            if not stat.S_ISREG(status.st_mode):
-                raise ToolError(f"{path} is no regular file but a device, pipe or socket; use the shell")
-            if status.st_size > MAX_FILE_BYTES:
-                raise ToolError(
-                    f"{path} has {status.st_size:,} bytes, more than the {MAX_FILE_BYTES:,} that are read here; "
-                    "use the shell (rg, sed -n '1,100p')"
-                )
-            return self._workspace.read_bytes(real)
+                return None
+            except IsADirectoryError:
+                raise ToolError(f"{path} is a folder; list it in the shell with `ls` or `rg --files`") from None
+
+    def _load(self, path: str, real: Path) -> bytes:
+        data = self._bytes(path, real)
+        if data is None:
+            raise ToolError(f"there is no file {path!r}{_nearest(real)}")
+        return data
 
     def _require_known(self, path: str, real: Path, data: bytes, *, is_new_to_it: bool) -> None:
         """Raises with what the file holds, so that the next try is an informed one without a call in between."""
@@ -223,7 +232,7 @@ def _compared(path: str, old: list[str], new: list[str]) -> tuple[str, str]:
 
 
 def _fault(path: str, text: str) -> str:
-    """What a parser says against a file of Python or JSON; weak models overlook it until much later."""
+    """What a parser says against Python or JSON: a weak model would overlook it until much later."""
     try:
         match Path(path).suffix:
             case ".py" | ".pyi":

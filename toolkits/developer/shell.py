@@ -4,51 +4,50 @@ import asyncio
 import codecs
 import os
 import re
+import secrets
 import shlex
+import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import count
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
+from goose_like.errors import GooseLikeError
 from goose_like.output import Output
 from goose_like.toolkit import ToolError, Workspace
+from goose_like.workspace import Access, Process
 
 MAX_TIMEOUT_S = 3600.0
 MAX_OUTPUT_BYTES = 1 << 30
-MAX_STATE_BYTES = 100_000  # each program is started with all of it, and Linux gives arguments and environment 2 MiB
-MAX_ARGUMENT_BYTES = 120_000  # Linux takes 128 KiB in one argument (MAX_ARG_STRLEN, execve(2))
-NOTES_BYTES = 1_000
+MAX_STATE_BYTES = 100_000  # every program is started with these variables, and Linux has an end to that (2 MiB)
+MAX_ARGUMENT_BYTES = 120_000  # Linux takes 128 KiB in one argument: MAX_ARG_STRLEN in execve(2)
 STOP_GRACE_S = 2.0
 SHOW_EVERY_S = 0.1
 SHOW_BYTES = 4096
 
-# Sourced by bash (as BASH_ENV) ahead of the command, so that its messages and line numbers are those of the command
-# alone. `eval` keeps whatever can't be read back (bash prints some functions wrongly) from harming the command. A
-# command that sets an EXIT trap of its own, or ends by `exec`, leaves the state as it was.
-_PROLOGUE = """unset BASH_ENV
+# bash reads this (as BASH_ENV) ahead of the command, so that messages and line numbers are the command's own.
+# `eval` contains what bash printed and can't read back. The trap changes neither exit code nor output, whatever
+# options and functions the command has set; a command with an EXIT trap of its own, or `exec`, goes without.
+_PROLOGUE = r"""unset BASH_ENV
 builtin cd -- {cwd} 2>/dev/null
 builtin eval -- {exports} 2>/dev/null
-[[ . -ef $PWD ]] || {{ builtin cd -- {root}; builtin echo "[the folder "{cwd}" is gone; now in $PWD]"; }}
-trap '{{ builtin printf "%s\\0" "$PWD"; builtin export -p; builtin export -f; builtin printf "\\0"; }} 2>/dev/null >|{kept}' EXIT
+[[ . -ef {cwd} ]] && PWD={cwd} || {{ builtin cd -- {root}; builtin echo "["{cwd}" is gone; this ran in $PWD]"; }}
+trap '{{ builtin printf "%s\0" "$PWD"; builtin jobs -rp; builtin printf "\0"; builtin export -p; builtin export -f
+builtin printf "\0"; }} 2>/dev/null >|{end}' EXIT
 """
+_LASTING = re.compile(r"\b(cd|pushd|popd|export|declare|source|activate)\b")
 
-_REFUSALS = {
-    "network": re.compile(r"Network is unreachable|Could not resolve host|[Nn]ame resolution|Name or service not known"),
-    "writing": re.compile(r"Read-only file system"),
-}
-_ADVICE = {
-    "network": 'the sandbox has no network; if the task needs it, call shell with access="network"',
-    "writing": "the sandbox lets you write only in the workspace and in /tmp",
-}
+_NO_NETWORK = re.compile("Network is unreachable|Could not resolve host|[Nn]ame resolution|Name or service not known")
+_READ_ONLY = re.compile("Read-only file system")
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What lasts from one command to the next: the folder, and exported variables and functions as bash prints them."""
+    """What lasts from command to command: the folder, and exports as bash prints them. `jobs` are process ids."""
 
     cwd: str
     exports: str = ""
+    jobs: tuple[str, ...] = ()
 
 
 class Shell:
@@ -58,42 +57,179 @@ class Shell:
         self.state = State(cwd or str(workspace.root))
         self._workspace = workspace
         self._show = show
-        self._numbers = count(1)
 
-    async def run(self, command: str, timeout_s: float, access: Literal["workspace", "network"], output: Output) -> str:
+    async def run(self, command: str, timeout_s: float, access: Access, output: Output) -> str:
         """What the model reads of the command: its output, and in brackets what else it must know.
 
         Cancelling kills the command and all that it started before it passes on.
 
         Raises:
-            ToolError: a command or a time limit that makes no sense, one that was stopped, or was not allowed.
+            ToolError: a command or a time limit that makes no sense, or a command that had to be stopped.
+            GooseLikeError: a command that can't be started or was not allowed.
         """
-        _check(command, timeout_s)
-        before, number = self.state, next(self._numbers)
-        private = self._workspace.private_folder
-        prologue, kept, script = (private / f".shell-{number}.{kind}" for kind in ("prologue", "state", "sh"))
-        argv = ["bash", "-c", command]
-        try:
-            if len(command.encode()) > MAX_ARGUMENT_BYTES:
-                _write(script, command)
-                argv = ["bash", self._workspace.inside(script)]
-            _write(kept, "")
-            _write(
-                prologue,
-                _PROLOGUE.format(
-                    cwd=shlex.quote(before.cwd),
-                    exports=shlex.quote(before.exports),
-                    root=shlex.quote(str(self._workspace.root)),
-                    kept=self._workspace.inside(kept),
-                ),
-            )
-            env = {"BASH_ENV": self._workspace.inside(prologue)}
-            process = await self._workspace.spawn(argv, env=env, access=access)
-            code, stopped = await self._follow(process, timeout_s, output)
-            notes = [*stopped, *self._remember(before, kept)]
-        finally:
-            for file in (prologue, kept, script):
-                file.unlink(missing_ok=True)
-            output.close()
+        size_bytes = _checked(command, timeout_s)
+        before = self.state
+        with _new_files(self._workspace.tmp) as (start, end, script), closing(output):
+            _create(start, _prologue(before, self._workspace.root, self._inside(end)))
+            argv = ["bash", "-c", command]
+            if size_bytes > MAX_ARGUMENT_BYTES:
+                _create(script, command)
+                argv = ["bash", self._inside(script)]
+            env = {"BASH_ENV": self._inside(start)}
+            process = await self._workspace.spawn(argv, env=env, access=access, subject=command)
+            code, why_stopped = await _followed(process, timeout_s, output, self._show)
+            state = self._read(end)
         text = output.for_model()
-        return ""
+        notes = [
+            *(["no output"] if not text else []),
+            *([_ending(code)] if code else []),
+            *(self._advice(text, access) if code or why_stopped else []),
+            *self._remembered(before, state, command),
+            *await self._workspace.inspect_changes(),
+            *([why_stopped] if why_stopped else []),
+        ]
+        answer = "\n".join([*([text.removesuffix("\n")] if text else []), *(f"[{note}]" for note in notes)])
+        if why_stopped:
+            raise ToolError(answer)
+        return answer
+
+    def _inside(self, file: Path) -> str:
+        """Where a command sees a file of the private folder."""
+        return str(file if self._workspace.mode == "full" else Path("/tmp", file.name))
+
+    def _read(self, end: Path) -> State | None:
+        """What the command left behind, if it is whole. By the workspace, as it may have left a link to a secret."""
+        with suppress(OSError, GooseLikeError, ValueError):
+            data = self._workspace.read_bytes(end, MAX_STATE_BYTES).decode(errors="surrogateescape")
+            cwd, jobs, exports, _ = data.split("\0")
+            return State(cwd, exports, tuple(jobs.split()))
+        return None
+
+    def _remembered(self, before: State, after: State | None, command: str) -> Iterator[str]:
+        """Takes over what the command changed, and no more: of two side by side each may have changed something."""
+        if after is None:
+            if _LASTING.search(command):
+                yield "cd and export did not last: exec, an EXIT trap, a kill or 100 kB of variables prevent it"
+            return
+        if after.exports != before.exports:
+            self.state = replace(self.state, exports=after.exports)
+        if after.cwd != before.cwd:
+            self.state = replace(self.state, cwd=after.cwd)
+            yield f"now in {after.cwd}"
+        if after.jobs:
+            yield f"in the background, process {', '.join(after.jobs)} goes on unseen until you kill it"
+
+    def _advice(self, text: str, access: Access) -> Iterator[str]:
+        if self._workspace.mode == "full":
+            return
+        if access != "network" and _NO_NETWORK.search(text):
+            yield 'the sandbox has no network; if the task needs it, call shell with access="network"'
+        if _READ_ONLY.search(text):
+            yield "the sandbox lets commands write only in the workspace and in /tmp; do it there or tell the person"
+
+
+async def _followed(process: Process, timeout_s: float, output: Output, show: Callable[[str], None]) -> tuple[int, str]:
+    """The exit code, and why the command was stopped if it was."""
+    live = _Live(show)
+    try:
+        async with asyncio.timeout(timeout_s) as limit:
+            while chunk := await process.read():
+                output.write(chunk)
+                live.take(chunk)
+                if output.size_bytes > MAX_OUTPUT_BYTES:
+                    await process.stop(STOP_GRACE_S)
+                    return 0, "stopped, since it printed more than 1 GiB; print less, e.g. with `| tail`"
+            return await process.wait(), ""
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        await process.stop(STOP_GRACE_S)
+        return 0, (
+            f"stopped after the time limit of {timeout_s:g} s; do less at once, give a larger timeout_s "
+            f"(at most {MAX_TIMEOUT_S:g}), or run it as `... > log 2>&1 &` and look into the log"
+        )
+    except GooseLikeError as error:  # what it printed until then is worth keeping
+        return 0, str(error)
+    except asyncio.CancelledError:
+        await asyncio.shield(process.stop(STOP_GRACE_S))
+        raise
+    finally:
+        live.close()
+
+
+class _Live:
+    """Shows output while it comes: at once, but no more than 4 KiB ten times a second. The rest is passed over."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._waiting = b""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest: asyncio.TimerHandle | None = None
+
+    def take(self, chunk: bytes) -> None:
+        self._waiting += chunk
+        if len(self._waiting) > SHOW_BYTES:
+            self._waiting = b"\n[...]\n" + self._waiting[-SHOW_BYTES:].partition(b"\n")[2]
+            self._decoder.reset()
+        if self._rest is None:
+            self._tell()
+
+    def close(self) -> None:
+        if self._rest:
+            self._rest.cancel()
+        self._tell(is_last=True)
+
+    def _tell(self, *, is_last: bool = False) -> None:
+        text = self._decoder.decode(self._waiting, is_last)
+        self._waiting = b""
+        self._rest = None if is_last or not text else asyncio.get_running_loop().call_later(SHOW_EVERY_S, self._tell)
+        if text:
+            self._show(text)
+
+
+def _checked(command: str, timeout_s: float) -> int:
+    """The command's length in bytes.
+
+    Raises:
+        ToolError: it can't be run.
+    """
+    if not command.strip():
+        raise ToolError("the command is empty")
+    if "\0" in command:
+        raise ToolError(r"a command can't hold a NUL byte; write it as \0, e.g. with printf")
+    if not 0 < timeout_s <= MAX_TIMEOUT_S:
+        raise ToolError(f"timeout_s is in seconds, more than 0 and at most {MAX_TIMEOUT_S:g}")
+    try:
+        return len(command.encode())
+    except UnicodeEncodeError as error:
+        raise ToolError(f"the command holds half a character ({command[error.start]!a}); send it whole") from error
+
+
+def _prologue(state: State, root: Path, end: str) -> str:
+    quoted = {"cwd": state.cwd, "exports": state.exports, "root": str(root), "end": end}
+    return _PROLOGUE.format(**{name: shlex.quote(text) for name, text in quoted.items()})
+
+
+@contextmanager
+def _new_files(folder: Path) -> Iterator[tuple[Path, Path, Path]]:
+    """Names for three files that are gone afterwards: they hold variables, which are nobody else's business."""
+    name = f".shell-{secrets.token_hex(8)}"
+    files = (folder / f"{name}-start", folder / f"{name}-end", folder / f"{name}-script")
+    try:
+        yield files
+    finally:
+        for file in files:
+            file.unlink(missing_ok=True)
+
+
+def _create(file: Path, text: str) -> None:
+    """Opens no existing file, nor a link: a command could have put it there."""
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
+        new.write(text.encode(errors="surrogateescape"))
+
+
+def _ending(code: int) -> str:
+    if code < 0:
+        return f"killed by {signal.Signals(-code).name}"
+    by = f" ({signal.Signals(code - 128).name})" if code - 128 in set(signal.Signals) else ""
+    return f"exit code {code}{by}"

@@ -41,7 +41,9 @@ class Text:
         except UnicodeEncodeError as error:
             wrong = self.exact[error.start]
             if "\ud800" <= wrong <= "\udfff":
-                raise ToolError(f"the text holds half a character ({wrong!a}); send it whole or leave it out") from error
+                raise ToolError(
+                    f"the text holds half a character ({wrong!a}); send it whole or leave it out"
+                ) from error
             raise ToolError(
                 f"the file is {self.encoding} and has no {wrong!r}; use another character, or convert it to UTF-8 first"
             ) from error

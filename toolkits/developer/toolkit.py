@@ -1,8 +1,9 @@
 """DeveloperToolkit: what a model needs to work on a project as a developer does."""
 
+import asyncio
+import os
 import re
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, Literal
 
 from goose_like.events import PlanUpdated, StateSaved, Task
@@ -12,9 +13,10 @@ from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
 
 from .files import Files, Patch
 from .hints import hints
-from .shell import NOTES_BYTES, Shell
+from .shell import Shell
 
 _NAME = "developer"
+_NOTES_BYTES = 1_000
 
 
 class DeveloperToolkit(Toolkit):
@@ -22,41 +24,52 @@ class DeveloperToolkit(Toolkit):
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
-        # What is longer would be cut once more by the exchange, which knows less of what matters in it.
-        self._room = max(self.limits.output_bytes - NOTES_BYTES, self.limits.output_bytes // 2)
+        # With room for our notes: what is longer the exchange would cut again, without knowing what matters in it.
+        self._room = max(self.limits.output_bytes - _NOTES_BYTES, self.limits.output_bytes // 2)
+        self._telling: asyncio.Handle | None = None
         saved = self.session.history.state.get(_NAME)
         cwd = saved.get("cwd") if isinstance(saved, dict) else None
         self._shell = Shell(self.workspace, self.progress, str(cwd) if cwd else None)
         self._files = Files(self.workspace, notifier, lambda: self._shell.state.cwd, self._room)
 
     def prompt(self) -> str:
-        """Guidance for the tools that there are, and the hints of the project and its people."""
-        picked = {tool.name for tool in self.tools()}
-        guidance = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8")
-        parts = ["\n".join(line for line in guidance.splitlines() if picked.issuperset(re.findall(r"`(\w+)`", line)))]
-        if found := hints(self.workspace.root):
-            self.notifier.log(f"hints from {', '.join(name for name, _ in found)}")
-            parts += [f"Hints from {name}:\n{text}" for name, text in found]
-        return "\n\n".join(parts)
+        """Guidance, without the lines on tools that were not picked, and the hints of the project and its people."""
+        picked = self.config.get("tools")
+        guidance = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").splitlines()
+        kept = [line for line in guidance if picked is None or set(re.findall(r"`(\w+)`", line)) <= set(picked)]
+        found = hints(self.workspace.root)
+        if found:
+            # Asked for while the exchange is built; told when the session has started, which is then the next thing.
+            text = f"hints from {', '.join(name for name, _ in found)}"
+            self._telling = asyncio.get_running_loop().call_soon(self.notifier.log, text)
+        return "\n\n".join(["\n".join(kept), *(f"Hints from {name}:\n{text}" for name, text in found)])
+
+    async def close(self) -> None:
+        if self._telling:
+            self._telling.cancel()
 
     @tool(time_limit_s=None)
     async def shell(
         self, command: str, timeout_s: float = 120, access: Literal["workspace", "network"] = "workspace"
     ) -> str:
-        """Run a bash command. cd and export last. No terminal, no input.
+        """Run a bash command. cd and export last from call to call. No terminal, no input.
 
         Args:
-            command: any length; end with `> log 2>&1 &` to run in the background
-            access: network asks for the internet
+            command: `... > log 2>&1 &` runs it in the background
+            access: "network" asks for the internet
         """
-        call_id = re.sub(r"[^\w-]", "_", current_call.get(_NAME))
-        output = Output(self.session.outputs / f"{call_id}.txt", self._room)
+        # Not the exchange's own name for it, which would write over it what was cut already.
+        name = re.sub(r"[^\w-]", "_", current_call.get(_NAME))
+        output = Output(self.session.outputs / f"{name}-shell.txt", self._room)
         cwd = self._shell.state.cwd
         try:
             return await self._shell.run(command, timeout_s, access, output)
         finally:
-            if self._shell.state.cwd != cwd:
-                self.notifier.notify(StateSaved(toolkit=_NAME, value={"cwd": self._shell.state.cwd}))
+            if (
+                self._shell.state.cwd != cwd
+            ):  # a resumed session goes on there; variables may be secrets and do not last
+                text = os.fsencode(self._shell.state.cwd).decode(errors="replace")
+                self.notifier.notify(StateSaved(toolkit=_NAME, value={"cwd": text}))
 
     @tool
     def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str:

@@ -1,0 +1,162 @@
+"""The house: who may import whom, what ARCHITECTURE.md must name, what never enters the repository."""
+
+import ast
+import re
+import subprocess
+import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CORE = ROOT / "goose_like"
+
+FLOORS = {
+    1: "message errors places plugins plain output spawner repositories",
+    2: "events tool profile prices environment sandbox spawn",
+    3: "history notifier provider policy jail inspection",
+    4: "session moderator workspace view",
+    5: "journal toolkit providers/openai_wire providers/weights",
+    6: "exchange providers/constrained providers/scripted",
+    7: "build providers/openai providers/local",
+    8: "cli/render cli/terminal cli/start cli/reports",
+    9: "cli/chat cli/once",
+    10: "cli/main",
+    11: "__main__",
+}
+"""From the ground up. A file imports only from lower floors; within the providers each is its own stair."""
+
+LATE_IMPORTS = re.compile(r"cli/main|plain|prices|providers/.*|__main__")
+"""Where an import may stand within a function: commands, and what is heavy and rarely needed."""
+
+FILES = sorted(CORE.rglob("*.py"))
+MODULES = {str(path.relative_to(CORE).with_suffix("")): path for path in FILES if path.name != "__init__.py"}
+OURS = [*FILES, *sorted((ROOT / "toolkits").rglob("*.py"))]
+
+
+def floor_of(module: str) -> int:
+    return next((floor for floor, names in FLOORS.items() if module in names.split()), 0)
+
+
+def imported(module: str) -> set[str]:
+    """The modules of goose_like that a module imports anywhere in its text."""
+    found = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.Import):
+            assert not any(alias.name.startswith("goose_like") for alias in node.names), f"{module}: import relatively"
+        if isinstance(node, ast.ImportFrom):
+            if node.level == 0:
+                assert not (node.module or "").startswith("goose_like"), f"{module}: import relatively"
+                continue
+            package = Path(module).parts[: -node.level]
+            base = "/".join([*package, *(node.module or "").split(".")]).strip("/")
+            names = [f"{base}/{alias.name}".strip("/") for alias in node.names]
+            found |= {base, *names} & set(MODULES)
+    return found
+
+
+def test_every_file_has_its_floor():
+    listed = [name for names in FLOORS.values() for name in names.split()]
+    assert len(listed) == len(set(listed))
+    assert sorted(set(MODULES) - set(listed)) == []
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_come_from_lower_floors(module):
+    too_high = {name for name in imported(module) if floor_of(name) >= floor_of(module)}
+    assert too_high == set()
+
+
+def test_no_circles():
+    graph = {module: imported(module) for module in MODULES}
+    assert graph["exchange"] >= {"journal", "tool"}  # the reader of imports reads
+    list(TopologicalSorter(graph).static_order())
+
+
+def test_the_core_imports_no_toolkit_and_only_the_top_imports_rich():
+    for module, path in MODULES.items():
+        text = path.read_text()
+        assert "import goose_like_toolkits" not in text, module
+        assert "from goose_like_toolkits" not in text, module
+        if module != "plain" and not module.startswith("cli/"):
+            assert not re.search(r"^\s*(import|from) rich\b", text, re.MULTILINE), module
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_stand_at_the_top(path):
+    tree = ast.parse(path.read_text())
+    assert not any(isinstance(node, ast.Name) and node.id == "TYPE_CHECKING" for node in ast.walk(tree))
+    if path.is_relative_to(CORE) and LATE_IMPORTS.fullmatch(str(path.relative_to(CORE).with_suffix(""))):
+        return
+    late = [
+        node.lineno
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    assert late == []
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_public_names_have_docstrings(path):
+    """Modules, classes, functions and methods; not fields' records (one type, one name) nor what overrides."""
+    tree = ast.parse(path.read_text())
+    if not tree.body:
+        return
+    assert ast.get_docstring(tree), "the module has no door-plate"
+    values = {"events", "errors", "message"}  # records and errors whose names say all
+    missing = []
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            is_record = isinstance(node, ast.ClassDef) and (path.stem in values or node.bases)
+            if not ast.get_docstring(node) and not is_record:
+                missing.append(node.name)
+            if isinstance(node, ast.ClassDef) and not node.bases:
+                missing += [
+                    f"{node.name}.{inner.name}"
+                    for inner in node.body
+                    if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)
+                    and not inner.name.startswith("_")
+                    and not ast.get_docstring(inner)
+                ]
+    assert missing == []
+
+
+def test_architecture_names_every_file():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    names = [path.relative_to(ROOT) for path in OURS if path.name != "__init__.py"]
+    # Spelt with its folder or, where the text is already about that folder, without.
+    assert [str(path) for path in names if not re.search(rf"\b{re.escape(path.name)}", text)] == []
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return [ROOT / name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_no_registry_and_no_path_of_a_machine_is_written_anywhere():
+    hosts = ["pypi." + "org", "python" + "hosted.org", "registry.npm" + "js", "--index" + "-url", "--extra-index" + "-url"]
+    paths = ["/" + "work/", "/" + "root/", "/" + "tmp/dev", str(Path.home()) + "/"]
+    forbidden = re.compile("|".join(map(re.escape, [*hosts, *(path for path in paths if len(path) > 2)])))
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {match[0]}"
+        for path in tracked()
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if (match := forbidden.search(line))
+    ]
+    assert found == []
+
+
+def test_nothing_large_is_tracked():
+    assert [str(path) for path in tracked() if path.stat().st_size > 200_000] == []
+
+
+def test_importing_the_core_does_no_work():
+    """No vendor's SDK, no screen and no price table before they are needed."""
+    program = "import sys, goose_like.build; print(*sorted({'openai', 'anthropic', 'rich', 'genai_prices'} & set(sys.modules)))"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "\n"

@@ -1,0 +1,117 @@
+"""The vocabulary is a contract: each event's JSON is pinned byte for byte."""
+
+import json
+from typing import get_args
+
+import pytest
+
+from goose_like import events as e
+from goose_like.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
+
+CALL = ToolCall(id="c1", name="shell", arguments='{"a": 1')
+RESULT = ToolResult(call_id="c1", output="ü", is_error=True)
+QUESTION = e.Question(kind="network", subject="pip", text="Allow it?")
+USAGE = Usage(input_tokens=1, output_tokens=2, cache_read_tokens=3, cache_write_tokens=4)
+USAGE_JSON = '{"input_tokens":1,"output_tokens":2,"cache_read_tokens":3,"cache_write_tokens":4}'
+CALL_JSON = '{"type":"tool_call","id":"c1","name":"shell","arguments":"{\\"a\\": 1"}'
+QUESTION_JSON = '{"kind":"network","subject":"pip","text":"Allow it?"}'
+
+PINNED = [
+    (
+        e.SessionStarted(version="1", name="n", cwd="/w", profile="p", models={"processor": "local"}, tools=("a", "b")),
+        '{"type":"session_started","version":"1","name":"n","cwd":"/w","profile":"p","models":{"processor":"local"},'
+        '"tools":["a","b"]}',
+    ),
+    (
+        e.TurnStarted(message=Message.user("hi")),
+        '{"type":"turn_started","message":{"role":"user","parts":[{"type":"text","text":"hi"}]}}',
+    ),
+    (
+        e.MessageCompleted(
+            message=Message(role="assistant", parts=(Thinking(text="t", signature="s"), Text(text="x"), CALL)),
+            usage=USAGE,
+            is_cut=True,
+        ),
+        '{"type":"message_completed","message":{"role":"assistant","parts":[{"type":"thinking","text":"t",'
+        f'"signature":"s"}},{{"type":"text","text":"x"}},{CALL_JSON}]}},"usage":{USAGE_JSON},"is_cut":true}}',
+    ),
+    (
+        e.ToolFinished(result=RESULT),
+        '{"type":"tool_finished","result":{"type":"tool_result","call_id":"c1","output":"ü","is_error":true}}',
+    ),
+    (
+        e.PlanUpdated(tasks=(e.Task(description="d"), e.Task(description="f", status="in-progress"))),
+        '{"type":"plan_updated","tasks":[{"description":"d","status":"planned"},'
+        '{"description":"f","status":"in-progress"}]}',
+    ),
+    (e.Logged(text="x"), '{"type":"logged","text":"x"}'),
+    (e.Asked(question=QUESTION), f'{{"type":"asked","question":{QUESTION_JSON}}}'),
+    (
+        e.Answered(question=QUESTION, answer=e.Answer(choice="allow_session", by="person")),
+        f'{{"type":"answered","question":{QUESTION_JSON},"answer":{{"choice":"allow_session","by":"person"}}}}',
+    ),
+    (e.Reminded(text="x"), '{"type":"reminded","text":"x"}'),
+    (
+        e.UsageRecorded(model="local", usage=USAGE, purpose="summary"),
+        f'{{"type":"usage_recorded","model":"local","usage":{USAGE_JSON},"purpose":"summary"}}',
+    ),
+    (e.Compacted(summary="s", kept=2), '{"type":"compacted","summary":"s","kept":2}'),
+    (e.Rewound(to=3), '{"type":"rewound","to":3}'),
+    (
+        e.ProfileChanged(profile="p", models={"processor": "local"}, tools=("a",)),
+        '{"type":"profile_changed","profile":"p","models":{"processor":"local"},"tools":["a"]}',
+    ),
+    (
+        e.StateSaved(toolkit="t", value={"a": [1, None, 2.5, "x", True]}),
+        '{"type":"state_saved","toolkit":"t","value":{"a":[1,null,2.5,"x",true]}}',
+    ),
+    (
+        e.TurnFinished(reason="budget", detail="d", exit_code=5),
+        '{"type":"turn_finished","reason":"budget","detail":"d","exit_code":5}',
+    ),
+    (e.Status(text="x"), '{"type":"status","text":"x"}'),
+    (e.TextDelta(text="x"), '{"type":"text_delta","text":"x"}'),
+    (e.ThinkingDelta(text="x"), '{"type":"thinking_delta","text":"x"}'),
+    (e.Retrying(text="x", wait_s=0.5), '{"type":"retrying","text":"x","wait_s":0.5}'),
+    (e.ToolStarted(call=CALL), f'{{"type":"tool_started","call":{CALL_JSON}}}'),
+    (e.ToolProgress(call_id="c1", text="x"), '{"type":"tool_progress","call_id":"c1","text":"x"}'),
+    (
+        e.Nested(call_id="c1", event={"type": "status", "text": "x"}),
+        '{"type":"nested","call_id":"c1","event":{"type":"status","text":"x"}}',
+    ),
+    (
+        e.RunFinished(usage=USAGE, cost_usd=None, reason="stop", exit_code=0),
+        f'{{"type":"run_finished","usage":{USAGE_JSON},"cost_usd":null,"reason":"stop","exit_code":0}}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("event", "text"), PINNED, ids=[event.type for event, _ in PINNED])
+def test_json(event, text):
+    assert event.model_dump_json() == text
+    assert type(event).model_validate_json(text) == event
+    assert next(iter(json.loads(text))) == "type"
+    if isinstance(event, e.Durable):
+        assert e.durable_json.validate_json(text) == event
+    else:
+        with pytest.raises(ValueError, match="union_tag_invalid"):
+            e.durable_json.validate_json(text)
+
+
+def test_every_event_is_pinned():
+    assert {type(event) for event, _ in PINNED} == {*get_args(e.Durable), *get_args(e.Ephemeral)}
+    assert len({event.type for event, _ in PINNED}) == len(PINNED)
+
+
+def test_unknown_fields_are_refused_and_values_are_frozen():
+    with pytest.raises(ValueError, match="extra_forbidden"):
+        e.durable_json.validate_json('{"type":"logged","text":"x","colour":"red"}')
+    with pytest.raises(ValueError, match="frozen"):
+        e.Logged(text="x").text = "y"
+
+
+def test_half_surrogates_never_reach_a_file_or_a_wire():
+    assert Message.user("a\udcff").text == "a\ufffd"
+    assert Message.user("\ud83d\ude00").text == "😀"
+    assert e.Logged(text="\ud83d").model_dump_json() == '{"type":"logged","text":"\ufffd"}'
+    assert ToolResult(call_id="\ud83d", output="\udc00 ").model_dump_json()

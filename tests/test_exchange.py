@@ -1,0 +1,503 @@
+"""The loop: however a turn ends, the history is whole, and a model is sent only what the history holds."""
+
+import asyncio
+import json
+import tempfile
+import threading
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from fakes import PAUSE, Bench, call, calls, is_well_formed
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goose_like.errors import CredentialError, ModelUnavailableError, SessionError
+from goose_like.events import (
+    Compacted,
+    Logged,
+    MessageCompleted,
+    PlanUpdated,
+    Question,
+    Reminded,
+    Retrying,
+    Task,
+    TextDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+)
+from goose_like.exchange import CUT_ANSWER
+from goose_like.history import INTERRUPTED, History
+from goose_like.message import Message, ToolResult, Usage
+from goose_like.moderator import Truncate
+from goose_like.notifier import Notifier, Recorder
+from goose_like.profile import Limits
+from goose_like.tool import ToolSpec, current_call, make_tool, tool
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """Makes a Bench; at the end its file must amount to what was lived, with every call answered."""
+    made: list[Bench] = []
+
+    def make(script, *functions, **options):
+        made.append(Bench(script, *functions, folder=tmp_path / f"session{len(made)}", **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.exchange.history.close()
+        assert is_well_formed(each.messages)
+        if each.session._descriptor >= 0:
+            assert each.replayed() == each.exchange.history
+            each.session.close()
+
+
+def echo(text: str) -> str:
+    """Gives back the text."""
+    return text
+
+
+def kinds(events):
+    return [event.type for event in events]
+
+
+async def test_stop(bench):
+    b = bench(["Hello."], echo)
+    end = await b.exchange.reply("Hi.")
+    assert end == TurnFinished(reason="stop")
+    assert kinds(b.recorder.events) == [
+        "session_started",
+        "turn_started",
+        "text_delta",
+        "message_completed",
+        "turn_finished",
+    ]
+    (request,) = b.provider.requests
+    assert (request.model, request.system, [m.text for m in request.messages]) == ("x", "system", ["Hi."])
+    assert [type(spec) for spec in request.tools] == [ToolSpec]
+    assert b.provider.streams_closed == 1
+
+
+async def test_a_tool_call(bench):
+    b = bench([calls(call("echo", '{"text": "one"}'), text="Let me see."), "Done."], echo)
+    assert (await b.exchange.reply("Hi.")).reason == "stop"
+    assert [message.role for message in b.messages] == ["user", "assistant", "tool", "assistant"]
+    assert b.outputs == ["one"]
+    assert kinds(b.recorder.events)[3:5] == ["tool_started", "tool_finished"]
+    assert b.provider.requests[1].messages == tuple(b.messages[:3])
+
+
+async def test_side_by_side_with_results_in_the_order_of_the_calls(bench):
+    first_may_end = asyncio.Event()
+
+    async def first():
+        await first_may_end.wait()  # only ends when the second ran beside it
+        return "first"
+
+    async def second():
+        first_may_end.set()
+        return "second"
+
+    b = bench([calls(call("first", id="a"), call("second", id="b")), "Done."], first, second)
+    await b.exchange.reply("Hi.")
+    assert b.outputs == ["first", "second"]
+    assert [event.result.call_id for event in b.told(ToolFinished)] == ["b", "a"]
+
+
+async def test_alone_does_not_overlap(bench):
+    trace = []
+
+    async def both(name: str):
+        trace.append(f"+{name}")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        trace.append(f"-{name}")
+
+    @tool
+    async def together(name: str):
+        await both(name)
+
+    @tool(alone=True)
+    async def alone(name: str):
+        await both(name)
+
+    wanted = [("together", "a"), ("together", "b"), ("alone", "c"), ("alone", "d"), ("together", "e")]
+    message = calls(*(call(kind, json.dumps({"name": name}), id=name) for kind, name in wanted))
+    await bench([message, "Done."], together, alone).exchange.reply("Hi.")
+    assert trace == ["+a", "+b", "-a", "-b", "+c", "-c", "+d", "-d", "+e", "-e"]
+
+
+async def test_remote_calls_are_handed_off_and_continued(bench):
+    @tool(remote=True)
+    def afar():
+        raise AssertionError("must not run here")
+
+    b = bench([calls(call("afar", id="r"), call("echo", '{"text": "here"}', id="l")), "Done."], echo, afar)
+    assert (await b.exchange.reply("Hi.")).reason == "handed_off"
+    assert list(b.exchange.history.open_calls) == ["r", "l"]
+    assert [event.call.id for event in b.told(ToolStarted)] == ["l"]
+    end = await b.exchange.reply(Message(role="tool", parts=(ToolResult(call_id="r", output="there"),)))
+    assert end.reason == "stop"
+    assert b.outputs == ["there", "here"]
+    assert [message.role for message in b.messages] == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_step_limit(bench):
+    b = bench([calls(call("echo", '{"text": "x"}')) for _ in range(5)], echo, limits=Limits(steps=2))
+    assert await b.exchange.reply("Hi.") == TurnFinished(
+        reason="step_limit", detail="the limit of 2 steps", exit_code=3
+    )
+    assert len(b.provider.requests) == 2
+    await b.exchange.reply("Go on.")  # a limit counts within one turn
+    assert len(b.provider.requests) == 4
+
+
+async def test_token_limit(bench):
+    b = bench([calls(call("echo", '{"text": "x"}')) for _ in range(5)], echo, limits=Limits(tokens=20))
+    end = await b.exchange.reply("Hi.")
+    assert (end.reason, end.exit_code, end.detail) == ("budget", 5, "30 of 20 tokens are used")
+    assert len(b.provider.requests) == 2
+
+
+async def test_cost_limit(bench):
+    limits = Limits(cost_usd=0.00002)
+    script = [calls(call("echo", '{"text": "x"}')) for _ in range(5)]
+    b = bench(script, echo, limits=limits, label="openai:gpt-4o")  # $2.50 and $10 a million: $0.000075 a step
+    end = await b.exchange.reply("Hi.")
+    assert (end.reason, end.exit_code, len(b.provider.requests)) == ("budget", 4, 1)
+    assert end.detail == "$0.0001 of $2e-05 are spent"
+    b = bench(script, echo, limits=limits, label="openai:unheard-of")
+    end = await b.exchange.reply("Hi.")
+    assert (end.reason, end.exit_code) == ("error", 1)
+    assert end.detail.startswith("the price of openai:unheard-of is not known")
+
+
+async def test_time_limit(bench):
+    async def stand():
+        await asyncio.Event().wait()
+
+    b = bench([calls(call("stand")), "never"], stand, limits=Limits(time_s=0.02))
+    end = await b.exchange.reply("Hi.")
+    assert (end.reason, end.exit_code, end.detail) == ("budget", 124, "the time limit of 0.02 s")
+    assert b.outputs == [INTERRUPTED]
+
+
+async def cancel_when(b, kind, count=1):
+    """Runs a turn and cancels it once so many events of this kind were shown."""
+    task = asyncio.create_task(b.exchange.reply("Hi."))
+    while len(b.told(kind)) < count:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert b.recorder.events[-1] == TurnFinished(reason="cancelled", exit_code=130)
+
+
+async def test_cancel_while_streaming_keeps_what_was_heard(bench):
+    b = bench([[TextDelta(text="Once "), TextDelta(text="upon"), PAUSE], "Hello again."])
+    await cancel_when(b, TextDelta, 2)
+    assert b.told(MessageCompleted) == [MessageCompleted(message=Message.assistant("Once upon"), is_cut=True)]
+    assert b.provider.streams_closed == 1
+    await b.exchange.reply("Go on.")
+    assert [message.text for message in b.provider.requests[1].messages] == ["Hi.", "Once upon", "Go on."]
+
+
+async def test_cancel_in_a_parallel_pair_keeps_the_finished_one(bench):
+    undone = []
+
+    async def stand():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            undone.append("stand")
+
+    b = bench([calls(call("stand", id="a"), call("echo", '{"text": "x"}', id="b"))], stand, echo)
+    await cancel_when(b, ToolFinished)
+    assert undone == ["stand"]
+    assert b.outputs == [INTERRUPTED, "x"]
+
+
+async def test_error_after_partial_text(bench):
+    b = bench([[TextDelta(text="ab"), CredentialError("set X")], "ok"])
+    end = await b.exchange.reply("Hi.")
+    assert end == TurnFinished(reason="error", detail="set X", exit_code=76)
+    assert [(m.role, m.text) for m in b.messages] == [("user", "Hi."), ("assistant", "ab")]
+    assert (await b.exchange.reply("Again.")).reason == "stop"
+
+
+async def test_retry_voids_what_was_heard(bench):
+    broken = ModelUnavailableError("gone", is_retryable=True)
+    b = bench([[TextDelta(text="void"), broken], [TextDelta(text="kept"), CredentialError("refused")]])
+    await b.exchange.reply("Hi.")
+    assert kinds(b.recorder.events)[2:5] == ["text_delta", "retrying", "text_delta"]
+    assert [message.text for message in b.messages] == ["Hi.", "kept"]
+
+
+async def test_patience_ends(bench):
+    b = bench([ModelUnavailableError("gone", is_retryable=True)] * 5)
+    end = await b.exchange.reply("Hi.")
+    assert (end.reason, end.detail, end.exit_code) == ("error", "gone", 77)
+    assert (len(b.provider.requests), len(b.told(Retrying))) == (3, 2)
+
+
+async def test_a_stream_without_a_message_is_no_answer(bench):
+    b = bench([[TextDelta(text="so")]] * 3)
+    end = await b.exchange.reply("Hi.")
+    assert (end.reason, end.exit_code) == ("error", 77)
+    assert "ended its stream without a message" in end.detail
+
+
+async def test_what_comes_after_the_message_is_not_heard(bench):
+    b = bench([["Hello.", ModelUnavailableError("gone", is_retryable=True)]])
+    assert (await b.exchange.reply("Hi.")).reason == "stop"
+    assert len(b.provider.requests) == 1
+
+
+async def test_unforeseen_failure_of_a_provider_ends_the_turn_as_an_error(bench):
+    b = bench([[TextDelta(text="so"), KeyError("choices")]])
+    with pytest.raises(KeyError):
+        await b.exchange.reply("Hi.")
+    assert (b.recorder.events[-1].reason, b.recorder.events[-1].exit_code) == ("error", 1)
+    assert b.messages[-1].text == "so"
+
+
+async def test_ids_are_made_unique(bench):
+    twice = calls(
+        *(call("echo", json.dumps({"text": text}), id=id) for text, id in [("1", "a"), ("2", "a"), ("3", "")])
+    )
+    b = bench([twice, calls(call("echo", '{"text": "4"}', id="a")), "Done."], echo)
+    await b.exchange.reply("Hi.")
+    ids = [call.id for message in b.messages for call in message.tool_calls]
+    assert (ids[0], len(set(ids)), "" in ids) == ("a", 4, False)
+    assert b.outputs == ["1", "2", "3", "4"]
+
+
+async def test_broken_arguments_and_unknown_tools_go_back_to_the_model(bench):
+    b = bench([calls(call("echo", '{"text": ', id="a"), call("ech", id="b")), "Done."], echo)
+    assert (await b.exchange.reply("Hi.")).reason == "stop"
+    results = b.messages[2].tool_results
+    assert all(result.is_error for result in results)
+    assert "no valid JSON" in results[0].output
+    assert "did you mean 'echo'?" in results[1].output
+
+
+async def test_cut_by_length(bench):
+    cut = [TextDelta(text="Once"), MessageCompleted(message=Message.assistant("Once"), is_cut=True)]
+    b = bench([cut])
+    assert await b.exchange.reply("Hi.") == TurnFinished(reason="error", detail=CUT_ANSWER, exit_code=1)
+    assert [message.text for message in b.messages] == ["Hi.", "Once"]
+    with_call = [MessageCompleted(message=calls(call("echo", '{"text": "a')), is_cut=True)]
+    b = bench([with_call, "Done."], echo)
+    assert (await b.exchange.reply("Hi.")).reason == "stop"
+    assert "no valid JSON" in b.outputs[0]
+
+
+async def test_a_front_that_raises_is_told_once_and_left_out(bench, caplog):
+    class Front(Notifier):
+        seen = 0
+
+        def notify(self, event):
+            if isinstance(event, TurnStarted):
+                self.seen += 1
+                raise ValueError("no screen")
+
+    front = Front()
+    b = bench(["Hello.", "Again."], front=front)
+    assert (await b.exchange.reply("Hi.")).reason == "stop"
+    assert (await b.exchange.reply("Hi.")).reason == "stop"
+    assert front.seen == 1
+    assert [record.message for record in caplog.records] == ["the front-end failed and is shown nothing more"]
+
+
+async def test_a_front_that_raises_when_asked_denies(bench, caplog):
+    class Front(Notifier):
+        async def ask(self, question):
+            raise ValueError("no screen")
+
+    b = bench([calls(call("reach")), "Could not."], front=Front())
+    b.exchange.tools["reach"] = asking(b)
+    end = await b.exchange.reply("Hi.")
+    assert (b.outputs, end.exit_code) == (["deny"], 6)
+    assert len(caplog.records) == 1
+
+
+def asking(b):
+    async def reach() -> str:
+        answer = await b.journal.ask(Question(kind="network", subject="example.org", text="Allow it?"))
+        return answer.choice
+
+    return make_tool(reach)
+
+
+async def test_unanswered_question(bench):
+    b = bench([calls(call("reach")), "Could not.", "Hello."])
+    b.exchange.tools["reach"] = asking(b)
+    end = await b.exchange.reply("Hi.")
+    assert end == TurnFinished(
+        reason="stop", detail="denied, as nobody could be asked: network: example.org", exit_code=6
+    )
+    assert kinds(b.recorder.events).count("asked") == kinds(b.recorder.events).count("answered") == 1
+    assert (await b.exchange.reply("Hi.")).exit_code == 0
+
+
+async def test_late_events_of_an_answered_call_are_dropped(bench):
+    go_on, ended, told = threading.Event(), threading.Event(), asyncio.Event()
+    holder = []
+
+    @tool(time_limit_s=0.01)
+    def slow():
+        holder[0].journal.notify(ToolProgress(call_id=current_call.get(), text="in time"))
+        go_on.wait(20)
+        holder[0].journal.log("late")
+        ended.set()
+
+    async def beside():
+        """Still runs, so that the message's calls are not all answered."""
+        await told.wait()
+        go_on.set()
+        await asyncio.to_thread(ended.wait)
+        holder[0].journal.log("in time, too")
+
+    class Front(Recorder):
+        def notify(self, event):
+            super().notify(event)
+            if isinstance(event, ToolFinished):
+                told.set()
+
+    front = Front()
+    b = bench([calls(call("slow", id="a"), call("beside", id="b")), "Done."], slow, beside, front=front)
+    holder.append(b)
+    await b.exchange.reply("Hi.")
+    assert [event.text for event in front.events if isinstance(event, ToolProgress)] == ["in time"]
+    assert [event.text for event in front.events if isinstance(event, Logged)] == ["in time, too"]
+
+
+async def test_events_of_threads_come_before_the_result(bench):
+    holder = []
+
+    def speak():
+        holder[0].journal.log("said")
+
+    b = bench([calls(call("speak")), "Done."], speak)
+    holder.append(b)
+    await b.exchange.reply("Hi.")
+    assert kinds(b.recorder.events)[3:6] == ["tool_started", "logged", "tool_finished"]
+
+
+async def test_stale_plan_is_put_before_the_model_again(bench):
+    b = bench([calls(call("echo", '{"text": "x"}')) for _ in range(18)] + ["Done."], echo)
+    b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="in-progress"), Task(description="plant"))))
+    await b.exchange.reply("Hi.")
+    reminder = "Your plan (update it if it has changed):\n- [in-progress] dig\n- [planned] plant"
+    assert b.told(Reminded) == [Reminded(text=reminder)] * 2
+    last_words = [request.messages[-1].text for request in b.provider.requests]
+    assert [index for index, text in enumerate(last_words) if text == reminder] == [8, 16]
+    assert_append_only(b.provider.requests)
+
+
+async def test_a_finished_plan_is_not_reminded(bench):
+    b = bench([calls(call("echo", '{"text": "x"}')) for _ in range(12)] + ["Done."], echo)
+    b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="complete"),)))
+    await b.exchange.reply("Hi.")
+    assert b.told(Reminded) == []
+
+
+async def test_long_output_goes_to_a_file(bench):
+    text = "".join(f"{number}\n" for number in range(1000))
+    b = bench(
+        [calls(call("echo", json.dumps({"text": text}), id="../up/c")), "Done."], echo, limits=Limits(output_bytes=400)
+    )
+    await b.exchange.reply("Hi.")
+    (file,) = b.session.outputs.iterdir()
+    assert file.read_text() == text
+    assert str(file) in b.outputs[0]
+    assert len(b.outputs[0]) < 700
+
+
+async def test_session_that_can_not_be_written(bench):
+    b = bench([calls(call("vanish"), call("vanish", id="c2")), "never"])
+
+    async def vanish():
+        b.session.close()
+
+    b.exchange.tools["vanish"] = make_tool(vanish)
+    with pytest.raises(SessionError):
+        await b.exchange.reply("Hi.")
+
+
+async def test_compaction_is_recorded_and_sent(bench):
+    b = bench(["word " * 200, "word " * 200, "short", "end"], moderator=Truncate({"limit_tokens": 400}))
+    for number in range(4):
+        assert (await b.exchange.reply(f"turn {number}")).reason == "stop"
+    assert b.told(Compacted)
+    sent = b.provider.requests[2].messages
+    assert sent[0].text.startswith("[The oldest ")
+    assert "It began with this request:\nturn 0" in sent[0].text
+    assert sent[-1].text == "turn 2"
+    assert list(b.provider.requests[3].messages)[: len(sent)] == list(sent)
+    assert len(b.messages) == 8  # the history itself is never cut
+
+
+def assert_append_only(requests):
+    for before, after in pairwise(requests):
+        assert after.messages[: len(before.messages)] == before.messages
+        assert (after.system, after.tools) == (before.system, before.tools)
+
+
+ARGUMENTS = st.sampled_from(['{"text": "x"}', "{", "null", "{}", ""])
+CALLS = st.lists(
+    st.builds(
+        call, st.sampled_from(["echo", "fail", "afar", "none"]), ARGUMENTS, st.sampled_from(["a", "b", "", "c/d"])
+    ),
+    max_size=3,
+)
+STEP = st.one_of(
+    st.just("Hello."),
+    st.builds(lambda wanted, text: calls(*wanted, text=text), CALLS, st.sampled_from(["", "so"])),
+    st.builds(
+        lambda m: [TextDelta(text="so"), MessageCompleted(message=m, is_cut=True)],
+        st.builds(Message.assistant, st.just("so"), CALLS),
+    ),
+    st.just([TextDelta(text="so"), CredentialError("refused")]),
+    st.just([TextDelta(text="so"), ModelUnavailableError("gone", is_retryable=True)]),
+    st.just([TextDelta(text="so")]),
+)
+
+
+@given(st.lists(STEP, max_size=12))
+def test_any_script(script):
+    def fail():
+        raise ValueError("no")
+
+    @tool(remote=True)
+    def afar(text: str = ""): ...
+
+    async def run(folder):
+        b = Bench([*script, *["End."] * 4], echo, fail, afar, folder=folder, limits=Limits(steps=4))
+        b.journal.emit(PlanUpdated(tasks=(Task(description="dig"),)))
+        while len(b.provider.script) > 3:
+            end = await b.exchange.reply("Hi.")
+            assert end.exit_code in (0, 1, 3, 76, 77)
+        assert_append_only(b.provider.requests)
+        for request in b.provider.requests:
+            assert is_well_formed(request.messages)
+        assert b.provider.opened == b.provider.streams_closed
+        lines = list(b.session.read())
+        for end in range(len(lines) + 1):
+            history = History.replay(lines[:end])
+            assert is_well_formed(history.messages[:-1] if history.open_calls else history.messages)
+        assert History.replay(lines) == b.exchange.history
+        b.session.close()
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(run(Path(folder) / "s"))
+
+
+async def test_usage_is_counted_by_model(bench):
+    b = bench([calls(call("echo", '{"text": "x"}')), "Done."], echo)
+    await b.exchange.reply("Hi.")
+    assert b.exchange.history.usage == {"scripted:x": Usage(input_tokens=10, output_tokens=5)}

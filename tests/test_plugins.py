@@ -1,0 +1,59 @@
+"""Entry points by group and name; what is misspelt or broken is told in a sentence."""
+
+import pytest
+
+from goose_like.errors import GooseLikeError, ProfileError
+from goose_like.plugins import GROUPS, did_you_mean, found, load, nearest
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Puts a distribution `stranger` with these toolkits on the path."""
+
+    def install(**toolkits: str):
+        info = tmp_path / "site" / "stranger-1.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1\n")
+        points = "\n".join(f"{name} = {value}" for name, value in toolkits.items())
+        (info / "entry_points.txt").write_text(f"[goose_like.toolkit]\n{points}\n")
+        (info.parent / "stranger_broken.py").write_text("raise OSError('no library')\n")
+        monkeypatch.syspath_prepend(str(info.parent))
+
+    return install
+
+
+def test_a_package_put_on_the_path_later_is_found(package):
+    assert "schedule" not in found("goose_like.toolkit")
+    package(schedule="json:JSONDecoder", another="json:JSONEncoder")
+    names = list(found("goose_like.toolkit"))
+    assert names == sorted(names)
+    assert {"another", "schedule"} <= set(names)
+    import json
+
+    assert load("goose_like.toolkit", "schedule") is json.JSONDecoder
+
+
+def test_unknown_name(package):
+    package(schedule="json:JSONDecoder")
+    with pytest.raises(ProfileError, match=r"^unknown toolkit 'scedule'; did you mean 'schedule'\?$"):
+        load("goose_like.toolkit", "scedule")
+
+
+@pytest.mark.parametrize("value", ["stranger_broken:X", "stranger_missing:X", "json:Missing"])
+def test_what_can_not_be_imported(package, value):
+    package(schedule=value)
+    with pytest.raises(
+        GooseLikeError, match=r"the toolkit 'schedule' of the package 'stranger' can't be imported: \w+:"
+    ):
+        load("goose_like.toolkit", "schedule")
+
+
+def test_all_groups_can_be_asked_for():
+    assert {group: isinstance(found(group), dict) for group in GROUPS} == dict.fromkeys(GROUPS, True)
+
+
+def test_did_you_mean():
+    assert did_you_mean("shel", ["shell", "read"]) == "did you mean 'shell'?"
+    assert did_you_mean("zzz", ["shell", "read"]) == "there are: read, shell"
+    assert did_you_mean("zzz", []) == "there are none"
+    assert (nearest("shel", ["shell"]), nearest("zzz", ["shell"])) == ("shell", None)

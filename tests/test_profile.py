@@ -1,0 +1,170 @@
+"""Profiles: every form that is read, and for every bad input one sentence with file, line and next step."""
+
+import pytest
+
+from goose_like.errors import ProfileError
+from goose_like.profile import Profile, ToolkitChoice, find_profile, sources
+
+
+@pytest.fixture
+def write(home):
+    """Writes `profiles.yaml`; with a name, `profiles/NAME.yaml`."""
+
+    def write(text: str, name: str | None = None):
+        file = home / "config" / (f"profiles/{name}.yaml" if name else "profiles.yaml")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    return write
+
+
+def test_all_forms(write):
+    write("""
+mine:
+  processor: openai:big
+  accelerator: {model: local, window: 4096}
+  moderator: {name: truncate, config: {limit_tokens: 10}}
+  toolkits:
+    - plain
+    - {name: full, requires: {a: plain}, config: {tools: [x]}}
+    - [older, {b: plain}]
+  limits: {steps: 3}
+""")
+    profile, source = find_profile("mine")
+    assert (profile.name, source.file.name) == ("mine", "profiles.yaml")
+    assert (profile.processor.provider, profile.processor.name) == ("openai", "big")
+    assert (profile.accelerator.provider, profile.accelerator.name, profile.accelerator.window) == ("local", "", 4096)
+    assert profile.moderator.config == {"limit_tokens": 10}
+    assert profile.toolkits == (
+        ToolkitChoice(name="plain"),
+        ToolkitChoice(name="full", requires={"a": "plain"}, config={"tools": ["x"]}),
+        ToolkitChoice(name="older", requires={"b": "plain"}),
+    )
+    assert profile.limits.steps == 3
+    assert Profile.model_validate_json(profile.model_dump_json()) == profile
+
+
+def test_provider_beside_bare_names(write):
+    write("old: {provider: openai, processor: big, accelerator: small}\nalone: {provider: openai}")
+    profile, _ = find_profile("old")
+    assert (profile.processor.model, profile.accelerator.model) == ("openai:big", "openai:small")
+    profile, _ = find_profile("alone")
+    assert (profile.processor.model, profile.accelerator) == ("openai", None)
+
+
+def test_extends_merges_mappings_and_replaces_lists(write):
+    write("""
+base:
+  accelerator: openai:small
+  processor: openai:big
+  toolkits: [a, b]
+  limits: {steps: 5, tokens: 10}
+child:
+  extends: base
+  processor: {temperature: 0.5}
+  toolkits: [c]
+  limits: {steps: 6}
+old_child: {extends: base, provider: local, processor: tiny}
+""")
+    profile, _ = find_profile("child")
+    assert (profile.processor.model, profile.processor.temperature) == ("openai:big", 0.5)
+    assert [choice.name for choice in profile.toolkits] == ["c"]
+    assert (profile.limits.steps, profile.limits.tokens) == (6, 10)
+    profile, _ = find_profile("old_child")
+    assert (profile.processor.model, profile.accelerator.model) == ("local:tiny", "openai:small")
+
+
+def test_one_extends_the_next_of_its_own_name(write):
+    write("mine: {extends: mine, limits: {steps: 6}}")
+    write("{limits: {steps: 5, tokens: 10}, sandbox: full}", "mine")
+    profile, _ = find_profile("mine")
+    assert (profile.limits.steps, profile.limits.tokens, profile.sandbox) == (6, 10, "full")
+    assert [source.name for source in sources()][:2] == ["mine", "mine"]
+
+
+def test_empty_file_is_a_profile_of_defaults(write):
+    write("", "mine")
+    assert find_profile("mine")[0] == Profile(name="mine")
+
+
+BAD = {
+    "misspelt key": (
+        "m:\n  processor: local\n  toolkit: [a]",
+        r"line 3: unknown key 'toolkit'; did you mean 'toolkits'\?",
+    ),
+    "misspelt inner key": (
+        "m:\n  limits:\n    steps: 3\n    token: 4",
+        r"line 4: unknown key 'limits.token'; did you mean 'tokens'\?",
+    ),
+    "misspelt key of a toolkit": (
+        "m:\n  toolkits:\n    - a\n    - name: b\n      requirs: {}",
+        r"line 5: unknown key 'toolkits.1.requirs'; did you mean 'requires'\?",
+    ),
+    "wrong type": ("m:\n  limits:\n    steps: many", r"line 3: limits.steps: expected a valid integer, .*, not 'many'"),
+    "wrong choice": ("m:\n  sandbox: none", r"line 2: sandbox: expected 'workspace' or 'full', not 'none'"),
+    "below the limit": ("m:\n  limits: {steps: 0}", r"line 2: limits.steps: expected greater than 0, not 0"),
+    "list for mapping": ("m:\n  limits: [1]", r"line 2: limits: expected a mapping"),
+    "text for list": ("m:\n  toolkits: developer", r"line 2: toolkits: expected a list, not 'developer'"),
+    "mapping for list": ("m:\n  toolkits: {a: b}", r"line 2: toolkits: expected a list"),
+    "number for model": ("m:\n  processor: 4", r"line 2: processor: expected a mapping.*, not 4"),
+    "model that is not there": ("m:\n  processor: {window: 4}", r"line 2: processor.model: this key is missing"),
+    "toolkit without name": ("m:\n  toolkits:\n    - requires: {}", r"line 3: toolkits.0.name: this key is missing"),
+    "number as key": ("m:\n  3: x", r"line 2: "),
+    "no mapping": ("m: 3", r"profiles.yaml: profile 'm' is no mapping"),
+    "profiles without names": ("- m", r"profiles.yaml: this file maps names to profiles"),
+    "no YAML": ("m:\n  a: [1", r"line \d: this is no valid YAML"),
+    "a key twice": ("m:\n  sandbox: full\n  sandbox: full", r"line 3: this is no valid YAML: found duplicate key"),
+    "control characters": ("m: \x01", r"profiles.yaml: can't be read: "),
+    "no such date": ("m:\n  name: 2024-13-45", r"can't be read: month must be in 1..12"),
+    "circle": (
+        "m:\n  extends: n\nn:\n  extends: m",
+        r"line 4: profiles extend each other in a circle: m -> n -> m; remove one `extends`",
+    ),
+    "circle of one": ("m:\n  extends: m", r"line 2: profiles extend each other in a circle: m -> m"),
+    "extends unknown": (
+        "m:\n  extends: defalt\ndefault: {}",
+        r"line 2: unknown profile 'defalt'; did you mean 'default'\?",
+    ),
+    "extends a list": ("m:\n  extends: [a]", r"line 2: `extends` takes one profile's name"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_input_is_one_sentence_with_its_line(write, kind):
+    text, words = BAD[kind]
+    file = write(text)
+    with pytest.raises(ProfileError, match=words) as caught:
+        find_profile("m")
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300 + len(str(file))
+
+
+def test_no_utf8(write):
+    write("").write_bytes(b"m: \xff")
+    with pytest.raises(ProfileError, match="can't be read: 'utf-8' codec"):
+        find_profile("m")
+
+
+def test_unknown_profile(write):
+    write("mine: {}")
+    with pytest.raises(ProfileError, match=r"^unknown profile 'mne'; did you mean 'mine'\?$"):
+        find_profile("mne")
+
+
+def test_a_fault_is_told_where_it_is_written(write):
+    write("m:\n  extends: base\n  limits:\n    steps: 3")
+    base = write("sandbox: full\nlimits:\n  steps: 3\n  tokens: many", "base")
+    with pytest.raises(ProfileError, match=r"line 4: limits.tokens") as caught:
+        find_profile("m")
+    assert str(base) in str(caught.value)
+
+
+def test_place_of_what_is_inherited(write):
+    write("m:\n  extends: base\n  sandbox: full")
+    base = write("limits: {}\ntoolkits:\n  - a\n  - name: b\n    requires:\n      x: y", "base")
+    _, source = find_profile("m")
+    assert source.place("toolkits", 1, "requires", "x") == f"{base}, line 6"
+    assert source.place("toolkits", 1, "nothing") == f"{base}, line 4"
+    assert source.place("sandbox").endswith("profiles.yaml, line 3")

@@ -1,0 +1,314 @@
+"""Each rule of the sandbox, tried out by a command inside it."""
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from goose_like import sandbox
+from goose_like.errors import SandboxError
+from goose_like.notifier import Recorder
+from goose_like.repositories import enclosing
+from goose_like.workspace import Workspace
+
+pytestmark = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
+
+GIT = "git -c user.name=n -c user.email=e -c init.defaultBranch=main"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with secrets. It lies outside /tmp, where the sandbox would hide it anyway."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GOOSE_LIKE_HOME", str(tmp_path / "goose"))
+    for name in (".ssh/id_ed25519", ".aws/credentials", ".netrc", ".config/gh/hosts.yml", ".bash_history"):
+        file = tmp_path / "home" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("TOPSECRET")
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def root(home: Path) -> Path:
+    """The workspace: the home itself, so that nothing but the rules protects what is in it."""
+    return home
+
+
+@pytest.fixture
+async def workspace(root: Path) -> AsyncIterator[Workspace]:
+    async with Workspace(root, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
+        yield workspace
+
+
+async def sh(workspace: Workspace, script: str, **options: object) -> tuple[int, str]:
+    process = await workspace.spawn(["bash", "-c", script], **options)  # type: ignore[arg-type]
+    output = b""
+    while chunk := await process.read():
+        output += chunk
+    return await process.wait(), output.decode()
+
+
+def git(folder: Path, *words: str) -> None:
+    subprocess.run([*GIT.split(), *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(root: Path) -> Path:
+    git(root, "init", "-q", "project")
+    git(root / "project", "commit", "-q", "--allow-empty", "-m", "first")
+    return root / "project"
+
+
+@pytest.mark.parametrize(
+    "secret", [".ssh/id_ed25519", ".aws/credentials", ".netrc", ".config/gh/hosts.yml", ".bash_history"]
+)
+async def test_secrets_are_hidden(workspace: Workspace, secret: str) -> None:
+    _, output = await sh(workspace, f"cat ~/{secret}")
+    assert "TOPSECRET" not in output
+    _, output = await sh(workspace, "cd; mv .config other; mv .ssh other2; grep -rs TOPSECRET . && echo found")
+    assert "found" not in output
+
+
+async def test_secret_behind_a_link(home: Path, tmp_path: Path) -> None:
+    (home / ".ssh").rename(home / "elsewhere")
+    (home / ".ssh").symlink_to(home / "elsewhere")
+    async with Workspace(home, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
+        _, output = await sh(workspace, "cat ~/.ssh/* ~/elsewhere/*")
+    assert "TOPSECRET" not in output
+
+
+async def test_the_persons_own_secrets_whatever_home_says(workspace: Workspace) -> None:
+    _, output = await sh(workspace, "cat /etc/shadow | wc -c")
+    assert output.split()[-1] == "0"
+
+
+async def test_our_own_state_is_hidden_but_for_outputs(root: Path, tmp_path: Path) -> None:
+    session = tmp_path / "goose/state/sessions/s1"
+    session.mkdir(parents=True)
+    (session / "events.jsonl").write_text("TOPSECRET")
+    async with Workspace(tmp_path, mode="workspace", approval="auto", notifier=Recorder(), session_folder=session) as w:
+        (session / "outputs/1.txt").write_text("long output")
+        _, output = await sh(
+            w, f"cat {session}/events.jsonl; cat {session}/outputs/1.txt; echo x > {session}/outputs/1.txt"
+        )
+        assert "TOPSECRET" not in output
+        assert "long output" in output
+        assert "Read-only" in output
+        assert w.read_bytes(session / "outputs/1.txt") == b"long output"
+
+
+async def test_write_outside_fails(workspace: Workspace, tmp_path: Path) -> None:
+    for target in ("/etc/passwd", "/usr/x", "/work/x", "/x"):
+        code, output = await sh(workspace, f"echo x >> {target}")
+        assert code != 0, output
+    code, _ = await sh(workspace, f"echo x > {tmp_path}/outside")
+    assert not (tmp_path / "outside").exists()
+
+
+async def test_write_inside_works(workspace: Workspace, root: Path) -> None:
+    assert (await sh(workspace, "mkdir -p a/b && echo hi > a/b/c"))[0] == 0
+    assert (root / "a/b/c").read_text() == "hi\n"
+
+
+async def test_tmp_is_private(workspace: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "neighbour").write_text("x")
+    code, output = await sh(
+        workspace, f"cat {tmp_path}/neighbour; echo mine > /tmp/file; cat /var/tmp/file; echo $TMPDIR"
+    )
+    assert "No such file" in output
+    assert output.endswith("mine\n/tmp\n")
+    assert not Path("/tmp/file").exists()
+    assert workspace.read_bytes("/tmp/file") == b"mine\n"
+    assert oct(workspace.tmp.stat().st_mode & 0o777) == "0o700"
+
+
+async def test_no_network(workspace: Workspace) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        code, _ = await sh(workspace, f"echo hi > /dev/tcp/127.0.0.1/{port}")
+        assert code != 0
+
+
+async def test_network_when_granted(root: Path) -> None:
+    async with Workspace(root, mode="workspace", approval="yolo", notifier=Recorder()) as workspace:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+            code, output = await sh(workspace, f"echo hi > /dev/tcp/127.0.0.1/{port}", access="network")
+            assert code == 0, output
+            code, _ = await sh(workspace, "cat ~/.netrc; echo x > /etc/x", access="network")
+            assert code != 0
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may listen in /run")
+async def test_sockets_in_run_are_hidden(workspace: Workspace) -> None:
+    path = f"/run/goose-test-{os.getpid()}.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        try:
+            assert await sh(workspace, "ls -A /run /var/run/") == (0, "/run:\n\n/var/run/:\n")
+        finally:
+            os.unlink(path)
+
+
+async def test_other_processes_are_out_of_sight(workspace: Workspace) -> None:
+    _, output = await sh(
+        workspace, "ls /proc | grep -c '^[0-9]'; cat /proc/1/environ; kill -9 -1; kill -9 $PPID; echo on"
+    )
+    assert output.endswith("on\n")
+    assert int(output.split()[0]) < 10
+    assert "PATH" not in output
+
+
+async def test_no_capabilities(workspace: Workspace) -> None:
+    _, output = await sh(workspace, "grep CapEff /proc/self/status; mount -t tmpfs x /mnt; umount ~/.ssh; cat ~/.ssh/*")
+    assert "CapEff:\t0000000000000000" in output
+    assert "TOPSECRET" not in output
+
+
+@pytest.mark.parametrize("name", [".bashrc", ".config/fish/config.fish", ".gitconfig", ".config/git/config"])
+async def test_start_files_are_protected(home: Path, name: str) -> None:
+    file = home / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("mine")
+    async with Workspace(home, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
+        code, _ = await sh(workspace, f"echo evil >> ~/{name}")
+        assert code != 0
+        await sh(
+            workspace, f"rm -rf ~/{name}; cd; mv .config moved; mkdir -p $(dirname ~/{name}); echo evil > ~/{name}"
+        )
+    assert file.read_text() == "mine"
+
+
+async def test_start_files_that_appear_are_set_aside(workspace: Workspace, home: Path) -> None:
+    await sh(workspace, "echo evil > ~/.zshenv; mkdir ~/.config/autostart; echo evil > ~/.config/autostart/x.desktop")
+    told = await workspace.inspect_changes()
+    assert len(told) == 2
+    assert "renamed" in told[0]
+    assert not (home / ".zshenv").exists()
+    assert (home / ".zshenv.refused").exists()
+    assert not (home / ".config/autostart").exists()
+
+
+async def test_our_configuration_is_protected(tmp_path: Path, home: Path) -> None:
+    config = tmp_path / "goose/config"
+    config.mkdir(parents=True)
+    (config / "profiles.yaml").write_text("mine")
+    (config / "keys.yaml").write_text("TOPSECRET")
+    async with Workspace(tmp_path, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
+        _, output = await sh(workspace, f"cat {config}/*; echo evil > {config}/profiles.yaml; mv {tmp_path}/goose x")
+    assert "TOPSECRET" not in output
+    assert (config / "profiles.yaml").read_text() == "mine"
+
+
+# --- git
+
+
+async def test_git_init_and_commit(workspace: Workspace) -> None:
+    code, output = await sh(
+        workspace, f"{GIT} init -q new && cd new && echo x > f && git add f && {GIT} commit -qm one"
+    )
+    assert code == 0, output
+    assert await workspace.inspect_changes() == []
+
+
+async def test_commit_in_root_subfolder_and_worktree(repository: Path) -> None:
+    (repository / "below/deep").mkdir(parents=True)
+    git(repository, "worktree", "add", "-q", str(repository.parent / "tree"))
+    for place in (repository, repository / "below/deep", repository.parent / "tree"):
+        async with Workspace(place, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
+            code, output = await sh(workspace, f"echo x > f && git add f && {GIT} commit -qm more && git log --oneline")
+            assert code == 0, output
+            assert await workspace.inspect_changes() == []
+            code, output = await sh(workspace, "cd $(git rev-parse --git-common-dir) && echo evil > hooks/post-commit")
+            assert code != 0
+            code, output = await sh(workspace, "git config core.fsmonitor evil")
+            assert code != 0
+
+
+async def test_existing_hooks_and_config_stay(repository: Path, root: Path) -> None:
+    shutil.rmtree(repository / ".git/hooks")
+    before = (repository / ".git/config").read_text()
+    async with Workspace(root, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
+        for attack in (
+            "echo evil > .git/hooks/pre-commit",
+            "mkdir -p .git/hooks/x",
+            "rm -r .git/hooks",
+            "echo evil > .git/config",
+            "ln -sf /dev/null .git/config",
+            "mv .git x",
+            "mv ../project ../moved",
+        ):
+            code, output = await sh(workspace, attack, cwd=repository)
+            assert code != 0, (attack, output)
+        assert await workspace.inspect_changes() == []
+    assert (repository / ".git/config").read_text() == before
+    assert list((repository / ".git/hooks").iterdir()) == []
+
+
+@pytest.mark.parametrize("target", ["home/.ssh", "victim/.git", "victim"])
+def test_pointers_of_a_project_are_not_believed(root: Path, tmp_path: Path, target: str) -> None:
+    git(tmp_path, "init", "-q", "victim")
+    project = root / "untrusted"
+    project.mkdir()
+    (project / ".git").write_text(f"gitdir: {tmp_path / target}\n")
+    assert enclosing(project) == ()
+    (project / ".git").unlink()
+    (project / ".git").symlink_to(tmp_path / target)
+    assert enclosing(project) == ()
+
+
+def test_a_submodule_is_believed(repository: Path) -> None:
+    git(repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(repository), "sub")
+    assert enclosing(repository / "sub") == (repository / ".git/modules/sub",)
+
+
+# --- where there is no sandbox, and as whom
+
+
+async def test_without_bubblewrap_the_command_is_refused(
+    root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\necho no namespaces here >&2; exit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr(sandbox, "find", lambda: fake)
+    async with Workspace(root, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
+        with pytest.raises(SandboxError, match="no namespaces here.*--sandbox full"):
+            await sh(workspace, "true")
+
+
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="only root can become somebody else")
+def test_as_an_unprivileged_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    program = sandbox.find()
+    assert program is not None
+    words = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-user-try", "--unshare-pid"]
+    words += [
+        "--unshare-net",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+        "--tmpfs",
+        "/run",
+        "--as-pid-1",
+    ]
+    words += ["--cap-drop", "ALL", "--die-with-parent", "--new-session", "--", "id", "-u"]
+    readable = Path("/var/tmp") / f"bwrap-{os.getpid()}"
+    shutil.copy(program, readable)
+    readable.chmod(0o755)
+    try:
+        line = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", str(readable), *words]
+        done = subprocess.run(line, cwd="/", capture_output=True, text=True, check=False)
+    finally:
+        readable.unlink()
+    assert done.stdout == "65534\n", done.stderr
+
+
+def test_parents_are_mounted_before_what_lies_in_them(root: Path, tmp_path: Path) -> None:
+    rules = sandbox.rules(root, tmp_path / "tmp")
+    line = sandbox.command(rules, network=False)
+    places = [line[at + 2] for at, word in enumerate(line) if word in ("--bind", "--ro-bind")]
+    assert [len(Path(place).parts) for place in places] == sorted(len(Path(place).parts) for place in places)

@@ -1,0 +1,212 @@
+"""The file is the truth: whole lines, one writer, and whatever is damaged is told."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from goose_like.errors import SessionError
+from goose_like.events import Logged, SessionStarted, TurnFinished, TurnStarted
+from goose_like.message import Message
+from goose_like.session import Session, list_sessions
+
+
+def header(name, cwd="/w"):
+    return SessionStarted(version="0", name=name, cwd=cwd, profile="p", models={"processor": "local"}, tools=())
+
+
+def filled(name, *words, cwd="/w"):
+    """A closed session in which the person said these words."""
+    session = Session.create(name)
+    session.append(header(name, cwd))
+    for word in words:
+        session.append(TurnStarted(message=Message.user(word)))
+        session.append(TurnFinished(reason="stop"))
+    session.close()
+    return session
+
+
+@pytest.fixture
+def tmpfs(tmp_path):
+    """Mounts a small file system of its own; needs root."""
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+
+    def mount(options):
+        return subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True)
+
+    if os.geteuid() != 0 or mount("size=64k").returncode:
+        pytest.skip("mounting a tmpfs needs root and the right to mount")
+    yield folder, mount
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_append_and_resume():
+    first = filled("one", "hello\r\n\u2028there", "again")
+    resumed = Session.resume("one")
+    assert [message.text for message in resumed.history.messages] == ["hello\r\n\u2028there", "again"]
+    assert (resumed.damage, resumed.folder) == ([], first.folder)
+    resumed.append(TurnStarted(message=Message.user("more")))
+    resumed.close()
+    assert [message.text for message in Session.resume("one").history.messages][-1] == "more"
+
+
+def test_each_line_is_an_object_with_type_first_and_time_last():
+    session = filled("one", "hello")
+    for line in session.file.read_text().splitlines():
+        record = json.loads(line)
+        keys = list(record)
+        assert (keys[0], keys[-1]) == ("type", "at")
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", record["at"])
+
+
+def test_only_the_owner_can_read_it():
+    session = filled("one")
+    assert session.file.stat().st_mode & 0o777 == 0o600
+    assert session.folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_torn_last_line_is_cut_off():
+    session = filled("one", "hello")
+    whole = session.file.read_bytes()
+    session.file.write_bytes(whole + b'{"type":"logged","te')
+    resumed = Session.resume("one")
+    assert resumed.damage == [f"{session.file}: the last line was torn and is left out"]
+    resumed.append(Logged(text="x"))
+    assert session.file.read_bytes().startswith(whole + b'{"type":"logged","text":"x"')
+    resumed.close()
+    assert Session.resume("one").damage == []
+
+
+@pytest.mark.parametrize(
+    "line", [b"\xff\xfe", b"null", b"[]", b"{", b'{"type":"from_the_future"}', b'{"type":"logged"}', b""]
+)
+def test_a_line_that_can_not_be_read_is_told_with_its_number(line):
+    session = filled("one", "hello", "there")
+    lines = session.file.read_bytes().splitlines(keepends=True)
+    session.file.write_bytes(b"".join([*lines[:2], line + b"\n", *lines[2:]]))
+    resumed = Session.resume("one")
+    assert [message.text for message in resumed.history.messages] == ["hello", "there"]
+    (damage,) = resumed.damage
+    assert damage.startswith(f"{session.file}, line 3: left out, it can't be read (")
+    assert "\n" not in damage
+
+
+def test_a_damaged_header_does_not_hide_the_session():
+    session = filled("one", "hello")
+    lines = session.file.read_bytes().splitlines(keepends=True)
+    session.file.write_bytes(b"{\n" + b"".join(lines[1:]))
+    (listed,) = list_sessions()
+    assert (listed.name, listed.first_words) == (session.folder.name, "hello")
+    assert Session.resume(session.folder.name).history.messages[0].text == "hello"
+
+
+def test_two_processes_on_one_session():
+    filled("one", "hello")
+    program = """
+import sys
+from goose_like.session import Session
+session = Session.resume("one")
+print("held", flush=True)
+sys.stdin.read()
+"""
+    other = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(SessionError, match="'one' is open in another process; leave that one first"):
+            Session.resume("one")
+    finally:
+        other.communicate()
+    assert Session.resume("one").history.messages  # its lock went with it
+
+
+def test_name_taken():
+    filled("one", "hello")
+    with pytest.raises(SessionError, match="there is a session 'one' already; resume it with `session resume one`"):
+        Session.create("one")
+
+
+def test_names_are_made_up_and_differ():
+    sessions = [Session.create() for _ in range(5)]
+    for session in sessions:
+        session.append(header(session.name))
+    assert len({session.name for session in sessions}) == 5
+
+
+def test_unknown_name():
+    filled("parser")
+    with pytest.raises(SessionError, match=r"no session 'parsr'; did you mean 'parser'\?"):
+        Session.resume("parsr")
+
+
+def test_newest_is_resumed_by_default_or_that_of_the_folder():
+    with pytest.raises(SessionError, match="no session to resume; start one with `session start`"):
+        Session.resume()
+    for number, (name, cwd) in enumerate([("one", "/a"), ("two", "/b"), ("three", "/a")]):
+        os.utime(filled(name, cwd=cwd).file, (number, number))
+    assert [listed.name for listed in list_sessions()] == ["three", "two", "one"]
+    assert Session.resume().name == "three"
+    assert Session.resume(cwd="/b").name == "two"
+    with pytest.raises(SessionError, match="no session to resume in /c"):
+        Session.resume(cwd="/c")
+
+
+def test_list():
+    session = filled("one", "hello\n  there", "again", cwd="/a")
+    empty = Session.create("nothing was said")
+    empty.close()
+    (listed,) = list_sessions()
+    assert (listed.folder, listed.name, listed.cwd, listed.first_words) == (session.folder, "one", "/a", "hello there")
+
+
+def test_temporary_leaves_nothing(home):
+    session = Session.temporary()
+    session.append(header("temporary"))
+    assert session.file.exists()
+    session.close()
+    assert not session.folder.exists()
+    assert not home.exists()
+
+
+def test_home_that_is_no_folder(home):
+    home.write_text("")
+    with pytest.raises(SessionError, match=r"can't be written: .*; make that folder writable or point GOOSE_LIKE_HOME"):
+        Session.create("one")
+
+
+def test_read_only_home(tmpfs, monkeypatch):
+    folder, mount = tmpfs
+    monkeypatch.setenv("GOOSE_LIKE_HOME", str(folder))
+    filled("one", "hello")
+    assert mount("remount,ro,size=64k").returncode == 0
+    for open_it in (lambda: Session.create("two"), lambda: Session.resume("one")):
+        with pytest.raises(SessionError, match=r"can't be written: .*Read-only file system.*make that folder writable"):
+            open_it()
+    assert [listed.name for listed in list_sessions()] == ["one"]
+
+
+def test_full_disk(tmpfs, monkeypatch):
+    folder, _ = tmpfs
+    monkeypatch.setenv("GOOSE_LIKE_HOME", str(folder))
+    session = Session.create("one")
+    session.append(header("one"))
+    with pytest.raises(SessionError, match=r"can't be written: .*free some space"):  # noqa: PT012
+        for _ in range(100):
+            session.append(Logged(text="x" * 5000))
+    session.append(Logged(text="small"))  # what still fits is written; no line is half there
+    session.close()
+    lines = session.file.read_bytes().splitlines(keepends=True)
+    assert len(lines) > 5
+    assert all(line.endswith(b"}\n") and json.loads(line) for line in lines)
+
+
+def test_files_of_outputs_are_named_by_the_call(tmp_path):
+    session = Session.create("one")
+    assert session.output_of("call_1") == session.outputs / "call_1.txt"
+    for odd in ("../../x", "a/b", "..", "x" * 500, "ü", ""):
+        path = session.output_of(odd)
+        assert path.parent == session.outputs
+        assert re.fullmatch(r"[0-9a-f]{64}\.txt", path.name)
