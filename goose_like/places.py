@@ -21,6 +21,7 @@ def config_folder() -> Path:
 
 
 def state_folder() -> Path:
+    """What is remembered from run to run."""
     return _base("XDG_STATE_HOME", ".local/state", "state")
 
 

@@ -137,7 +137,7 @@ def rules(
             table[_real(path)] = "protected"
     secrets = [*(home / name for home in homes for name in SECRETS), *config_folder().glob("keys*"), state_folder()]
     for path in secrets:
-        if drawn.of(_real(path)) in ("read", "write"):
+        if drawn.of(_real(path)) not in ("tmp", "hidden"):
             table[_real(path)] = "hidden"
     if outputs is not None:
         table[_real(outputs)] = "read"

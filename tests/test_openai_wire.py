@@ -135,8 +135,8 @@ def test_arguments_nested_without_end_are_wrapped() -> None:
 
 
 def test_half_a_character_does_not_refuse_the_request() -> None:
-    body = json.loads(Encoder().body(Request("m", "", [Message.user("a\udc80b")])))
-    assert body["messages"][0]["content"] == "a?b"
+    body = json.loads(Encoder().body(Request("m", "in /tmp/a\udc80b", [])))
+    assert body["messages"][0]["content"] == "in /tmp/a?b"
 
 
 # --- answers

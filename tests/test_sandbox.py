@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -88,7 +89,7 @@ async def test_the_persons_own_secrets_whatever_home_says(workspace: Workspace) 
 
 async def test_our_own_state_is_hidden_but_for_outputs(root: Path, tmp_path: Path) -> None:
     session = tmp_path / "goose/state/sessions/s1"
-    session.mkdir(parents=True)
+    (session / "outputs").mkdir(parents=True)
     (session / "events.jsonl").write_text("TOPSECRET")
     async with Workspace(tmp_path, mode="workspace", approval="auto", notifier=Recorder(), session_folder=session) as w:
         (session / "outputs/1.txt").write_text("long output")
@@ -282,28 +283,28 @@ async def test_without_bubblewrap_the_command_is_refused(
 
 
 @pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="only root can become somebody else")
-def test_as_an_unprivileged_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_as_an_unprivileged_user() -> None:
     program = sandbox.find()
     assert program is not None
-    words = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-user-try", "--unshare-pid"]
-    words += [
-        "--unshare-net",
-        "--unshare-ipc",
-        "--unshare-uts",
-        "--unshare-cgroup-try",
-        "--tmpfs",
-        "/run",
-        "--as-pid-1",
-    ]
-    words += ["--cap-drop", "ALL", "--die-with-parent", "--new-session", "--", "id", "-u"]
-    readable = Path("/var/tmp") / f"bwrap-{os.getpid()}"
-    shutil.copy(program, readable)
-    readable.chmod(0o755)
-    try:
-        line = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", str(readable), *words]
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # where nobody may read, unlike in tmp_path
+        Path(folder).chmod(0o755)
+        if program.parent.name == "_bin":
+            package = program.parents[1]
+            for part in (package, package.with_name(f"{package.name}.libs")):
+                shutil.copytree(part, Path(folder, part.name))
+            program = Path(folder, package.name, "_bin/bwrap")
+        words = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", "--new-session"]
+        words += [
+            "--unshare-user-try",
+            "--unshare-pid",
+            "--unshare-net",
+            "--unshare-ipc",
+            "--unshare-uts",
+            "--as-pid-1",
+        ]
+        words += ["--unshare-cgroup-try", "--cap-drop", "ALL", "--die-with-parent", "--", "id", "-u"]
+        line = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", str(program), *words]
         done = subprocess.run(line, cwd="/", capture_output=True, text=True, check=False)
-    finally:
-        readable.unlink()
     assert done.stdout == "65534\n", done.stderr
 
 

@@ -206,11 +206,11 @@ class Fold:
         if any(not call.name for call in calls):
             raise BrokenStreamError("the answer holds a tool call without a name")
         parts: list[Part] = []
-        if thinking := _mend("".join(self._thinking)):
+        if thinking := "".join(self._thinking):
             parts.append(Thinking(text=thinking))
-        if text := _mend("".join(self._text)):
+        if text := "".join(self._text):
             parts.append(Text(text=text))
-        parts += [ToolCall(id=_mend(c.id), name=_mend(c.name), arguments=_mend(c.arguments)) for c in calls]
+        parts += [ToolCall(id=c.id, name=c.name, arguments=c.arguments) for c in calls]
         if not parts and is_cut:
             raise BrokenStreamError(
                 "the output limit was used up before the answer began; raise max_output_tokens", is_retryable=False
@@ -238,7 +238,7 @@ class Fold:
         piece = self._half.pop(kind, "") + piece
         if piece and "\ud800" <= piece[-1] <= "\udbff":
             self._half[kind], piece = piece[-1], piece[:-1]
-        return _mend(piece)
+        return piece
 
     def _take_call(self, item: Mapping[str, Any]) -> None:
         function = _mapping(item.get("function"), "function")
@@ -303,11 +303,6 @@ def _pieces(content: object, what: str) -> Iterator[str]:
     for part in content:
         if text := _string(_mapping(part, what).get("text"), what):
             yield text
-
-
-def _mend(text: str) -> str:
-    """Halves of a character joined, and what stays half replaced: such text could not be written as UTF-8."""
-    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _mapping(value: object, what: str) -> Mapping[str, Any]:
