@@ -108,6 +108,7 @@ class History:
             case UsageRecorded(model=model, usage=usage):
                 self._count(model, usage)
             case Compacted(summary=summary, kept=kept):
+                self.close()
                 self.summary = Message.user(summary)
                 self.kept_from = max(0, len(self.messages) - kept)
                 while self.kept_from < len(self.messages) and self.messages[self.kept_from].role == "tool":

@@ -55,15 +55,19 @@ class Jail:
         place = self.real(path)
         self._refuse_hidden(path, place)
         # Without O_NONBLOCK the opening of a pipe would wait for a writer.
-        with open(os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb") as file:
-            self._refuse_hidden(path, Path(os.readlink(f"/proc/self/fd/{file.fileno()}")))  # a link came in between
-            status = os.fstat(file.fileno())
+        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            self._refuse_hidden(path, Path(os.readlink(f"/proc/self/fd/{descriptor}")))  # a link may have come since
+            status = os.fstat(descriptor)
             _refuse_no_file(path, status.st_mode)
             if limit_bytes is not None and status.st_size > limit_bytes:
                 raise GooseLikeError(
                     f"{path} has {status.st_size:,} bytes, more than {limit_bytes:,}; look at parts of it in the shell"
                 )
-            return file.read()
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read()
+        finally:
+            os.close(descriptor)
 
     def write_bytes(self, place: Path, data: bytes) -> None:
         """Puts a whole file at a real path, at once or not at all; makes folders, keeps mode and owner.

@@ -24,10 +24,10 @@ def rules_in_words(root: Path, sandbox: SandboxMode, approval: ApprovalMode) -> 
         return (
             f"Commands run without a sandbox, with the rights of the person who started you; the workspace is {root}."
         )
-    reach = "is given" if approval == "yolo" else "may be granted"
+    word = "is" if approval == "yolo" else "may be"
     return (
         f"You may write below {root} and in /tmp (private to you); everything else is read-only, and ~/.ssh and other "
-        f"secrets are hidden. No network, but it {reach} when you call shell with access='network'."
+        f"secrets are hidden. No network; call shell with access='network' and it {word} granted ('full': no sandbox)."
     )
 
 

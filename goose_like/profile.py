@@ -246,7 +246,8 @@ def _explain(error: ValidationError, source: Source) -> str:
     kinds = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list", "string_type": "text"}
     expected = kinds.get(fault["type"]) or fault["msg"].removeprefix("Input should be ")
     given = repr(fault["input"])
-    return f"{source.place(*path)}: {what}: expected {expected}, not {given if len(given) <= 80 else given[:77] + '...'}"
+    clipped = given if len(given) <= 80 else given[:77] + "..."
+    return f"{source.place(*path)}: {what}: expected {expected}, not {clipped}"
 
 
 def _model_at(path: tuple[str | int, ...]) -> type[Value]:

@@ -17,3 +17,7 @@ def home(tmp_path, monkeypatch):
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
     return folder
+
+
+def pytest_addoption(parser):
+    parser.addoption("--kills", type=int, default=6, help="moments at which tests/e2e/test_kill.py kills a run")

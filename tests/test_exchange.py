@@ -429,6 +429,22 @@ async def test_session_that_can_not_be_written(bench):
         await b.exchange.reply("Hi.")
 
 
+async def test_a_result_that_can_not_be_written_ends_the_turn_in_words(bench):
+    b = bench([calls(call("echo", '{"text": "x"}', id="a"), call("echo", '{"text": "y"}', id="b"))], echo)
+    append = b.session.append
+
+    def full_once(event):
+        if isinstance(event, ToolFinished):
+            b.session.append = append
+            raise SessionError("no space; free some")
+        append(event)
+
+    b.session.append = full_once
+    end = await b.exchange.reply("Hi.")
+    assert (end.reason, end.detail) == ("error", "no space; free some")
+    b.session.close()
+
+
 async def test_compaction_is_recorded_and_sent(bench):
     b = bench(["word " * 200, "word " * 200, "short", "end"], moderator=Truncate({"limit_tokens": 400}))
     for number in range(4):

@@ -157,6 +157,19 @@ def test_handed_off_calls_stay_open_over_a_restart():
     assert History.replay([*events, HEADER, TurnStarted(message=answer)]) == history
 
 
+def test_results_that_nobody_asked_for_change_nothing():
+    events = [*START, asked("a"), TurnFinished(reason="handed_off")]
+    parts = tuple(ToolResult(call_id=id, output=id) for id in ("x", "a"))
+    history = live([*events, TurnStarted(message=Message(role="tool", parts=parts)), asked("b", "c"), finished("b")])
+    assert (history.is_open("b"), history.is_open("c")) == (False, True)
+    assert [result.output for message in history.messages for result in message.tool_results] == ["a"]
+
+
+def test_a_lost_result_before_a_summary():
+    history = History.replay([*START, asked("a"), Compacted(summary="S", kept=0), asked("b"), finished("b")])
+    assert [message.role for message in history.context] == ["user", "assistant", "tool"]
+
+
 def test_handed_off_calls_that_nobody_answers_are_closed_by_the_next_turn():
     history = History.replay([*START, asked("a"), TurnFinished(reason="handed_off")])
     history.apply(TurnStarted(message=Message.user("never mind")))

@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -208,26 +209,26 @@ asyncio.run(main())
 """
 
 
-async def becomes(number: int, marker: str) -> bool:
+def becomes(number: int, marker: str) -> bool:
     """Whether there will be so many processes `sleep MARKER`."""
     for _ in range(500):
         lines = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
         if lines.count(f"sleep {marker}") == number:
             return True
-        await asyncio.sleep(0.02)
+        time.sleep(0.02)
     return False
 
 
 @pytest.mark.parametrize("mode", ["full", "workspace"])
-async def test_kill_9_of_us_leaves_no_child(mode: str, tmp_path: Path) -> None:
+def test_kill_9_of_us_leaves_no_child(mode: str, tmp_path: Path) -> None:
     marker = f"43210{os.getpid()}"
     script = KILLED.replace("4321.5", marker)
     parent = subprocess.Popen([sys.executable, "-c", script, mode, str(tmp_path)], stdout=subprocess.PIPE)
     assert parent.stdout is not None
     assert b"started" in parent.stdout.readline()
     try:
-        assert await becomes(2, marker)
+        assert becomes(2, marker)
     finally:
         parent.kill()
         parent.wait()
-    assert await becomes(0, marker)
+    assert becomes(0, marker)

@@ -1,6 +1,7 @@
 """The workspace: who is asked, what commands see, which files may be written, and what is undone afterwards."""
 
 import asyncio
+import ctypes
 import os
 import subprocess
 import threading
@@ -181,9 +182,8 @@ async def test_reading(workspace: Workspace, root: Path, tmp_path: Path) -> None
         ("/dev/zero", DeniedError, "hidden"),
         ("/run", DeniedError, "hidden"),
         ("/etc/shadow", DeniedError, "hidden"),
-        (tmp_path / "goose/state/sessions/s/events.jsonl", GooseLikeError, ""),
     ):
-        with pytest.raises((error, FileNotFoundError), match=words):
+        with pytest.raises(error, match=words):
             workspace.read_bytes(path, limit_bytes=4 if path == "f" else None)
 
 
@@ -214,7 +214,7 @@ async def test_writing_keeps_what_was(workspace: Workspace, root: Path) -> None:
     assert script.stat().st_mode & 0o777 == 0o751
     await workspace.write_bytes("a/b/c", b"deep")
     assert (root / "a/b/c").read_text() == "deep"
-    assert sorted(path.name for path in root.iterdir()) == ["a", "link", "script"]
+    assert sorted(os.listdir(root)) == ["a", "link", "script"]
     with pytest.raises(GooseLikeError, match="is a folder"):
         await workspace.write_bytes("a", b"x")
     with pytest.raises(GooseLikeError, match="is no folder"):
@@ -245,12 +245,12 @@ async def test_a_folder_that_becomes_a_link_is_not_followed(workspace: Workspace
     (root / "link").symlink_to(victim)
     is_over = threading.Event()
 
+    exchange, here = 2, -100  # renameat2(2): RENAME_EXCHANGE, AT_FDCWD
+    names = [os.fsencode(root / name) for name in ("folder", "link")]
+
     def swap() -> None:
         while not is_over.is_set():
-            os.rename(root / "folder", root / "aside")
-            os.rename(root / "link", root / "folder")
-            os.rename(root / "folder", root / "link")
-            os.rename(root / "aside", root / "folder")
+            ctypes.CDLL(None).renameat2(here, names[0], here, names[1], exchange)
 
     thread = threading.Thread(target=swap)
     thread.start()
@@ -294,16 +294,23 @@ async def test_listeners_come_first(workspace: Workspace, root: Path) -> None:
     assert heard == [(root / "f", ()), (None, ("true",))]
 
 
+@pytest.fixture
+def project(root: Path) -> Path:
+    """A repository that is there before the session."""
+    subprocess.run(["git", "init", "-q", str(root / "project")], check=True)
+    return root / "project"
+
+
 ATTACKS = {
-    "hook": f"git init -q r && echo evil > r/.git/hooks/pre-commit && chmod +x r/.git/hooks/pre-commit",
-    "hooks link": "git init -q r && rm -r r/.git/hooks && mkdir bad && echo evil > bad/pre-commit && ln -s ../../bad r/.git/hooks",
+    "hook": "git init -q r && echo evil > r/.git/hooks/pre-commit && chmod +x r/.git/hooks/pre-commit",
+    "hooks link": "git init -q r && rm -r r/.git/hooks && mkdir b && echo evil >b/update && ln -s ../../b r/.git/hooks",
     "setting": "git init -q r && git -C r config core.fsmonitor evil",
     "include": "git init -q r && git -C r config include.path ../../evil",
     "alias": "git init -q r && git -C r config alias.st '!evil'",
-    "broken": "git init -q r && echo '[core' > r/.git/config",
-    "bare": "mkdir -p r/.git && mv r r2; git init -q --bare r && git -C r config core.sshCommand evil",
-    "hidden deep": "mkdir -p node_modules/a && git init -q node_modules/a/r && echo evil > node_modules/a/r/.git/hooks/post-checkout",
-    "worktree setting": "git init -q r && git -C r config extensions.worktreeConfig true && git -C r config --worktree core.editor evil",
+    "broken": "git init -q r && echo '[evil' > r/.git/config",
+    "bare": "git init -q --bare r && git -C r config core.sshCommand evil",
+    "hidden deep": "git init -q node_modules/a/r && echo evil > node_modules/a/r/.git/hooks/post-checkout",
+    "worktree setting": "git init -q r && cd r; git config extensions.worktreeConfig 1; git config --worktree a.b evil",
     "pointer": "git init -q /tmp/evil && mkdir r && echo 'gitdir: /tmp/evil/.git' > r/.git",
     "common": "git init -q r && git init -q /tmp/evil && echo /tmp/evil/.git > r/.git/commondir",
     "replaced": "git clone -q project copy 2>/dev/null; cp -r project/.git other; echo evil > other/hooks/update",
@@ -314,8 +321,8 @@ def dangers(root: Path) -> list[str]:
     """What is left in effect of an attack."""
     found = []
     for folder, _, _ in os.walk(root):
-        if Path(folder).name == "hooks":
-            found += [name for name in os.listdir(folder) if not name.endswith((".sample", ".refused"))]
+        if Path(folder, "hooks").is_dir():
+            found += [name for name in os.listdir(Path(folder, "hooks")) if not name.endswith((".sample", ".refused"))]
     text = "".join(path.read_text() for path in root.rglob("config*") if path.is_file() and path.suffix != ".refused")
     links = [
         str(path) for path in root.rglob("*") if path.name in ("commondir",) or (path.name == ".git" and path.is_file())
@@ -325,8 +332,7 @@ def dangers(root: Path) -> list[str]:
 
 @needs_sandbox
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
-async def test_new_repositories_are_looked_at(root: Path, attack: str) -> None:
-    subprocess.run(["git", "init", "-q", str(root / "project")], check=True)
+async def test_new_repositories_are_looked_at(root: Path, project: Path, attack: str) -> None:
     workspace, recorder = confined(root)
     async with workspace:
         await sh(workspace, attack)
@@ -359,7 +365,7 @@ async def test_ordinary_git_is_not_asked_about(root: Path) -> None:
     async with workspace:
         code, output = await sh(
             workspace,
-            f"""set -e
+            """set -e
             git init -q a; cd a; git config user.name n; git config user.email e
             git commit -q --allow-empty -m one; git checkout -q -b topic; git worktree add -q ../tree
             cd ..; git clone -q a b; git -C b branch --set-upstream-to=origin/topic

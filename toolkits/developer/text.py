@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from goose_like.toolkit import ToolError
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_NEWLINE = re.compile("\r+\n")
 _NO_TEXT = re.compile("[\0-\x07\x0e-\x1a\x1c-\x1f]")
 
 
@@ -64,14 +65,17 @@ class Text:
 
     def with_part(self, start: int, end: int, shown: str) -> "Text":
         """`shown[start:end]` replaced; every byte outside of it stays, in a file of mixed newlines too."""
-        # Where in `shown` a newline stands for two characters of `exact`.
-        pairs = [match.start() - index for index, match in enumerate(re.finditer("\r\n", self.exact))]
-        first, last = start + bisect_left(pairs, start), end + bisect_left(pairs, end)
+        # For every \r that `shown` leaves out: before which character of it.
+        left_out: list[int] = []
+        for match in _NEWLINE.finditer(self.exact):
+            left_out += [match.start() - len(left_out)] * (len(match[0]) - 1)
+        first, last = start + bisect_left(left_out, start), end + bisect_left(left_out, end)
         return replace(self, exact=self.exact[:first] + shown.replace("\n", self.newline) + self.exact[last:])
 
 
 def plain(text: str) -> str:
-    return text.replace("\r\n", "\n")
+    """Twice is as good as once, even where a file was converted twice and has \r\r\n."""
+    return _NEWLINE.sub("\n", text)
 
 
 def lines(text: str) -> list[str]:

@@ -44,8 +44,7 @@ class ScheduleToolkit(Toolkit):
 
     @tool
     def example_dependency(self):
-        appointments = self.dependencies["calendar"].appointments
-        return appointments
+        return self.dependencies["calendar"].appointments
 
     @tool
     def example_history(self):

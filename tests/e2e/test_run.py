@@ -1,0 +1,234 @@
+"""The one-shot run as a process: what comes on stdout and stderr, and the exit code of each end."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+from command import shell
+from loopback import called, refusal, said, sse, threaded
+
+from goose_like.sandbox import find
+
+
+def test_a_file_is_written_and_run(place):
+    program = "print([n for n in range(2, 30) if all(n % d for d in range(2, n))])\n"
+    model = place.script(
+        {"calls": [{"tool": "write_file", "arguments": {"path": "hello.py", "content": program}}]},
+        {"calls": [shell("python3 hello.py")], "expect": "created hello.py"},
+        {"text": "It prints the first 10 primes.", "expect": r"\[2, 3, 5, 7, 11, 13, 17, 19, 23, 29\]"},
+    )
+    done = place.run("run", "--model", model, "make primes")
+    assert (done.returncode, done.stdout) == (0, "It prints the first 10 primes.\n"), done.stderr
+    assert (place.work / "hello.py").read_text() == program
+    assert "▸ write_file  hello.py" in done.stderr
+    assert "▸ shell  python3 hello.py" in done.stderr
+    assert "│ [2, 3, 5, 7, 11, 13, 17, 19, 23, 29]" in done.stderr
+
+
+def test_stream_json_is_every_event_from_session_started_to_run_finished(place):
+    model = place.script({"calls": [shell("echo hi")]}, {"text": "said hi"})
+    done = place.run("run", "--model", model, "--output-format", "stream-json", "say hi")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    kinds = [event["type"] for event in events]
+    assert kinds[0] == "session_started"
+    assert kinds[-1] == "run_finished"
+    assert events[-1]["exit_code"] == done.returncode == 0
+    durable = [{k: v for k, v in event.items() if k != "at"} for event in place.events()]
+    assert [event for event in events if event in durable] == durable
+
+
+def test_json_is_one_object(place):
+    model = place.script({"text": "the answer", "usage": {"input": 7, "output": 3, "cached": 2}})
+    done = place.run("run", "--model", model, "--output-format", "json", "--quiet", "ask")
+    summary = json.loads(done.stdout)
+    assert (summary["result"], summary["reason"], summary["exit_code"]) == ("the answer", "stop", 0)
+    assert summary["usage"]["input_tokens"] == 7
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("words", [["-"], []])
+def test_the_task_comes_from_standard_input(place, words):
+    model = place.script({"text": "ok", "expect": "from the pipe"})
+    assert place.run("run", "--model", model, *words, input="from the pipe").returncode == 0
+
+
+def test_the_task_comes_from_a_file(place):
+    (place.work / "task.txt").write_text("from the file")
+    model = place.script({"text": "ok", "expect": "from the file"})
+    assert place.run("run", "--model", model, "-i", "task.txt").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run", ""], "the task is empty"),
+        (["run", "-i", "missing.txt"], "can't read the task from 'missing.txt'"),
+        (["run", "-i", "x", "y"], "not both"),
+        (["run", "--profile", "lokal", "x"], "did you mean 'local'?"),
+        (["run", "--model", "opnai:x", "x"], "did you mean 'openai'?"),
+        (["run", "--no-session", "--resume", "x"], "--no-session keeps nothing"),
+        (["run", "--max-turns", "0", "x"], "--max-turns"),
+        (["run", "--approval", "maybe", "x"], "--approval"),
+        (["run", "--bogus"], "--bogus"),
+        (["session", "resume", "nope"], "no session 'nope'"),
+        (["toolkit", "show", "develper"], "did you mean 'developer'?"),
+        (["profile", "show", "defalt"], "did you mean 'default'?"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(place, words, told):
+    done = place.run(*words)
+    assert done.returncode == (1 if words[0] == "session" else 2)
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_each_limit_has_its_exit_code(place):
+    again = [{"calls": [shell("true")], "usage": {"input": 600, "output": 10}}] * 5
+    assert place.run("run", "--model", place.script(*again), "--max-turns", "2", "x").returncode == 3
+    assert place.run("run", "--model", place.script(*again), "--max-tokens", "1000", "x").returncode == 5
+    slow = place.script({"calls": [shell("sleep 60")]})
+    assert place.run("run", "--model", slow, "--timeout", "1", "x").returncode == 124
+
+
+def test_a_cost_limit_ends_the_turn(place):
+    answers = [sse([*called(("a", "shell", '{"command": "true"}'))[:-1], _million_tokens()]), sse(said("never"))]
+    with threaded(answers) as server:
+        env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url}
+        done = place.run("run", "--model", "openai:gpt-4o", "--max-cost", "0.01", "x", env=env)
+    assert done.returncode == 4, done.stderr
+    assert len(server.requests) == 1
+
+
+def _million_tokens():
+    return {"choices": [], "usage": {"prompt_tokens": 1_000_000, "completion_tokens": 1000, "total_tokens": 1_001_000}}
+
+
+@pytest.mark.parametrize(("status", "code"), [(401, 76), (403, 76), (404, 77), (400, 1), (422, 1)])
+def test_a_refusal_never_exits_with_0(place, status, code):
+    with threaded([refusal(status, "the server's words")]) as server:
+        env = {"OPENAI_API_KEY": "sk-planted-key-1234567890", "OPENAI_BASE_URL": server.base_url}
+        done = place.run("run", "--model", "openai:m", "x", env=env)
+    assert done.returncode == code
+    assert f"127.0.0.1:{server.port}" in done.stderr
+    assert "sk-planted" not in done.stderr + done.stdout
+    assert len(server.requests) == 1
+
+
+def test_the_key_and_a_whole_run_over_the_openai_sdk(place):
+    answers = [
+        sse(called(("a", "shell", '{"command": "echo one"}'), ("b", "shell", '{"command": "echo $OPENAI_API_KEY."}'))),
+        sse(said("both done")),
+    ]
+    with threaded(answers) as server:
+        env = {"OPENAI_API_KEY": "sk-planted-key-1234567890", "OPENAI_BASE_URL": server.base_url}
+        done = place.run("run", "--model", "openai:m", "do two things", env=env)
+    assert (done.returncode, done.stdout) == (0, "both done\n"), done.stderr
+    first, second = (asked.json for asked in server.requests)
+    assert second["messages"][: len(first["messages"])] == first["messages"]
+    assert [m["content"] for m in second["messages"] if m["role"] == "tool"] == ["one", "."]
+    assert [m["tool_call_id"] for m in second["messages"] if m["role"] == "tool"] == ["a", "b"]
+    assert len(server.requests[0].body) <= 7000
+    whole = "".join(file.read_text(errors="replace") for file in place.home.rglob("*") if file.is_file())
+    assert "sk-planted" not in whole
+
+
+def test_a_server_that_is_busy_is_tried_again_visibly(place):
+    answers = [refusal(429, "slow down", {"retry-after": "0.2"}), refusal(503), sse(said("now"))]
+    with threaded(answers) as server:
+        env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url}
+        done = place.run("run", "--model", "openai:m", "x", env=env)
+    assert (done.returncode, done.stdout) == (0, "now\n")
+    assert done.stderr.count("trying again") == 2
+
+
+def test_a_question_that_nobody_answers_is_denied_and_told(place):
+    model = place.script(
+        {"calls": [shell("curl http://example.org", access="network")]},
+        {"text": "no network then", "expect": "nobody"},
+    )
+    done = place.run("run", "--model", model, "fetch")
+    assert (done.returncode, done.stdout) == (6, "no network then\n")
+    assert "network" in done.stderr.splitlines()[-2] + done.stderr.splitlines()[-1]
+
+
+@pytest.mark.skipif(find() is None, reason="bubblewrap, in which this test takes user namespaces away, is not here")
+def test_without_a_sandbox_a_headless_run_refuses(place):
+    model = place.script({"calls": [shell("echo ran > ran.txt")]}, {"text": "ok"})
+    nowhere = [
+        str(find()),
+        "--bind",
+        "/",
+        "/",
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "--unshare-user",
+        "--disable-userns",
+    ]
+    command = [*nowhere, "--cap-drop", "ALL", "--", sys.executable, "-m", "goose_like", "run", "--model", model, "x"]
+    done = subprocess.run(command, cwd=place.work, env=place.env(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 7, done.stderr
+    assert "--sandbox full" in done.stderr
+    assert not (place.work / "ran.txt").exists()
+    command += ["--sandbox", "full"]
+    done = subprocess.run(command, cwd=place.work, env=place.env(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert (place.work / "ran.txt").exists()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_turn_and_its_command(place, number, code):
+    model = place.script({"calls": [shell("echo started; sleep 300; echo never > never.txt")]})
+    process = place.start("run", "--model", model, "--output-format", "stream-json", "x")
+    for line in process.stdout:
+        if '"tool_progress"' in line:
+            break
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == code, err
+    kinds = [json.loads(line)["type"] for line in out.splitlines()]
+    assert kinds[-2:] == ["turn_finished", "run_finished"]
+    assert place.events()[-1]["reason"] == "cancelled"
+
+
+def test_doctor_names_what_is_there_and_the_next_step_without_keys(place):
+    done = place.run("doctor", env={"OPENAI_API_KEY": "sk-planted-key-1234567890"})
+    assert done.returncode == 0
+    assert "sk-planted" not in done.stdout
+    assert "openai:" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("next: ")
+
+
+def test_no_session_keeps_nothing(place):
+    assert place.run("run", "--no-session", "--model", place.script({"text": "ok"}), "x").returncode == 0
+    assert not list(place.home.rglob("events.jsonl"))
+
+
+def test_a_named_session_is_resumed(place):
+    assert place.run("run", "--session", "mine", "--model", place.script({"text": "first"}), "one").returncode == 0
+    model = place.script({"text": "first"}, {"text": "second", "expect": "two"})
+    assert place.run("run", "--session", "mine", "--resume", "--model", model, "two").stdout == "second\n"
+    taken = place.run("run", "--session", "mine", "--model", model, "three")
+    assert (taken.returncode, "session resume mine" in taken.stderr) == (1, True)
+    assert "mine" in place.run("session", "list").stdout
+
+
+def test_a_session_reads_lines_without_a_terminal(place):
+    model = place.script({"text": "hello you"}, {"text": "and again"})
+    done = place.run("session", "start", "talk", "--model", model, input="hi\n\nmore\nexit\nnever\n")
+    assert done.returncode == 0
+    assert "hello you" in done.stderr
+    assert "and again" in done.stderr
+    assert "session resume talk" in done.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_traceback(place):
+    model = place.script({"text": "x" * 100_000})
+    process = place.start("run", "--model", model, "--quiet", "x")
+    process.stdout.close()
+    process.wait(timeout=60)
+    assert "Traceback" not in process.stderr.read()

@@ -1,0 +1,91 @@
+"""The three small notifiers; Channel gives one coroutine's events as a stream."""
+
+import asyncio
+
+import pytest
+from rich.table import Table
+
+from goose_like.events import Logged, Status
+from goose_like.notifier import Channel, Notifier, Recorder, Tee
+
+
+def test_log_takes_text_and_renderables():
+    recorder, table = Recorder(), Table("name")
+    table.add_row("goose")
+    recorder.log("[bold]as it is[/bold]")
+    recorder.log(table)
+    recorder.status("working")
+    text, drawn, status = recorder.events
+    assert text == Logged(text="[bold]as it is[/bold]")
+    assert "goose" in drawn.text
+    assert "\x1b" not in drawn.text
+    assert status == Status(text="working")
+
+
+async def test_tee():
+    one, two = Recorder(), Recorder()
+    Tee(one, two).log("x")
+    assert one.events == two.events == [Logged(text="x")]
+    assert not (await Tee(Notifier()).ask(None)).is_allowed
+
+
+async def tell(channel, *texts, error=None):
+    for text in texts:
+        channel.log(text)
+        await asyncio.sleep(0)
+    if error:
+        raise error
+
+
+async def test_stream_ends_with_the_work():
+    channel = Channel()
+    channel.log("before")
+    assert [event.text async for event in channel.stream(tell(channel, "a", "b"))] == ["before", "a", "b"]
+    assert [event.text async for event in channel.stream(tell(channel, "c"))] == ["c"]
+
+
+async def test_stream_raises_what_the_work_raised():
+    channel, heard = Channel(), []
+    with pytest.raises(KeyError):  # noqa: PT012
+        async for event in channel.stream(tell(channel, "a", error=KeyError("x"))):
+            heard.append(event.text)
+    assert heard == ["a"]
+
+
+async def test_leaving_early_cancels_the_work_and_leaves_nothing_for_the_next():
+    channel, ended = Channel(), []
+
+    async def work():
+        try:
+            await tell(channel, *"abc")
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    stream = channel.stream(work())
+    assert (await anext(stream)).text == "a"
+    await stream.aclose()
+    assert ended == [True]
+    assert [event.text async for event in channel.stream(tell(channel, "d"))] == ["d"]
+
+
+async def test_cancelling_who_listens_cancels_the_work():
+    channel, ended, started = Channel(), [], asyncio.Event()
+
+    async def work():
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    async def listen():
+        async for _ in channel.stream(work()):
+            pass
+
+    task = asyncio.create_task(listen())
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == [True]
