@@ -51,6 +51,7 @@ async def build_exchange(
         ProfileError: a toolkit, provider or requirement that is unknown, missing or circular; its `path` is the
             place in the profile.
         CredentialError: when there is no model to work with.
+        SandboxError: commands can't be confined here, and nobody allows to do without.
     """
     async with AsyncExitStack() as stack:
         if session is None:
@@ -102,6 +103,7 @@ async def build_exchange(
                 tools=tuple(tools),
             )
         )
+        await workspace.ready()
         yield Exchange(
             models=models,
             moderator=made_moderator,

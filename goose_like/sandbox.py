@@ -132,7 +132,9 @@ def rules(
     for path in sorted(map(_real, program)):
         if drawn.of(path) in ("tmp", "hidden"):
             table[path] = "read"
-    for path in (*(home / name for home in homes for name in START_FILES), config_folder(), *protected):
+    # The virtual environment that we run from too: what is written there runs outside of any sandbox the next time.
+    ours = [config_folder()] if sys.prefix == sys.base_prefix else [config_folder(), Path(sys.prefix)]
+    for path in (*(home / name for home in homes for name in START_FILES), *ours, *protected):
         if drawn.of(_real(path)) in ("read", "write"):
             table[_real(path)] = "protected"
     secrets = [*(home / name for home in homes for name in SECRETS), *config_folder().glob("keys*"), state_folder()]

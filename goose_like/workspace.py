@@ -33,7 +33,7 @@ Listener = Callable[[Path | None, Sequence[str]], Awaitable[None]]
 class Workspace:
     """A folder, and all that a session may do in it and with it.
 
-    Making one costs nothing: the sandbox is entered with the first command, or by `warm` while the model thinks.
+    Making one costs nothing: the sandbox is entered with the first command, or by `ready` while the model thinks.
     In mode `full` there is neither sandbox nor jail.
     """
 
@@ -58,6 +58,7 @@ class Workspace:
         self._spawners: dict[Access, asyncio.Task[Spawner]] = {}
         self._inspection: Inspection | None = None
         self._is_inspected = True
+        self._is_probed = False
 
     @property
     def rules(self) -> str:
@@ -75,8 +76,14 @@ class Workspace:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def warm(self) -> None:
-        """Begins to enter the sandbox, so that the first command need not wait. Errors come with that command."""
+    async def ready(self) -> None:
+        """Finds out whether commands can be confined here, asks the person when not, and begins to enter the sandbox.
+
+        Raises:
+            SandboxError: they can't be, and nobody is there who allows to do without.
+        """
+        if self.mode == "workspace":
+            await self._has_sandbox()
         self._entered("workspace" if self.mode == "workspace" else "full")
 
     async def close(self) -> None:
@@ -171,10 +178,11 @@ class Workspace:
 
     async def _has_sandbox(self) -> bool:
         """Asked once; a person may decide to go on without."""
-        if self._inspection is not None:
+        if self._is_probed:
             return True
         why = await asyncio.to_thread(sandbox.why_unavailable)
         if why is None:
+            self._is_probed = True
             return True
         try:
             await self.permit("sandbox", "this session", f"run commands without a sandbox, since {why}")

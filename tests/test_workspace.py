@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -389,10 +390,35 @@ async def test_the_last_look_is_at_the_end(root: Path) -> None:
 @needs_sandbox
 async def test_warm_and_close_leave_nothing(root: Path) -> None:
     workspace, _ = confined(root)
-    workspace.warm()
+    await workspace.ready()
     await sh(workspace, "sleep 300 &")
     folder = workspace.tmp
     assert folder.exists()
     await workspace.close()
     assert not folder.exists()
     await workspace.close()
+
+
+@needs_sandbox
+def test_the_environment_that_we_run_from_is_not_writable(root: Path) -> None:
+    """A workspace that holds the very virtual environment in which goose_like runs, as in the README."""
+    venv = root / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    paths = [str(Path(sandbox.__file__).parents[1]), *(path for path in sys.path if path.endswith("site-packages"))]
+    probe = (
+        "import asyncio, sys\n"
+        "from pathlib import Path\n"
+        "from goose_like.notifier import Recorder\n"
+        "from goose_like.workspace import Workspace\n"
+        "async def main():\n"
+        f"    root = Path({str(root)!r})\n"
+        "    async with Workspace(root, mode='workspace', approval='auto', notifier=Recorder()) as workspace:\n"
+        "        line = 'echo x > .venv/bin/goose-like; echo y > beside.txt'\n"
+        "        process = await workspace.spawn(['bash', '-c', line])\n"
+        "        while await process.read(): pass\n"
+        "        await process.wait()\n"
+        "asyncio.run(main())\n"
+    )
+    subprocess.run([venv / "bin" / "python", "-c", probe], check=True, cwd=root, env={"PYTHONPATH": ":".join(paths)})
+    assert (root / "beside.txt").exists()
+    assert not (venv / "bin" / "goose-like").exists()

@@ -1,6 +1,7 @@
 """Hints: what a project and its people want an agent to know, from AGENTS.md and .goosehints."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from goose_like.places import config_folder
@@ -10,12 +11,19 @@ MAX_FILE_BYTES = 8_000
 MAX_BYTES = 24_000
 
 
-def hints(cwd: Path) -> list[tuple[str, str]]:
-    """Where each hint is from, and its text: the person's own first, then from the repository's root down to `cwd`.
+@dataclass(frozen=True, slots=True)
+class Hint:
+    file: Path
+    text: str
+    is_cut: bool
 
-    The nearest comes last, where it weighs most with a model. What is too long is cut, and says so.
+
+def hints(cwd: Path) -> list[Hint]:
+    """The person's own first, then from the repository's root down to `cwd`: the nearest last, where a model minds it.
+
+    What is too long is cut, and says so.
     """
-    found: list[tuple[str, str]] = []
+    found: list[Hint] = []
     room = MAX_BYTES
     for file in (*_own(), *_project(cwd)):
         try:
@@ -23,13 +31,13 @@ def hints(cwd: Path) -> list[tuple[str, str]]:
                 data = opened.read(MAX_FILE_BYTES + 1)
         except OSError:
             continue
-        if b"\0" in data or not data.strip() or room <= 0:
+        if b"\0" in data or not data.strip():
             continue
         kept = data[: min(MAX_FILE_BYTES, room)]
         room -= len(kept)
+        is_cut = len(kept) < len(data)
         text = kept.decode(errors="ignore").strip()
-        cut = f"\n[cut; the rest is in {file}]" if len(kept) < len(data) else ""
-        found.append((str(file), text + cut))
+        found.append(Hint(file, f"{text}\n[cut; the rest is in {file}]".lstrip() if is_cut else text, is_cut))
     return found
 
 

@@ -40,9 +40,9 @@ class DeveloperToolkit(Toolkit):
         found = hints(self.workspace.root)
         if found:
             # Asked for while the exchange is built; told when the session has started, which is then the next thing.
-            text = f"hints from {', '.join(name for name, _ in found)}"
+            text = "hints from " + ", ".join(f"{hint.file}{' (cut)' * hint.is_cut}" for hint in found)
             self._telling = asyncio.get_running_loop().call_soon(self.notifier.log, text)
-        return "\n\n".join(["\n".join(kept), *(f"Hints from {name}:\n{text}" for name, text in found)])
+        return "\n\n".join(["\n".join(kept), *(f"Hints from {hint.file}:\n{hint.text}" for hint in found)])
 
     async def close(self) -> None:
         if self._telling:
