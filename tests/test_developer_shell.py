@@ -106,10 +106,13 @@ async def test_a_folder_that_was_deleted(here: Desk):
     assert await here.shell("pwd") == str(here.root)
 
 
-async def test_side_by_side_each_keeps_what_the_other_changed(here: Desk):
-    slow = "until [ -e go ]; do sleep 0.01; done; export SLOW=1"
-    await asyncio.gather(here.shell(slow), here.shell("cd /usr; touch $OLDPWD/go"))
-    assert await here.shell("pwd; echo $SLOW") == "/usr\n1"
+async def test_side_by_side_one_goes_elsewhere_and_the_other_does_not_bring_it_back(here: Desk):
+    slow = asyncio.create_task(here.shell("touch up; until [ -e go ]; do sleep 0.01; done; export SLOW=1"))
+    await until(lambda: (here.root / "up").exists())
+    await here.shell("cd /usr; export FAST=1")
+    (here.root / "go").touch()
+    await slow
+    assert await here.shell("pwd; echo $SLOW$FAST") == "/usr\n1"
 
 
 async def test_variables_leave_nothing_on_the_disk(here: Desk):
@@ -206,6 +209,7 @@ async def test_a_command_without_end_is_stopped_before_it_fills_the_disk(here: D
     monkeypatch.setattr(module, "MAX_OUTPUT_BYTES", 3_000_000)
     answer = await here.error("shell", command="yes; echo never")
     assert "printed more than 1 GiB" in answer
+    assert "in the background" not in answer
     assert (here.session.outputs / "c1-shell.txt").stat().st_size < 5_000_000
 
 
@@ -219,6 +223,7 @@ async def test_the_time_limit_ends_the_whole_family(here: Desk, trap):
     assert answer.startswith("started\n")
     assert "time limit of 0.3 s" in answer
     assert "larger timeout_s" in answer
+    assert "in the background, process" not in answer
     assert (here.root / "held").exists()
     await until(lambda: not is_held(here.root / "held"))
     assert await here.shell("echo alive") == "alive"

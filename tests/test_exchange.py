@@ -445,6 +445,22 @@ async def test_a_result_that_can_not_be_written_ends_the_turn_in_words(bench):
     b.session.close()
 
 
+async def test_an_answer_that_can_not_be_written_stands_once(bench):
+    b = bench([[TextDelta(text="so"), calls(call("echo"), text="so")]], echo)
+    append = b.session.append
+
+    def full_once(event):
+        if isinstance(event, MessageCompleted):
+            b.session.append = append
+            raise SessionError("no space; free some")
+        append(event)
+
+    b.session.append = full_once
+    assert (await b.exchange.reply("Hi.")).reason == "error"
+    assert [message.role for message in b.messages] == ["user", "assistant", "tool"]
+    b.session.close()
+
+
 async def test_compaction_is_recorded_and_sent(bench):
     b = bench(["word " * 200, "word " * 200, "short", "end"], moderator=Truncate({"limit_tokens": 400}))
     for number in range(4):

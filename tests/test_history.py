@@ -150,7 +150,8 @@ def test_handed_off_calls_stay_open_over_a_restart():
     history = History.replay(events)
     history.apply(HEADER)
     assert list(history.open_calls) == ["a", "b"]
-    answer = Message(role="tool", parts=(ToolResult(call_id="a", output="from afar"),))
+    parts = (ToolResult(call_id="a", output="from afar"), ToolResult(call_id="b", output="has one already"))
+    answer = Message(role="tool", parts=parts)
     history.apply(TurnStarted(message=answer))
     assert [message.role for message in history.messages] == ["user", "assistant", "tool"]
     assert [result.output for result in history.messages[-1].tool_results] == ["from afar", "ok"]

@@ -35,8 +35,8 @@ _INSTALL = "pip install 'goose-like[local]'"
 # likely; what breaks such passages apart by default (quotes, line ends) is all over JSON, hence the NUL.
 _NO_LOOPS = {
     "dry_multiplier": 0.8,
-    "dry_allowed_length": 24,
-    "dry_penalty_last_n": 512,
+    "dry_allowed_length": 48,
+    "dry_penalty_last_n": 192,
     "dry_sequence_breakers": ["\0"],
 }
 

@@ -13,6 +13,8 @@ MAX_BYTES = 24_000
 
 @dataclass(frozen=True, slots=True)
 class Hint:
+    """What stands in a file, as far as there is room for it."""
+
     file: Path
     text: str
     is_cut: bool

@@ -79,6 +79,8 @@ class Shell:
             process = await self._workspace.spawn(argv, env=env, access=access, subject=command)
             code, why_stopped = await _followed(process, timeout_s, output, self._show)
             state = self._read(end)
+            if state and why_stopped:
+                state = replace(state, jobs=())  # they were stopped, too
         text = output.for_model()
         notes = [
             *(["no output"] if not text else []),
@@ -106,7 +108,10 @@ class Shell:
         return None
 
     def _remembered(self, before: State, after: State | None, command: str) -> Iterator[str]:
-        """Takes over what the command changed, and no more: of two side by side each may have changed something."""
+        """Takes over what the command changed: of two side by side one may have gone elsewhere and the other not.
+
+        Exports are one text, so of these the last to finish counts.
+        """
         if after is None:
             if _LASTING.search(command):
                 yield "cd and export did not last: exec, an EXIT trap, a kill or 100 kB of variables prevent it"
