@@ -123,6 +123,7 @@ class Source:
     file: Path
     data: Any
     extended: tuple["Source", ...] = ()
+    fault: ProfileError | None = None
 
     def place(self, *path: str | int) -> str:
         """`file, line N` of the value at `path`, or of the nearest thing around it, here or in what it extends."""
@@ -168,7 +169,10 @@ def _all_sources() -> Iterator[Source]:
         folders += [Path(folder) for folder in getattr(package, "__path__", ())]
     for folder in folders:
         for file in sorted(folder.glob("*.yaml")):
-            yield Source(file.stem, file, _read(file))
+            try:
+                yield Source(file.stem, file, _read(file))
+            except ProfileError as error:  # it concerns those who ask for this one
+                yield Source(file.stem, file, None, fault=error)
 
 
 def _read(file: Path) -> Any:
@@ -206,6 +210,8 @@ def find_profile(name: str) -> tuple[Profile, Source]:
                 circle = " -> ".join([*(s.name for s in chain), wanted])
                 raise ProfileError(f"{place}profiles extend each other in a circle: {circle}; remove one `extends`")
             raise ProfileError(f"{place}unknown profile {wanted!r}; {did_you_mean(wanted, names)}")
+        if source.fault:
+            raise source.fault
         if not isinstance(source.data, Mapping):
             raise ProfileError(f"{source.place()}: profile {wanted!r} is no mapping; write e.g. `processor: local`")
         chain.append(source)

@@ -184,4 +184,5 @@ def leads_astray(git: Path, roots: Iterable[Path]) -> Path | None:
 
 
 def is_harmless(key: str) -> bool:
+    """Whether git runs nothing and redirects nothing for this key of its configuration."""
     return any(fnmatchcase(key.lower(), pattern) for pattern in _HARMLESS)

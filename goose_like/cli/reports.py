@@ -30,6 +30,7 @@ def _print(renderable: object) -> None:
 
 
 def show_sessions() -> None:
+    """Every session, newest first."""
     table = _table("name", "age", "folder", "first words")
     for listed in list_sessions():
         table.add_row(listed.name, _age(listed.changed), listed.cwd, one_line(listed.first_words, 60))
@@ -45,6 +46,7 @@ def _age(then: datetime) -> str:
 
 
 def show_profiles() -> None:
+    """Every profile, its model and the file it is in; broken ones say why."""
     table = _table("name", "processor", "file")
     for source in sources():
         try:
@@ -57,6 +59,7 @@ def show_profiles() -> None:
 
 
 def show_profile(name: str) -> None:
+    """A profile with all that it extends, as YAML."""
     profile, source = find_profile(name)
     print(f"# {source.file}")
     YAML().dump(profile.model_dump(mode="json", exclude={"name"}, exclude_none=True), sys.stdout)
@@ -73,6 +76,7 @@ async def check_profile(profile: Profile) -> int:
 
 
 def show_toolkits() -> None:
+    """Every installed toolkit and the package that it comes from."""
     table = _table("name", "what it does", "package")
     for name, point in found("goose_like.toolkit").items():
         try:
@@ -84,8 +88,9 @@ def show_toolkits() -> None:
 
 
 async def show_toolkit(name: str) -> int:
+    """A toolkit's tools as a model is told of them; builds it, so what it requires must be met."""
     load("goose_like.toolkit", name)
-    profile = Profile(processor=ModelChoice(model="scripted:"), toolkits=(ToolkitChoice(name=name),))
+    profile = Profile(processor=ModelChoice(model="scripted:"), toolkits=(ToolkitChoice(name=name),), sandbox="full")
     async with build_exchange(profile, Notifier()) as exchange:
         for tool in exchange.tools.values():
             print(f"{tool.name}: {tool.spec.description}")
@@ -97,6 +102,7 @@ async def show_toolkit(name: str) -> int:
 
 
 def show_providers() -> None:
+    """Every provider and what it still needs."""
     table = _table("name", "what it is", "key", "state")
     for name in found("goose_like.provider"):
         facts = provider_class(name).facts

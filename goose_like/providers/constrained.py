@@ -66,6 +66,17 @@ def answer_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     }
 
 
+def brief(tool: ToolSpec) -> ToolSpec:
+    """The tool with nothing but the arguments it needs, for small models: what they are told of, they fill in."""
+    required = tool.schema.get("required", [])
+    fields = {
+        name: {key: value for key, value in schema.items() if key != "description"}
+        for name, schema in tool.schema.get("properties", {}).items()
+        if name in required
+    }
+    return replace(tool, schema={**tool.schema, "properties": fields})
+
+
 @lru_cache(maxsize=4096)
 def _plain(message: Message, names: tuple[str, ...]) -> Message:
     """A message in text parts; `names` are the tools of its results."""

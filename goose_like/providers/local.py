@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +23,7 @@ from ..errors import ModelUnavailableError, ProviderError
 from ..events import Status
 from ..profile import ModelChoice
 from ..provider import Delta, Facts, Request
-from .constrained import ConstrainedFold, answer_schema, constrain
+from .constrained import ConstrainedFold, answer_schema, brief, constrain
 from .weights import find_or_assemble, find_parts, is_ready
 
 WINDOW_TOKENS = 16_384
@@ -120,7 +121,8 @@ class LocalProvider:
         atexit.unregister(self._free)
 
     def _body(self, request: Request) -> dict[str, Any]:
-        plain = constrain(request)
+        tools = [brief(tool) for tool in request.tools]
+        plain = constrain(replace(request, tools=tools))
         spoken: list[tuple[str, str]] = [("system", plain.system)] if plain.system else []
         spoken += [(message.role, message.text) for message in plain.messages]
         body: dict[str, Any] = {
@@ -133,8 +135,8 @@ class LocalProvider:
             "max_tokens": self._choice.max_output_tokens or _OUTPUT_TOKENS,
             **_NO_LOOPS,
         }
-        if request.tools:
-            body["grammar"] = "%llguidance {}\nstart: %json " + json.dumps(_SPACING | answer_schema(request.tools))
+        if tools:
+            body["grammar"] = "%llguidance {}\nstart: %json " + json.dumps(_SPACING | answer_schema(tools))
         return body
 
     def _work(self, body: dict[str, Any], tell: Callable[[_Item], bool]) -> None:

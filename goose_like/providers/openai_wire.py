@@ -203,6 +203,8 @@ class Fold:
             )
         is_cut = self._finish in ("length", "max_tokens")
         calls = [call for call in self._calls if call.name or not is_cut]
+        if is_cut and calls and not calls[-1].arguments.strip():
+            calls[-1].arguments = "{"  # cut before its arguments: that must not pass for a call without any
         if any(not call.name for call in calls):
             raise BrokenStreamError("the answer holds a tool call without a name")
         parts: list[Part] = []
@@ -374,6 +376,7 @@ def error_within(body: object) -> ProviderError:
 
 
 def too_long(words: str) -> ContextLengthError:
+    """The error for a request that does not fit; `words` are the server's."""
     return ContextLengthError(
         f"the request is longer than the model's window: {words}; "
         "shorten the conversation, or set a moderator and `window` in the profile"
