@@ -6,7 +6,7 @@ Each is flat JSON with `type` first. `turn_finished` closes everything that is o
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, TypeAdapter
+from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
 
 from .message import Message, ToolCall, ToolResult, Usage, Value, Words
 
@@ -228,5 +228,7 @@ Durable = (
 Ephemeral = Status | TextDelta | ThinkingDelta | Retrying | ToolStarted | ToolProgress | Nested | RunFinished
 Event = Durable | Ephemeral
 
-durable_json: TypeAdapter[Durable] = TypeAdapter(Annotated[Durable, Field(discriminator="type")])
+durable_json: TypeAdapter[Durable] = TypeAdapter(
+    Annotated[Durable, Field(discriminator="type")], config=ConfigDict(defer_build=True)
+)
 """Reads one durable event from JSON; writing is each event's `model_dump_json`."""

@@ -18,7 +18,8 @@ both are there, and else become U+FFFD: a session file and a request could not h
 class Value(BaseModel):
     """A frozen record that refuses unknown fields; whatever crosses a border is one."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Deferred: what a process never makes or reads costs it nothing.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Text(Value):

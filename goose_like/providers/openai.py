@@ -17,7 +17,6 @@ from urllib.parse import SplitResult, urlsplit
 from ..errors import BrokenStreamError, CredentialError, ModelUnavailableError, ProviderError
 from ..profile import ModelChoice
 from ..provider import Delta, Facts, Request
-from .constrained import ConstrainedFold, answer_schema, constrain
 from .openai_wire import Encoder, Fold, clip, error_of_status, error_within
 
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -65,7 +64,7 @@ class OpenAIProvider:
                 raise ModelUnavailableError(fault, is_retryable=False)
             if fault := _key_fault(self._url, self._key):
                 raise CredentialError(fault)
-            fold: Fold | ConstrainedFold = ConstrainedFold() if self._choice.tools == "constrained" else Fold()
+            fold = self._constrained().ConstrainedFold() if self._choice.tools == "constrained" else Fold()
             async with aclosing(self._chunks(request)) as chunks:
                 async for chunk in chunks:
                     for delta in fold.feed(chunk):
@@ -138,6 +137,12 @@ class OpenAIProvider:
             )
         return self._client
 
+    @staticmethod
+    def _constrained() -> Any:
+        from . import constrained  # most models don't need it
+
+        return constrained
+
     def _body(self, request: Request) -> bytes:
         choice, is_openai = self._choice, self._url.hostname == OPENAI_HOST
         extras: dict[str, Any] = {}
@@ -149,9 +154,10 @@ class OpenAIProvider:
         if choice.tools == "constrained":
             # Not `strict`: OpenAI's strict form forbids `anyOf` at the root; llama-server, vLLM and Ollama
             # constrain to the schema in any case.
-            schema = {"name": "answer", "schema": answer_schema(request.tools)}
+            constrained = self._constrained()
+            schema = {"name": "answer", "schema": constrained.answer_schema(request.tools)}
             extras["response_format"] = {"type": "json_schema", "json_schema": schema}
-            request = constrain(request)
+            request = constrained.constrain(request)
         elif is_openai and request.tools and re.match(r"gpt-(5\.[6-9]|[6-9])", request.model):
             extras["reasoning_effort"] = "none"
         if extras != self._extras:
