@@ -72,13 +72,12 @@ class Session:
         Raises:
             SessionError: when the name is taken or the folder can't be written.
         """
-        taken = {listed.name for listed in list_sessions()} if name or sessions_folder().exists() else set()
-        if name in taken:
+        if name and name in {listed.name for listed in list_sessions()}:
             raise SessionError(f"there is a session {name!r} already; resume it with `session resume {name}`")
-        while not name or name in taken:
-            name = "".join(random.choice(kind) for kind in ("bcdfghjklmnpqrstvwxz", "23456789") * 2)
-        folder = sessions_folder() / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
-        session = cls(folder, name, History())
+        # A short name is the end of its folder's name as well: to find a free one, no file need be read.
+        name = name or _short_name({folder.name.rpartition("-")[2] for folder in sessions_folder().glob("*-*")})
+        last = name if re.fullmatch(r"[a-z0-9]{1,40}", name) else secrets.token_hex(3)
+        session = cls(sessions_folder() / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{last}", name, History())
         session._open(is_new=True)
         return session
 
@@ -168,6 +167,13 @@ class Session:
             self._descriptor = -1
         if not self._is_kept:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _short_name(taken: set[str]) -> str:
+    """A letter, a digit, a letter, a digit, until nobody has it."""
+    while (name := "".join(random.choice(kind) for kind in ("bcdfghjklmnpqrstvwxz", "23456789") * 2)) in taken:
+        pass
+    return name
 
 
 def list_sessions() -> list[Listed]:

@@ -4,6 +4,7 @@ The SDK carries the connection, the headers and the event stream. The body goes 
 rebuild the whole history on each call.
 """
 
+import asyncio
 import math
 import os
 import re
@@ -80,11 +81,12 @@ class OpenAIProvider:
 
     async def _chunks(self, request: Request) -> AsyncGenerator[Any, None]:
         """The answer's decoded chunks; whatever the SDK raises becomes one of our errors here, and only here."""
+        connection = await self._connection()
         import openai
 
         body = self._body(request)
         try:
-            stream = await self._connection().post(
+            stream = await connection.post(
                 "/chat/completions", content=body, cast_to=object, stream=True, stream_cls=openai.AsyncStream[object]
             )
         except openai.APIStatusError as error:
@@ -123,17 +125,22 @@ class OpenAIProvider:
             kind = clip(stream.response.headers.get("content-type", "nothing"), 60)
             raise BrokenStreamError(f"no event stream came but {kind}; does base_url point to the API?")
 
-    def _connection(self) -> Any:
+    async def _connection(self) -> Any:
         if self._client is None:
+            import httpcore2
+
+            # Reading the machine's certificates takes long and holds no lock: a thread does it during the import.
+            certificates = asyncio.get_running_loop().run_in_executor(None, httpcore2.default_ssl_context)
             import httpx2
             import openai
 
+            timeout = httpx2.Timeout(self._choice.stall_s, connect=10)
             self._client = openai.AsyncOpenAI(
                 # A server that asks for no key gets one all the same: the SDK does not go without.
                 api_key=self._key or "none",
                 base_url=self._url.geturl(),
                 max_retries=0,
-                timeout=httpx2.Timeout(self._choice.stall_s, connect=10),
+                http_client=openai.DefaultAsyncHttpxClient(verify=await certificates, timeout=timeout),
             )
         return self._client
 
