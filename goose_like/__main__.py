@@ -1,6 +1,11 @@
 """The process starts here; `--version` is answered before anything heavy is imported."""
 
 import sys
+from pathlib import Path
+
+if __name__ == "__main__" and sys.path[0] != str(Path(__file__).parents[1]):
+    # `python -m` puts the current folder first: a project's own `openai.py` would be imported in place of the SDK.
+    del sys.path[0]
 
 from . import __version__
 

@@ -89,7 +89,7 @@ async def build_exchange(
             toolkits[choice.name] = made
             stack.push_async_callback(_close, choice.name, made, journal)
         listed = [(choice.name, toolkits[choice.name]) for choice in profile.toolkits]
-        tools, system = _tools(listed), _system(workspace, listed)
+        tools = _tools(listed)
         with _at("moderator"):
             moderator = cast(type[Moderator], load("goose_like.moderator", profile.moderator.name))
             made_moderator = moderator(profile.moderator.config)
@@ -107,7 +107,7 @@ async def build_exchange(
         yield Exchange(
             models=models,
             moderator=made_moderator,
-            system=system,
+            system=_system(workspace, listed),  # only now is known whether there is a sandbox
             tools=tools,
             journal=journal,
             session=session,
@@ -170,9 +170,14 @@ def _model(choice: ModelChoice) -> Model:
     facts: Facts = kind.facts
     name = choice.name or facts.processor or ""
     if missing := kind.missing(choice):
-        raise CredentialError(missing) if facts.key_variable else ModelUnavailableError(missing)
-    label = f"{choice.provider}:{name}" if name else choice.provider
-    return Model(cast(Any, kind)(choice), name, label, choice.window)
+        raise (CredentialError if facts.key_variable else ModelUnavailableError)(f"{choice.model}: {missing}")
+    return Model(cast(Any, kind)(choice), name, label_of(choice), choice.window)
+
+
+def label_of(choice: ModelChoice) -> str:
+    """How a model is named in events and on the screen: `provider:name`, or the provider that has but one."""
+    name = choice.name or provider_class(choice.provider).facts.processor
+    return f"{choice.provider}:{name}" if name else choice.provider
 
 
 def _in_order_of_need(choices: tuple[ToolkitChoice, ...]) -> list[tuple[int, ToolkitChoice]]:

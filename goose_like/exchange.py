@@ -99,20 +99,24 @@ class Exchange:
         request = Request(
             model.name, self.system, tuple(rewrite.messages), tuple(tool.spec for tool in self.tools.values())
         )
-        heard, answer = "", None
+        heard: list[str] = []
+        answer = None
         try:
             async with aclosing(stream_with_retries(model.provider, request, self.patience)) as deltas:
                 async for delta in deltas:
                     if isinstance(delta, MessageCompleted):
-                        message = _with_unique_ids(delta.message, self.history)
-                        heard, answer = "", delta.model_copy(update={"message": message})
+                        message = _with_unique_ids(delta.message, self.history.call_ids)
+                        heard, answer = [], delta.model_copy(update={"message": message})
                         self.journal.emit(answer)
                     else:
-                        heard = "" if isinstance(delta, Retrying) else heard + delta.text * isinstance(delta, TextDelta)
+                        if isinstance(delta, TextDelta):
+                            heard.append(delta.text)
+                        elif isinstance(delta, Retrying):
+                            heard.clear()
                         self.journal.emit(delta)
         except BaseException:
             if heard:
-                self.journal.emit(MessageCompleted(message=Message.assistant(heard), is_cut=True))
+                self.journal.emit(MessageCompleted(message=Message.assistant("".join(heard)), is_cut=True))
             raise
         assert answer, "stream_with_retries ends with a message or raises"
         return answer
@@ -185,11 +189,11 @@ class Exchange:
             self.journal.emit(Reminded(text=f"Your plan (update it if it has changed):\n{lines}"))
 
 
-def _with_unique_ids(message: Message, history: History) -> Message:
+def _with_unique_ids(message: Message, taken: set[str]) -> Message:
     """The message with an id for every call that has none or one that was used before: answers are found by id."""
     if not message.tool_calls:
         return message
-    used = {call.id for earlier in history.messages for call in earlier.tool_calls}
+    used = set(taken)
     parts = []
     for part in message.parts:
         if isinstance(part, ToolCall):

@@ -29,6 +29,11 @@ from .message import Message, Text, ToolCall, ToolResult, Usage
 INTERRUPTED = "interrupted: this call was cut off before it gave a result; what it had done until then may stand"
 
 
+def estimate_tokens(message: Message) -> int:
+    """Bytes / 4 of the message's JSON: near enough for budgets, and no tokenizer to download."""
+    return len(message.model_dump_json().encode()) // 4
+
+
 @dataclass(slots=True)
 class History:
     """What the events so far amount to. Only `apply` changes it, so that a replay gives the very same state.
@@ -47,6 +52,7 @@ class History:
     turn_usage: dict[str, Usage] = field(default_factory=dict)
     unanswered: list[Question] = field(default_factory=list)
     last_turn: TurnFinished | None = None
+    call_ids: set[str] = field(default_factory=set)
     measured: tuple[int, int] = (0, 0)
     summary: Message | None = None
     kept_from: int = 0
@@ -70,6 +76,13 @@ class History:
         return [self.summary, *self.messages[self.kept_from :]]
 
     @property
+    def tokens(self) -> int:
+        """About how many tokens the context has: the newest request's own count, and an estimate of what came after."""
+        count, tokens = self.measured
+        newer = self.messages[count:] if count else self.context
+        return tokens + sum(estimate_tokens(message) for message in newer)
+
+    @property
     def total_usage(self) -> Usage:
         """All tokens of all models."""
         return sum(self.usage.values(), Usage())
@@ -86,9 +99,9 @@ class History:
                 self.close()
                 self.messages.append(message)
                 self.open_calls = {call.id: call for call in message.tool_calls}
+                self.call_ids.update(self.open_calls)
                 self.steps_since_plan += 1
-                if usage.input_tokens:
-                    self.measured = (len(self.messages), usage.total_tokens)
+                self.measured = (len(self.messages), usage.total_tokens if usage.input_tokens else self.tokens)
                 self._count(self.header.models.get("processor", "") if self.header else "", usage)
             case ToolFinished(result=result):
                 if self.is_open(result.call_id):

@@ -6,11 +6,13 @@ from typing import Any, Protocol
 
 from .errors import ProfileError
 from .events import Compacted
-from .history import History
+from .history import History, estimate_tokens
 from .message import Message
 from .provider import Models
 
 ASSUMED_WINDOW_TOKENS = 128_000
+FIRST_REQUEST_CHARACTERS = 8_000
+"""How much of the first request is said again: a pasted file must not fill the window a second time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Truncate:
         window = models.processor.window or ASSUMED_WINDOW_TOKENS
         budget = self._limit_tokens or window * 3 // 4
         context = history.context
-        if _tokens_so_far(history) <= budget:
+        if history.tokens <= budget:
             return Rewrite(context)
         kept, size = 0, 0
         own = history.messages[history.kept_from :]  # of the context all but its summary
@@ -74,20 +76,9 @@ class Truncate:
         return Rewrite([Message.user(compacted.summary), *own[-kept:]], compacted)
 
 
-def estimate_tokens(message: Message) -> int:
-    """Bytes / 4 of the message's text: near enough for budgets, and no tokenizer to download."""
-    return len(message.model_dump_json().encode()) // 4
-
-
-def _tokens_so_far(history: History) -> int:
-    """The provider's own count of the newest answered request, plus an estimate of what came after."""
-    counted, tokens = history.measured
-    newer = history.messages[counted:] if counted else history.context
-    return tokens + sum(estimate_tokens(message) for message in newer)
-
-
 def _what_is_left_out(history: History, count: int) -> str:
     first = next((message.text for message in history.messages if message.role == "user"), "")
+    first = first[:FIRST_REQUEST_CHARACTERS]
     plan = "\n".join(f"- [{task.status}] {task.description}" for task in history.plan)
     return (
         f"[The oldest {count} messages of this conversation are left out here because the window was full.]\n"

@@ -1,6 +1,7 @@
 """The sink of everything that happens: the base class that a front-end fills in, and three small ones."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable
 
 from .events import Answer, Event, Logged, Question, Status
@@ -47,17 +48,22 @@ class Recorder(Notifier):
 
 
 class Tee(Notifier):
-    """Gives every event to several notifiers; the first one answers questions."""
+    """Gives every event to several notifiers; the first one answers questions. One that raises is told and left out."""
 
     def __init__(self, *notifiers: Notifier) -> None:
-        self._notifiers = notifiers
+        self._notifiers = list(notifiers)
+        self._first = notifiers[0]
 
     def notify(self, event: Event) -> None:
-        for notifier in self._notifiers:
-            notifier.notify(event)
+        for notifier in list(self._notifiers):
+            try:
+                notifier.notify(event)
+            except Exception:
+                logging.getLogger(__name__).exception("a front-end failed and is shown nothing more")
+                self._notifiers.remove(notifier)
 
     async def ask(self, question: Question) -> Answer:
-        return await self._notifiers[0].ask(question)
+        return await self._first.ask(question)
 
 
 class Channel(Notifier):

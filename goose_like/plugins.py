@@ -33,7 +33,7 @@ def found(group: str) -> dict[str, EntryPoint]:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` was probably meant to be; None when none is near."""
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.65)
     return near[0] if near else None
 
 

@@ -132,6 +132,8 @@ async def stream_with_retries(
         try:
             async with aclosing(provider.stream(request)) as deltas:
                 async for delta in deltas:
+                    if isinstance(delta, MessageCompleted) and not (delta.message.text or delta.message.tool_calls):
+                        raise BrokenStreamError(f"the model {request.model!r} answered without a word or a call")
                     yield delta
                     if isinstance(delta, MessageCompleted):
                         return

@@ -161,8 +161,9 @@ class Session:
             raise SessionError(f"the session file {self.file} can't be written: {error}; free some space") from error
 
     def close(self) -> None:
-        """Lets other processes open it; a temporary session is deleted."""
+        """Lets other processes open it; a temporary session, and one in which nothing happened, is deleted."""
         if self._descriptor >= 0:
+            self._is_kept = self._is_kept and os.fstat(self._descriptor).st_size > 0
             os.close(self._descriptor)
             self._descriptor = -1
         if not self._is_kept:

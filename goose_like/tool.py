@@ -266,8 +266,10 @@ async def _invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> An
             value = context.run(function, **arguments)
         except StopIteration as stop:
             error = RuntimeError(f"StopIteration: {stop}")  # a future refuses to carry it
-        except BaseException as raised:
+        except Exception as raised:
             error = raised
+        except BaseException as raised:  # `sys.exit`, KeyboardInterrupt: they would end the loop, not the tool
+            error = RuntimeError(f"{type(raised).__name__}: {raised}")
         with suppress(RuntimeError):  # the loop is closed: nobody waits for this
             loop.call_soon_threadsafe(settle, value, error)
 
@@ -304,4 +306,8 @@ def _explain(error: BaseException, function: Callable[..., Any]) -> str:
     modules = [frame.f_globals.get("__name__") for frame, _ in traceback.walk_tb(error.__traceback__)]
     frames = zip(modules, traceback.extract_tb(error.__traceback__), strict=True)
     lines = [f"  {module}:{f.lineno} in {f.name}: {f.line}" for module, f in frames if package(module) == home]
-    return "\n".join([f"{type(error).__name__}: {error}", *lines[-5:]])
+    try:
+        words = str(error)
+    except Exception:  # its own `__str__` is broken
+        words = "(it can't say what)"
+    return "\n".join([f"{type(error).__name__}: {words}", *lines[-5:]])

@@ -68,7 +68,7 @@ ApprovalOption = Annotated[
 
 @app.command(epilog='Example: goose-like run --max-turns 20 "make the tests in tests/ pass"')
 def run(
-    text: Annotated[str | None, typer.Argument(help="The task; - reads standard input.")] = None,
+    text: Annotated[list[str] | None, typer.Argument(help="The task; - reads standard input.")] = None,
     file: Annotated[str | None, typer.Option("-i", "--input", help="Read the task from a file.")] = None,
     profile: ProfileOption = None,
     model: ModelOption = None,
@@ -92,23 +92,28 @@ def run(
     76 key, 77 model unavailable, 124 time, 130 SIGINT, 143 SIGTERM.
     """
     from .once import Run, read_task, run_once
-    from .start import chosen_profile, finish, opened_session
+    from .start import begin, chosen_profile, finish
 
     if no_session and (resume or session):
         raise typer.BadParameter("--no-session keeps nothing, so it does not go with --session or --resume")
-    task = read_task(text, file)
+    task = read_task(" ".join(text) if text else None, file)
     limits = {"steps": max_turns, "cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
-    chosen, source = chosen_profile(profile, model, sandbox, approval)
-    kept = None if no_session else opened_session(session, is_resumed=resume)
+    kept = None
+    if no_session:
+        chosen = chosen_profile(profile, model, sandbox, approval)
+    else:
+        chosen, kept = begin(profile, model, sandbox, approval, session=session, is_resumed=resume)
     asked = Run(
         text=task,
-        profile=chosen,
-        limits=chosen.limits.model_copy(update={name: value for name, value in limits.items() if value is not None}),
+        profile=chosen.profile,
+        limits=chosen.profile.limits.model_copy(
+            update={name: value for name, value in limits.items() if value is not None}
+        ),
         session=kept,
         output_format=output_format.value,
         is_quiet=quiet,
     )
-    raise typer.Exit(finish(run_once(asked), source, kept))
+    raise typer.Exit(finish(run_once(asked), chosen, kept))
 
 
 @session_app.command("start", epilog="Example: goose-like session start --profile local")
@@ -121,11 +126,10 @@ def session_start(
 ) -> None:
     """Start a session and talk; Ctrl-C stops a turn, Ctrl-D leaves."""
     from .chat import chat
-    from .start import chosen_profile, finish, opened_session
+    from .start import begin, finish
 
-    chosen, source = chosen_profile(profile, model, sandbox, approval)
-    kept = opened_session(name, is_resumed=False)
-    raise typer.Exit(finish(chat(chosen, kept), source, kept))
+    chosen, kept = begin(profile, model, sandbox, approval, session=name, is_resumed=False)
+    raise typer.Exit(finish(chat(chosen.profile, kept), chosen, kept))
 
 
 @session_app.command("resume", epilog="Example: goose-like session resume")
@@ -138,11 +142,10 @@ def session_resume(
 ) -> None:
     """Go on with a session."""
     from .chat import chat
-    from .start import chosen_profile, finish, opened_session
+    from .start import begin, finish
 
-    chosen, source = chosen_profile(profile, model, sandbox, approval)
-    kept = opened_session(name, is_resumed=True)
-    raise typer.Exit(finish(chat(chosen, kept), source, kept))
+    chosen, kept = begin(profile, model, sandbox, approval, session=name, is_resumed=True)
+    raise typer.Exit(finish(chat(chosen.profile, kept), chosen, kept))
 
 
 @session_app.command("list", epilog="Example: goose-like session list")
@@ -170,13 +173,15 @@ def profile_show(name: Annotated[str, typer.Argument(help="Which profile.")] = "
 
 
 @profile_app.command("check", epilog="Example: goose-like profile check default")
-def profile_check(name: Annotated[str, typer.Argument(help="Which profile.")] = "default") -> None:
+def profile_check(
+    name: Annotated[str | None, typer.Argument(help="Which profile [default: what `run` would take].")] = None,
+) -> None:
     """Check that a profile can be used: its file, models, toolkits and what they require."""
     from .reports import check_profile
     from .start import chosen_profile, finish
 
-    chosen, source = chosen_profile(name)
-    raise typer.Exit(finish(check_profile(chosen), source))
+    chosen = chosen_profile(name)
+    raise typer.Exit(finish(check_profile(chosen.profile), chosen))
 
 
 @toolkit_app.command("list", epilog="Example: goose-like toolkit list")
@@ -223,11 +228,20 @@ def _add_plugins() -> None:
     from ..plugins import found, load
 
     for name in found("goose_like.cli"):
-        app.add_typer(cast(typer.Typer, load("goose_like.cli", name)), name=name)
+        try:
+            app.add_typer(cast(typer.Typer, load("goose_like.cli", name)), name=name)
+        except GooseLikeError as error:  # the other commands work without it
+            print(f"goose-like: left out: {error}", file=sys.stderr)
 
 
 def run_command_line() -> int:
     """The command's exit code; every failure of ours is one line on stderr."""
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # no answer is lost to a locale
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        print("goose-like: the current folder is gone; cd into one that is there", file=sys.stderr)
+        return 2
     try:
         _add_plugins()
         app(prog_name="goose-like")
@@ -238,7 +252,7 @@ def run_command_line() -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader of stdout has left; the interpreter must not complain about it again
+    except BrokenPipeError:  # the reader of a list has left; the interpreter must not complain about it again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return 0

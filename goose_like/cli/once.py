@@ -2,15 +2,17 @@
 
 import asyncio
 import json
+import os
 import signal
 import sys
 from dataclasses import dataclass
 from typing import Literal
 
 from ..build import build_exchange
-from ..errors import UsageError
+from ..errors import GooseLikeError, UsageError
 from ..events import Event, MessageCompleted, RunFinished, TurnFinished
 from ..exchange import Exchange
+from ..history import History
 from ..message import Usage
 from ..notifier import Notifier, Tee
 from ..prices import cost_usd
@@ -41,26 +43,31 @@ async def run_once(run: Run) -> int:
     """
     out = _Answer(run.output_format)
     front = out if run.is_quiet else Tee(screen(says_answer=False), out)
-    async with build_exchange(run.profile, front, session=run.session, limits=run.limits) as exchange:
-        exit_code = await _turn(exchange, run.text)
-        usage = sum(exchange.history.turn_usage.values(), Usage())
-        end = exchange.history.last_turn
-        front.notify(
-            RunFinished(
-                usage=usage,
-                cost_usd=cost_usd(exchange.history.turn_usage),
-                reason=end.reason if end else "error",
-                exit_code=exit_code,
-            )
-        )
-        out.finish(exchange)
-    return exit_code
+    history, code = History(), 1
+    try:
+        async with build_exchange(run.profile, front, session=run.session, limits=run.limits) as exchange:
+            history = exchange.history
+            code = await _turn(exchange, run.text, out)
+    except GooseLikeError as error:
+        code = error.exit_code
+        raise
+    finally:  # the last word, after all that closing still had to say
+        reason = history.last_turn.reason if history.last_turn else "error"
+        usage = sum(history.turn_usage.values(), Usage())
+        cost = cost_usd(history.turn_usage)
+        front.notify(RunFinished(usage=usage, cost_usd=cost, reason=reason, exit_code=code))
+        out.finish(history)
+    return code
 
 
-async def _turn(exchange: Exchange, text: str) -> int:
-    """The turn's exit code; SIGINT, SIGTERM and SIGHUP cancel the turn, which is then closed as any other."""
+async def _turn(exchange: Exchange, text: str, out: "_Answer") -> int:
+    """The turn's exit code; SIGINT, SIGTERM and SIGHUP cancel the turn, which is then closed as any other.
+
+    So does a reader of stdout that has gone: nobody is left who would see what is spent.
+    """
     signals: list[int] = []
     turn = asyncio.create_task(exchange.reply(text))
+    out.gone.add_done_callback(lambda _: turn.cancel())
 
     def stop(number: signal.Signals) -> None:
         signals.append(number)
@@ -70,6 +77,8 @@ async def _turn(exchange: Exchange, text: str) -> int:
         try:
             return (await turn).exit_code
         except asyncio.CancelledError:
+            if out.gone.done():
+                return 1
             if not signals:
                 raise
             return 128 + signals[0]
@@ -83,11 +92,11 @@ class _Answer(Notifier):
         self._words = ""
         self._detail = ""
         self._end: RunFinished | None = None
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def notify(self, event: Event) -> None:
         if self._format == "stream-json":
-            sys.stdout.write(event.model_dump_json() + "\n")
-            sys.stdout.flush()
+            self._write(event.model_dump_json() + "\n")
         match event:
             case MessageCompleted(message=message):
                 self._words = "" if message.tool_calls else message.text
@@ -98,20 +107,31 @@ class _Answer(Notifier):
             case _:
                 pass
 
-    def finish(self, exchange: Exchange) -> None:
+    def finish(self, history: History) -> None:
+        """Writes what comes at the end."""
         if self._format == "text" and self._words:
-            sys.stdout.write(self._words.rstrip("\n") + "\n")
+            self._write(self._words.rstrip("\n") + "\n")
         elif self._format == "json" and self._end:
             summary = {
                 "result": self._words,
                 **json.loads(self._end.model_dump_json(exclude={"type"})),
                 "detail": self._detail,
-                "session": exchange.session.name,
-                "models": exchange.history.header.models if exchange.history.header else {},
-                "denied": [question.model_dump() for question in exchange.history.unanswered],
+                "session": history.header.name if history.header else None,
+                "models": history.header.models if history.header else {},
+                "denied": [question.model_dump() for question in history.unanswered],
             }
-            sys.stdout.write(json.dumps(summary, ensure_ascii=False) + "\n")
-        sys.stdout.flush()
+            self._write(json.dumps(summary, ensure_ascii=False) + "\n")
+
+    def _write(self, text: str) -> None:
+        if self.gone.done():
+            return
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            self.gone.set_result(None)
+            # What is still in the buffer must not be complained about when the interpreter ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def read_task(text: str | None, file: str | None) -> str:

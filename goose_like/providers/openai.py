@@ -103,7 +103,9 @@ class OpenAIProvider:
             while True:
                 try:
                     # Not `async for`: its generator would outlive this one when this one is closed half-way.
-                    chunk = await anext(stream)
+                    # The SDK's own time limit is for single bytes: a server that only says `: ping` never meets it.
+                    async with asyncio.timeout(self._choice.stall_s):
+                        chunk = await anext(stream)
                 except StopAsyncIteration:
                     break
                 # The SDK lets what its JSON and UTF-8 decoders raise escape as it is.
@@ -111,7 +113,7 @@ class OpenAIProvider:
                     raise BrokenStreamError(f"the stream is no valid JSON ({clip(str(error), 80)})") from error
                 has_begun = True
                 yield chunk
-        except openai.APITimeoutError as error:
+        except (openai.APITimeoutError, TimeoutError) as error:
             raise BrokenStreamError(
                 f"the stream stalled: nothing came for {self._choice.stall_s:g} s (`stall_s`)"
             ) from error

@@ -4,10 +4,13 @@ import asyncio
 import os
 import re
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
+from goose_like.errors import ProfileError
 from goose_like.events import PlanUpdated, StateSaved, Task
 from goose_like.output import Output
+from goose_like.plugins import did_you_mean
 from goose_like.tool import current_call
 from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
 
@@ -17,6 +20,7 @@ from .shell import Shell
 
 _NAME = "developer"
 _NOTES_BYTES = 1_000
+_CONFIG = frozenset({"tools", "hints"})
 
 
 class DeveloperToolkit(Toolkit):
@@ -24,12 +28,17 @@ class DeveloperToolkit(Toolkit):
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
+        if unknown := sorted(set(self.config) - _CONFIG):
+            text = f"toolkit 'developer' has no {unknown[0]!r}; {did_you_mean(unknown[0], _CONFIG)}"
+            raise ProfileError(text, ("config", unknown[0]))
         # With room for our notes: what is longer the exchange would cut again, without knowing what matters in it.
         self._room = max(self.limits.output_bytes - _NOTES_BYTES, self.limits.output_bytes // 2)
         self._telling: asyncio.Handle | None = None
         saved = self.session.history.state.get(_NAME)
-        cwd = saved.get("cwd") if isinstance(saved, dict) else None
-        self._shell = Shell(self.workspace, self.progress, str(cwd) if cwd else None)
+        cwd = str(saved.get("cwd")) if isinstance(saved, dict) else ""
+        # Resumed elsewhere, it starts there: the folder of the session's former workspace is none of this one's.
+        is_here = cwd and Path(cwd).is_relative_to(self.workspace.root)
+        self._shell = Shell(self.workspace, self.progress, cwd if is_here else None)
         self._files = Files(self.workspace, notifier, lambda: self._shell.state.cwd, self._room)
 
     def prompt(self) -> str:
@@ -37,7 +46,7 @@ class DeveloperToolkit(Toolkit):
         picked = self.config.get("tools")
         guidance = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").splitlines()
         kept = [line for line in guidance if picked is None or set(re.findall(r"`(\w+)`", line)) <= set(picked)]
-        found = hints(self.workspace.root)
+        found = hints(self.workspace.root) if self.config.get("hints", True) else []
         if found:
             # Asked for while the exchange is built; told when the session has started, which is then the next thing.
             text = "hints from " + ", ".join(f"{hint.file}{' (cut)' * hint.is_cut}" for hint in found)
