@@ -1,8 +1,11 @@
 """Events to lines on a terminal: one `match`, and nothing of a model's or a tool's text is obeyed by the terminal."""
 
 import json
+import re
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.status import Status as Spinner
@@ -29,14 +32,25 @@ from ..events import (
     TurnFinished,
     TurnStarted,
 )
-from ..message import ToolCall, Usage
+from ..message import Message, ToolCall, ToolResult, Usage
 from ..notifier import Notifier
 
 LIVE_LINES = 12
+TAIL_LINES = 3
+ERROR_ROWS = 10
+MAX_LINE = 1_000
+_PLAN_TOOL = "update_plan"
 _MARKS = {"planned": "☐", "in-progress": "▶", "complete": "☑", "failed": "☒"}
 _STYLES = {"planned": "", "in-progress": "bold cyan", "complete": "green", "failed": "red"}
 _SHOWN = {code: f"\\x{code:02x}" for code in [*range(32), *range(127, 160)] if chr(code) not in "\n\t"}
 _SHOWN |= {code: f"\\u{code:04x}" for code in [0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]}
+_NO_TEXT = {chr(code) for code in _SHOWN} - {"\r", "\x1b"} | {"\ufffd"}
+
+# What commands tell in brackets at the end of their output (toolkits/developer/shell.py), and what stands in the place
+# of a part that was too long to send (output.py).
+_NOTE = re.compile(r"\[([a-z].{0,998})\]")
+_FAILED = re.compile(r"exit code \d|killed by ")
+_LEFT_OUT = re.compile(r"\(([\d,]+) lines\) left out here; (.+?)(?:: search it| \.\.\.\])")
 
 
 def visible(text: str) -> str:
@@ -45,9 +59,10 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str, width: int = 100) -> str:
-    """The text as one line of at most `width` characters."""
-    line = " ".join(visible(text).split())
-    return line if len(line) <= width else line[: width - 1] + "…"
+    """The text as one line of at most `width` columns."""
+    line = Styled(" ".join(visible(text[: 20 * width]).split()))
+    line.truncate(max(width, 1), overflow="ellipsis")
+    return line.plain
 
 
 class Screen(Notifier):
@@ -60,8 +75,10 @@ class Screen(Notifier):
         self.console = console
         self._says_answer = says_answer
         self._spinner: Spinner | None = None
+        self._labels: dict[str, str] = {}
         self._running: dict[str, _Running] = {}
         self._is_mid_line = False
+        self._is_cut = False
         self._heard = ""
         self._last_status = ""
 
@@ -70,6 +87,7 @@ class Screen(Notifier):
             case SessionStarted(name=name, profile=profile, models=models):
                 self._line(f"session {name} · profile {profile} · {models['processor']}", "dim")
             case TurnStarted():
+                self._is_cut = False
                 self._wait("thinking")
             case Status(text=text):
                 self._tell_status(text)
@@ -77,21 +95,17 @@ class Screen(Notifier):
                 self._hear(text)
             case Retrying(text=text, wait_s=wait_s):
                 self._heard = ""
-                self._line(f"↻ {text} · trying again in {wait_s:g} s", "yellow")
+                self._line(f"↻ {visible(text)} · trying again in {wait_s:g} s", "yellow")
             case MessageCompleted(message=message, is_cut=is_cut):
-                if not self._says_answer and message.tool_calls and message.text.strip():
-                    self._line(visible(message.text.strip()), "italic")
-                self._heard = ""
-                self._end_line()
-                if is_cut:
-                    self._line("(cut off)", "yellow")
+                self._complete(message, is_cut)
             case ToolStarted(call=call):
                 self._start(call)
             case ToolProgress(call_id=call_id, text=text):
                 if call_id in self._running:
                     self._show_output(self._running[call_id], text)
             case ToolFinished(result=result):
-                self._finish(result.call_id, result.output, result.is_error)
+                if running := self._running.pop(result.call_id, None):
+                    self._finish(running, result)
             case PlanUpdated(tasks=tasks):
                 self._draw_plan(tasks)
             case Logged(text=text):
@@ -106,14 +120,11 @@ class Screen(Notifier):
                 self._line("(the plan was put before the model again)", "dim")
             case Compacted(kept=kept):
                 self._line(f"(the window is full: the newest {kept} messages are kept in view)", "yellow")
-            case TurnFinished(reason=reason, detail=detail):
-                self._close()
-                if reason != "stop" or detail:
-                    words = {"budget": "stopped at", "step_limit": "stopped at", "cancelled": "cancelled"}
-                    what = words.get(reason, "" if reason == "stop" else reason.replace("_", " "))
-                    self._line(f"■ {what} {visible(detail)}".rstrip(), "red" if reason == "error" else "yellow")
+            case TurnFinished():
+                self._close(event)
             case RunFinished(usage=usage, cost_usd=cost):
-                self._line(spent(usage, cost), "dim")
+                if usage.total_tokens:
+                    self._line(spent(usage, cost), "dim")
             case _:
                 pass
 
@@ -122,6 +133,8 @@ class Screen(Notifier):
         if self._spinner:
             self._spinner.stop()
             self._spinner = None
+
+    # --- what all of it is drawn with
 
     def _line(self, text: str | RenderableType, style: str = "") -> None:
         self._end_line()
@@ -132,103 +145,235 @@ class Screen(Notifier):
             self._is_mid_line = False
             self.console.print()
 
+    def _rows(self, text: str, indent: int) -> list[str]:
+        """The text as rows that fit beside an indent: wrapped on a terminal, as it is where there is none."""
+        if not self.console.is_terminal:
+            return text.split("\n")
+        rows = Styled(text).wrap(self.console, max(self.console.width - indent, 10), overflow="fold")
+        return [row.plain.rstrip() for row in rows]
+
+    def _room(self, indent: int) -> int:
+        """Columns for a text that should stay on one line; without a terminal lines may be long."""
+        return max(self.console.width - indent, 10) if self.console.is_terminal else MAX_LINE
+
     def _wait(self, text: str) -> None:
         """A spinner, on a terminal that is not in the middle of a line."""
         if not self.console.is_terminal or self._is_mid_line or not text:
             return
+        words = Styled(one_line(text, self._room(4)), "dim")
         if self._spinner is None:
-            self._spinner = self.console.status(Styled(text, "dim"), spinner="dots")
+            self._spinner = self.console.status(words, spinner="dots")
             self._spinner.start()
         else:
-            self._spinner.update(Styled(text, "dim"))
+            self._spinner.update(words)
+
+    def _wait_on(self) -> None:
+        names = ", ".join(running.call.name for running in self._running.values())
+        self._wait(f"running {names}" if names else "thinking")
+
+    # --- one event each
 
     def _tell_status(self, text: str) -> None:
         """What somebody else waits for: a spinner; without a terminal a line for each kind, figures aside."""
         self._wait(text)
         kind = "".join(character for character in text if character.isalpha())
         if not self.console.is_terminal and kind and kind != self._last_status:
-            self._line(text, "dim")
+            self._line(visible(text), "dim")
         self._last_status = kind
 
     def _hear(self, text: str) -> None:
-        self._heard += text
-        if self._says_answer:
+        if not self._says_answer:
+            self._heard = (self._heard + text)[-200:]
+            self._wait(f"writing: {self._heard}")
+        elif text:
             self.pause()
             self.console.print(Styled(visible(text)), end="")
             self._is_mid_line = not text.endswith("\n")
-        else:
-            self._wait(f"writing: {one_line(self._heard[-200:], self.console.width - 20)}")
+
+    def _complete(self, message: Message, is_cut: bool) -> None:
+        """The calls of one message run side by side: with more than one, each gets a number to be told by."""
+        drawn = [call.id for call in message.tool_calls if call.name != _PLAN_TOOL]
+        self._labels = {call_id: str(number) for number, call_id in enumerate(drawn, 1)} if len(drawn) > 1 else {}
+        self._heard = ""
+        self._is_cut = is_cut
+        self._end_line()
+        if not self._says_answer and message.tool_calls and message.text.strip():
+            self._line(visible(message.text.strip()), "italic")
+        if is_cut and self._says_answer:
+            self._line("(cut off)", "yellow")
 
     def _start(self, call: ToolCall) -> None:
-        self._running[call.id] = _Running(call)
-        self._line(Styled.assemble(("▸ ", "cyan"), (call.name, "bold"), "  ", describe(call, self.console.width - 20)))
-        self._wait(f"running {call.name}")
+        running = self._running[call.id] = _Running(call, self._labels.get(call.id, ""))
+        if call.name != _PLAN_TOOL:  # the plan itself is drawn
+            self._mark(running)
+        self._wait_on()
+
+    def _mark(self, running: "_Running") -> None:
+        call, mark = running.call, f"▸{running.label} "
+        what = describe(call, self._room(len(mark) + len(call.name) + 2))
+        self._line(Styled.assemble((mark, "cyan"), (visible(call.name), "bold"), "  ", what))
 
     def _show_output(self, running: "_Running", text: str) -> None:
-        """Whole lines as they come, up to a few; of the rest the count."""
-        *lines, running.rest = (running.rest + text).split("\n")
-        for line in lines:
-            running.lines += 1
-            if running.lines <= LIVE_LINES:
-                self._line(f"  │ {visible(line)}", "dim")
-            else:
-                self._wait(f"running {running.call.name} · {running.lines} lines")
+        """Whole lines as they come, up to a few; of the rest the count, and at the end the last ones."""
+        for line in running.take(text):
+            if running.line_count <= LIVE_LINES:
+                self._show_line(running, line)
+        more = f" · {running.line_count} lines" if running.line_count > LIVE_LINES else ""
+        rest = f" · {running.rest}" if running.rest else ""
+        self._wait(f"running {running.call.name}{more}{rest}")
 
-    def _finish(self, call_id: str, output: str, is_error: bool) -> None:
-        running = self._running.pop(call_id, None)
-        if running is None:
-            return
+    def _show_line(self, running: "_Running", line: str) -> None:
+        gutter = f"  │{running.label} "
+        for row in self._rows(line, len(gutter)):
+            self._line(gutter + row, "dim")
+
+    def _finish(self, running: "_Running", result: ToolResult) -> None:
         if running.rest:
             self._show_output(running, "\n")
-        if running.lines > LIVE_LINES:
-            self._line(f"  │ … {running.lines - LIVE_LINES} more lines", "dim")
+        body, notes = running.read(result.output)
+        if long := _LEFT_OUT.search(result.output):
+            notes.append(long[2])
+        every = int(long[1].replace(",", "")) if long else len(body) if running.is_command else 0
+        hidden = max(every, running.line_count) - LIVE_LINES - len(running.tail)
+        if running.tail and hidden > 0:
+            self._show_line(running, f"… {hidden:,} more lines")
+        for line in running.tail:
+            self._show_line(running, line)
+        is_failure = result.is_error or any(map(_FAILED.match, notes))
+        if running.call.name == _PLAN_TOOL:
+            if not is_failure:
+                return self._wait_on()
+            self._mark(running)
+        what = visible(" · ".join(notes))
+        if not what and not running.line_count:
+            what = visible(result.output.strip()) if result.is_error else self._first_line(body)
+        self._conclude(running, what, is_failure)
+        return self._wait_on()
+
+    def _first_line(self, body: list[str]) -> str:
+        more = f" (+{len(body) - 1} lines)" if len(body) > 1 else ""
+        return one_line(body[0], self._room(14 + len(more))) + more if body else ""
+
+    def _conclude(self, running: "_Running", what: str, is_failure: bool) -> None:
+        head = f"  {'✗' if is_failure else '✓'}{running.label} "
+        rows = [row[:MAX_LINE] for row in self._rows(what, len(head))] if what else []
+        if len(rows) > ERROR_ROWS:
+            rows = [*rows[: ERROR_ROWS - 1], f"… {len(rows) - ERROR_ROWS + 1} more lines"]
         took = f"{time.monotonic() - running.started:.1f} s"
-        if is_error:
-            self._line(f"  ✗ {one_line(output, self.console.width - 20)} · {took}", "red")
-        else:
-            last = "" if running.lines else one_line(output, self.console.width - 20)
-            self._line(f"  ✓ {last + ' · ' if last else ''}{took}", "green")
-        self._wait("thinking")
+        is_tight = rows and len(head) + len(rows[-1]) + len(took) + 3 > self._room(0)
+        rows = [*rows, took] if is_tight or not rows else [*rows[:-1], f"{rows[-1]} · {took}"]
+        text = f"\n{' ' * len(head)}".join(rows)
+        self._line(head + text, "red" if is_failure else "green")
 
     def _draw_plan(self, tasks: Sequence[Task]) -> None:
         for task in tasks:
-            self._line(f"  {_MARKS[task.status]} {visible(task.description)}", _STYLES[task.status])
+            first, *more = self._rows(visible(task.description), 4)
+            text = "\n    ".join([f"  {_MARKS[task.status]} {first}", *more])
+            self._line(text, _STYLES[task.status])
 
     def _log(self, text: str) -> None:
-        is_diff = text.startswith("--- ")
-        for line in visible(text).split("\n"):
+        is_diff = text.startswith("--- ") and "\n+++ " in text
+        for number, line in enumerate(visible(text).split("\n")):
             colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim") if is_diff else ""
-            self._line(f"  {line}", colour)
+            self._line(f"  {line}", "dim" if is_diff and number < 2 else colour)
 
-    def _close(self) -> None:
+    def _close(self, end: TurnFinished) -> None:
         self.pause()
         self._running.clear()
         self._heard = ""
         self._end_line()
+        words = {"budget": "stopped at", "step_limit": "stopped at", "stop": ""}
+        told = [words.get(end.reason, end.reason.replace("_", " ")), visible(end.detail)]
+        if self._is_cut and not self._says_answer and end.reason != "error":
+            told.append("· the answer is cut off")  # it comes on stdout, after this
+        if any(told):
+            self._line(f"■ {' '.join(filter(None, told))}", "red" if end.reason == "error" else "yellow")
 
 
 class _Running:
-    """A call that is being shown."""
+    """A call that is being shown: how much it printed, the end of it, and the line that is not whole yet."""
 
-    def __init__(self, call: ToolCall) -> None:
+    def __init__(self, call: ToolCall, label: str) -> None:
         self.call = call
+        self.label = label
         self.started = time.monotonic()
-        self.lines = 0
+        self.line_count = 0
+        self.tail: deque[str] = deque(maxlen=TAIL_LINES)
         self.rest = ""
+        self._dropped = 0
+        self._last = ""
+
+    @property
+    def is_command(self) -> bool:
+        return "command" in arguments_of(self.call)
+
+    def take(self, text: str) -> Iterator[str]:
+        """Yields the lines that are whole now, as they are shown."""
+        first, *more = text.split("\n")
+        self._grow(first)
+        for piece in more:
+            self._last = _after_return(self.rest)
+            line = _shown(self._last, self._dropped)
+            self.rest, self._dropped = "", 0
+            self._grow(piece)
+            self.line_count += 1
+            if self.line_count > LIVE_LINES:
+                self.tail.append(line)
+            yield line
+
+    def _grow(self, piece: str) -> None:
+        """A carriage return starts the line over; one at the end may be half of a line's end and waits."""
+        line = self.rest + piece
+        if start := line.rfind("\r", 0, len(line) - 1) + 1:
+            line, self._dropped = line[start:], 0
+        self._dropped += max(0, len(line) - MAX_LINE)
+        self.rest = line[:MAX_LINE]
+
+    def read(self, output: str) -> tuple[list[str], list[str]]:
+        """The result's lines, and the notes that a command's result ends with; how it failed stands first."""
+        body, notes = output.split("\n"), []
+        while self.is_command and body and (note := _NOTE.fullmatch(body[-1])):
+            if self.line_count and _after_return(body[-1]) == self._last:
+                break  # the command printed that itself
+            notes.append(note[1])
+            body.pop()
+        return body, sorted(reversed(notes), key=lambda note: not _FAILED.match(note))
+
+
+def _after_return(line: str) -> str:
+    return line.rstrip("\r").rpartition("\r")[2]
+
+
+def _shown(line: str, dropped: int) -> str:
+    """A line of output, of which `dropped` characters more were not kept, as it is shown."""
+    size = len(line) + dropped
+    if sum(character in _NO_TEXT for character in line) > max(3, len(line) // 10):
+        return f"[binary, {size:,} bytes]"
+    return visible(line) if size <= MAX_LINE // 2 else f"{visible(line[:100])}… [{size:,} characters]"
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """The call's arguments by name; those that are no JSON object under no name."""
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        arguments = call.arguments
+    return arguments if isinstance(arguments, dict) else {"": arguments}
 
 
 def describe(call: ToolCall, width: int) -> str:
-    """A call's arguments in one line: a command or a path as it is, the others by name."""
-    try:
-        arguments = json.loads(call.arguments or "{}")
-    except ValueError:
-        arguments = call.arguments
-    if not isinstance(arguments, dict):
-        return one_line(str(arguments), width)
+    """A call's arguments in one line: a command or a path as it is, the others by name, content by its size."""
     shown = []
-    for name, value in arguments.items():
+    for name, value in arguments_of(call).items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        shown.append(text if name in ("command", "path") else f"{name}={one_line(text, 40)}")
+        if name in ("command", "path", ""):
+            shown.append(text)
+        elif name == "content":
+            shown.append(f"· {len(text.encode(errors='replace')):,} bytes")
+        elif isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
+            shown.append(f"· {len(value)} {name if len(value) != 1 else name.removesuffix('es')}")
+        else:
+            shown.append(f"{name}={one_line(text, 40)}")
     return one_line(" ".join(shown), width)
 
 

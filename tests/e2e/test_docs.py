@@ -1,0 +1,177 @@
+"""What README, docs and `--help` show is run as it stands there: every command, profile and example."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from loopback import said, sse, threaded
+
+from goose_like.profile import sources
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = [
+    ["--help"],
+    *([name, "--help"] for name in ("run", "doctor", "version", "session", "profile", "toolkit", "provider")),
+    *(["session", name, "--help"] for name in ("start", "resume", "list")),
+    *(["profile", name, "--help"] for name in ("list", "show", "check")),
+    *(["toolkit", name, "--help"] for name in ("list", "show")),
+    ["provider", "list", "--help"],
+]
+
+
+def blocks(file: str, language: str) -> list[str]:
+    """The fenced blocks of a language in a page."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / file).read_text(), re.DOTALL | re.MULTILINE)
+
+
+def put_command_on_path(folder: Path) -> str:
+    """A `goose-like` that is this checkout's, whatever is installed."""
+    file = folder / "goose-like"
+    file.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m goose_like "$@"\n')
+    file.chmod(0o755)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+def run_line(place, line: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    """A line of a page, in a shell, with a server that answers `ok` in the place of OpenAI's."""
+    with threaded([sse(said("ok"))]) as server:
+        path = put_command_on_path(place.home)
+        env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url, "PATH": path, **env}
+        return subprocess.run(
+            ["bash", "-c", line],
+            cwd=place.work,
+            env=place.env(**env),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+
+
+def readme_lines() -> list[str]:
+    lines = "".join(blocks("README.md", "sh")).splitlines()
+    return [line for line in lines if "goose-like" in line and "venv" not in line]
+
+
+def test_readme_has_the_lines_that_are_tested_here():
+    assert len(readme_lines()) >= 6
+
+
+@pytest.mark.parametrize("line", readme_lines())
+def test_a_command_of_the_readme(place, line):
+    (place.work / "task.md").write_text("a task")
+    subprocess.run(["git", "init", "-q"], cwd=place.work, check=True)
+    if "git diff" in line:
+        (place.work / "task.md").write_text("a task")
+        subprocess.run("git add . && git commit -qm x && echo y >> task.md", shell=True, cwd=place.work, check=True)
+    if "resume" in line:
+        assert run_line(place, 'goose-like run "first"').returncode == 0
+    done = run_line(place, line)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_runs_a_server_of_ones_own(place):
+    line = re.search(
+        r"`(OPENAI_BASE_URL=\S+ goose-like run --model openai:NAME \"\.\.\.\")`", (ROOT / "README.md").read_text()
+    )
+    assert line
+    done = run_line(place, line[1].replace("OPENAI_BASE_URL=http://127.0.0.1:8080/v1 ", ""), OPENAI_API_KEY="")
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+
+
+def test_the_first_command_of_the_readme_is_what_ci_and_the_tests_know():
+    first, second = (block.strip() for block in blocks("README.md", "sh")[:2])
+    assert first.startswith("python3 -m venv .venv && .venv/bin/pip install '.[local]' && .venv/bin/goose-like run ")
+    assert second.replace("pip install -e", "pip install --quiet -e") in (ROOT / ".ci/run").read_text()
+
+
+@pytest.mark.local
+@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra `local` is not installed")
+def test_the_first_command_of_the_readme_does_what_it_says(place):
+    """With the weights of the person's own cache, so that a gigabyte is not unpacked for each run of the tests."""
+    task = shlex.split(blocks("README.md", "sh")[0].strip())[-1]
+    env = {"XDG_CONFIG_HOME": str(place.home / "c"), "XDG_STATE_HOME": str(place.home / "s")}
+    kept = {name: value for name, value in place.env(**env).items() if name != "GOOSE_LIKE_HOME"}
+    command = [sys.executable, "-m", "goose_like", "run", task]
+    done = subprocess.run(command, cwd=place.work, env=kept, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "shell" in done.stderr
+    assert done.stdout.strip()
+    shown = subprocess.run([sys.executable, "hello.py"], cwd=place.work, capture_output=True, text=True, check=False)
+    assert re.findall(r"\d+", shown.stdout) == ["2", "3", "5", "7", "11", "13", "17", "19", "23", "29"], done.stderr
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_each_help_has_an_example_that_works(place, words):
+    shown = place.run(*words)
+    assert shown.returncode == 0
+    examples = re.findall(r"(?:Example|Try): (goose-like (?:[^\n]|\n +)*)", shown.stdout)
+    if len(words) == 2 and words[0] in ("session", "profile", "toolkit", "provider"):
+        return  # a group: its commands have the examples
+    assert examples, shown.stdout
+    if "resume" in words:
+        assert run_line(place, 'goose-like run "first"').returncode == 0
+    line = " ".join(examples[0].split()).replace("--profile local", "--profile default")
+    done = run_line(place, line)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", sorted({source.name for source in sources()}))
+def test_each_shipped_profile_can_be_used(place, name):
+    if name == "local" and find_spec("xllamacpp") is None:
+        pytest.skip("the extra `local` is not installed")
+    done = run_line(place, f"goose-like profile check {name} && goose-like profile show {name}")
+    assert done.returncode == 0, done.stderr
+    assert "tools" in done.stdout
+
+
+def test_the_profiles_of_the_docs(place):
+    (written,) = (block for block in blocks("docs/profiles.md", "yaml") if "profiles.yaml" in block)
+    (place.home / "config").mkdir()
+    (place.home / "config/profiles.yaml").write_text(written)
+    for name in re.findall(r"^(\w+):", written, re.MULTILINE):
+        if name == "offline" and find_spec("xllamacpp") is None:
+            continue
+        done = run_line(place, f"goose-like profile check {name}")
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_toolkit_of_the_docs(place, tmp_path):
+    """The page's package, as it stands there: built, installed, tested, and used in a turn."""
+    package = tmp_path / "dice"
+    package.mkdir()
+    toolkit, test = blocks("docs/extending.md", "python")
+    (package / "dice_toolkit.py").write_text(toolkit)
+    (package / "test_dice.py").write_text(test)
+    (project,) = blocks("docs/extending.md", "toml")
+    (package / "pyproject.toml").write_text(project)
+    # What `pip install` would write, without an index to ask for setuptools.
+    site = tmp_path / "site"
+    info = site / "dice_toolkit-0.1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dice-toolkit\nVersion: 0.1\n")
+    points = project[project.index("[project.entry-points") :].replace(
+        'project.entry-points."goose_like.toolkit"', "goose_like.toolkit"
+    )
+    (info / "entry_points.txt").write_text(points.replace('"', ""))
+    (site / "dice_toolkit.py").write_text(toolkit)
+    path = {"PYTHONPATH": str(site)}
+    tested = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_dice.py"],
+        cwd=package, env=place.env(**path), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert tested.returncode == 0, tested.stdout
+    (profile,) = blocks("docs/extending.md", "yaml")
+    (place.home / "config/profiles").mkdir(parents=True)
+    (place.home / "config/profiles/dicer.yaml").write_text(profile)
+    model = place.script({"calls": [{"tool": "roll", "arguments": {"sides": 1}}]}, {"text": "a 1", "expect": "^1$"})
+    done = place.run("run", "--profile", "dicer", "--model", model, "roll", env=path)
+    assert (done.returncode, done.stdout) == (0, "a 1\n"), done.stderr
+    assert "rolled a 1" in done.stderr
+    assert "dice" in place.run("toolkit", "list", env=path).stdout
