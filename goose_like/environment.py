@@ -1,15 +1,22 @@
 """The variables that commands see: those of the person, without secrets, and made for a reader without a terminal."""
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
 
 _SECRET_WORDS = {
     *("KEY", "KEYS", "APIKEY", "TOKEN", "TOKENS", "AUTHTOKEN", "SECRET", "SECRETS"),
-    *("PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS"),
+    *("PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS", "AUTH", "JWT", "PAT"),
 }
-_SECRET_NAMES = {"PGPASSWORD", "PGPASSFILE", "MYSQL_PWD", "NPM_CONFIG__AUTH", "KUBECONFIG"}
+# Written without an underscore, as in OPENAIKEY; KEY alone would be a MONKEY's, too.
+_SECRET_ENDINGS = ("APIKEY", "AIKEY", "ACCESSKEY", "SECRETKEY", "PRIVATEKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD")
+_SECRET_NAMES = {"PGPASSFILE", "MYSQL_PWD", "KUBECONFIG", "BW_SESSION"}
+_SECRET_NAMES_BEGIN = "OP_SESSION_"
+
+# Who one is to a server: all of it for the web, where a name alone may be a token, else a name with its password.
+_URL_USER = re.compile(r"(https?://)[^/\s]*@|(://)[^/\s@:]*:[^/\s]*@", re.IGNORECASE)
 
 # Sockets through which a command could have something done for it outside the sandbox, or bother the person.
 _DOORS = {
@@ -47,13 +54,20 @@ _CONFINED = {
 
 def is_secret(name: str) -> bool:
     """By whole words between underscores: OPENAI_API_KEY is one, KEYBOARD_LAYOUT and MONKEYS are none."""
-    return name.upper() in _SECRET_NAMES or not _SECRET_WORDS.isdisjoint(name.upper().split("_"))
+    name = name.upper()
+    if name in _SECRET_NAMES or name.startswith(_SECRET_NAMES_BEGIN):
+        return True
+    return any(word in _SECRET_WORDS or word.endswith(_SECRET_ENDINGS) for word in name.split("_"))
 
 
 def environment(*, is_confined: bool) -> dict[str, str]:
-    """The variables of a command; `rg` is found by them even where the machine has none."""
+    """The variables of a command: no secrets, no user and password in a URL. `rg` is on the PATH in any case."""
     doors = _DOORS | _DOORS_WHEN_CONFINED if is_confined else _DOORS
-    kept = {name: value for name, value in os.environ.items() if name not in doors and not is_secret(name)}
+    kept = {
+        name: _URL_USER.sub(r"\1\2", value)
+        for name, value in os.environ.items()
+        if name and name not in doors and not is_secret(name)
+    }
     kept |= _QUIET | (_CONFINED if is_confined else {})
     path = kept.get("PATH") or os.defpath
     ours = str(Path(sys.executable).parent)

@@ -24,14 +24,30 @@ class Inspection:
         self._absent = [path for path in watched if not os.path.lexists(path)]
         self._run = run
         self._is_told = False
+        self._judging = asyncio.Lock()
+        self._looking: asyncio.Task[dict[Path, Signature]] | None = None
 
-    async def look(self, permit: Permit) -> list[str]:
+    async def look(self, permit: Permit, patience_s: float | None = None) -> list[str]:
         """Looks at what changed since; what `permit(subject, text)` refuses is put out of effect.
 
-        Returns sentences for the model.
+        Returns sentences for the model. A look that takes longer than `patience_s` goes on in its thread, and the next
+        call judges what it found.
         """
         told: list[str] = []
-        found = await asyncio.to_thread(self._survey.look)
+        async with self._judging:
+            is_fresh = False
+            while not is_fresh:
+                is_fresh = self._looking is None
+                self._looking = self._looking or asyncio.create_task(asyncio.to_thread(self._survey.look))
+                await asyncio.wait({self._looking}, timeout=patience_s)
+                if not self._looking.done():
+                    break
+                found, self._looking = self._looking.result(), None
+                told += await self._judged(found, permit)
+        return told
+
+    async def _judged(self, found: dict[Path, Signature], permit: Permit) -> list[str]:
+        told: list[str] = []
         if not self._survey.is_complete and not self._is_told:
             self._is_told = True
             told.append("the workspace has so many folders that not all were searched for new git repositories")

@@ -27,7 +27,7 @@ def rules_in_words(root: Path, sandbox: SandboxMode, approval: ApprovalMode) -> 
     word = "is" if approval == "yolo" else "may be"
     return (
         f"You may write below {root} and in /tmp (private to you); everything else is read-only, and ~/.ssh and other "
-        f"secrets are hidden. No network; call shell with access='network' and it {word} granted ('full': no sandbox)."
+        f"secrets are hidden. No network; call shell with access='network' and it {word} granted."
     )
 
 

@@ -1,6 +1,7 @@
 """Git repositories seen as a way out of the sandbox: where they lie, what in them git would run, what has changed."""
 
 import os
+import re
 import stat
 import time
 from collections.abc import Iterable
@@ -9,8 +10,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-# What git runs or reads its settings from. A `commondir` file leads it to other settings.
-_SETTINGS = ("config", "config.worktree", "commondir")
+# Where git reads its settings from, and what leads it to other ones: a worktree has both of the latter.
+_SETTINGS = ("config", "config.worktree")
+_POINTERS = ("commondir", "gitdir")
+
+# Settings that name a file or folder from which git reads more settings, or runs what lies there.
+_LEADS = re.compile(r'^[ \t]*(?:\[[^]\n]*\][ \t]*)?(?:path|hookspath|fsmonitor)[ \t]*=[ \t]*"?([^"\n]+)', re.M | re.I)
 
 # Keys (lower case, as git prints them) that only describe a repository and make git run nothing.
 _HARMLESS = (
@@ -36,7 +41,7 @@ def enclosing(root: Path) -> tuple[Path, ...]:
     """
     for folder in (root, *root.parents):
         git = folder / ".git"
-        with suppress(OSError, UnicodeDecodeError):
+        with suppress(OSError, ValueError):
             mode = git.lstat().st_mode
             if stat.S_ISDIR(mode):
                 return (git,) if _is_git_folder(git) else ()
@@ -46,9 +51,9 @@ def enclosing(root: Path) -> tuple[Path, ...]:
             if target is None or not (target / "HEAD").is_file():
                 return ()
             if (target / "commondir").is_file():
-                common = Path(os.path.realpath(target / (target / "commondir").read_text().strip()))
-                back = Path(os.path.realpath((target / "gitdir").read_text().strip()))
-                is_known = back == Path(os.path.realpath(git)) and target.parent == common / "worktrees"
+                common = target.parent.parent
+                back = Path(os.path.realpath(_text(target / "gitdir")))
+                is_known = back == Path(os.path.realpath(git)) and leads_astray(target, ()) is None
                 return (common,) if is_known and _is_git_folder(common) else ()
             above = enclosing(folder.parent) if folder != folder.parent else ()
             return (target,) if any(target.is_relative_to(one / "modules") for one in above) else ()
@@ -61,14 +66,20 @@ def _is_git_folder(path: Path) -> bool:
 
 
 def _pointed(git: Path) -> Path | None:
-    """Where a `.git` file or link leads."""
-    with suppress(OSError, UnicodeDecodeError):
-        if git.is_symlink():
+    """Where a `.git` file or link leads; exactly as git reads it (`read_gitfile_gently` in its setup.c)."""
+    with suppress(OSError, ValueError):
+        if git.is_dir():
             return Path(os.path.realpath(git))
-        text = git.read_text()[:4096]
-        if text.startswith("gitdir:"):
-            return Path(os.path.realpath(git.parent / text.removeprefix("gitdir:").strip()))
+        text = _text(git)
+        if text.startswith("gitdir: "):
+            return Path(os.path.realpath(git.parent / text.removeprefix("gitdir: ")))
     return None
+
+
+def _text(path: Path) -> str:
+    """A pointer or settings; without waiting, as somebody may have put a pipe there."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        return os.fsdecode(file.read(1 << 20) or b"").rstrip("\r\n").split("\0")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +122,9 @@ class Survey:
         return found
 
 
+_HEADS = ("HEAD", "worktrees")
+
+
 def _listed(path: str, known: _Folder | None) -> _Folder | None:
     """The folder's listing, or the known one if it can't have changed since."""
     try:
@@ -124,7 +138,10 @@ def _listed(path: str, known: _Folder | None) -> _Folder | None:
     except OSError:
         return None
     below = tuple(f"{path}/{name}" for name, is_folder in kinds.items() if is_folder)
-    git: tuple[str, ...] = (path,) if kinds.get("objects") and kinds.get("refs") else ()
+    # By names alone: git follows links. A worktree's folder borrows `objects` and `refs` from the one above.
+    names = kinds.keys()
+    is_git = {"HEAD", "commondir"} <= names or ({"objects", "refs"} <= names and not names.isdisjoint(_HEADS))
+    git: tuple[str, ...] = (path,) if is_git else ()
     if ".git" in kinds:
         git += (f"{path}/.git",)
     return _Folder(changed_ns, listed_ns, below, git)
@@ -132,15 +149,17 @@ def _listed(path: str, known: _Folder | None) -> _Folder | None:
 
 def _signature(git: Path) -> Signature:
     """Differs whenever hooks or settings were changed, or something else stands in their place."""
-    itself = mark(git)[:2] if git.is_dir() else mark(git)
-    return (itself, *(mark(git / name) for name in _SETTINGS), *(mark(hook) for hook in hooks(git)))
+    itself = (*mark(git)[:2], git.is_symlink()) if git.is_dir() else mark(git)
+    return (itself, *(mark(git / name) for name in (*_SETTINGS, *_POINTERS)), *(mark(hook) for hook in hooks(git)))
 
 
 def mark(path: Path) -> tuple[str | int, ...]:
-    """The file's name, number and time of change; no program can set the latter."""
+    """The file's name, number and time of change, and those of what it links to; no program can set the latter."""
     with suppress(OSError):
-        status = path.lstat()
-        return path.name, status.st_ino, status.st_ctime_ns
+        status = target = path.lstat()
+        if stat.S_ISLNK(status.st_mode) and path.exists():
+            target = path.stat()
+        return path.name, status.st_ino, status.st_ctime_ns, target.st_ino, target.st_ctime_ns
     return ()
 
 
@@ -161,25 +180,50 @@ def protected(git: Path) -> list[Path]:
     with suppress(OSError):
         if (git / "objects").is_dir():
             (git / "hooks").mkdir(exist_ok=True)
-    return [git / "hooks", *settings(git)]
+    pointers = [git / name for name in _POINTERS if os.path.lexists(git / name)]
+    return [git / "hooks", *hooks(git), *settings(git), *pointers]
 
 
 def settings(git: Path) -> list[Path]:
     """The files that hold the repository's settings."""
-    return [git / name for name in _SETTINGS[:2] if os.path.lexists(git / name)]
+    return [git / name for name in _SETTINGS if os.path.lexists(git / name)]
+
+
+def led_to(configs: Iterable[Path], tops: Iterable[Path]) -> set[Path]:
+    """The hooks and settings to which these settings lead, and those lead on, there or not.
+
+    Rather too many than too few: a relative path is taken from the settings' folder and from each of `tops`, the
+    folders that hold a `.git`.
+    """
+    found: set[Path] = set()
+    open_, tops = list(configs), list(tops)
+    while open_:
+        config, text = open_.pop(), ""
+        with suppress(OSError):
+            text = _text(config)
+        for value in _LEADS.findall(text):
+            name = os.path.expanduser(re.split(r"\s[#;]", value)[0].strip())
+            for path in (Path(os.path.realpath(top / name)) for top in (config.parent, *tops)):
+                # husky names `.husky/_`, the scripts in which run those in `.husky`.
+                path = path.parent if path.name == "_" else path
+                if path not in found and name.lower() not in ("true", "false"):
+                    found.add(path)
+                    open_ += [path] if path.is_file() else []
+    return found
 
 
 def leads_astray(git: Path, roots: Iterable[Path]) -> Path | None:
-    """The pointer (`.git` file or link, `commondir`) through which git would leave what the survey sees."""
-    for pointer in (git, git / "commondir"):
-        target: Path | None = None
-        if pointer.name == "commondir" and pointer.is_file():
-            with suppress(OSError, UnicodeDecodeError):
-                target = Path(os.path.realpath(git / pointer.read_text().strip()))
-        elif pointer == git and not (git.is_dir() and not git.is_symlink()):
-            target = _pointed(git)
-        if target is not None and not any(target.is_relative_to(root) for root in roots):
-            return pointer
+    """The pointer through which git would leave what the survey sees: a `.git` file or link, or a `commondir`.
+
+    The latter may lead a worktree's folder to the repository that it lies in, and nowhere else.
+    """
+    if git.is_symlink() or not git.is_dir():
+        target = _pointed(git)
+        return git if target and not any(target.is_relative_to(root) for root in roots) else None
+    pointer = git / "commondir"
+    with suppress(OSError, ValueError):
+        common = Path(os.path.realpath(git / _text(pointer)))
+        return None if git.parent.name == "worktrees" and common == git.parent.parent else pointer
     return None
 
 

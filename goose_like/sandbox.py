@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -16,46 +17,36 @@ from .places import config_folder, state_folder
 
 Rule = Literal["read", "write", "protected", "hidden", "tmp", "pin"]
 
-# Below the home folder, unless absolute.
+# Below the home folder, unless absolute: what opens a door elsewhere, and the sockets of who would open one.
 SECRETS = (
-    *(
-        ".ssh",
-        ".gnupg",
-        ".aws",
-        ".azure",
-        ".kube",
-        ".oci",
-        ".config/gcloud",
-        ".config/gh",
-        ".config/hub",
-        ".config/glab-cli",
-    ),
-    *(".docker/config.json", ".config/containers/auth.json", ".terraform.d/credentials.tfrc.json", ".vault-token"),
-    *(".netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".pgpass", ".my.cnf", ".s3cfg", ".boto", ".config/rclone"),
-    *(
-        ".gem/credentials",
-        ".cargo/credentials",
-        ".cargo/credentials.toml",
-        ".git-credentials",
-        ".config/git/credentials",
-    ),
-    *(".password-store", ".local/share/keyrings", ".local/share/kwalletd", ".config/op", ".config/sops", ".Xauthority"),
-    *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
-    *(".cache/huggingface/token", ".config/github-copilot", ".codex", ".claude", ".claude.json"),
-    *(".bash_history", ".zsh_history", ".local/share/fish/fish_history", ".python_history", ".psql_history"),
+    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".oci", ".config/gcloud", ".config/gh", ".config/hub"),
+    *(".config/glab-cli", ".docker/config.json", ".config/containers/auth.json", ".terraform.d/credentials.tfrc.json"),
+    *(".vault-token", ".netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".pgpass", ".my.cnf", ".s3cfg", ".boto"),
+    *(".config/rclone", ".gem/credentials", ".cargo/credentials", ".cargo/credentials.toml", ".git-credentials"),
+    *(".config/git/credentials", ".password-store", ".local/share/keyrings", ".local/share/kwalletd", ".config/op"),
+    *(".config/sops", ".Xauthority", ".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium"),
+    *(".config/BraveSoftware", ".cache/huggingface/token", ".config/github-copilot", ".codex", ".claude"),
+    *(".claude.json", ".bash_history", ".zsh_history", ".local/share/fish/fish_history", ".python_history"),
+    *(".psql_history", ".1password", ".bitwarden-ssh-agent.sock", ".docker/run", ".docker/desktop", ".colima"),
+    *(".lima", ".orbstack", ".rd"),
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d"),
 )
 
-# What a shell, git or the desktop runs by itself, outside of any sandbox. Below the home folder.
+# What a shell, an interpreter, a tool or the desktop runs by itself, outside of any sandbox. Below the home folder.
 START_FILES = (
     *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".inputrc"),
-    *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".config/fish", ".gitconfig", ".config/git"),
-    *(".config/autostart", ".config/systemd", ".config/environment.d", ".pam_environment", ".xprofile", ".xinitrc"),
-    *(".vimrc", ".config/nvim", ".tmux.conf", ".pythonrc", ".local/bin"),
+    *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".config/zsh", ".config/fish", ".config/shell"),
+    *(".gitconfig", ".config/git", ".local/bin", "bin", ".local/lib", ".pythonrc", ".config/pip", ".pip"),
+    *(".cargo/bin", ".cargo/config", ".cargo/config.toml", "go/bin", ".config/direnv", ".config/mise", ".ipython"),
+    *(".vimrc", ".vim", ".config/nvim", ".local/share/nvim", ".emacs", ".emacs.d", ".config/emacs", ".gdbinit"),
+    *(".config/Code", ".vscode", ".tmux.conf", ".config/tmux", ".screenrc", ".xsession", ".xsessionrc", ".xprofile"),
+    *(".xinitrc", ".pam_environment", ".config/environment.d", ".config/autostart", ".config/systemd"),
+    *(".config/plasma-workspace", ".local/share/applications", ".local/share/systemd", ".local/share/dbus-1"),
 )
 
 _SYSTEM_PATH = "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin"
 _TEMPORARY = ("/tmp", "/var/tmp")
+_MACHINE = ("sys", "sysrq-trigger", "irq", "bus")  # of /proc: root may write there whatever its capabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +132,10 @@ def rules(
     for path in secrets:
         if drawn.of(_real(path)) not in ("tmp", "hidden"):
             table[_real(path)] = "hidden"
+    # A read-only mount does not stop connect(2).
+    for path in map(_real, _sockets()):
+        if drawn.of(path) in ("read", "protected"):
+            table[path] = "hidden"
     if outputs is not None:
         table[_real(outputs)] = "read"
     return drawn.with_pins()
@@ -162,6 +157,8 @@ def command(rules: Rules, *, network: bool) -> list[str]:
             continue
         if name in ("/proc", "/dev"):
             line += [f"--{name[1:]}", name]
+            for below in _MACHINE if name == "/proc" else ():
+                line += ["--ro-bind-try", f"/proc/{below}", f"/proc/{below}"]
         elif rule == "tmp":
             line += ["--bind", str(rules.tmp), name]
         elif rule in ("write", "pin") and os.path.isdir(source):
@@ -205,6 +202,20 @@ def why_unavailable() -> str | None:
 
 def _real(path: str | Path) -> Path:
     return Path(os.path.realpath(path))
+
+
+def _sockets() -> list[str]:
+    """The paths at which somebody listens now (in our network namespace)."""
+    with suppress(OSError), open("/proc/net/unix", errors="surrogateescape") as table:
+        columns = (line.rstrip("\n").split(maxsplit=7) for line in table)
+        return [path for *_, path in columns if path.startswith("/") and _is_socket(path)]
+    return []
+
+
+def _is_socket(path: str) -> bool:
+    with suppress(OSError, ValueError):
+        return stat.S_ISSOCK(os.stat(path).st_mode)
+    return False
 
 
 def _folders_of(program: str) -> list[Path]:

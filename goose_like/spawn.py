@@ -19,6 +19,7 @@ _CHUNK_BYTES = 256 * 1024
 _PIPE_BYTES = 1024 * 1024
 _LINGER_S = 0.1
 _POLL_S = 0.01
+_KILL_S = 5.0
 
 
 class Process:
@@ -71,7 +72,11 @@ class Process:
         return await asyncio.shield(self._code)
 
     async def stop(self, grace_s: float = 1.0) -> None:
-        """Ends the command and everything it started: TERM, and after `grace_s` KILL. Returns when all are dead."""
+        """Ends the command and everything it started: TERM, and after `grace_s` KILL.
+
+        Returns when all are dead. Daemons are among them, but for one that erased its variables: that ends with the
+        spawner. So does, after 5 s, what even KILL does not reach.
+        """
         loop = asyncio.get_running_loop()
         try:
             with suppress(GooseLikeError):  # the spawner is gone, and they with it
@@ -80,8 +85,11 @@ class Process:
                 while alive and loop.time() < patience_ends:
                     await asyncio.sleep(_POLL_S)
                     alive = await self._connection.signal(self._number, 0)
+                patience_ends = loop.time() + _KILL_S
                 while alive:
                     alive = await self._connection.signal(self._number, signal.SIGKILL)
+                    if loop.time() > patience_ends:
+                        self._connection.kill()
                     await asyncio.sleep(_POLL_S)
                 await self.wait()
         except asyncio.CancelledError:
@@ -128,10 +136,14 @@ def _discard(output: int) -> None:
 
 
 class Spawner:
-    """A living `spawner.py`, in the sandbox that `sandbox` (the front of a command line) enters; empty for none."""
+    """A living `spawner.py`, in the sandbox that `sandbox` (the front of a command line) enters; empty for none.
 
-    def __init__(self, sandbox: Sequence[str] = ()) -> None:
-        self.is_confined = bool(sandbox)
+    `variables` are those of each command.
+    """
+
+    def __init__(self, sandbox: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> None:
+        self._is_confined = bool(sandbox)
+        self._variables = dict(variables or {})
         self._numbers = count(1)
         self._replies: dict[tuple[int, str], asyncio.Future[int]] = {}
         self._pids: dict[int, int] = {}
@@ -152,12 +164,15 @@ class Spawner:
         asyncio.get_running_loop().add_reader(self._socket, self._receive)
 
     async def spawn(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: int | None = None) -> Process:
-        """Starts a command. Cancelling kills it.
+        """Starts a command, with `env` on top of its variables. Cancelling kills it.
 
         Raises:
             GooseLikeError: it can't be started.
         """
-        words = [str(cwd), str(len(argv)), *argv, *(f"{name}={value}" for name, value in env.items())]
+        if wrong := [name for name in env if not name or "=" in name]:
+            raise GooseLikeError(f"a variable can't be named {wrong[0]!r}; give it a name without `=`")
+        variables = self._variables | dict(env)
+        words = [str(cwd), str(len(argv)), *argv, *(f"{name}={value}" for name, value in variables.items())]
         if any("\0" in word for word in words):
             raise GooseLikeError("a command can't hold a NUL byte; write it as \\0 or in a file")
         try:
@@ -200,6 +215,10 @@ class Spawner:
                 socket.send_fds(self._socket, [packet], descriptors)
             except OSError:
                 self._lose()
+
+    def kill(self) -> None:
+        """Ends it at once; in a sandbox nothing survives that."""
+        self._lose()
 
     async def close(self) -> None:
         """Ends the spawner, which takes everything that it started with it."""
@@ -256,9 +275,9 @@ class Spawner:
         if not why:
             self._process.kill()
             why = f"{self._complaint()} the next command starts a new one"
-        if not self.is_confined:  # inside a sandbox all die with their process 1
-            for pid in self._pids.values():
-                spawner.signal_session(pid, signal.SIGKILL)
+        if not self._is_confined:  # inside a sandbox all die with their process 1
+            for number, pid in self._pids.items():
+                spawner.signal_command(self._process.pid, b"%d" % number, pid, signal.SIGKILL)
         for number, kind in list(self._replies):
             self._answer(number, kind, GooseLikeError(why))
 

@@ -1,10 +1,12 @@
 """The one port to files and processes: what it lets through is what the sandbox, the policy and the person allow."""
 
 import asyncio
+import fcntl
 import os
 import shlex
 import shutil
 import tempfile
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -18,6 +20,7 @@ from .events import Question
 from .inspection import Inspection
 from .jail import Jail
 from .notifier import Notifier
+from .places import state_folder
 from .policy import Kind, decide, refusal, rules_in_words
 from .profile import ApprovalMode, SandboxMode
 from .spawn import Process, Spawner
@@ -25,6 +28,9 @@ from .spawn import Process, Spawner
 __all__ = ["Access", "Listener", "Process", "Workspace"]
 
 Access = Literal["workspace", "network", "full"]
+
+_PRIVATE = "goose-like-tmp-"
+_NEW_S = 60
 
 Listener = Callable[[Path | None, Sequence[str]], Awaitable[None]]
 """Told before a file is written (its real path) and before a command starts that may write (None, its words)."""
@@ -57,7 +63,7 @@ class Workspace:
         self._entering = asyncio.Lock()
         self._spawners: dict[Access, asyncio.Task[Spawner]] = {}
         self._inspection: Inspection | None = None
-        self._is_inspected = True
+        self._lock: int | None = None  # on the private folder
         self._is_probed = False
 
     @property
@@ -67,8 +73,10 @@ class Workspace:
 
     @cached_property
     def tmp(self) -> Path:
-        """The private folder that commands see as /tmp; in mode `full` it is just a folder."""
-        return Path(os.path.realpath(tempfile.mkdtemp(prefix="goose-like-")))
+        """The private folder that commands see as /tmp; in mode `full` it is just a folder. Locked while we live."""
+        folder = Path(os.path.realpath(tempfile.mkdtemp(prefix=_PRIVATE)))
+        self._lock = _taken(folder)
+        return folder
 
     async def __aenter__(self) -> "Workspace":
         return self
@@ -87,14 +95,23 @@ class Workspace:
         self._entered("workspace" if self.mode == "workspace" else "full")
 
     async def close(self) -> None:
-        """Ends everything that was started, looks once more at what it left, and removes the private folder."""
+        """Ends everything that was started, and only then looks a last time at what it left: nobody is asked any more.
+
+        Removes the private folder, and those of sessions that were killed.
+        """
         await self._leave()
-        if not self._is_inspected:
-            for sentence in await self._inspect(self._refuse):
+        if self._inspection is not None and not self._may_leave_anything:
+            try:
+                told = await self._inspection.look(self._refuse)
+            except GooseLikeError as error:
+                told = [f"there may be hooks or settings in the workspace that were not put out of effect: {error}"]
+            for sentence in told:
                 self._notifier.log(sentence)
             await self._leave()
         if "tmp" in self.__dict__:
-            await asyncio.to_thread(shutil.rmtree, self.tmp, ignore_errors=True)
+            await asyncio.to_thread(_remove_private, self.tmp)
+            if self._lock is not None:
+                os.close(self._lock)
             del self.tmp
 
     def before_change(self, listener: Listener) -> None:
@@ -153,12 +170,10 @@ class Workspace:
         elif access == "full":
             await self.permit("sandbox", subject, f"no sandbox for: {subject}")
         if writes:
-            self._is_inspected = False
             for listener in self._listeners:
                 await listener(None, argv)
         spawner = await asyncio.shield(self._entered(access))
-        variables = environment(is_confined=spawner.is_confined) | dict(env or {})
-        return await spawner.spawn(argv, self.root / (cwd or ""), variables, stdin)
+        return await spawner.spawn(argv, self.root / (cwd or ""), env or {}, stdin)
 
     def _entered(self, access: Access) -> "asyncio.Task[Spawner]":
         """The spawner of that kind, anew if it is gone."""
@@ -171,10 +186,10 @@ class Workspace:
     async def _enter(self, access: Access) -> Spawner:
         async with self._entering:
             if access == "full" or self.mode == "full" or not await self._has_sandbox():
-                return Spawner()
-            if self._inspection is None:
-                await asyncio.to_thread(self._begin)
-            return Spawner(sandbox.command(self._rules, network=access == "network"))
+                return Spawner(variables=environment(is_confined=False))
+        await self._take_stock()
+        line = sandbox.command(self._rules, network=access == "network")
+        return Spawner(line, environment(is_confined=True))
 
     async def _has_sandbox(self) -> bool:
         """Asked once; a person may decide to go on without."""
@@ -192,16 +207,25 @@ class Workspace:
         self._notifier.log(f"commands run without a sandbox: {why}")
         return False
 
+    async def _take_stock(self) -> None:
+        """Before the first command or write in a sandbox: what is there now is the person's, and protected."""
+        async with self._entering:
+            if self.mode == "workspace" and self._inspection is None:
+                await asyncio.to_thread(self._begin)
+
     def _begin(self) -> None:
-        """Takes stock before the first command: what is there now is the person's, and protected."""
-        roots = (self.root, *self._git_folders)
-        survey = repositories.Survey(roots)
-        watched = [path for path, rule in self._rules.table.items() if rule == "protected"]
-        inspection = Inspection(survey, (path for path in watched if self._lies_within(path)), self._run)
-        found = [path for git in inspection.accepted for path in repositories.protected(git)]
-        self.__dict__["_rules"] = self._draw(found)
-        inspection.accepted = survey.look()  # with the folders `hooks` that were made just now
-        self._inspection = inspection
+        survey = repositories.Survey((self.root, *self._git_folders))
+        gits = list(survey.look())
+        configs = [*(Path.home() / name for name in (".gitconfig", ".config/git/config"))]
+        configs += [config for git in gits for config in repositories.settings(git)]
+        led_to = repositories.led_to(configs, {git.parent for git in gits if git.name == ".git"})
+        found = [path for git in gits for path in repositories.protected(git)]
+        # What holds a repository or all of the workspace can't be taken away from commands.
+        found += [path for path in led_to if not any(git.is_relative_to(path) for git in (self.root, *gits))]
+        self.__dict__["_rules"] = rules = self._draw(found)
+        ours = os.path.realpath(state_folder())  # another session may make it at any time
+        kept = [path for path, rule in rules.table.items() if rule in ("protected", "hidden") and str(path) != ours]
+        self._inspection = Inspection(survey, filter(self._lies_within, kept), self._run)
 
     async def _leave(self) -> None:
         tasks, self._spawners = list(self._spawners.values()), {}
@@ -211,21 +235,20 @@ class Workspace:
 
     # --- what commands left behind
 
-    async def inspect_changes(self) -> list[str]:
+    async def inspect_changes(self, patience_s: float | None = 0.005) -> list[str]:
         """To be called after a command: asks about what git or a shell would run later, and undoes what is refused.
 
-        Returns sentences for the model.
+        Returns sentences for the model. Where a look takes longer than `patience_s` (some thousand folders) nobody
+        waits for it: a person is asked after the next command. What nobody was asked about until `close` is put out
+        of effect there.
         """
-        if self._inspection is None or decide("repository", self.mode, self.approval) == "allow":
-            self._is_inspected = True
+        if self._inspection is None or self._may_leave_anything:
             return []
-        return await self._inspect(lambda subject, text: self.permit("repository", subject, text))
+        return await self._inspection.look(lambda subject, text: self.permit("repository", subject, text), patience_s)
 
-    async def _inspect(self, permit: Callable[[str, str], Awaitable[None]]) -> list[str]:
-        if self._inspection is None or decide("repository", self.mode, self.approval) == "allow":
-            return []
-        self._is_inspected = True
-        return await self._inspection.look(permit)
+    @property
+    def _may_leave_anything(self) -> bool:
+        return decide("repository", self.mode, self.approval) == "allow"
 
     async def _refuse(self, subject: str, text: str) -> None:
         raise DeniedError(refusal("repository", text, "nobody"))
@@ -233,7 +256,7 @@ class Workspace:
     async def _run(self, argv: list[str]) -> tuple[int, bytes]:
         """A short command of our own, in the sandbox."""
         spawner = await self._entered("workspace")
-        process = await spawner.spawn(argv, Path("/"), environment(is_confined=True))
+        process = await spawner.spawn(argv, Path("/"), {})
         output = b""
         while chunk := await process.read():
             output += chunk
@@ -258,6 +281,7 @@ class Workspace:
             DeniedError: outside the workspace and refused, or protected, or a secret.
             GooseLikeError, OSError: no place for a file.
         """
+        await self._take_stock()
         place = self._jail.real(path)
         rule = self._jail.rule(place)
         if rule in ("hidden", "tmp"):
@@ -296,3 +320,26 @@ class Workspace:
 
     def _lies_within(self, path: Path) -> bool:
         return any(path.is_relative_to(root) for root in (self.root, *self._git_folders))
+
+
+def _taken(folder: Path) -> int | None:
+    """Locks a folder as long as the descriptor that it gives is open; None if somebody else has it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _remove_private(own: Path) -> None:
+    """Removes a private folder, and beside it those of ours that nobody has locked any more."""
+    shutil.rmtree(own, ignore_errors=True)
+    for folder in own.parent.glob(f"{_PRIVATE}*"):
+        with suppress(OSError):
+            status = folder.lstat()
+            is_new = time.time() - status.st_ctime < _NEW_S  # perhaps not locked yet
+            if status.st_uid == os.getuid() and not is_new and (lock := _taken(folder)) is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)

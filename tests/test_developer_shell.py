@@ -124,12 +124,14 @@ async def test_variables_leave_nothing_on_the_disk(here: Desk):
     assert not [event for event in here.recorder.events if isinstance(event, StateSaved)]
 
 
-async def test_a_resumed_session_goes_on_in_its_folder(here: Desk):
-    await here.shell("cd /usr")
+@pytest.mark.parametrize(("folder", "is_kept"), [("inside", True), ("/usr", False)])
+async def test_a_resumed_session_goes_on_in_its_folder_of_the_workspace(here: Desk, folder, is_kept):
+    (here.root / "inside").mkdir()
+    await here.shell(f"cd {folder}")
     saved = [event for event in here.recorder.events if isinstance(event, StateSaved)]
     here.session.history.apply(saved[-1])
     again = Desk(here.root, here.session, here.workspace, here.recorder)
-    assert await again.shell("pwd") == "/usr"
+    assert await again.shell("pwd") == str(here.root / folder if is_kept else here.root)
 
 
 async def test_a_link_in_the_place_of_the_state_brings_no_secret(confined: Desk, tmp_path):

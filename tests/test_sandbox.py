@@ -184,7 +184,7 @@ async def test_start_files_are_protected(home: Path, name: str) -> None:
 
 async def test_start_files_that_appear_are_set_aside(workspace: Workspace, home: Path) -> None:
     await sh(workspace, "echo evil > ~/.zshenv; mkdir ~/.config/autostart; echo evil > ~/.config/autostart/x.desktop")
-    told = await workspace.inspect_changes()
+    told = await workspace.inspect_changes(None)
     assert len(told) == 2
     assert "renamed" in told[0]
     assert not (home / ".zshenv").exists()
@@ -211,7 +211,7 @@ async def test_git_init_and_commit(workspace: Workspace) -> None:
         workspace, f"{GIT} init -q new && cd new && echo x > f && git add f && {GIT} commit -qm one"
     )
     assert code == 0, output
-    assert await workspace.inspect_changes() == []
+    assert await workspace.inspect_changes(None) == []
 
 
 async def test_commit_in_root_subfolder_and_worktree(repository: Path) -> None:
@@ -221,7 +221,7 @@ async def test_commit_in_root_subfolder_and_worktree(repository: Path) -> None:
         async with Workspace(place, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
             code, output = await sh(workspace, f"echo x > f && git add f && {GIT} commit -qm more && git log --oneline")
             assert code == 0, output
-            assert await workspace.inspect_changes() == []
+            assert await workspace.inspect_changes(None) == []
             code, output = await sh(workspace, "cd $(git rev-parse --git-common-dir) && echo evil > hooks/post-commit")
             assert code != 0
             code, output = await sh(workspace, "git config core.fsmonitor evil")
@@ -243,7 +243,7 @@ async def test_existing_hooks_and_config_stay(repository: Path, root: Path) -> N
         ):
             code, output = await sh(workspace, attack, cwd=repository)
             assert code != 0, (attack, output)
-        assert await workspace.inspect_changes() == []
+        assert await workspace.inspect_changes(None) == []
     assert (repository / ".git/config").read_text() == before
     assert list((repository / ".git/hooks").iterdir()) == []
 

@@ -338,12 +338,12 @@ async def test_new_repositories_are_looked_at(root: Path, project: Path, attack:
     async with workspace:
         await sh(workspace, attack)
         assert dangers(root)
-        told = await workspace.inspect_changes()
+        told = await workspace.inspect_changes(None)
         assert told
         assert "put out of effect" in told[0]
         assert recorder.questions[0].kind == "repository"
         assert dangers(root) == []
-        assert await workspace.inspect_changes() == []
+        assert await workspace.inspect_changes(None) == []
 
 
 @needs_sandbox
@@ -351,12 +351,12 @@ async def test_what_a_person_allows_stays(root: Path) -> None:
     workspace, recorder = confined(root, ONCE)
     async with workspace:
         await sh(workspace, ATTACKS["hook"])
-        assert await workspace.inspect_changes() == []
-        assert await workspace.inspect_changes() == []
+        assert await workspace.inspect_changes(None) == []
+        assert await workspace.inspect_changes(None) == []
         assert len(recorder.questions) == 1
         assert "hook pre-commit" in recorder.questions[0].text
         await sh(workspace, "echo worse > r/.git/hooks/pre-commit")
-        await workspace.inspect_changes()
+        await workspace.inspect_changes(None)
         assert len(recorder.questions) == 2
 
 
@@ -373,7 +373,7 @@ async def test_ordinary_git_is_not_asked_about(root: Path) -> None:
             git -C a -c protocol.file.allow=always submodule --quiet add ../b sub""",
         )
         assert code == 0, output
-        assert await workspace.inspect_changes() == []
+        assert await workspace.inspect_changes(None) == []
     assert recorder.questions == []
 
 

@@ -215,11 +215,13 @@ class Screen(Notifier):
 
     def _show_output(self, running: "_Running", text: str) -> None:
         """Whole lines as they come, up to a few; of the rest the count, and at the end the last ones."""
-        for line in running.take(text):
-            if running.line_count <= LIVE_LINES:
+        width = self._room(4 + len(running.label))
+        for line in running.take(text, width):
+            is_blank_start = not line and running.line_count == 1
+            if running.line_count <= LIVE_LINES and not is_blank_start:
                 self._show_line(running, line)
-        more = f" · {running.line_count} lines" if running.line_count > LIVE_LINES else ""
-        rest = f" · {running.rest}" if running.rest else ""
+        more = f" · {running.line_count:,} lines" if running.line_count > LIVE_LINES else ""
+        rest = f" · {_shown(running.rest, 0, width)}" if running.rest else ""
         self._wait(f"running {running.call.name}{more}{rest}")
 
     def _show_line(self, running: "_Running", line: str) -> None:
@@ -231,12 +233,11 @@ class Screen(Notifier):
         if running.rest:
             self._show_output(running, "\n")
         body, notes = running.read(result.output)
-        if long := _LEFT_OUT.search(result.output):
-            notes.append(long[2])
+        long = _LEFT_OUT.search(result.output)
         every = int(long[1].replace(",", "")) if long else len(body) if running.is_command else 0
         hidden = max(every, running.line_count) - LIVE_LINES - len(running.tail)
         if running.tail and hidden > 0:
-            self._show_line(running, f"… {hidden:,} more lines")
+            self._show_line(running, f"… {hidden:,} more line{'s' * (hidden > 1)}")
         for line in running.tail:
             self._show_line(running, line)
         is_failure = result.is_error or any(map(_FAILED.match, notes))
@@ -244,13 +245,19 @@ class Screen(Notifier):
             if not is_failure:
                 return self._wait_on()
             self._mark(running)
-        what = visible(" · ".join(notes))
-        if not what and not running.line_count:
-            what = visible(result.output.strip()) if result.is_error else self._first_line(body)
-        self._conclude(running, what, is_failure)
+        if result.is_error and not notes:
+            notes = [result.output.strip()]
+        elif not notes and not running.line_count:
+            notes = [self._first_line(body)]
+        if long:
+            notes.append(long[2])
+        self._conclude(running, visible(" · ".join(filter(None, notes))), is_failure)
         return self._wait_on()
 
     def _first_line(self, body: list[str]) -> str:
+        """What a result begins with; a line in brackets there says what the others are."""
+        if len(body) > 1 and (about := re.fullmatch(r"\[(.+)\]", body[0])):
+            return one_line(about[1], self._room(14))
         more = f" (+{len(body) - 1} lines)" if len(body) > 1 else ""
         return one_line(body[0], self._room(14 + len(more))) + more if body else ""
 
@@ -307,13 +314,13 @@ class _Running:
     def is_command(self) -> bool:
         return "command" in arguments_of(self.call)
 
-    def take(self, text: str) -> Iterator[str]:
-        """Yields the lines that are whole now, as they are shown."""
+    def take(self, text: str, width: int) -> Iterator[str]:
+        """Yields the lines that are whole now, as they are shown where there are `width` columns."""
         first, *more = text.split("\n")
         self._grow(first)
         for piece in more:
             self._last = _after_return(self.rest)
-            line = _shown(self._last, self._dropped)
+            line = _shown(self._last, self._dropped, width)
             self.rest, self._dropped = "", 0
             self._grow(piece)
             self.line_count += 1
@@ -331,25 +338,28 @@ class _Running:
 
     def read(self, output: str) -> tuple[list[str], list[str]]:
         """The result's lines, and the notes that a command's result ends with; how it failed stands first."""
-        body, notes = output.split("\n"), []
+        body, notes = output.removesuffix("\n").split("\n"), list[str]()
         while self.is_command and body and (note := _NOTE.fullmatch(body[-1])):
             if self.line_count and _after_return(body[-1]) == self._last:
                 break  # the command printed that itself
-            notes.append(note[1])
+            notes.insert(0, note[1])
             body.pop()
-        return body, sorted(reversed(notes), key=lambda note: not _FAILED.match(note))
+        return body, sorted(notes, key=lambda note: not _FAILED.match(note))
 
 
 def _after_return(line: str) -> str:
     return line.rstrip("\r").rpartition("\r")[2]
 
 
-def _shown(line: str, dropped: int) -> str:
-    """A line of output, of which `dropped` characters more were not kept, as it is shown."""
+def _shown(line: str, dropped: int, width: int) -> str:
+    """A line of output as it is shown: in three rows at most. `dropped` characters more of it were not kept."""
     size = len(line) + dropped
     if sum(character in _NO_TEXT for character in line) > max(3, len(line) // 10):
         return f"[binary, {size:,} bytes]"
-    return visible(line) if size <= MAX_LINE // 2 else f"{visible(line[:100])}… [{size:,} characters]"
+    if dropped == 0 and size <= 3 * width:
+        return visible(line)
+    told = f" [{size:,} characters]"
+    return one_line(line, min(width, 100) - len(told)) + told
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
@@ -369,12 +379,12 @@ def describe(call: ToolCall, width: int) -> str:
         if name in ("command", "path", ""):
             shown.append(text)
         elif name == "content":
-            shown.append(f"· {len(text.encode(errors='replace')):,} bytes")
+            shown.append(f"{len(text.encode(errors='replace')):,} bytes")
         elif isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
-            shown.append(f"· {len(value)} {name if len(value) != 1 else name.removesuffix('es')}")
+            shown.append(f"{len(value)} {name if len(value) != 1 else name.removesuffix('es')}")
         else:
             shown.append(f"{name}={one_line(text, 40)}")
-    return one_line(" ".join(shown), width)
+    return one_line(" · ".join(shown), width)
 
 
 def spent(usage: Usage, cost_usd: float | None) -> str:

@@ -1,9 +1,12 @@
 """What `list`, `show`, `check` and `doctor` print."""
 
+import inspect
+import json
 import os
 import platform
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -15,10 +18,14 @@ from ..errors import GooseLikeError
 from ..notifier import Notifier
 from ..places import cache_folder, config_folder, sessions_folder
 from ..plugins import GROUPS, found, load
-from ..profile import ModelChoice, Profile, ToolkitChoice, find_profile, sources
+from ..profile import ModelChoice, Profile, find_profile, sources
 from ..sandbox import why_unavailable
 from ..session import list_sessions
+from ..tool import Tool
+from ..toolkit import Toolkit
 from .render import one_line
+
+_ENDLESS = 100_000
 
 
 def _table(*columns: str) -> Table:
@@ -26,7 +33,13 @@ def _table(*columns: str) -> Table:
 
 
 def _print(renderable: object) -> None:
-    Console(highlight=False, markup=False, emoji=False).print(renderable)
+    """Fitted to the terminal; without one as wide as it is, since its reader is a program."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = _ENDLESS
+    with console.capture() as printed:
+        console.print(renderable)
+    print("\n".join(line.rstrip() for line in printed.get().splitlines()))
 
 
 def show_sessions() -> None:
@@ -46,22 +59,28 @@ def _age(then: datetime) -> str:
 
 
 def show_profiles() -> None:
-    """Every profile, its model and the file it is in; broken ones say why."""
+    """Every profile, its model and the file it is in; broken ones say why. Of one name the first is used."""
     table = _table("name", "processor", "file")
+    names: set[str] = set()
     for source in sources():
-        try:
-            profile, _ = find_profile(source.name)
-            processor = profile.processor.model if profile.processor else "(the first that is there)"
-        except GooseLikeError as error:
-            processor = f"broken: {error}"
+        processor = "(overridden)" if source.name in names else _processor(source.name)
+        names.add(source.name)
         table.add_row(source.name, processor, str(source.file))
     _print(table)
 
 
-def show_profile(name: str) -> None:
-    """A profile with all that it extends, as YAML."""
-    profile, source = find_profile(name)
-    print(f"# {source.file}")
+def _processor(name: str) -> str:
+    try:
+        profile, _ = find_profile(name)
+        return profile.processor.model if profile.processor else "(the first that is there)"
+    except GooseLikeError as error:
+        return f"broken: {error}"
+
+
+def show_profile(name: str | None = None) -> None:
+    """A profile with all that it extends, as YAML; without a name the one that `run` uses then."""
+    profile, source = find_profile(name) if name else default_profile()
+    print(f"# {profile.name}: {source.file}")
     YAML().dump(profile.model_dump(mode="json", exclude={"name"}, exclude_none=True), sys.stdout)
 
 
@@ -69,10 +88,19 @@ async def check_profile(profile: Profile) -> int:
     """Builds the profile's exchange without asking a model anything; what is wrong is raised."""
     async with build_exchange(profile, Notifier()) as exchange:
         print(f"{profile.name}: ready")
+        print(f"  used     {_when_used(profile)}")
         print(f"  models   {exchange.models.processor.label}, {exchange.models.accelerator.label} (accelerator)")
         print(f"  tools    {', '.join(exchange.tools)}")
         print(f"  sandbox  {profile.sandbox}, approval {profile.approval}")
     return 0
+
+
+def _when_used(profile: Profile) -> str:
+    """Which of the profiles a run without `--profile` takes depends on what there is."""
+    usual, _ = default_profile()
+    if usual.name == profile.name:
+        return "by `run` when no profile is named"
+    return f"with `--profile {profile.name}`; when no profile is named, `run` uses {usual.name!r} here"
 
 
 def show_toolkits() -> None:
@@ -88,17 +116,36 @@ def show_toolkits() -> None:
 
 
 async def show_toolkit(name: str) -> int:
-    """A toolkit's tools as a model is told of them; builds it, so what it requires must be met."""
-    load("goose_like.toolkit", name)
-    profile = Profile(processor=ModelChoice(model="scripted:"), toolkits=(ToolkitChoice(name=name),), sandbox="full")
-    async with build_exchange(profile, Notifier()) as exchange:
-        for tool in exchange.tools.values():
-            print(f"{tool.name}: {tool.spec.description}")
-            for field, schema in tool.spec.schema["properties"].items():
-                kind = schema.get("type") or "|".join(str(one.get("type", "?")) for one in schema.get("anyOf", []))
-                required = "" if field in tool.spec.schema.get("required", []) else ", optional"
-                print(f"    {field} ({kind}{required}): {schema.get('description', '')}")
+    """A toolkit's tools as a model is told of them; needs neither a model nor what the toolkit requires."""
+    kind = load("goose_like.toolkit", name)
+    if not (isinstance(kind, type) and issubclass(kind, Toolkit)):
+        raise GooseLikeError(f"the entry point of toolkit {name!r} names {kind!r}, which is no subclass of Toolkit")
+    print(inspect.getdoc(kind) or "")
+    for tool in _tools(kind):
+        print(f"\n{tool.name}: {tool.spec.description}")
+        for field, schema in tool.spec.schema["properties"].items():
+            required = "" if field in tool.spec.schema.get("required", []) else ", optional"
+            print(f"    {field} ({_kind(schema)}{required}) {schema.get('description', '')}".rstrip())
     return 0
+
+
+def _tools(kind: type[Toolkit]) -> tuple[Tool, ...]:
+    """The tools that are written in the class, of an instance that was never initialised."""
+    bare = object.__new__(kind)
+    bare.config = {}
+    return Toolkit.tools(bare)
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    """A JSON schema in a word or two."""
+    if "enum" in schema:
+        return " | ".join(map(json.dumps, schema["enum"]))
+    if "anyOf" in schema:
+        return " | ".join(map(_kind, schema["anyOf"]))
+    kind = str(schema.get("type", "any"))
+    if kind == "object" and "properties" in schema:
+        return f"{{{', '.join(schema['properties'])}}}"
+    return f"list of {_kind(schema['items'])}" if "items" in schema else kind
 
 
 def show_providers() -> None:

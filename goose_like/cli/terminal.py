@@ -1,10 +1,14 @@
 """The person at the terminal: is one there, what do they answer, and which signal ends what."""
 
 import asyncio
+import os
 import signal
 import sys
+import termios
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
+from typing import Any
 
 from rich.console import Console
 
@@ -25,32 +29,65 @@ def has_person() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+class Lines:
+    """Standard input by lines, without blocking the loop; cancelling loses nothing and leaves the terminal as it was.
+
+    What was read ahead of a line stays here, so there should be one for each input. A terminal gives one at a time.
+    """
+
+    def __init__(self) -> None:
+        self._ahead = b""
+
+    async def next(self) -> str:
+        """A line with its end; the last one may have none, and after it comes ''."""
+        while b"\n" not in self._ahead and (chunk := await _read_chunk(sys.stdin.fileno())):
+            self._ahead += chunk
+        line, end, self._ahead = self._ahead.partition(b"\n")
+        return (line + end).decode(errors="replace")
+
+
+async def _read_chunk(descriptor: int) -> bytes:
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        loop.add_reader(descriptor, ready.set)
+    except PermissionError:  # a file, which is always ready
+        return os.read(descriptor, 65536)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
+    return os.read(descriptor, 65536)
+
+
 class PersonScreen(Screen):
     """A screen with a person before it, who is asked."""
 
     async def ask(self, question: Question) -> Answer:
         self.pause()
-        while True:
-            self.console.print("  [y] once  [s] for this session  [N] no: ", style="bold", markup=False, end="")
-            key = (await _read_line()).strip().lower()
-            if key[:1] in _CHOICES:
-                return _CHOICES[key[:1]]
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)  # keys typed before the question are no answer to it
+        with echo(True):
+            while True:
+                self.console.print("  [y] once  [s] session  [N] no: ", style="bold", markup=False, end="")
+                self._is_mid_line = True  # until Enter: what ends the question otherwise ends this line, too
+                line = await Lines().next()
+                self._is_mid_line = not line.endswith("\n")
+                if (key := line.strip().lower()[:1]) in _CHOICES:
+                    return _CHOICES[key]
 
 
-async def _read_line() -> str:
-    """A line from the terminal without blocking the loop; cancelling it leaves the terminal as it was."""
-    loop = asyncio.get_running_loop()
-    line: asyncio.Future[str] = loop.create_future()
-
-    def read() -> None:
-        if not line.done():
-            line.set_result(sys.stdin.readline())
-
-    loop.add_reader(sys.stdin.fileno(), read)
+@contextmanager
+def echo(is_on: bool) -> Iterator[None]:
+    """Within the block keys are echoed, or not. Without a terminal there is nothing to do."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    flags = before[3] | termios.ECHO if is_on else before[3] & ~termios.ECHO
+    termios.tcsetattr(sys.stdin, termios.TCSADRAIN, [*before[:3], flags, *before[4:]])
     try:
-        return await line
+        yield
     finally:
-        loop.remove_reader(sys.stdin.fileno())
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
 def screen(*, says_answer: bool) -> Notifier:
@@ -62,13 +99,36 @@ def screen(*, says_answer: bool) -> Notifier:
 
 @contextmanager
 def on_signals(act: Callable[[signal.Signals], object]) -> Iterator[None]:
-    """Within the block SIGINT, SIGTERM and SIGHUP call `act` on the loop instead of ending the process."""
+    """Within the block SIGINT, SIGTERM and SIGHUP call `act` on the loop instead of ending the process.
+
+    The third one ends it at once, whatever it is doing; the second one says so.
+    """
     loop = asyncio.get_running_loop()
-    ours = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    for number in ours:
-        loop.add_signal_handler(number, act, number)
+    terminal = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
+    count = 0
+
+    # Not by the loop, which a tool may keep from turning.
+    def take(number: int, _: FrameType | None) -> None:
+        nonlocal count
+        count += 1
+        if count == 2:
+            os.write(2, b"\nstill stopping; once more ends goose-like at once\n")
+        if count > 2:
+            _leave(terminal, 128 + number)
+        loop.call_soon_threadsafe(act, signal.Signals(number))
+
+    before = {number: signal.signal(number, take) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        for number in ours:
-            loop.remove_signal_handler(number)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _leave(terminal: list[Any] | None, exit_code: int) -> None:
+    """Ends the process here and now, with the terminal as it was and its cursor seen."""
+    if terminal and terminal != termios.tcgetattr(sys.stdin):
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, terminal)
+    if sys.stderr.isatty():
+        os.write(2, b"\x1b[?25h\n")
+    os._exit(exit_code)

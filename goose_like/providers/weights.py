@@ -108,7 +108,8 @@ def download(progress: Progress, base_url: str = "https://huggingface.co", weigh
         part = weights.beside(".part")
         have = part.stat().st_size if part.exists() else 0
         _require_room(weights, weights.size_bytes - have)
-        headers = {"Range": f"bytes={have}-"} if have else {}
+        # As they are: packed for the way, the bytes would have another hash and another range.
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
         try:
             with httpx2.stream("GET", url, headers=headers, follow_redirects=True, timeout=30) as response:
                 is_more = response.status_code != 416  # "range not satisfiable": we have it all
@@ -118,7 +119,8 @@ def download(progress: Progress, base_url: str = "https://huggingface.co", weigh
                 blocks = response.iter_raw(_BLOCK_BYTES) if is_more else ()
                 _fill(weights, have, blocks, "downloading the model", progress, "download it again")
         except httpx2.HTTPError as error:
-            raise ModelUnavailableError(f"can't download {url}: {error}; what arrived is kept, try again") from error
+            reason = str(error).partition("\n")[0] or type(error).__name__
+            raise ModelUnavailableError(f"can't download {url}: {reason}; what arrived is kept, try again") from error
     return weights.path
 
 

@@ -1,0 +1,335 @@
+"""The command before a person: a pseudo-terminal types, and what comes on the screen is read."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+
+import pytest
+from command import Place, shell
+
+PATIENCE_S = 60.0
+NETWORK = shell("echo got through", access="network")
+
+
+class Terminal:
+    """A command on a pseudo-terminal. `see` waits for a text after what was seen before."""
+
+    def __init__(self, place: Place, command: list[str], columns: int = 100) -> None:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        env = place.env(TERM="xterm-256color", PROMPT_TOOLKIT_NO_CPR="1")
+        self.process = subprocess.Popen(
+            ["setsid", "--ctty", "--wait", *command],
+            cwd=place.work,
+            env=env,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        self.text = ""
+        self._at = 0
+
+    def type(self, keys: str) -> None:
+        os.write(self._ours, keys.encode())
+
+    def see(self, text: str) -> None:
+        while (found := self.text.find(text, self._at)) < 0:
+            if not self._read():
+                raise AssertionError(f"{text!r} did not come after this:\n{self.text}")
+        self._at = found + len(text)
+
+    def ended(self) -> int:
+        """The exit code, when everything that was shown has been read."""
+        while self._read():
+            pass
+        return self.process.wait(PATIENCE_S)
+
+    def close(self) -> None:
+        os.close(self._ours)  # who still holds the other end is told by SIGHUP
+        self.process.kill()
+        self.process.wait()
+
+    def _read(self) -> bool:
+        if not select.select([self._ours], [], [], PATIENCE_S)[0]:
+            return False
+        try:
+            chunk = os.read(self._ours, 65536).decode(errors="replace")
+        except OSError:  # the last process has left
+            return False
+        self.text += re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", chunk)
+        return bool(chunk)
+
+
+@pytest.fixture
+def open_terminal(place) -> Iterator[object]:
+    opened: list[Terminal] = []
+
+    def start(*words: str, program: str | None = None) -> Terminal:
+        command = [sys.executable, "-c", program] if program else [sys.executable, "-m", "goose_like", *words]
+        opened.append(Terminal(place, command))
+        return opened[-1]
+
+    yield start
+    for terminal in opened:
+        terminal.close()
+
+
+@pytest.fixture
+def session(place, open_terminal):
+    """A session that plays these steps, at its prompt."""
+
+    def start(*steps: object) -> Terminal:
+        terminal = open_terminal("session", "start", "talk", "--model", place.script(*steps))
+        terminal.see("goose>")
+        return terminal
+
+    return start
+
+
+def said(place: Place) -> list[str]:
+    return [event["message"]["parts"][0]["text"] for event in place.events() if event["type"] == "turn_started"]
+
+
+def ends(place: Place) -> list[str]:
+    return [event["reason"] for event in place.events() if event["type"] == "turn_finished"]
+
+
+def answers(place: Place) -> list[tuple[str, str]]:
+    found = [event["answer"] for event in place.events() if event["type"] == "answered"]
+    return [(answer["choice"], answer["by"]) for answer in found]
+
+
+def test_leaving_says_how_to_resume(session, place):
+    terminal = session("hello you")
+    assert "Ctrl-D or /exit leaves" in terminal.text
+    terminal.type("hi\r")
+    terminal.see("hello you")
+    terminal.see("goose>")
+    terminal.type("\x04")
+    terminal.see("resume with: goose-like session resume talk")
+    assert terminal.ended() == 0
+    assert "tokens" not in terminal.text
+
+
+@pytest.mark.parametrize(
+    ("key", "verdict", "answer"),
+    [
+        ("y\n", "network allowed", ("allow", "person")),
+        ("s\n", "network allowed", ("allow_session", "person")),
+        ("n\n", "network denied", ("deny", "person")),
+        ("\n", "network denied", ("deny", "person")),
+        ("\x04", "network denied", ("deny", "person")),
+    ],
+)
+def test_a_question_is_answered(session, place, key, verdict, answer):
+    terminal = session({"calls": [NETWORK]}, "as you say")
+    terminal.type("go\r")
+    terminal.see("[N] no: ")
+    terminal.type(key)
+    terminal.see(f"\n  {verdict}")
+    terminal.see("as you say")
+    terminal.see("goose>")
+    terminal.type("/exit\r")
+    assert terminal.ended() == 0
+    assert answers(place) == [answer]
+
+
+def test_what_is_no_answer_is_asked_again(session, place):
+    terminal = session({"calls": [NETWORK]}, "as you say")
+    terminal.type("go\r")
+    terminal.see("[N] no: ")
+    terminal.type("what\n")
+    terminal.see("[N] no: ")
+    terminal.type("n\n")
+    terminal.see("as you say")
+    assert answers(place) == [("deny", "person")]
+
+
+def test_ctrl_c_at_a_question_ends_the_turn_on_a_line_of_its_own(session, place):
+    terminal = session({"calls": [NETWORK]}, "still here")
+    terminal.type("go\r")
+    terminal.see("[N] no: ")
+    terminal.type("\x03")
+    terminal.see("^C\r\n■ cancelled")
+    terminal.see("goose>")
+    terminal.type("next\r")
+    terminal.see("still here")
+    assert answers(place) == []
+
+
+def test_keys_typed_before_a_question_are_no_answer_to_it(session, place):
+    terminal = session({"calls": [shell("echo first; sleep 1"), NETWORK | {"id": "later"}]}, "as you say")
+    terminal.type("go\r")
+    terminal.see("[N] no: ")
+    terminal.type("n\n")
+    terminal.see("as you say")
+    assert answers(place) == [("deny", "person")]
+
+
+def test_ctrl_c_while_the_model_speaks(session, place):
+    terminal = session({"text": "one two three " * 100, "delta_delay_s": 0.05}, "second answer")
+    terminal.type("hi\r")
+    terminal.see("three one")
+    terminal.type("\x03")
+    terminal.see("(cut off)\r\n■ cancelled")
+    terminal.see("goose>")
+    terminal.type("next\r")
+    terminal.see("second answer")
+    terminal.see("goose>")
+    terminal.type("\x04")
+    assert terminal.ended() == 0
+    assert ends(place) == ["cancelled", "stop"]
+    assert said(place) == ["hi", "next"]
+
+
+def test_ctrl_c_in_a_tool(session, place):
+    slow = shell("echo running; sleep 300; echo never > never.txt")
+    terminal = session({"calls": [slow, shell("sleep 300")]}, "second answer")
+    terminal.type("hi\r")
+    terminal.see("│1 running")
+    terminal.type("\x03")
+    terminal.see("■ cancelled")
+    terminal.see("goose>")
+    terminal.type("next\r")
+    terminal.see("second answer")
+    terminal.see("goose>")
+    terminal.type("\x04")
+    assert terminal.ended() == 0
+    assert ends(place) == ["cancelled", "stop"]
+    assert not (place.work / "never.txt").exists()
+
+
+def test_ctrl_c_at_the_prompt_leaves_nothing(session):
+    terminal = session("hello you")
+    terminal.type("half a thought\x03")
+    terminal.see("goose>")
+    terminal.type("/exit\r")
+    assert terminal.ended() == 0
+
+
+def test_pasted_lines_are_one_input(session, place):
+    terminal = session("got it", "got that")
+    terminal.type("\x1b[200~first\nsecond\nthird\x1b[201~")
+    terminal.see("third")
+    terminal.type("\r")
+    terminal.see("got it")
+    terminal.see("goose>")
+    terminal.type("one\x1b\rtwo\r")
+    terminal.see("got that")
+    assert said(place) == ["first\nsecond\nthird", "one\ntwo"]
+
+
+def test_an_unknown_command_is_not_sent_to_the_model(session, place):
+    terminal = session({"text": "never"})
+    terminal.type("/quit\r")
+    terminal.see("no command /quit; there are /help and /exit")
+    terminal.type("/help\r")
+    terminal.see("Alt-Enter")
+    terminal.type("\r  \r/exit\r")
+    assert terminal.ended() == 0
+    assert said(place) == []
+
+
+def test_what_is_typed_while_it_works_is_not_echoed_but_kept(session, place):
+    terminal = session({"calls": [shell("echo working; read -t 300 < wait; echo went on")]}, "first", "second")
+    os.mkfifo(place.work / "wait")
+    terminal.type("hi\r")
+    terminal.see("│ working")
+    terminal.type("typed ahead\n")
+    (place.work / "wait").write_text("go\n")
+    terminal.see("first")
+    assert "typed ahead" not in terminal.text
+    terminal.see("typed ahead")
+    terminal.see("second")
+    assert said(place) == ["hi", "typed ahead"]
+
+
+def test_a_run_asks_its_person(place, open_terminal):
+    terminal = open_terminal("run", "--model", place.script({"calls": [NETWORK]}, "done"), "x")
+    terminal.see("[N] no: ")
+    terminal.type("n\n")
+    terminal.see("network denied")
+    assert terminal.ended() == 0
+    assert answers(place) == [("deny", "person")]
+
+
+def test_ctrl_c_in_a_run_says_that_the_answer_is_cut_before_it_comes(place, open_terminal):
+    model = place.script({"text": "one two three " * 100, "delta_delay_s": 0.05})
+    terminal = open_terminal("run", "--model", model, "x")
+    terminal.see("writing: one two three")
+    terminal.type("\x03")
+    terminal.see("■ cancelled · the answer is cut off")
+    terminal.see("one two three")
+    assert terminal.ended() == 130
+    assert "(cut off)" not in terminal.text
+
+
+STUBBORN = """
+import asyncio
+from goose_like.cli.terminal import echo, on_signals
+
+async def main():
+    async def never():
+        while True:
+            try:
+                print("working", flush=True)
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                pass
+    turn = asyncio.create_task(never())
+    with on_signals(lambda _: turn.cancel()), echo(False):
+        await asyncio.wait([turn])
+
+asyncio.run(main())
+"""
+
+
+def test_the_third_ctrl_c_ends_what_can_not_be_cancelled(open_terminal):
+    terminal = open_terminal(program=STUBBORN)
+    terminal.see("working")
+    terminal.type("\x03")
+    terminal.see("working")
+    terminal.type("\x03")
+    terminal.see("once more ends goose-like at once")
+    terminal.see("working")
+    assert not terminal_echoes(terminal)
+    terminal.type("\x03")
+    assert terminal.ended() == 130
+
+
+def terminal_echoes(terminal: Terminal) -> bool:
+    return bool(termios.tcgetattr(terminal._ours)[3] & termios.ECHO)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_session_that_waits_for_a_pipe_can_be_ended(place, number):
+    model = place.script("hello")
+    process = place.start("session", "start", "--model", model, stdin=subprocess.PIPE)
+    process.stdin.write("hi\n")
+    process.stdin.flush()
+    while "hello" not in process.stderr.readline():
+        pass
+    process.send_signal(number)
+    process.wait(PATIENCE_S)  # with its input still open
+    _, err = process.communicate()
+    assert process.returncode in (128 + number, -number)
+    assert "Traceback" not in err
+
+
+def test_the_input_of_a_session_may_be_a_file(place):
+    (place.work / "said.txt").write_text("one\n/nonsense\ntwo")
+    with (place.work / "said.txt").open() as said_there:
+        process = place.start("session", "start", "--model", place.script("first", "second"), stdin=said_there)
+        _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, err
+    assert "no command /nonsense" in err
+    assert said(place) == ["one", "two"]

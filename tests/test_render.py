@@ -1,0 +1,347 @@
+"""Screens as text: events in, lines out."""
+
+import io
+import json
+import re
+
+import pytest
+from rich.console import Console
+
+from goose_like.cli.render import Screen, describe, one_line, spent, visible
+from goose_like.events import (
+    Answer,
+    Answered,
+    Asked,
+    Event,
+    Logged,
+    MessageCompleted,
+    PlanUpdated,
+    Question,
+    Retrying,
+    RunFinished,
+    SessionStarted,
+    Status,
+    Task,
+    TextDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+)
+from goose_like.message import Message, ToolCall, ToolResult, Usage
+
+
+def drawn(*events: Event, width: int = 100, is_terminal: bool = False, says_answer: bool = True) -> str:
+    """What stands on the screen; times are `T`, and a terminal's control sequences are left out."""
+    file = io.StringIO()
+    console = Console(
+        file=file,
+        width=width,
+        force_terminal=is_terminal,
+        color_system=None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=True,
+        legacy_windows=False,
+    )
+    screen = Screen(console, says_answer=says_answer)
+    for event in events:
+        screen.notify(event)
+        if is_terminal:
+            screen.pause()  # the spinner has its own test
+    plain = re.sub(r"\x1b\[[\d;?]*[A-Za-z]|\r", "", file.getvalue())
+    lines = [line for line in plain.split("\n") if not re.match(r"[⠀-⣿] ", line)]
+    return re.sub(r"\d+\.\d s\b", "T", "\n".join(lines)).rstrip("\n")
+
+
+def call(name: str = "shell", id: str = "c1", **arguments: object) -> ToolCall:
+    return ToolCall(id=id, name=name, arguments=json.dumps(arguments))
+
+
+def ran(output: str, *shown: str, is_error: bool = False, name: str = "shell", **arguments: object) -> list[Event]:
+    """A call of `shell` from start to end."""
+    made = call(name, **(arguments or {"command": "make"}))
+    progress = [ToolProgress(call_id="c1", text=text) for text in shown]
+    return [
+        ToolStarted(call=made),
+        *progress,
+        ToolFinished(result=ToolResult(call_id="c1", output=output, is_error=is_error)),
+    ]
+
+
+def last(text: str) -> str:
+    return text.splitlines()[-1]
+
+
+# --- how a call ended
+
+
+def test_a_command_that_worked_has_a_tick():
+    assert drawn(*ran("one\ntwo", "one\ntwo\n")) == "▸ shell  make\n  │ one\n  │ two\n  ✓ T"
+
+
+def test_an_exit_code_is_shown_although_something_was_printed():
+    assert drawn(*ran("oops\n[exit code 7]", "oops\n")) == "▸ shell  make\n  │ oops\n  ✗ exit code 7 · T"
+
+
+def test_a_failure_is_red_and_a_success_green():
+    file = io.StringIO()
+    screen = Screen(Console(file=file, force_terminal=True, color_system="standard", width=80), says_answer=True)
+    for event in [*ran("[exit code 7]"), *ran("fine", "fine\n")]:
+        screen.notify(event)
+    screen.pause()
+    assert re.search(r"\x1b\[31m  ✗ exit code 7", file.getvalue())
+    assert re.search(r"\x1b\[32m  ✓ ", file.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("output", "closing"),
+    [
+        ("[no output]", "  ✓ no output · T"),
+        ("[no output]\n[exit code 1]", "  ✗ exit code 1 · no output · T"),
+        ("[no output]\n[killed by SIGKILL]", "  ✗ killed by SIGKILL · no output · T"),
+        ("[no output]\n[now in /tmp]", "  ✓ no output · now in /tmp · T"),
+    ],
+)
+def test_notes_of_a_command_stand_in_its_closing_line(output, closing):
+    assert last(drawn(*ran(output))) == closing
+
+
+@pytest.mark.parametrize("printed", ["[2, 3, 5]", "[exit code 3]", "[section]"])
+def test_what_a_command_printed_in_brackets_is_no_note(printed):
+    assert last(drawn(*ran(printed, f"{printed}\n"))) == "  ✓ T"
+
+
+def test_brackets_in_a_file_are_no_notes():
+    shown = drawn(*ran("x = 1\n[exit code 7]", name="read_file", path="a.toml"))
+    assert last(shown) == "  ✓ x = 1 (+1 lines) · T"
+
+
+def test_a_line_in_brackets_says_what_the_rest_is():
+    assert last(drawn(*ran("[a.py: 2 lines]\nx\ny", name="read_file", path="a.py"))) == "  ✓ a.py: 2 lines · T"
+
+
+# --- errors
+
+
+def test_an_error_is_whole_in_a_log():
+    text = "word " * 100 + "end\nand what to do"
+    shown = drawn(*ran(text, is_error=True, name="patch_file", path="a"))
+    assert shown == f"▸ patch_file  a\n  ✗ {text.splitlines()[0]}\n    and what to do · T"
+
+
+def test_an_error_is_wrapped_on_a_terminal():
+    shown = drawn(*ran("no tool 'nope'; the tools are: shell, read_file", is_error=True), width=40, is_terminal=True)
+    assert shown == "▸ shell  make\n  ✗ no tool 'nope'; the tools are:\n    shell, read_file · T"
+
+
+def test_an_error_without_end_is_cut():
+    shown = drawn(*ran("\n".join(f"line {n}" for n in range(1000)), is_error=True))
+    assert shown.splitlines()[-2:] == ["    line 8", "    … 991 more lines · T"]
+
+
+@pytest.mark.parametrize("width", [40, 100])
+def test_nothing_is_wider_than_the_terminal(width):
+    long = "some words and /a/rather/long/path/that/goes/on/and/on " * 4
+    events = [
+        *ran(f"{long}\n[exit code 7]\n[{long[:190]}]", f"{long}\n{'x' * 5000}\n", command=long),
+        *ran(long, is_error=True, name="write_file", path=long, content="x"),
+        PlanUpdated(tasks=(Task(description=long),)),
+    ]
+    shown = drawn(*events, width=width, is_terminal=True)
+    assert max(map(len, shown.splitlines())) <= width
+
+
+# --- several calls at once
+
+
+def test_calls_side_by_side_are_told_by_number():
+    one, two = call(id="a", command="one"), call(id="b", command="two")
+    shown = drawn(
+        MessageCompleted(message=Message.assistant("", [one, two])),
+        ToolStarted(call=one),
+        ToolStarted(call=two),
+        ToolProgress(call_id="b", text="from two\n"),
+        ToolProgress(call_id="a", text="from one\n"),
+        ToolFinished(result=ToolResult(call_id="b", output="from two")),
+        ToolFinished(result=ToolResult(call_id="a", output="from one\n[exit code 1]")),
+    )
+    assert shown.splitlines() == [
+        "▸1 shell  one",
+        "▸2 shell  two",
+        "  │2 from two",
+        "  │1 from one",
+        "  ✓2 T",
+        "  ✗1 exit code 1 · T",
+    ]
+
+
+def test_a_call_beside_the_plan_has_no_number():
+    plan, one = call("update_plan", id="p", tasks=[]), call(command="one")
+    message = MessageCompleted(message=Message.assistant("", [plan, one]))
+    assert drawn(message, ToolStarted(call=plan), ToolStarted(call=one)) == "▸ shell  one"
+
+
+# --- output
+
+
+def test_of_long_output_the_beginning_the_count_and_the_end_are_shown():
+    lines = [f"line {n}" for n in range(1, 41)]
+    text = "\n".join(lines) + "\n"
+    shown = drawn(*ran(text, text)).splitlines()
+    assert shown[12:] == ["  │ line 12", "  │ … 25 more lines", "  │ line 38", "  │ line 39", "  │ line 40", "  ✓ T"]
+
+
+def test_a_few_lines_more_are_all_shown():
+    text = "".join(f"{n}\n" for n in range(1, 15))
+    assert drawn(*ran(text, text)) == "▸ shell  make\n" + "".join(f"  │ {n}\n" for n in range(1, 15)) + "  ✓ T"
+
+
+def test_where_all_of_it_is():
+    live = "\n[...]\n" + "".join(f"{n}\n" for n in range(90, 101))
+    note = "[... 9,000 of 9,500 bytes (5,000 lines) left out here; all of it is in /s/out.txt: search it with rg ...]"
+    shown = drawn(*ran(f"1\n{note}\n100", live)).splitlines()
+    assert shown[-3:] == ["  │ … 4,987 more lines", "  │ 100", "  ✓ all of it is in /s/out.txt · T"]
+
+
+def test_an_enormous_line_is_clipped_and_its_size_told():
+    chunks = ["x" * 10_000] * 100
+    shown = drawn(*ran("x", *chunks, "\n"), width=60, is_terminal=True).splitlines()
+    assert shown[1] == f"  │ {'x' * 32}… [1,000,000 characters]"
+
+
+def test_a_carriage_return_starts_the_line_over():
+    assert drawn(*ran("", "10%\r", "50%", "\r100%\r", "\ndone\r\nnext\n"))[14:] == "  │ 100%\n  │ done\n  │ next\n  ✓ T"
+
+
+def test_binary_output_is_named_not_shown():
+    shown = drawn(*ran("[binary output, 9 bytes, saved as /s/o]", "\0\1\2\3\4\5\6\7\n"))
+    assert shown == "▸ shell  make\n  │ [binary, 8 bytes]\n  ✓ binary output, 9 bytes, saved as /s/o · T"
+
+
+def test_what_is_kept_of_output_is_bounded():
+    screen = Screen(Console(file=io.StringIO(), width=80), says_answer=False)
+    screen.notify(ToolStarted(call=call(command="x")))
+    for _ in range(100):
+        screen.notify(ToolProgress(call_id="c1", text="x" * 10_000))
+        screen.notify(TextDelta(text="y" * 10_000))
+    assert len(screen._running["c1"].rest) <= 1_000
+    assert len(screen._heard) <= 200
+
+
+def test_escapes_are_shown_not_obeyed():
+    shown = drawn(*ran("", "\x1b]0;title\x07\x1b[2J\u202e\n"))
+    assert "  │ \\x1b]0;title\\x07\\x1b[2J\\u202e" in shown
+
+
+# --- calls in a line
+
+
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        (call("shell", command="ls\n-l", timeout_s=5), "ls -l · timeout_s=5"),
+        (call("write_file", path="a.py", content="é\n" * 2), "a.py · 6 bytes"),
+        (call("patch_file", path="a.py", patches=[{"before": "x"}] * 2), "a.py · 2 patches"),
+        (call("patch_file", path="a.py", patches=[{"before": "x"}]), "a.py · 1 patch"),
+        (ToolCall(id="c", name="x", arguments="{broken"), "{broken"),
+        (ToolCall(id="c", name="x", arguments="[1]"), "[1]"),
+    ],
+)
+def test_a_call_is_one_line(made, line):
+    assert describe(made, 60) == line
+
+
+def test_wide_characters_count_twice():
+    assert one_line("日本語日本語", 7) == "日本語…"
+
+
+def test_the_plan_is_drawn_without_its_call():
+    tasks = (Task(description="look", status="complete"), Task(description="mend", status="in-progress"))
+    plan = call("update_plan", tasks=[])
+    done = ToolFinished(result=ToolResult(call_id="c1", output="the plan is shown"))
+    assert drawn(ToolStarted(call=plan), PlanUpdated(tasks=tasks), done) == "  ☑ look\n  ▶ mend"
+
+
+def test_a_plan_that_was_refused_is_told():
+    shown = drawn(*ran("field 'tasks' is missing", is_error=True, name="update_plan", tasks=[]))
+    assert last(shown) == "  ✗ field 'tasks' is missing · T"
+    assert "▸ update_plan" in shown
+
+
+# --- the turn
+
+
+def test_a_turn_of_a_session():
+    question = Question(kind="network", subject="curl", text="network access for: curl")
+    shown = drawn(
+        SessionStarted(version="0", name="n", cwd="/", profile="p", models={"processor": "m"}, tools=()),
+        TurnStarted(message=Message.user("hi")),
+        TextDelta(text="Let me "),
+        TextDelta(text="look."),
+        MessageCompleted(message=Message.assistant("Let me look.", [call(command="curl")])),
+        ToolStarted(call=call(command="curl")),
+        Asked(question=question),
+        Answered(question=question, answer=Answer(choice="deny", by="person")),
+        ToolFinished(result=ToolResult(call_id="c1", output="not allowed", is_error=True)),
+        Retrying(text="429", wait_s=0.5),
+        Logged(text="--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+x"),
+        TurnFinished(reason="stop"),
+    )
+    assert shown.splitlines() == [
+        "session n · profile p · m",
+        "Let me look.",
+        "▸ shell  curl",
+        "? network access for: curl",
+        "  network denied",
+        "  ✗ not allowed · T",
+        "↻ 429 · trying again in T",
+        "  --- a/f",
+        "  +++ b/f",
+        "  @@ -0,0 +1 @@",
+        "  +x",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("end", "line"),
+    [
+        (TurnFinished(reason="stop"), ""),
+        (TurnFinished(reason="stop", detail="denied, as nobody could be asked", exit_code=6), "■ denied, as nobody"),
+        (TurnFinished(reason="cancelled"), "■ cancelled"),
+        (TurnFinished(reason="step_limit", detail="the limit of 3 steps"), "■ stopped at the limit of 3 steps"),
+        (TurnFinished(reason="error", detail="no key"), "■ error no key"),
+    ],
+)
+def test_how_a_turn_ended(end, line):
+    assert drawn(end).startswith(line)
+    assert (drawn(end) == "") == (line == "")
+
+
+def test_a_streamed_answer_that_was_cut_says_so_after_it():
+    cut = MessageCompleted(message=Message.assistant("half"), is_cut=True)
+    assert drawn(TextDelta(text="half"), cut, TurnFinished(reason="cancelled")) == "half\n(cut off)\n■ cancelled"
+
+
+def test_a_run_whose_answer_comes_after_says_that_it_is_cut():
+    cut = MessageCompleted(message=Message.assistant("half"), is_cut=True)
+    shown = drawn(TextDelta(text="half"), cut, TurnFinished(reason="cancelled"), says_answer=False)
+    assert shown == "■ cancelled · the answer is cut off"
+
+
+def test_tokens_are_told_when_some_were_used():
+    end = {"cost_usd": None, "reason": "stop", "exit_code": 0}
+    assert drawn(RunFinished(usage=Usage(), **end)) == ""
+    assert drawn(RunFinished(usage=Usage(input_tokens=1200, output_tokens=3), **end)) == "1,200 tokens in, 3 out"
+    assert spent(Usage(input_tokens=9, cache_read_tokens=5), 0.5) == "9 tokens in (5 cached), 0 out · $0.5000"
+
+
+def test_without_a_terminal_a_status_is_told_once_a_kind():
+    shown = drawn(Status(text="weights 10 %"), Status(text="weights 20 %"), Status(text="loading"))
+    assert shown == "weights 10 %\nloading"
+
+
+def test_control_characters_are_written_out():
+    assert visible("a\x1b[31m\x9b\r\nb\tc") == "a\\x1b[31m\\x9b\nb\tc"
