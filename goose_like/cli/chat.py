@@ -94,17 +94,10 @@ class _Prompt:
 
 async def _turn(exchange: Exchange, text: str) -> int:
     """The exit code if the session has to end now, else 0: a person's Ctrl-C ends nothing but the turn."""
-    code = 0
     turn = asyncio.create_task(exchange.reply(text))
-
-    def stop(number: signal.Signals) -> None:
-        nonlocal code
-        if number != signal.SIGINT or not sys.stdin.isatty():
-            code = 128 + number
-        turn.cancel()
-
-    with on_signals(stop), echo(False):
+    with on_signals(turn.cancel) as signals, echo(False):
         await asyncio.wait([turn])
     if not turn.cancelled():
         turn.result()  # the session file could not be written: that ends the session
-    return code
+    last = [number for number in signals if number != signal.SIGINT or not sys.stdin.isatty()]
+    return 128 + last[0] if last else 0

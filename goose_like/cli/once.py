@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import signal
 import sys
 from dataclasses import dataclass
 from typing import Literal
@@ -65,15 +64,9 @@ async def _turn(exchange: Exchange, text: str, out: "_Answer") -> int:
 
     So does a reader of stdout that has gone: nobody is left who would see what is spent.
     """
-    signals: list[int] = []
     turn = asyncio.create_task(exchange.reply(text))
     out.gone.add_done_callback(lambda _: turn.cancel())
-
-    def stop(number: signal.Signals) -> None:
-        signals.append(number)
-        turn.cancel()
-
-    with on_signals(stop):
+    with on_signals(turn.cancel) as signals:
         try:
             return (await turn).exit_code
         except asyncio.CancelledError:

@@ -98,28 +98,27 @@ def screen(*, says_answer: bool) -> Notifier:
 
 
 @contextmanager
-def on_signals(act: Callable[[signal.Signals], object]) -> Iterator[None]:
+def on_signals(act: Callable[[], object]) -> Iterator[list[signal.Signals]]:
     """Within the block SIGINT, SIGTERM and SIGHUP call `act` on the loop instead of ending the process.
 
-    The third one ends it at once, whatever it is doing; the second one says so.
+    Gives a list of those that came. The third one ends the process at once, whatever it is doing; the second says so.
     """
     loop = asyncio.get_running_loop()
     terminal = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
-    count = 0
+    came: list[signal.Signals] = []
 
     # Not by the loop, which a tool may keep from turning.
     def take(number: int, _: FrameType | None) -> None:
-        nonlocal count
-        count += 1
-        if count == 2:
+        came.append(signal.Signals(number))
+        if len(came) == 2:
             os.write(2, b"\nstill stopping; once more ends goose-like at once\n")
-        if count > 2:
+        if len(came) > 2:
             _leave(terminal, 128 + number)
-        loop.call_soon_threadsafe(act, signal.Signals(number))
+        loop.call_soon_threadsafe(act)
 
     before = {number: signal.signal(number, take) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        yield
+        yield came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -286,7 +286,7 @@ async def main():
             except asyncio.CancelledError:
                 pass
     turn = asyncio.create_task(never())
-    with on_signals(lambda _: turn.cancel()), echo(False):
+    with on_signals(turn.cancel), echo(False):
         await asyncio.wait([turn])
 
 asyncio.run(main())
