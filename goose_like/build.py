@@ -107,7 +107,7 @@ async def build_exchange(
         yield Exchange(
             models=models,
             moderator=made_moderator,
-            system=_system(workspace, listed),  # only now is known whether there is a sandbox
+            system=_system(listed),  # only now is known whether there is a sandbox
             tools=tools,
             journal=journal,
             session=session,
@@ -225,9 +225,10 @@ def _tools(toolkits: list[tuple[str, Toolkit]]) -> dict[str, Tool]:
     return tools
 
 
-def _system(workspace: Workspace, toolkits: list[tuple[str, Toolkit]]) -> str:
+def _system(toolkits: list[tuple[str, Toolkit]]) -> str:
     """The system prompt: the same bytes in every step of a session, so that prompt caches hold."""
-    parts = [f"You are goose_like, an agent that does a developer's work in {workspace.root}.", workspace.rules]
+    about = "You are goose_like, a developer agent. You do what the user asks in the current folder."
+    parts = [about]
     for index, (name, toolkit) in enumerate(toolkits):
         with _code_of(name, index):
             parts.append(toolkit.prompt().strip())

@@ -1,6 +1,5 @@
 """What may be done without asking, and the words in which the model is told."""
 
-from pathlib import Path
 from typing import Literal
 
 from .profile import ApprovalMode, SandboxMode
@@ -18,15 +17,13 @@ def decide(kind: Kind, sandbox: SandboxMode, approval: ApprovalMode) -> Literal[
     return "allow" if sandbox == "full" or approval == "yolo" else "ask"
 
 
-def rules_in_words(root: Path, sandbox: SandboxMode, approval: ApprovalMode) -> str:
-    """One line for the model's system prompt."""
+def rules_in_words(sandbox: SandboxMode, approval: ApprovalMode) -> str:
+    """One line for the model's system prompt; without the folder's name, so that it is the same everywhere."""
     if sandbox == "full":
-        return (
-            f"Commands run without a sandbox, with the rights of the person who started you; the workspace is {root}."
-        )
+        return "Commands run without a sandbox, with the rights of the person who started you."
     word = "is" if approval == "yolo" else "may be"
     return (
-        f"You may write below {root} and in /tmp (private to you); everything else is read-only, and ~/.ssh and other "
+        "You may write in this folder and in /tmp (private to you); everything else is read-only, and ~/.ssh and other "
         f"secrets are hidden. No network; call shell with access='network' and it {word} granted."
     )
 

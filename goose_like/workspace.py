@@ -69,7 +69,7 @@ class Workspace:
     @property
     def rules(self) -> str:
         """What is allowed, in one line for the model."""
-        return rules_in_words(self.root, self.mode, self.approval)
+        return rules_in_words(self.mode, self.approval)
 
     @cached_property
     def tmp(self) -> Path:

@@ -358,7 +358,6 @@ def test_a_call_that_lacks_but_its_last_brace_is_whole() -> None:
     assert not done.is_cut
 
 
-@pytest.mark.xfail(strict=True, reason="constrained.py gives '', which a tool without required arguments takes for {}")
 @pytest.mark.parametrize("text", ['{"tool": "clock"', '{"tool": "clock", "arguments": '])
 def test_a_call_cut_before_its_arguments_is_not_a_call_without_any(text: str) -> None:
     done = fold(text, (), "length")
@@ -366,7 +365,6 @@ def test_a_call_cut_before_its_arguments_is_not_a_call_without_any(text: str) ->
     assert not is_json(done.message.tool_calls[0].arguments.strip() or "{}")
 
 
-@pytest.mark.xfail(strict=True, reason="constrained.py gives the closing brace as arguments")
 @pytest.mark.parametrize("text", ['{"tool": "clock"}', '```json\n{"tool": "clock"}\n```'])
 def test_a_whole_call_without_arguments_has_none(text: str) -> None:
     (call,) = fold(text).message.tool_calls

@@ -132,11 +132,28 @@ async def test_only_what_was_read_is_written_over(here: Desk):
     file.write_text("precious\n")
     answer = await here.error("write_file", path="a.txt", content="new\n")
     assert answer == (
-        "a.txt was not written: you have not read it. Look at it and try again:\n[a.txt: 1 line]\nprecious"
+        "not written yet, as you have not read it. It holds what follows; now write what it shall hold:\n"
+        "[a.txt: 1 line]\nprecious"
     )
     assert file.read_text() == "precious\n"
     assert await here.ok("write_file", path="a.txt", content="new\n") == "saved a.txt (+1 -1 lines)"
     assert await here.ok("write_file", path="./a.txt", content="newer\n") == "saved ./a.txt (+1 -1 lines)"
+
+
+@pytest.mark.parametrize(
+    ("command", "is_known"),
+    [
+        ("cat a.txt", True),
+        ("cd . && head -5 ./a.txt | wc", True),
+        ("sed -n 1,5p 'a.txt'; true", True),
+        ("wc a.txt", False),
+    ],
+)
+async def test_what_the_shell_printed_has_been_read(here: Desk, command, is_known):
+    (here.root / "a.txt").write_text("precious\n")
+    await here.shell(command)
+    write = here.ok if is_known else here.error
+    assert ("saved" in await write("write_file", path="a.txt", content="new\n")) == is_known
 
 
 async def test_what_changed_since_is_not_written_over(here: Desk):

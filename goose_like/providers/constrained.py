@@ -1,7 +1,8 @@
-"""Tool calls for models that have none of their own: told in the system prompt, answered as JSON of one schema.
+"""Tool calls for models that have none of their own: told in the system prompt, answered as text of a set form.
 
-Each answer is one object `{"tool": NAME, "arguments": {...}}`; the call of `finish` is the answer to the person. The
-schema is given to the server, which lets the model write nothing else; where it does not, what comes is read leniently.
+Each answer is one call; that of `finish` is the answer to the person. The form is JSON, `{"tool": NAME, "arguments":
+{...}}`, whose schema is given to the server: it lets the model write nothing else. Where it does not, what comes is
+read leniently. Another form is in `tagged.py`.
 """
 
 import json
@@ -9,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic_core import from_json
 
@@ -29,6 +30,37 @@ FINISH = ToolSpec(
     },
 )
 
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A call as it was found in an answer: `arguments` as JSON text, and what of it could be read so far."""
+
+    before: str
+    name: str
+    arguments: str
+    value: Any
+    is_whole: bool
+
+
+class Form(Protocol):
+    """How calls are written as text."""
+
+    def rules(self, tools: Sequence[ToolSpec]) -> str:
+        """What the model is told: how to write a call, and the tools."""
+
+    def call(self, name: str, arguments: str) -> str:
+        """A call as the model writes it: byte for byte, so that the server's prompt cache knows it again."""
+
+    def __hash__(self) -> int:
+        """What was written in a form is kept by it."""
+
+    def may_be_call(self, text: str) -> bool:
+        """Whether an answer that begins so may be a call."""
+
+    def read(self, text: str) -> Reading | None:
+        """The call in an answer, or in as much of it as came; None as long as no tool is named."""
+
+
 _RULES = """\
 You work by calling tools. Each reply is one JSON object, {{"tool": NAME, "arguments": {{...}}}}; then you get its \
 result. The tools:
@@ -38,32 +70,28 @@ result. The tools:
 # --- what we send
 
 
-def constrain(request: Request) -> Request:
+def constrain(request: Request, form: Form | None = None) -> Request:
     """The request in plain text: tools told in the system prompt, calls and results as words.
 
     A message gives the same object each time, so that what is cached by identity further on stays cached. Without
     tools the system prompt stays as it is: a plain answer is wanted.
     """
+    form = form or JSON
     names: dict[str, str] = {}
     messages = []
     for message in request.messages:
         names.update((call.id, call.name) for call in message.tool_calls)
-        messages.append(_plain(message, tuple(names.get(result.call_id, "?") for result in message.tool_results)))
+        messages.append(_plain(form, message, tuple(names.get(result.call_id, "?") for result in message.tool_results)))
     system = request.system
     if request.tools:
-        rules = _RULES.format(tools="\n".join(map(_described, (*request.tools, FINISH))))
+        rules = form.rules((*request.tools, FINISH))
         system = f"{system}\n\n{rules}" if system else rules
     return replace(request, system=system, messages=messages, tools=())
 
 
 def answer_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """The JSON schema of every answer: a call of one of the tools, or `finish`."""
-    return {
-        "anyOf": [
-            _object({"tool": {"const": tool.name}, "arguments": _bare(tool.schema, tool.schema.get("$defs", {}))})
-            for tool in (*tools, FINISH)
-        ]
-    }
+    return {"anyOf": [_object({"tool": {"const": tool.name}, "arguments": bare(tool)}) for tool in (*tools, FINISH)]}
 
 
 def brief(tool: ToolSpec) -> ToolSpec:
@@ -78,7 +106,7 @@ def brief(tool: ToolSpec) -> ToolSpec:
 
 
 @lru_cache(maxsize=4096)
-def _plain(message: Message, names: tuple[str, ...]) -> Message:
+def _plain(form: Form, message: Message, names: tuple[str, ...]) -> Message:
     """A message in text parts; `names` are the tools of its results."""
     if message.role == "user":
         return message
@@ -88,19 +116,14 @@ def _plain(message: Message, names: tuple[str, ...]) -> Message:
             for name, result in zip(names, message.tool_results, strict=True)
         )
         return Message.user("\n\n".join(told))
-    calls = [_call(call.name, call.arguments) for call in message.tool_calls]
+    calls = [form.call(call.name, call.arguments) for call in message.tool_calls]
     if not calls:
-        return Message.assistant(_call(FINISH.name, json.dumps({"answer": message.text}, ensure_ascii=False)))
+        return Message.assistant(form.call(FINISH.name, json.dumps({"answer": message.text}, ensure_ascii=False)))
     return Message.assistant("\n".join([message.text, *calls] if message.text else calls))
 
 
-def _call(name: str, arguments: str) -> str:
-    """Byte for byte what the model wrote, so that the server's prompt cache knows it again."""
-    return f'{{"tool": {json.dumps(name)}, "arguments": {arguments or "{}"}}}'
-
-
 def _described(tool: ToolSpec) -> str:
-    schema = _bare(tool.schema, tool.schema.get("$defs", {}))
+    schema = bare(tool)
     lines = [f"{tool.name}({_fields(schema)}): {tool.description}"]
     for name, argument in tool.schema.get("properties", {}).items():
         if argument.get("description"):
@@ -128,8 +151,13 @@ def _type(schema: Mapping[str, Any]) -> str:
     return str(schema.get("type", "any"))
 
 
+def bare(tool: ToolSpec) -> dict[str, Any]:
+    """The schema of a tool's arguments in the few words that every engine of constrained output knows."""
+    return _bare(tool.schema, tool.schema.get("$defs", {}))
+
+
 def _bare(schema: Any, definitions: Mapping[str, Any], above: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The schema in the few words that every engine of constrained output knows; what they lose, the tool checks."""
+    """What is lost of it, the tool checks."""
     if not isinstance(schema, Mapping):  # `true`: anything
         return {}
     if "$ref" in schema:
@@ -160,10 +188,35 @@ _OPENINGS = ('{"tool":', '```json{"tool":', '```{"tool":')
 _CALL = re.compile(r'(?:```(?:json)?\s*)?\{\s*"tool"\s*:\s*"(?P<name>[^"\\]+)"\s*(?:,\s*"arguments"\s*:\s*)?')
 
 
+class _Json:
+    """A call as one JSON object."""
+
+    def rules(self, tools: Sequence[ToolSpec]) -> str:
+        return _RULES.format(tools="\n".join(map(_described, tools)))
+
+    def call(self, name: str, arguments: str) -> str:
+        return f'{{"tool": {json.dumps(name)}, "arguments": {arguments or "{}"}}}'
+
+    def may_be_call(self, text: str) -> bool:
+        start = "".join(text[:80].split())
+        return any(start.startswith(opening) or opening.startswith(start) for opening in _OPENINGS)
+
+    def read(self, text: str) -> Reading | None:
+        found = _CALL.search(text)
+        if found is None:
+            return None
+        arguments, value, is_whole = _read_arguments(text[found.end() :])
+        return Reading(text[: found.start()].strip(), found["name"], arguments, value, is_whole)
+
+
+JSON: Form = _Json()
+
+
 @dataclass(slots=True)
 class ConstrainedFold:
-    """The chunks of one answer in our JSON, folded into deltas and then into the message."""
+    """The chunks of one answer in a form, folded into deltas and then into the message."""
 
+    _form: Form = JSON
     _wire: Fold = field(default_factory=Fold)
     _text: str = ""
     _shown: str = ""
@@ -180,7 +233,7 @@ class ConstrainedFold:
                 self._text += delta.text
             else:
                 deltas.append(delta)
-        visible = _visible(self._text)
+        visible = self._visible()
         if new := visible[len(self._shown) :]:
             self._shown = visible
             deltas.append(TextDelta(text=new))
@@ -197,40 +250,35 @@ class ConstrainedFold:
         """
         done = self._wire.result()
         text = done.message.text
-        found = _CALL.search(text)
+        found = self._form.read(text)
         if found is None:
-            if text and _may_be_call(text):
+            if text and self._form.may_be_call(text):
                 raise BrokenStreamError("the answer ended before it named a tool", is_retryable=not done.is_cut)
             return done
-        arguments, value, is_whole = _read_arguments(text[found.end() :])
         parts: list[Part] = [part for part in done.message.parts if isinstance(part, Thinking)]
-        if before := text[: found.start()].strip():
-            parts.append(Text(text=before))
-        if found["name"] == FINISH.name:
-            parts.append(Text(text=_answer(value)))
+        if found.before:
+            parts.append(Text(text=found.before))
+        if found.name == FINISH.name:
+            parts.append(Text(text=_answer(found.value)))
         else:
-            parts.append(ToolCall(id="", name=found["name"], arguments=arguments))
+            parts.append(ToolCall(id="", name=found.name, arguments=found.arguments))
         message = Message(role="assistant", parts=tuple(parts))
-        return done.model_copy(update={"message": message, "is_cut": done.is_cut and not is_whole})
+        return done.model_copy(update={"message": message, "is_cut": done.is_cut and not found.is_whole})
 
-
-def _visible(text: str) -> str:
-    """What of the answer so far is for a person."""
-    if not _may_be_call(text):
-        return text
-    found = _CALL.search(text)
-    if found is None or found["name"] != FINISH.name:
-        return ""
-    return _answer(_read_arguments(text[found.end() :])[1])
-
-
-def _may_be_call(text: str) -> bool:
-    start = "".join(text[:80].split())
-    return any(start.startswith(opening) or opening.startswith(start) for opening in _OPENINGS)
+    def _visible(self) -> str:
+        """What of the answer so far is for a person."""
+        if not self._form.may_be_call(self._text):
+            return self._text
+        found = self._form.read(self._text)
+        return _answer(found.value) if found and found.name == FINISH.name else ""
 
 
 def _read_arguments(text: str) -> tuple[str, Any, bool]:
     """The text of the JSON value that `text` begins with, the value or as much as came of it, and whether all came."""
+    if text.lstrip().startswith("}"):  # a call without any
+        return "{}", {}, True
+    if not text.strip():  # cut before them
+        return "{", None, False
     try:
         value, end = json.JSONDecoder().raw_decode(text)
         return text[:end], value, True

@@ -6,7 +6,6 @@ used, answers one request at a time, and its HTTP port is closed to everyone (se
 
 import asyncio
 import atexit
-import json
 import math
 import os
 import threading
@@ -23,7 +22,8 @@ from ..errors import ModelUnavailableError, ProviderError
 from ..events import Status
 from ..profile import ModelChoice
 from ..provider import Delta, Facts, Request
-from .constrained import ConstrainedFold, answer_schema, brief, constrain
+from .constrained import ConstrainedFold, brief, constrain
+from .tagged import Tags, examples, grammar, stops
 from .weights import find_or_assemble, find_parts, is_ready
 
 WINDOW_TOKENS = 16_384
@@ -40,9 +40,6 @@ _NO_LOOPS = {
     "dry_penalty_last_n": 192,
     "dry_sequence_breakers": ["\0"],
 }
-
-# One way to write each answer: half the tokens of indented JSON, and what `constrain` says again is what was written.
-_SPACING = {"x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}}
 
 _Item = Mapping[str, Any] | Status | BaseException | None
 
@@ -77,7 +74,13 @@ class LocalProvider:
         return None
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        body = self._body(request)
+        tools = [brief(tool) for tool in request.tools]
+        form = Tags.of(tools)
+        body = self._body(
+            constrain(replace(request, tools=tools, messages=[*examples(tools), *request.messages]), form)
+        )
+        if tools:
+            body |= {"grammar": grammar(tools), "stop": stops(tools)}
         loop = asyncio.get_running_loop()
         items: asyncio.Queue[_Item] = asyncio.Queue()
         stop = threading.Event()
@@ -93,7 +96,7 @@ class LocalProvider:
         # A daemon, for the process must not wait for it; `atexit` lets it end before the interpreter does.
         worker = threading.Thread(target=self._work, args=(body, tell), name="local model", daemon=True)
         worker.start()
-        fold = ConstrainedFold()
+        fold = ConstrainedFold(form)
         try:
             while (item := await items.get()) is not None:
                 if isinstance(item, BaseException):
@@ -120,12 +123,10 @@ class LocalProvider:
             self._engine = None
         atexit.unregister(self._free)
 
-    def _body(self, request: Request) -> dict[str, Any]:
-        tools = [brief(tool) for tool in request.tools]
-        plain = constrain(replace(request, tools=tools))
+    def _body(self, plain: Request) -> dict[str, Any]:
         spoken: list[tuple[str, str]] = [("system", plain.system)] if plain.system else []
         spoken += [(message.role, message.text) for message in plain.messages]
-        body: dict[str, Any] = {
+        return {
             # The engine refuses what is no Unicode, such as a file name that is no UTF-8.
             "messages": [{"role": role, "content": text.encode("utf-8", "replace").decode()} for role, text in spoken],
             "stream": True,
@@ -135,9 +136,6 @@ class LocalProvider:
             "max_tokens": self._choice.max_output_tokens or _OUTPUT_TOKENS,
             **_NO_LOOPS,
         }
-        if tools:
-            body["grammar"] = "%llguidance {}\nstart: %json " + json.dumps(_SPACING | answer_schema(tools))
-        return body
 
     def _work(self, body: dict[str, Any], tell: Callable[[_Item], bool]) -> None:
         """One request, in a thread: loads what is not loaded, then blocks until the answer is whole or unwanted."""

@@ -3,14 +3,16 @@
 import ast
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import SequenceMatcher, get_close_matches, unified_diff
 from hashlib import sha256
 from pathlib import Path
 
 from pydantic import Field
 
+from goose_like.errors import GooseLikeError
 from goose_like.message import Value
 from goose_like.toolkit import Notifier, ToolError, Workspace
 
@@ -20,6 +22,9 @@ MAX_FILE_BYTES = 5_000_000
 MAX_COMPARED_LINES = 20_000
 MAX_DIFF_LINES = 80
 MAX_DIFF_LETTERS = 6_000
+
+# What prints a file, and the words after it.
+_PRINTS = re.compile(r"(?:^|[;&|(\n])\s*(?:cat|nl|head|tail|sed -n)\s+([^;&|<>()\n]+)")
 
 
 class Patch(Value):
@@ -75,6 +80,14 @@ class Files:
         if len(shown) == len(every) and not text.shown.endswith("\n"):
             facts.append("no newline at the end")
         return "\n".join([f"[{path}: {', '.join(facts)}]", *shown])
+
+    def saw(self, command: str) -> None:
+        """Files that a command printed are known, as if they had been read; what it printed too much of, is in part."""
+        for named in _PRINTS.findall(command):
+            for path in named.split():
+                with suppress(GooseLikeError, OSError, ValueError):
+                    real = self._workspace.real(Path(self._here(), path.strip("\"'")))
+                    self._known[real] = sha256(self._workspace.read_bytes(real, MAX_FILE_BYTES)).digest()
 
     async def write(self, path: str, content: str) -> str:
         async with self._changing:
@@ -150,7 +163,8 @@ class Files:
         if known == sha256(data).digest() or (known is None and not is_new_to_it):
             return
         why = "you have not read it" if known is None else "it has changed since you read it"
-        raise ToolError(f"{path} was not written: {why}. Look at it and try again:\n{self.read(path, 1, None)}")
+        text = f"not written yet, as {why}. It holds what follows; now write what it shall hold"
+        raise ToolError(f"{text}:\n{self.read(path, 1, None)}")
 
     async def _save(self, path: str, real: Path, old: Text | None, new: Text) -> str:
         data = new.encode()

@@ -20,7 +20,7 @@ from .shell import Shell
 
 _NAME = "developer"
 _NOTES_BYTES = 1_000
-_CONFIG = frozenset({"tools", "hints"})
+_CONFIG = frozenset({"tools", "hints", "guidance"})
 
 
 class DeveloperToolkit(Toolkit):
@@ -42,16 +42,17 @@ class DeveloperToolkit(Toolkit):
         self._files = Files(self.workspace, notifier, lambda: self._shell.state.cwd, self._room)
 
     def prompt(self) -> str:
-        """Guidance, without the lines on tools that were not picked, and the hints of the project and its people."""
+        """What commands may do, guidance on the tools that were picked, and the hints of the project and its people."""
         picked = self.config.get("tools")
         guidance = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").splitlines()
         kept = [line for line in guidance if picked is None or set(re.findall(r"`(\w+)`", line)) <= set(picked)]
+        told = [self.workspace.rules, "\n".join(kept)] if self.config.get("guidance", True) else []
         found = hints(self.workspace.root) if self.config.get("hints", True) else []
         if found:
             # Asked for while the exchange is built; told when the session has started, which is then the next thing.
             text = "hints from " + ", ".join(f"{hint.file}{' (cut)' * hint.is_cut}" for hint in found)
             self._telling = asyncio.get_running_loop().call_soon(self.notifier.log, text)
-        return "\n\n".join(["\n".join(kept), *(f"Hints from {hint.file}:\n{hint.text}" for hint in found)])
+        return "\n\n".join([*told, *(f"Hints from {hint.file}:\n{hint.text}" for hint in found)])
 
     async def close(self) -> None:
         if self._telling:
@@ -72,11 +73,12 @@ class DeveloperToolkit(Toolkit):
         output = Output(self.session.outputs / f"{name}-shell.txt", self._room)
         cwd = self._shell.state.cwd
         try:
-            return await self._shell.run(command, timeout_s, access, output)
+            answer = await self._shell.run(command, timeout_s, access, output)
+            self._files.saw(command)
+            return answer
         finally:
-            if (
-                self._shell.state.cwd != cwd
-            ):  # a resumed session goes on there; variables may be secrets and do not last
+            # A resumed session goes on there; variables may be secrets and do not last.
+            if self._shell.state.cwd != cwd:
                 text = os.fsencode(self._shell.state.cwd).decode(errors="replace")
                 self.notifier.notify(StateSaved(toolkit=_NAME, value={"cwd": text}))
 
