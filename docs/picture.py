@@ -17,7 +17,6 @@ import termios
 from itertools import groupby
 from pathlib import Path
 
-from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
@@ -33,11 +32,11 @@ def main() -> None:
     chosen = [] if model == "-" else ["--model", f"scripted:{file}" if file.is_file() else model]
     seen = run([sys.executable, "-m", "goose_like", "run", *chosen, task])
     words = f"$ goose-like run {shlex.quote(task)}\n"
-    # Fonts from a far server are for browsers that would load them; the reader's own will do.
-    code = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     console.print(Text(words, "bold"), Text.from_ansi(screen(seen)), sep="", soft_wrap=True)
-    Path(out).write_text(console.export_svg(title="goose-like", code_format=code, unique_id="run"), encoding="utf-8")
+    drawn = console.export_svg(title="goose-like", unique_id="run")
+    # Fonts from a far server are for browsers that would load them; the reader's own will do.
+    Path(out).write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL), encoding="utf-8")
 
 
 def run(command: list[str]) -> str:

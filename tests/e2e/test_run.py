@@ -1,9 +1,12 @@
 """The one-shot run as a process: what comes on stdout and stderr, and the exit code of each end."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
+from subprocess import PIPE
 
 import pytest
 from command import shell
@@ -232,3 +235,22 @@ def test_a_reader_that_leaves_early_is_no_traceback(place):
     process.stdout.close()
     process.wait(timeout=60)
     assert "Traceback" not in process.stderr.read()
+
+
+@pytest.mark.local
+@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra `local` is not installed")
+def test_ctrl_c_while_the_embedded_model_writes(place):
+    env = place.env(XDG_CONFIG_HOME=str(place.home / "c"), XDG_STATE_HOME=str(place.home / "s"))
+    del env["GOOSE_LIKE_HOME"]  # the weights of the person's own cache
+    command = [sys.executable, "-m", "goose_like", "run", "--no-session", "Write a long poem into poem.txt."]
+    process = subprocess.Popen(command, cwd=place.work, env=env, stderr=PIPE, stdout=PIPE, text=True)
+    shown = ""
+    while "the model writes" not in shown:
+        shown += process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "cancelled" in err
+    assert "Traceback" not in err
+    assert not re.search("llama|ggml|srv ", shown + err)
+    assert out == ""

@@ -1,0 +1,99 @@
+"""The engine inside the process: what it says when it is not there, and, with the weights, real answers."""
+
+import asyncio
+from importlib.util import find_spec
+
+import pytest
+
+from goose_like.errors import ModelUnavailableError
+from goose_like.events import MessageCompleted, Status, TextDelta
+from goose_like.message import Message, Text
+from goose_like.profile import ModelChoice
+from goose_like.provider import Request, ToolSpec
+from goose_like.providers import local
+from goose_like.providers.local import LocalProvider
+
+engine = pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra `local` is not installed")
+SHELL = ToolSpec(
+    "shell",
+    "Run a bash command.",
+    {
+        "type": "object",
+        "properties": {"command": {"type": "string"}, "timeout_s": {"type": "number"}},
+        "required": ["command"],
+    },
+)
+COUNT = Request("", "", [Message.user("Count from 1 to 200, one number a line.")])
+
+
+def choice(model: str = "local", **how: int) -> ModelChoice:
+    return ModelChoice(model=model, **how)
+
+
+async def answer(provider: LocalProvider, request: Request) -> MessageCompleted:
+    deltas = [delta async for delta in provider.stream(request)]
+    done = deltas[-1]
+    assert isinstance(done, MessageCompleted)
+    return done
+
+
+def test_without_the_engine_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(local, "find_spec", lambda name: None)
+    assert "pip install 'goose-like[local]'" in (LocalProvider.missing(choice()) or "")
+
+
+@engine
+@pytest.mark.parametrize(
+    ("content", "words"), [(None, "no model at .*No such file"), (b"PK\3\4zip", "is no GGUF file"), (b"", "is no GGUF")]
+)
+async def test_a_file_that_is_no_model(tmp_path, content, words):
+    path = tmp_path / "m.gguf"
+    if content is not None:
+        path.write_bytes(content)
+    chosen = choice(f"local:{path}")
+    with pytest.raises(ModelUnavailableError, match=words) as caught:
+        await answer(LocalProvider(chosen), COUNT)
+    assert LocalProvider.missing(chosen) == str(caught.value)
+
+
+@engine
+async def test_a_damaged_model(tmp_path, capfd):
+    path = tmp_path / "m.gguf"
+    path.write_bytes(b"GGUF" + bytes(1000))
+    with pytest.raises(ModelUnavailableError, match="can't be loaded; is it a whole model"):
+        await answer(LocalProvider(choice(f"local:{path}")), COUNT)
+    assert capfd.readouterr() == ("", "")
+
+
+@engine
+@pytest.mark.local
+async def test_real_answers(capfd, monkeypatch):
+    monkeypatch.delenv("GOOSE_LIKE_HOME")  # the person's own cache, so that no gigabyte is unpacked for each test
+    provider = LocalProvider(choice(window=2048, max_output_tokens=400))
+    try:
+        stream = provider.stream(COUNT)
+        async for delta in stream:
+            if isinstance(delta, TextDelta):
+                break
+            assert isinstance(delta, Status)
+        await stream.aclose()  # a turn was cancelled: the engine stops, and is free for the next
+
+        said = [Message.user("Run `ls -l` and tell me what you see.")]
+        called = await answer(provider, Request("", "You are a developer agent.", said, [SHELL]))
+        (call,) = called.message.tool_calls
+        assert call.name == "shell"
+        assert "ls" in call.arguments
+        assert "timeout_s" not in call.arguments
+        assert called.usage.input_tokens > 20
+
+        cut = await answer(LocalProvider(choice(window=2048, max_output_tokens=8)), COUNT)
+        assert cut.is_cut
+        assert isinstance(cut.message.parts[0], Text)
+
+        running = asyncio.create_task(answer(provider, COUNT))
+        await asyncio.sleep(0.5)
+        running.cancel()
+        await asyncio.wait([running])
+    finally:
+        await provider.close()  # while it may still be at work
+    assert capfd.readouterr() == ("", "")
