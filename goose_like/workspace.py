@@ -31,6 +31,7 @@ Access = Literal["workspace", "network", "full"]
 
 _PRIVATE = "goose-like-tmp-"
 _NEW_S = 60
+_ENTER_AFTER_S = 1.0  # by then the first request is on its way, and nobody waits for the processor
 
 Listener = Callable[[Path | None, Sequence[str]], Awaitable[None]]
 """Told before a file is written (its real path) and before a command starts that may write (None, its words)."""
@@ -65,6 +66,7 @@ class Workspace:
         self._inspection: Inspection | None = None
         self._lock: int | None = None  # on the private folder
         self._is_probed = False
+        self._soon: asyncio.TimerHandle | None = None
 
     @property
     def rules(self) -> str:
@@ -85,14 +87,15 @@ class Workspace:
         await self.close()
 
     async def ready(self) -> None:
-        """Finds out whether commands can be confined here, asks the person when not, and begins to enter the sandbox.
+        """Finds out whether commands can be confined here, asks the person when not. The sandbox is entered soon after.
 
         Raises:
             SandboxError: they can't be, and nobody is there who allows to do without.
         """
         if self.mode == "workspace":
             await self._has_sandbox()
-        self._entered("workspace" if self.mode == "workspace" else "full")
+        access: Access = "workspace" if self.mode == "workspace" else "full"
+        self._soon = asyncio.get_running_loop().call_later(_ENTER_AFTER_S, self._entered, access)
 
     async def close(self) -> None:
         """Ends everything that was started, and only then looks a last time at what it left: nobody is asked any more.
@@ -228,6 +231,8 @@ class Workspace:
         self._inspection = Inspection(survey, filter(self._lies_within, kept), self._run)
 
     async def _leave(self) -> None:
+        if self._soon:
+            self._soon.cancel()
         tasks, self._spawners = list(self._spawners.values()), {}
         for task in tasks:
             with suppress(GooseLikeError, OSError):
