@@ -153,6 +153,28 @@ async def test_sockets_in_run_are_hidden(workspace: Workspace) -> None:
             os.unlink(path)
 
 
+async def test_sockets_elsewhere_are_hidden(workspace: Workspace) -> None:
+    """Who listens there would do things outside for anyone who asks: an ssh agent, docker, a desktop."""
+    with (
+        tempfile.TemporaryDirectory(dir=Path(__file__).parent) as folder,
+        socket.socket(socket.AF_UNIX) as listener,
+    ):
+        listener.bind(f"{folder}/s")
+        listener.listen()
+        connect = f"import socket; socket.socket(socket.AF_UNIX).connect('{folder}/s')"
+        code, output = await sh(workspace, f'ls {folder}; python3 -c "{connect}"')
+    assert code == 1
+    assert output.startswith("s\n")
+    assert "Error" in output
+
+
+async def test_the_machine_stays_as_it_is(workspace: Workspace) -> None:
+    """Root may write there whatever its capabilities are. (The value that it has: harmless if it does work.)"""
+    file = "/proc/sys/vm/swappiness"
+    code, output = await sh(workspace, f"cat {file} > /tmp/v; cat /tmp/v > {file}")
+    assert code != 0, output
+
+
 async def test_other_processes_are_out_of_sight(workspace: Workspace) -> None:
     _, output = await sh(
         workspace, "ls /proc | grep -c '^[0-9]'; cat /proc/1/environ; kill -9 -1; kill -9 $PPID; echo on"
@@ -168,7 +190,18 @@ async def test_no_capabilities(workspace: Workspace) -> None:
     assert "TOPSECRET" not in output
 
 
-@pytest.mark.parametrize("name", [".bashrc", ".config/fish/config.fish", ".gitconfig", ".config/git/config"])
+START_FILES = [
+    ".bashrc",
+    ".config/fish/config.fish",
+    ".gitconfig",
+    ".config/git/config",
+    ".vim/vimrc",
+    "bin/ls",
+    ".xsession",
+]
+
+
+@pytest.mark.parametrize("name", START_FILES)
 async def test_start_files_are_protected(home: Path, name: str) -> None:
     file = home / name
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -177,7 +210,8 @@ async def test_start_files_are_protected(home: Path, name: str) -> None:
         code, _ = await sh(workspace, f"echo evil >> ~/{name}")
         assert code != 0
         await sh(
-            workspace, f"rm -rf ~/{name}; cd; mv .config moved; mkdir -p $(dirname ~/{name}); echo evil > ~/{name}"
+            workspace,
+            f"rm -rf ~/{name}; cd; mv .config bin .vim moved; mkdir -p $(dirname ~/{name}); echo evil > ~/{name}",
         )
     assert file.read_text() == "mine"
 
@@ -246,6 +280,37 @@ async def test_existing_hooks_and_config_stay(repository: Path, root: Path) -> N
         assert await workspace.inspect_changes(None) == []
     assert (repository / ".git/config").read_text() == before
     assert list((repository / ".git/hooks").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "target"),
+    [
+        ("core.hooksPath=tools/hooks", "tools/hooks/pre-commit"),
+        ("core.hooksPath=.husky/_", ".husky/pre-commit"),
+        ("include.path=../tools/more.cfg", "tools/more.cfg"),
+        ("core.fsmonitor=tools/watch", "tools/watch"),
+    ],
+)
+async def test_what_the_settings_lead_to_stays(repository: Path, setting: str, target: str) -> None:
+    git(repository, "config", *setting.split("="))
+    file = repository / target
+    file.parent.mkdir(parents=True)
+    file.write_text("")
+    async with Workspace(repository, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
+        await sh(
+            workspace,
+            f"echo evil > {target}; mv {target.split('/')[0]} moved; mkdir -p tools .husky; echo evil > {target}",
+        )
+    assert file.read_text() == ""
+
+
+async def test_a_worktree_is_led_nowhere_else(repository: Path, root: Path) -> None:
+    git(repository, "worktree", "add", "-q", str(root / "tree"))
+    folder = repository / ".git/worktrees/tree"
+    async with Workspace(root, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
+        for name in ("commondir", "gitdir"):
+            assert (await sh(workspace, f"echo /tmp/evil > {folder}/{name}"))[0] != 0
+    assert (folder / "commondir").read_text() == "../..\n"
 
 
 @pytest.mark.parametrize("target", ["home/.ssh", "victim/.git", "victim"])

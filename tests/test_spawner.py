@@ -171,6 +171,21 @@ async def test_close_kills_those_who_hid(spawner: Spawner) -> None:
     assert await is_dead_soon(pid)
 
 
+async def test_stop_reaches_a_daemon(spawner: Spawner) -> None:
+    """It left the session and lost its parents; what it has of its command is a variable."""
+    process = await bash(spawner, "setsid bash -c '(sleep 300 & echo $!) & wait' ; sleep 300")
+    pid = int(await process.read())
+    await process.stop(0.1)
+    assert await is_dead_soon(pid)
+
+
+async def test_a_variable_without_a_name(spawner: Spawner) -> None:
+    for name in ("", "A=B"):
+        with pytest.raises(GooseLikeError, match="can't be named"):
+            await spawner.spawn(["true"], Path("/"), {name: "x"})
+    assert await (await spawner.spawn(["true"], Path("/"), ENV)).wait() == 0
+
+
 async def test_killed_spawner_is_noticed(spawner: Spawner) -> None:
     process = await bash(spawner, "sleep 300 & echo $!; sleep 0.2; kill -9 $PPID; wait")
     pid = int(await process.read())

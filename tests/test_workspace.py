@@ -120,11 +120,27 @@ async def test_full_access_when_granted(root: Path, tmp_path: Path) -> None:
             (name, True)
             for name in ("OPENAI_API_KEY", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "PGPASSWORD")
         ),
+        *((name, True) for name in ("OPENAIKEY", "GH_PAT", "SESSION_JWT", "NPM_CONFIG__AUTH", "OP_SESSION_mine")),
         *((name, False) for name in ("KEYBOARD_LAYOUT", "MONKEYS", "TOKENIZERS_PARALLELISM", "PATH", "PWD", "HOME")),
     ],
 )
 def test_secret_names(name: str, expected: bool) -> None:
     assert is_secret(name) is expected
+
+
+@pytest.mark.parametrize(
+    ("url", "seen"),
+    [
+        ("https://me:pass@host/simple", "https://host/simple"),
+        ("https://token@host/", "https://host/"),
+        ("postgres://me:pass@db:5432/x", "postgres://db:5432/x"),
+        ("ssh://git@host/repo", "ssh://git@host/repo"),
+        ("https://host/a@b", "https://host/a@b"),
+    ],
+)
+def test_urls_lose_user_and_password(monkeypatch: pytest.MonkeyPatch, url: str, seen: str) -> None:
+    monkeypatch.setenv("SOME_URL", url)
+    assert environment(is_confined=True)["SOME_URL"] == seen
 
 
 @needs_sandbox
@@ -385,6 +401,36 @@ async def test_the_last_look_is_at_the_end(root: Path) -> None:
     assert dangers(root) == []
     assert recorder.questions == []
     assert "put out of effect" in str(recorder.events)
+
+
+@needs_sandbox
+async def test_the_last_look_comes_when_only_files_were_written_too(root: Path) -> None:
+    workspace, _ = confined(root)
+    async with workspace:
+        await workspace.write_bytes("r/config", b"[core]\nfsmonitor = evil\n")  # as yet a file like any other
+        for name in ("HEAD", "objects/x", "refs/x"):
+            await workspace.write_bytes(f"r/{name}", b"")
+        assert dangers(root)
+    assert dangers(root) == []
+
+
+@needs_sandbox
+async def test_what_killed_sessions_left_is_removed(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setattr("goose_like.workspace._NEW_S", -1)
+    old, other = tmp_path / "tmp/goose-like-tmp-old", tmp_path / "tmp/somebody"
+    old.mkdir(parents=True)
+    other.mkdir()
+    living, _ = confined(root)
+    async with living, confined(root)[0] as workspace:
+        assert living.tmp.exists()
+        await sh(workspace, "true")
+        assert workspace.tmp.parent == old.parent
+        await workspace.close()
+        assert living.tmp.exists()
+    assert (old.exists(), other.exists()) == (False, True)
 
 
 @needs_sandbox
