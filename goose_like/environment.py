@@ -8,7 +8,7 @@ from pathlib import Path
 
 _SECRET_WORDS = {
     *("KEY", "KEYS", "APIKEY", "TOKEN", "TOKENS", "AUTHTOKEN", "SECRET", "SECRETS"),
-    *("PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS", "AUTH", "JWT", "PAT"),
+    *("PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS", "AUTH", "JWT", "PAT", "PASS"),
 }
 # Written without an underscore, as in OPENAIKEY; KEY alone would be a MONKEY's, too.
 _SECRET_ENDINGS = ("APIKEY", "AIKEY", "ACCESSKEY", "SECRETKEY", "PRIVATEKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD")
@@ -16,7 +16,7 @@ _SECRET_NAMES = {"PGPASSFILE", "MYSQL_PWD", "KUBECONFIG", "BW_SESSION"}
 _SECRET_NAMES_BEGIN = "OP_SESSION_"
 
 # Who one is to a server: all of it for the web, where a name alone may be a token, else a name with its password.
-_URL_USER = re.compile(r"(https?://)[^/\s]*@|(://)[^/\s@:]*:[^/\s]*@", re.IGNORECASE)
+_URL_USER = re.compile(r"(https?://)[^/\s?#]*@|(://)[^/\s@:]*:[^/\s]*@", re.IGNORECASE)
 
 # Sockets through which a command could have something done for it outside the sandbox, or bother the person.
 _DOORS = {

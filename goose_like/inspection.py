@@ -60,8 +60,12 @@ class Inspection:
                 found |= {git: before} if before else {}
         self.accepted = found
         for path in filter(os.path.lexists, self._absent):
-            await self._set_aside(path)
-            told.append(f"{path} would be run by the person's shell or tools: it was renamed to {path.name}.refused")
+            try:
+                name = await self._set_aside(path)
+            except GooseLikeError as error:
+                told.append(str(error))
+            else:
+                told.append(f"{path} would be run by the person's shell or tools: it was renamed to {name}")
         return told
 
     async def _judge(self, git: Path, before: Signature, permit: Permit) -> str | None:
@@ -78,10 +82,13 @@ class Inspection:
         try:
             await permit(str(git), text)
         except DeniedError as error:
-            for path in to_run:
-                await self._set_aside(path)
-            for file, found in keys.items():
-                await self._clean(file, found, git)
+            try:
+                for path in to_run:
+                    await self._set_aside(path)
+                for file, found in keys.items():
+                    await self._clean(file, found, git)
+            except GooseLikeError as failure:
+                return f"{error}. {failure}"
             return f"{error}. It was put out of effect; what was there is kept as NAME.refused"
         return None
 
@@ -103,11 +110,27 @@ class Inspection:
         return key == "core.worktree" and any(tree.is_relative_to(root) for root in self._survey.roots)
 
     async def _clean(self, file: Path, keys: list[str], git: Path) -> None:
-        await self._run(["cp", "-P", "--", str(file), f"{file}.refused"])
+        await self._run(["cp", "-PT", "--", str(file), _free_name(file)])
         for key in keys:
             await self._run(["git", "config", "--file", str(file), "--unset-all", key])
         if await self._harmful(file, git):
             await self._set_aside(file)
 
-    async def _set_aside(self, path: Path) -> None:
-        await self._run(["mv", "-T", "--", str(path), f"{path}.refused"])
+    async def _set_aside(self, path: Path) -> str:
+        """Renames it and gives the new name.
+
+        Raises:
+            GooseLikeError: it is still there, whatever the command did to keep it.
+        """
+        free = _free_name(path)
+        await self._run(["chmod", "u+rwx", "--", str(path.parent)])
+        await self._run(["mv", "-nT", "--", str(path), free])
+        if mark(path):
+            raise GooseLikeError(f"{path} could NOT be put out of effect: remove it before git or a shell runs there")
+        return os.path.basename(free)
+
+
+def _free_name(path: Path) -> str:
+    """PATH.refused, or with a number where that is taken."""
+    names = (f"{path}{number}.refused" for number in ("", *range(2, 1000)))
+    return next(name for name in names if not os.path.lexists(name))

@@ -193,13 +193,13 @@ class Spawner:
             os.close(memory)
             os.close(theirs)
         try:
-            self._pids[number] = await started
+            pid = await started
         except BaseException as error:
             os.close(output)
             if isinstance(error, asyncio.CancelledError):
                 self.send(number, "signal", int(signal.SIGKILL))
             raise
-        return Process(self, number, self._pids[number], output, code)
+        return Process(self, number, pid, output, code)
 
     async def signal(self, number: int, which: int) -> int:
         """Signals every process of a command; how many lived."""
@@ -250,9 +250,11 @@ class Spawner:
                         self._answer(int(number), "code", GooseLikeError(value))
                         self._answer(int(number), "pid", GooseLikeError(f"can't start the command: {value}"))
                     else:
-                        self._answer(int(number), kind, int(value))
-                        if kind == "code":
+                        if kind == "pid":
+                            self._pids[int(number)] = int(value)
+                        elif kind == "code":
                             self._pids.pop(int(number), None)
+                        self._answer(int(number), kind, int(value))
                 except (ValueError, ConnectionError):
                     self._lose()
 

@@ -113,10 +113,13 @@ def _found(name: bytes, path: bytes) -> bytes:
 
 
 def _has_members(group: int) -> bool:
-    with suppress(ProcessLookupError):
+    try:
         os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # sudo's
         return True
-    return False
+    return True
 
 
 def serve(control: socket.socket) -> None:

@@ -64,6 +64,7 @@ class Workspace:
         self._entering = asyncio.Lock()
         self._spawners: dict[Access, asyncio.Task[Spawner]] = {}
         self._inspection: Inspection | None = None
+        self._stock: sandbox.Rules | None = None
         self._lock: int | None = None  # on the private folder
         self._is_probed = False
         self._soon: asyncio.TimerHandle | None = None
@@ -214,9 +215,10 @@ class Workspace:
         """Before the first command or write in a sandbox: what is there now is the person's, and protected."""
         async with self._entering:
             if self.mode == "workspace" and self._inspection is None:
-                await asyncio.to_thread(self._begin)
+                _ = self.tmp  # made here, not in two threads at once
+                self._stock, self._inspection = await asyncio.to_thread(self._begin)
 
-    def _begin(self) -> None:
+    def _begin(self) -> tuple[sandbox.Rules, Inspection]:
         survey = repositories.Survey((self.root, *self._git_folders))
         gits = list(survey.look())
         configs = [*(Path.home() / name for name in (".gitconfig", ".config/git/config"))]
@@ -225,10 +227,10 @@ class Workspace:
         found = [path for git in gits for path in repositories.protected(git)]
         # What holds a repository or all of the workspace can't be taken away from commands.
         found += [path for path in led_to if not any(git.is_relative_to(path) for git in (self.root, *gits))]
-        self.__dict__["_rules"] = rules = self._draw(found)
+        rules = self._draw(found)
         ours = os.path.realpath(state_folder())  # another session may make it at any time
         kept = [path for path, rule in rules.table.items() if rule in ("protected", "hidden") and str(path) != ours]
-        self._inspection = Inspection(survey, filter(self._lies_within, kept), self._run)
+        return rules, Inspection(survey, filter(self._lies_within, kept), self._run)
 
     async def _leave(self) -> None:
         if self._soon:
@@ -304,9 +306,10 @@ class Workspace:
     def _git_folders(self) -> tuple[Path, ...]:
         return repositories.enclosing(self.root)
 
-    @cached_property
+    @property
     def _rules(self) -> sandbox.Rules:
-        return self._draw()
+        """Those with what is protected, once stock was taken: that is before anything is written."""
+        return self._stock or self._draw()
 
     @property
     def _jail(self) -> Jail:

@@ -85,9 +85,11 @@ def test_cut_among_the_attributes(text):
     assert TAGS.call(call.name, call.arguments) == text
 
 
-def test_cut_in_the_text():
+def test_a_call_cut_in_its_text_does_not_run():
     done, _ = fold('<write_file path="a.py">\nprint(', "length")
     assert done.is_cut
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(done.message.tool_calls[0].arguments)
 
 
 @given(st.lists(st.sampled_from(["<shell>", "<write_file path=", '"', "\n", "</shell>", "x", "[" * 3000])).map("".join))

@@ -393,6 +393,28 @@ async def test_ordinary_git_is_not_asked_about(root: Path) -> None:
     assert recorder.questions == []
 
 
+STUBBORN = {
+    "a folder that is closed": "git init -q b && echo evil > b/.git/hooks/pre-commit && chmod 555 b/.git/hooks",
+    "the name is taken": "git init -q b && cd b/.git/hooks && echo evil > update && mkdir -p update.refused/x",
+    "the settings are locked": "git init -q b && cd b/.git && git config core.fsmonitor evil && mkdir -p config.lock "
+    "config.refused/x",
+}
+
+
+@needs_sandbox
+@pytest.mark.parametrize("attack", STUBBORN.values(), ids=STUBBORN)
+async def test_what_resists_is_put_out_of_effect_too(root: Path, attack: str) -> None:
+    workspace, _ = confined(root)
+    async with workspace:
+        await sh(workspace, attack)
+        (told,) = await workspace.inspect_changes(None)
+        assert "put out of effect" in told
+    assert not (root / "b/.git/hooks/pre-commit").exists()
+    assert not (root / "b/.git/hooks/update").exists()
+    config = root / "b/.git/config"
+    assert not config.exists() or "evil" not in config.read_text()
+
+
 @needs_sandbox
 async def test_the_last_look_is_at_the_end(root: Path) -> None:
     workspace, recorder = confined(root)

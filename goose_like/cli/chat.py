@@ -6,6 +6,7 @@ import signal
 import sys
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.filters import is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.patch_stdout import patch_stdout
 
@@ -41,8 +42,8 @@ async def chat(profile: Profile, session: Session) -> int:
             said = line.strip()
             if said in LEAVE:
                 break
-            if re.fullmatch(r"/[\w-]*", said.partition(" ")[0]):
-                front.log(HELP if said == "/help" else f"no command {said.split()[0]}; there are /help and /exit")
+            if re.fullmatch(r"/[\w-]*", said):
+                front.log(HELP if said == "/help" else f"no command {said}; there are /help and /exit")
             elif said:
                 code = await _turn(exchange, line.rstrip("\n"))
     usage = exchange.history.total_usage
@@ -68,7 +69,7 @@ class _Prompt:
     def __init__(self) -> None:
         keys = KeyBindings()
 
-        @keys.add("enter")
+        @keys.add("enter", filter=~is_searching)
         def _(event: KeyPressEvent) -> None:
             event.current_buffer.validate_and_handle()
 

@@ -6,9 +6,9 @@ import signal
 import sys
 import termios
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Console
 
@@ -26,7 +26,12 @@ _CHOICES: dict[str, Answer] = {
 
 def has_person() -> bool:
     """Whether questions can be asked: keys come from a terminal and what is shown goes to one."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether it is one; a stream that was closed before we began is None."""
+    return stream is not None and stream.isatty()
 
 
 class Lines:
@@ -78,7 +83,7 @@ class PersonScreen(Screen):
 @contextmanager
 def echo(is_on: bool) -> Iterator[None]:
     """Within the block keys are echoed, or not. Without a terminal there is nothing to do."""
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         yield
         return
     before = termios.tcgetattr(sys.stdin)
@@ -87,7 +92,8 @@ def echo(is_on: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        with suppress(termios.error):  # it was closed
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
 def screen(*, says_answer: bool) -> Notifier:
@@ -104,19 +110,22 @@ def on_signals(act: Callable[[], object]) -> Iterator[list[signal.Signals]]:
     Gives a list of those that came. The third one ends the process at once, whatever it is doing; the second says so.
     """
     loop = asyncio.get_running_loop()
-    terminal = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
+    terminal = termios.tcgetattr(sys.stdin) if is_terminal(sys.stdin) else None
     came: list[signal.Signals] = []
 
     # Not by the loop, which a tool may keep from turning.
     def take(number: int, _: FrameType | None) -> None:
         came.append(signal.Signals(number))
         if len(came) == 2:
-            os.write(2, b"\nstill stopping; once more ends goose-like at once\n")
+            with suppress(OSError):
+                os.write(2, b"\nstill stopping; once more ends goose-like at once\n")
         if len(came) > 2:
             _leave(terminal, 128 + number)
         loop.call_soon_threadsafe(act)
 
-    before = {number: signal.signal(number, take) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    # What is ignored stays so: that is what nohup means.
+    ours = [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]
+    before = {number: signal.signal(number, take) for number in ours}
     try:
         yield came
     finally:
@@ -126,8 +135,9 @@ def on_signals(act: Callable[[], object]) -> Iterator[list[signal.Signals]]:
 
 def _leave(terminal: list[Any] | None, exit_code: int) -> None:
     """Ends the process here and now, with the terminal as it was and its cursor seen."""
-    if terminal and terminal != termios.tcgetattr(sys.stdin):
-        termios.tcsetattr(sys.stdin, termios.TCSANOW, terminal)
-    if sys.stderr.isatty():
-        os.write(2, b"\x1b[?25h\n")
+    with suppress(OSError, termios.error):
+        if terminal and terminal != termios.tcgetattr(sys.stdin):
+            termios.tcsetattr(sys.stdin, termios.TCSANOW, terminal)
+        if is_terminal(sys.stderr):
+            os.write(2, b"\x1b[?25h\n")
     os._exit(exit_code)

@@ -261,7 +261,10 @@ class ConstrainedFold:
         if found.name == FINISH.name:
             parts.append(Text(text=_answer(found.value)))
         else:
-            parts.append(ToolCall(id="", name=found.name, arguments=found.arguments))
+            # A cut call must not run, even if what came of it can be read.
+            is_half = done.is_cut and not found.is_whole and is_json(found.arguments)
+            arguments = found.arguments.rstrip()[:-1] if is_half else found.arguments
+            parts.append(ToolCall(id="", name=found.name, arguments=arguments))
         message = Message(role="assistant", parts=tuple(parts))
         return done.model_copy(update={"message": message, "is_cut": done.is_cut and not found.is_whole})
 
@@ -271,6 +274,15 @@ class ConstrainedFold:
             return self._text
         found = self._form.read(self._text)
         return _answer(found.value) if found and found.name == FINISH.name else ""
+
+
+def is_json(text: str) -> bool:
+    """Whether a tool could read it."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _read_arguments(text: str) -> tuple[str, Any, bool]:

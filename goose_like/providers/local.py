@@ -23,6 +23,7 @@ from ..events import Status
 from ..profile import ModelChoice
 from ..provider import Delta, Facts, Request
 from .constrained import ConstrainedFold, brief, constrain
+from .openai_wire import Fold
 from .tagged import Tags, examples, grammar, stops
 from .weights import find_or_assemble, find_parts, is_ready
 
@@ -32,8 +33,8 @@ WINDOW_TOKENS = 16_384
 _OUTPUT_TOKENS = 2048
 _INSTALL = "pip install 'goose-like[local]'"
 
-# Small models fall into loops. A passage of more than 24 tokens that comes again within the last 512 grows ever less
-# likely; what breaks such passages apart by default (quotes, line ends) is all over JSON, hence the NUL.
+# Small models fall into loops. A passage of more than 48 tokens that comes again within the last 192 grows ever less
+# likely; what breaks such passages apart by default (quotes, line ends) is all over code, hence the NUL.
 _NO_LOOPS = {
     "dry_multiplier": 0.8,
     "dry_allowed_length": 48,
@@ -96,7 +97,7 @@ class LocalProvider:
         # A daemon, for the process must not wait for it; `atexit` lets it end before the interpreter does.
         worker = threading.Thread(target=self._work, args=(body, tell), name="local model", daemon=True)
         worker.start()
-        fold = ConstrainedFold(form)
+        fold = ConstrainedFold(form) if tools else Fold()
         try:
             while (item := await items.get()) is not None:
                 if isinstance(item, BaseException):

@@ -3,7 +3,6 @@
 import ast
 import asyncio
 import json
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from difflib import SequenceMatcher, get_close_matches, unified_diff
@@ -19,12 +18,10 @@ from goose_like.toolkit import Notifier, ToolError, Workspace
 from .text import Text, lines, plain
 
 MAX_FILE_BYTES = 5_000_000
+MAX_WORDS = 30
 MAX_COMPARED_LINES = 20_000
 MAX_DIFF_LINES = 80
 MAX_DIFF_LETTERS = 6_000
-
-# What prints a file, and the words after it.
-_PRINTS = re.compile(r"(?:^|[;&|(\n])\s*(?:cat|nl|head|tail|sed -n)\s+([^;&|<>()\n]+)")
 
 
 class Patch(Value):
@@ -81,13 +78,14 @@ class Files:
             facts.append("no newline at the end")
         return "\n".join([f"[{path}: {', '.join(facts)}]", *shown])
 
-    def saw(self, command: str) -> None:
-        """Files that a command printed are known, as if they had been read; what it printed too much of, is in part."""
-        for named in _PRINTS.findall(command):
-            for path in named.split():
-                with suppress(GooseLikeError, OSError, ValueError):
-                    real = self._workspace.real(Path(self._here(), path.strip("\"'")))
-                    self._known[real] = sha256(self._workspace.read_bytes(real, MAX_FILE_BYTES)).digest()
+    def saw(self, command: str, answer: str) -> None:
+        """A file that a command names, and all of whose text stands in the answer, is known as if it had been read."""
+        for word in command.split()[:MAX_WORDS]:
+            with suppress(GooseLikeError, OSError, ValueError):
+                real = self._workspace.real(Path(self._here(), word.strip("\"';&|()")))
+                data = self._workspace.read_bytes(real, len(answer) * 4)
+                if (text := Text.decode(data)) and text.shown.strip() and text.shown.strip() in answer:
+                    self._known[real] = sha256(data).digest()
 
     async def write(self, path: str, content: str) -> str:
         async with self._changing:

@@ -74,7 +74,7 @@ class DeveloperToolkit(Toolkit):
         cwd = self._shell.state.cwd
         try:
             answer = await self._shell.run(command, timeout_s, access, output)
-            self._files.saw(command)
+            self._files.saw(command, answer)
             return answer
         finally:
             # A resumed session goes on there; variables may be secrets and do not last.
