@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -156,7 +157,7 @@ async def test_sockets_in_run_are_hidden(workspace: Workspace) -> None:
 async def test_sockets_elsewhere_are_hidden(workspace: Workspace) -> None:
     """Who listens there would do things outside for anyone who asks: an ssh agent, docker, a desktop."""
     with (
-        tempfile.TemporaryDirectory(dir=Path(__file__).parent) as folder,
+        tempfile.TemporaryDirectory(dir=sys.prefix) as folder,  # seen inside, wherever it lies
         socket.socket(socket.AF_UNIX) as listener,
     ):
         listener.bind(f"{folder}/s")
