@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from . import __version__
-from .errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
+from .errors import CredentialError, GooseLikeError, ProfileError
 from .events import SessionStarted
 from .exchange import Exchange
 from .journal import Journal
@@ -170,7 +170,7 @@ def _model(choice: ModelChoice) -> Model:
     facts: Facts = kind.facts
     name = choice.name or facts.processor or ""
     if missing := kind.missing(choice):
-        raise (CredentialError if facts.key_variable else ModelUnavailableError)(f"{choice.model}: {missing}")
+        raise type(missing)(f"{choice.model}: {missing}")
     return Model(cast(Any, kind)(choice), name, label_of(choice), choice.window)
 
 

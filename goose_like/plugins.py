@@ -8,11 +8,13 @@ from importlib.metadata import EntryPoint, entry_points
 
 from .errors import GooseLikeError, ProfileError
 
+_NAMES_TOLD = 12
+
 GROUPS = {
     "goose_like.toolkit": "toolkit classes",
     "goose_like.provider": "provider classes",
     "goose_like.moderator": "moderator classes",
-    "goose_like.profile": "packages that hold NAME.yaml files",
+    "goose_like.profile": "packages with profiles",
     "goose_like.command": "slash commands of the session",
     "goose_like.cli": "typer apps, added as subcommands",
 }
@@ -42,7 +44,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     if near := nearest(name, names):
         return f"did you mean {near!r}?"
-    return f"there are: {', '.join(names)}" if names else "there are none"
+    more = f" and {len(names) - _NAMES_TOLD} more" if len(names) > _NAMES_TOLD else ""
+    return f"there are: {', '.join(names[:_NAMES_TOLD])}{more}" if names else "there are none"
 
 
 def load(group: str, name: str) -> object:

@@ -223,7 +223,7 @@ def find_profile(name: str) -> tuple[Profile, Source]:
     try:
         return Profile.model_validate({**merged, "name": name}), source
     except ValidationError as error:
-        raise ProfileError(_explain(error, source)) from error
+        raise ProfileError("\n".join(_explain(fault, source) for fault in error.errors())) from error
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,9 +237,8 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _explain(error: ValidationError, source: Source) -> str:
-    """The first fault as one sentence: where, what, and the nearest valid key."""
-    fault = error.errors()[0]
+def _explain(fault: Mapping[str, Any], source: Source) -> str:
+    """One of a validation's faults as a sentence: where, what, and the nearest valid key."""
     path = tuple(fault["loc"])
     what = ".".join(str(step) for step in path) or "the profile"
     if fault["type"] == "extra_forbidden":

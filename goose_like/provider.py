@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
-from .errors import BrokenStreamError, ProviderError
+from .errors import BrokenStreamError, GooseLikeError, ProviderError
 from .events import MessageCompleted, Retrying, Status, TextDelta, ThinkingDelta
 from .message import Message
 from .profile import ModelChoice
@@ -46,8 +46,8 @@ class Provider(Protocol):
     facts: ClassVar[Facts]
 
     @staticmethod
-    def missing(choice: ModelChoice) -> str | None:
-        """What to install or set before this choice works, as a sentence; None when it is ready. Must be quick."""
+    def missing(choice: ModelChoice) -> GooseLikeError | None:
+        """What to install or set before this choice works, as the error to end with. None: it is ready. Quick."""
         ...
 
     def stream(self, request: Request) -> AsyncGenerator[Delta, None]:

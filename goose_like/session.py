@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from .errors import SessionError
+from .errors import SessionError, UsageError
 from .events import Durable, SessionStarted, TurnStarted, durable_json
 from .history import History
 from .places import sessions_folder
@@ -48,6 +48,7 @@ class Session:
         self.history = history
         self.damage: list[str] = []
         self._is_kept = is_kept
+        self._is_empty = False
         self._descriptor = -1
 
     @property
@@ -70,15 +71,19 @@ class Session:
         """A new session; without a name it gets a short one that no other has.
 
         Raises:
+            UsageError: when that is no name.
             SessionError: when the name is taken or the folder can't be written.
         """
-        if name and name in {listed.name for listed in list_sessions()}:
-            raise SessionError(f"there is a session {name!r} already; resume it with `session resume {name}`")
+        if name is not None and not re.fullmatch(r"\w[\w.-]{0,63}", name):
+            raise UsageError(f"{name!r} is no name for a session; use up to 64 letters, digits, '-', '_' and '.'")
+        if name in {listed.name for listed in list_sessions()}:
+            raise SessionError(f"there is a session {name!r} already; resume it: goose-like session resume {name}")
         # A short name is the end of its folder's name as well: to find a free one, no file need be read.
         name = name or _short_name({folder.name.rpartition("-")[2] for folder in sessions_folder().glob("*-*")})
         last = name if re.fullmatch(r"[a-z0-9]{1,40}", name) else secrets.token_hex(3)
         session = cls(sessions_folder() / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{last}", name, History())
         session._open(is_new=True)
+        session._is_empty = True
         return session
 
     @classmethod
@@ -101,7 +106,9 @@ class Session:
         if name is None:
             here = [listed for listed in every if cwd in (None, listed.cwd)]
             if not here:
-                raise SessionError(f"no session to resume{f' in {cwd}' if cwd else ''}; start one with `session start`")
+                raise SessionError(
+                    f"no session to resume{f' in {cwd}' if cwd else ''}; start one: goose-like session start"
+                )
             found = here[0]
         else:
             named = [listed for listed in every if name in (listed.name, listed.folder.name)]
@@ -157,13 +164,14 @@ class Session:
             except OSError:
                 os.ftruncate(self._descriptor, before)
                 raise
+            self._is_empty = self._is_empty and not isinstance(event, TurnStarted)
         except OSError as error:
             raise SessionError(f"the session file {self.file} can't be written: {error}; free some space") from error
 
     def close(self) -> None:
-        """Lets other processes open it; a temporary session, and one in which nothing happened, is deleted."""
+        """Lets other processes open it; a temporary session, and a new one in which nothing was said, is deleted."""
         if self._descriptor >= 0:
-            self._is_kept = self._is_kept and os.fstat(self._descriptor).st_size > 0
+            self._is_kept = self._is_kept and not self._is_empty
             os.close(self._descriptor)
             self._descriptor = -1
         if not self._is_kept:
@@ -184,20 +192,22 @@ def list_sessions() -> list[Listed]:
 
 
 def _listed(file: Path) -> Listed | None:
-    """Reads only as far as the first message."""
-    name, cwd, words = file.parent.name, "", ""
+    """Reads only as far as the first message. None: nothing was said in it, or it can't be read."""
+    name, cwd, words = file.parent.name, "", None
     try:
         changed = datetime.fromtimestamp(file.stat().st_mtime, UTC)
         with file.open("rb") as lines:
-            for event in filter(None, map(_event, lines)):
-                if isinstance(event, SessionStarted) and not cwd:
+            for event in map(_event, lines):
+                if event is None:
+                    words = ""  # there may have been some in this line
+                elif isinstance(event, SessionStarted) and not cwd:
                     name, cwd = event.name, event.cwd
                 elif isinstance(event, TurnStarted):
                     words = " ".join(event.message.text.split())
                     break
     except OSError:
         return None
-    return Listed(file.parent, name, cwd, words, changed) if cwd or words else None
+    return None if words is None else Listed(file.parent, name, cwd, words, changed)
 
 
 def _event(line: bytes) -> Durable | None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from goose_like.errors import GooseLikeError
 from goose_like.events import MessageCompleted, SessionStarted, TextDelta
 from goose_like.exchange import Exchange
 from goose_like.history import History
@@ -32,7 +33,7 @@ class Played:
         self.opened = self.closed = self.streams_closed = 0
 
     @staticmethod
-    def missing(choice: ModelChoice) -> str | None:
+    def missing(choice: ModelChoice) -> GooseLikeError | None:
         return None
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:

@@ -41,7 +41,7 @@ class Model(Played):
 class Absent(Model):
     @staticmethod
     def missing(choice):
-        return "install absent"
+        return ModelUnavailableError("install absent")
 
 
 class Traced(Toolkit):

@@ -124,7 +124,7 @@ async def test_files_and_shell_agree_on_here_and_on_tmp(here: Desk):
 async def test_a_new_file_with_its_folders(here: Desk):
     assert await here.ok("write_file", path="a/b/c.txt", content="one\r\ntwo") == "created a/b/c.txt (+2 -0 lines)"
     assert (here.root / "a/b/c.txt").read_bytes() == b"one\r\ntwo"
-    assert here.logged == ["--- a/a/b/c.txt\n+++ b/a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+two"]
+    assert here.logged == ["--- /dev/null\n+++ b/a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+two"]
 
 
 async def test_only_what_was_read_is_written_over(here: Desk):

@@ -267,7 +267,8 @@ async def test_a_refused_write_says_how_to_go_on(confined: Desk):
     answer = await confined.shell("touch /usr/new")
     assert "Read-only file system" in answer
     assert answer.endswith(
-        "[the sandbox lets commands write only in the workspace and in /tmp; do it there or tell the person]"
+        "[the sandbox lets commands write only in /tmp and the workspace (.git/config and hooks aside); "
+        "do it there or tell the person]"
     )
 
 

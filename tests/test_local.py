@@ -39,12 +39,13 @@ async def answer(provider: LocalProvider, request: Request) -> MessageCompleted:
 
 def test_without_the_engine_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(local, "find_spec", lambda name: None)
-    assert "pip install 'goose-like[local]'" in (LocalProvider.missing(choice()) or "")
+    assert "pip install 'goose-like[local]'" in str(LocalProvider.missing(choice()))
 
 
 @engine
 @pytest.mark.parametrize(
-    ("content", "words"), [(None, "no model at .*No such file"), (b"PK\3\4zip", "is no GGUF file"), (b"", "is no GGUF")]
+    ("content", "words"),
+    [(None, "no model can be read .*No such file"), (b"PK\3\4zip", "is no GGUF file"), (b"", "is no GGUF")],
 )
 async def test_a_file_that_is_no_model(tmp_path, content, words):
     path = tmp_path / "m.gguf"
@@ -53,7 +54,7 @@ async def test_a_file_that_is_no_model(tmp_path, content, words):
     chosen = choice(f"local:{path}")
     with pytest.raises(ModelUnavailableError, match=words) as caught:
         await answer(LocalProvider(chosen), COUNT)
-    assert LocalProvider.missing(chosen) == str(caught.value)
+    assert str(LocalProvider.missing(chosen)) == str(caught.value)
 
 
 @engine

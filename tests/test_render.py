@@ -7,7 +7,7 @@ import re
 import pytest
 from rich.console import Console
 
-from goose_like.cli.render import Screen, describe, one_line, spent, visible
+from goose_like.cli.render import CALL_ROWS, Screen, describe, one_line, spent, visible
 from goose_like.events import (
     Answer,
     Answered,
@@ -254,6 +254,17 @@ def test_a_call_is_one_line(made, line):
     assert describe(made, 60) == line
 
 
+def test_a_long_command_is_wrapped_and_not_cut():
+    command = "x" * 100 + "end"
+    rows = drawn(ToolStarted(call=call("shell", command=command)), width=60, is_terminal=True).splitlines()
+    assert "".join(row.strip() for row in rows) == f"▸ shell  {command}"
+    assert all(len(row) <= 60 for row in rows)
+    assert (
+        len(drawn(ToolStarted(call=call("shell", command="y" * 5000)), width=60, is_terminal=True).splitlines())
+        == CALL_ROWS
+    )
+
+
 def test_wide_characters_count_twice():
     assert one_line("日本語日本語", 7) == "日本語…"
 
@@ -341,6 +352,7 @@ def test_tokens_are_told_when_some_were_used():
 def test_without_a_terminal_a_status_is_told_once_a_kind():
     shown = drawn(Status(text="weights 10 %"), Status(text="weights 20 %"), Status(text="loading"))
     assert shown == "weights 10 %\nloading"
+    assert drawn(Status(text="reading ██░░ 50%")) == "reading"
 
 
 def test_control_characters_are_written_out():

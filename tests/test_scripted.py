@@ -170,8 +170,8 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, script: str, words: str
 
 def test_a_script_that_is_not_there(tmp_path: Path) -> None:
     choice = ModelChoice(model=f"scripted:{tmp_path / 'none.yaml'}")
-    assert "none.yaml" in (ScriptedProvider.missing(choice) or "")
-    assert "scripted:FILE" in (ScriptedProvider.missing(ModelChoice(model="scripted")) or "")
+    assert "none.yaml" in str(ScriptedProvider.missing(choice))
+    assert "scripted:FILE" in str(ScriptedProvider.missing(ModelChoice(model="scripted")))
     with pytest.raises(ProfileError, match=r"none\.yaml: can't be read"):
         ScriptedProvider(choice)
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from goose_like.errors import SessionError
+from goose_like.errors import SessionError, UsageError
 from goose_like.events import Logged, SessionStarted, TurnFinished, TurnStarted
 from goose_like.message import Message
 from goose_like.session import Session, list_sessions
@@ -64,7 +64,7 @@ def test_each_line_is_an_object_with_type_first_and_time_last():
 
 
 def test_only_the_owner_can_read_it():
-    session = filled("one")
+    session = filled("one", "hello")
     assert session.file.stat().st_mode & 0o777 == 0o600
     assert session.folder.stat().st_mode & 0o777 == 0o700
 
@@ -125,7 +125,9 @@ sys.stdin.read()
 
 def test_name_taken():
     filled("one", "hello")
-    with pytest.raises(SessionError, match="there is a session 'one' already; resume it with `session resume one`"):
+    with pytest.raises(
+        SessionError, match="there is a session 'one' already; resume it: goose-like session resume one"
+    ):
         Session.create("one")
 
 
@@ -136,17 +138,23 @@ def test_names_are_made_up_and_differ():
     assert len({session.name for session in sessions}) == 5
 
 
+@pytest.mark.parametrize("name", ["", "a b", "../a", "-a", ".a", "x" * 65, "a\n"])
+def test_what_is_no_name(name):
+    with pytest.raises(UsageError, match="is no name for a session"):
+        Session.create(name)
+
+
 def test_unknown_name():
-    filled("parser")
+    filled("parser", "hello")
     with pytest.raises(SessionError, match=r"no session 'parsr'; did you mean 'parser'\?"):
         Session.resume("parsr")
 
 
 def test_newest_is_resumed_by_default_or_that_of_the_folder():
-    with pytest.raises(SessionError, match="no session to resume; start one with `session start`"):
+    with pytest.raises(SessionError, match="no session to resume; start one: goose-like session start"):
         Session.resume()
     for number, (name, cwd) in enumerate([("one", "/a"), ("two", "/b"), ("three", "/a")]):
-        os.utime(filled(name, cwd=cwd).file, (number, number))
+        os.utime(filled(name, "hello", cwd=cwd).file, (number, number))
     assert [listed.name for listed in list_sessions()] == ["three", "two", "one"]
     assert Session.resume().name == "three"
     assert Session.resume(cwd="/b").name == "two"
@@ -156,8 +164,11 @@ def test_newest_is_resumed_by_default_or_that_of_the_folder():
 
 def test_list():
     session = filled("one", "hello\n  there", "again", cwd="/a")
-    empty = Session.create("nothing was said")
+    empty = Session.create("nothing-was-said")
+    empty.append(header("nothing-was-said"))
+    assert len(list_sessions()) == 1
     empty.close()
+    assert not empty.folder.exists()
     (listed,) = list_sessions()
     assert (listed.folder, listed.name, listed.cwd, listed.first_words) == (session.folder, "one", "/a", "hello there")
 
@@ -192,7 +203,7 @@ def test_full_disk(tmpfs, monkeypatch):
     folder, _ = tmpfs
     monkeypatch.setenv("GOOSE_LIKE_HOME", str(folder))
     session = Session.create("one")
-    session.append(header("one"))
+    session.append(TurnStarted(message=Message.user("hello")))
     with pytest.raises(SessionError, match=r"can't be written: .*free some space"):  # noqa: PT012
         for _ in range(100):
             session.append(Logged(text="x" * 5000))

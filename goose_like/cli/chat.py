@@ -2,8 +2,12 @@
 
 import asyncio
 import re
+import shlex
 import signal
 import sys
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.filters import is_searching
@@ -11,13 +15,16 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from ..build import build_exchange
+from ..events import Status
 from ..exchange import Exchange
 from ..notifier import Notifier
 from ..prices import cost_usd
 from ..profile import Profile
 from ..session import Session
 from .render import spent
-from .terminal import Lines, echo, on_signals, screen
+from .terminal import Lines, echo, is_terminal, on_signals, screen
+
+T = TypeVar("T")
 
 LEAVE = ("exit", ":q", "/exit", "quit")
 HELP = """Say what you want done.
@@ -25,6 +32,7 @@ Enter sends it; Alt-Enter (or Esc, Enter) begins a new line.
 Ctrl-C stops a turn; three times ends goose-like at once.
   /help   this
   /exit   leave; so do exit, :q and Ctrl-D"""
+_NO_COMMAND = "no command {}; there are /help and /exit, and a space before the / makes it a message"
 
 
 async def chat(profile: Profile, session: Session) -> int:
@@ -36,27 +44,39 @@ async def chat(profile: Profile, session: Session) -> int:
     front = screen(says_answer=True)
     async with build_exchange(profile, front, session=session) as exchange:
         _show_where_we_are(exchange, front)
-        read = _Prompt().next if sys.stdin.isatty() else Lines().next
-        code = 0
-        while code == 0 and (line := await read()):
-            said = line.strip()
-            if said in LEAVE:
-                break
-            if re.fullmatch(r"/[\w-]*", said):
-                front.log(HELP if said == "/help" else f"no command {said}; there are /help and /exit")
-            elif said:
-                code = await _turn(exchange, line.rstrip("\n"))
-    usage = exchange.history.total_usage
-    if usage.total_tokens:
-        print(spent(usage, cost_usd(exchange.history.usage)), file=sys.stderr)
-    print(f"resume with: goose-like session resume {session.name}", file=sys.stderr)
+        code = await _talk(exchange, front)
+    history = exchange.history
+    with suppress(OSError):  # the terminal that is gone may be why the session ends
+        if history.total_usage.total_tokens:
+            print(spent(history.total_usage, cost_usd(history.usage)), file=sys.stderr)
+        if history.messages:
+            print(f"resume with: goose-like session resume {shlex.quote(session.name)}", file=sys.stderr)
     return code
+
+
+async def _talk(exchange: Exchange, front: Notifier) -> int:
+    """The exit code: 128 and the signal that ended it, else 0 for a person and the last turn's for a program."""
+    is_person = is_terminal(sys.stdin)
+    read = _Prompt().next if is_person else Lines().next
+    code = 0
+    while True:
+        line, end = await _stoppable(read(), front)
+        if end or not line or line.strip() in LEAVE:
+            return end or code
+        if command := re.match(r"/[\w-]*(?!\S)", line):
+            front.log(HELP if command[0] == "/help" else _NO_COMMAND.format(command[0]))
+        elif line.strip():
+            with echo(False):
+                finished, end = await _stoppable(exchange.reply(line.rstrip("\n")), front)
+            if end:
+                return end
+            code = finished.exit_code if finished and not is_person else 0
 
 
 def _show_where_we_are(exchange: Exchange, front: Notifier) -> None:
     for damage in exchange.session.damage:
         front.log(damage)
-    if sys.stdin.isatty():
+    if is_terminal(sys.stdin):
         front.log("Ctrl-D or /exit leaves, /help tells more")
     messages = exchange.history.messages
     if messages:
@@ -93,12 +113,18 @@ class _Prompt:
                     return ""
 
 
-async def _turn(exchange: Exchange, text: str) -> int:
-    """The exit code if the session has to end now, else 0: a person's Ctrl-C ends nothing but the turn."""
-    turn = asyncio.create_task(exchange.reply(text))
-    with on_signals(turn.cancel) as signals, echo(False):
-        await asyncio.wait([turn])
-    if not turn.cancelled():
-        turn.result()  # the session file could not be written: that ends the session
-    last = [number for number in signals if number != signal.SIGINT or not sys.stdin.isatty()]
-    return 128 + last[0] if last else 0
+async def _stoppable(work: Coroutine[Any, Any, T], front: Notifier) -> tuple[T | None, int]:
+    """What comes of the work, which a signal cancels; the exit code if that one ends the session, else 0.
+
+    A person's Ctrl-C ends nothing but the work.
+    """
+    task = asyncio.create_task(work)
+
+    def stop() -> None:
+        front.notify(Status(text="stopping"))
+        task.cancel()
+
+    with on_signals(stop) as signals:
+        await asyncio.wait([task])
+    ends = [number for number in signals if number != signal.SIGINT or not is_terminal(sys.stdin)]
+    return None if task.cancelled() else task.result(), 128 + ends[0] if ends else 0

@@ -54,7 +54,9 @@ class Approval(StrEnum):
     yolo = "yolo"
 
 
-ProfileOption = Annotated[str | None, typer.Option("--profile", "-p", help="Profile to use [default: default].")]
+ProfileOption = Annotated[
+    str | None, typer.Option("--profile", "-p", help="Profile to use [default: default; local where no key is set].")
+]
 ModelOption = Annotated[
     str | None, typer.Option("--model", "-m", help="PROVIDER:MODEL instead of the profile's processor.")
 ]
@@ -68,7 +70,7 @@ ApprovalOption = Annotated[
 
 @app.command(epilog='Example: goose-like run --max-turns 20 "make the tests in tests/ pass"')
 def run(
-    text: Annotated[list[str] | None, typer.Argument(help="The task; - reads standard input.")] = None,
+    text: Annotated[list[str] | None, typer.Argument(help="The task; - at its end adds standard input.")] = None,
     file: Annotated[str | None, typer.Option("-i", "--input", help="Read the task from a file.")] = None,
     profile: ProfileOption = None,
     model: ModelOption = None,
@@ -96,7 +98,7 @@ def run(
 
     if no_session and (resume or session):
         raise typer.BadParameter("--no-session keeps nothing, so it does not go with --session or --resume")
-    task = read_task(" ".join(text) if text else None, file)
+    task = read_task(text or [], file)
     limits = {"steps": max_turns, "cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
     kept = None
     if no_session:
@@ -165,7 +167,9 @@ def profile_list() -> None:
 
 
 @profile_app.command("show", epilog="Example: goose-like profile show local")
-def profile_show(name: Annotated[str, typer.Argument(help="Which profile.")] = "default") -> None:
+def profile_show(
+    name: Annotated[str | None, typer.Argument(help="Which profile [default: what `run` would take].")] = None,
+) -> None:
     """Show a profile as it works, with all that it extends."""
     from .reports import show_profile
 
@@ -215,6 +219,12 @@ def doctor(profile: ProfileOption = None) -> None:
     from .reports import show_doctor
 
     raise typer.Exit(show_doctor(profile))
+
+
+@app.command("help", hidden=True)
+def show_help(context: typer.Context) -> None:
+    """What --help prints, for those who type it as a command."""
+    print((context.parent or context).get_help())
 
 
 @app.command(epilog="Example: goose-like version")

@@ -4,12 +4,13 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ..build import build_exchange
 from ..errors import GooseLikeError, UsageError
-from ..events import Event, MessageCompleted, RunFinished, TurnFinished
+from ..events import Event, MessageCompleted, RunFinished, Status, TurnFinished
 from ..exchange import Exchange
 from ..history import History
 from ..message import Usage
@@ -17,7 +18,7 @@ from ..notifier import Notifier, Tee
 from ..prices import cost_usd
 from ..profile import Limits, Profile
 from ..session import Session
-from .terminal import on_signals, screen
+from .terminal import is_terminal, on_signals, screen
 
 OutputFormat = Literal["text", "json", "stream-json"]
 
@@ -46,7 +47,7 @@ async def run_once(run: Run) -> int:
     try:
         async with build_exchange(run.profile, front, session=run.session, limits=run.limits) as exchange:
             history = exchange.history
-            code = await _turn(exchange, run.text, out)
+            code = await _turn(exchange, run.text, out, front)
     except GooseLikeError as error:
         code = error.exit_code
         raise
@@ -59,14 +60,19 @@ async def run_once(run: Run) -> int:
     return code
 
 
-async def _turn(exchange: Exchange, text: str, out: "_Answer") -> int:
+async def _turn(exchange: Exchange, text: str, out: "_Answer", front: Notifier) -> int:
     """The turn's exit code; SIGINT, SIGTERM and SIGHUP cancel the turn, which is then closed as any other.
 
     So does a reader of stdout that has gone: nobody is left who would see what is spent.
     """
     turn = asyncio.create_task(exchange.reply(text))
-    out.gone.add_done_callback(lambda _: turn.cancel())
-    with on_signals(turn.cancel) as signals:
+
+    def stop(*_: object) -> None:
+        front.notify(Status(text="stopping"))
+        turn.cancel()
+
+    out.gone.add_done_callback(stop)
+    with on_signals(stop) as signals:
         try:
             return (await turn).exit_code
         except asyncio.CancelledError:
@@ -127,28 +133,31 @@ class _Answer(Notifier):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def read_task(text: str | None, file: str | None) -> str:
-    """The task: the words of the command line, a file's, or standard input's (`-`, or nothing given and no terminal).
+def read_task(words: Sequence[str], file: str | None) -> str:
+    """The task: the words of the command line, a file's text, or standard input's.
+
+    Standard input is read for a `-` (after words it is added to them), or when nothing else is given.
 
     Raises:
         UsageError: nothing given, given twice, empty, unreadable, or no text.
     """
-    if text not in (None, "-") and file is not None:
+    if words and file is not None:
         raise UsageError("give the task as TEXT or with -i FILE, not both")
+    is_piped = words[-1:] == ["-"] or not (words or file or is_terminal(sys.stdin))
+    parts = [" ".join(words[:-1] if is_piped else words)]
     try:
-        if file is not None:
+        if is_piped:
+            parts.append(sys.stdin.buffer.read().decode())
+        elif file is not None:
             with open(file, encoding="utf-8") as source:
-                task = source.read()
-        elif text not in (None, "-"):
-            task = str(text)
-        elif text == "-" or not sys.stdin.isatty():
-            task = sys.stdin.buffer.read().decode()
-        else:
+                parts.append(source.read())
+        elif not words:
             raise UsageError('give a task: goose-like run "fix the failing test", or -i FILE, or - for standard input')
     except OSError as error:
         raise UsageError(f"can't read the task from {error.filename!r}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"the task is no UTF-8 text ({error.reason} at byte {error.start})") from error
+    task = "\n\n".join(filter(None, parts))
     if not task.strip():
         raise UsageError("the task is empty; say what to do")
     return task

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.status import Status as Spinner
 from rich.text import Text as Styled
@@ -38,6 +39,7 @@ from ..notifier import Notifier
 LIVE_LINES = 12
 TAIL_LINES = 3
 ERROR_ROWS = 10
+CALL_ROWS = 5
 MAX_LINE = 1_000
 _PLAN_TOOL = "update_plan"
 _MARKS = {"planned": "☐", "in-progress": "▶", "complete": "☑", "failed": "☒"}
@@ -50,6 +52,7 @@ _NO_TEXT = {chr(code) for code in _SHOWN} - {"\r", "\x1b"} | {"\ufffd"}
 # of a part that was too long to send (output.py).
 _NOTE = re.compile(r"\[([a-z].{0,998})\]")
 _FAILED = re.compile(r"exit code \d|killed by ")
+_BAR = re.compile(r" [█░]+ *\d+%")
 _LEFT_OUT = re.compile(r"\(([\d,]+) lines\) left out here; (.+?)(?:: search it| \.\.\.\])")
 
 
@@ -178,7 +181,7 @@ class Screen(Notifier):
         self._wait(text)
         kind = "".join(character for character in text if character.isalpha())
         if not self.console.is_terminal and kind and kind != self._last_status:
-            self._line(visible(text), "dim")
+            self._line(_BAR.sub("", visible(text)), "dim")
         self._last_status = kind
 
     def _hear(self, text: str) -> None:
@@ -210,8 +213,11 @@ class Screen(Notifier):
 
     def _mark(self, running: "_Running") -> None:
         call, mark = running.call, f"▸{running.label} "
-        what = describe(call, self._room(len(mark) + len(call.name) + 2))
-        self._line(Styled.assemble((mark, "cyan"), (visible(call.name), "bold"), "  ", what))
+        name = visible(call.name)
+        gutter = len(mark) + len(name) + 2
+        first, *more = self._rows(describe(call, CALL_ROWS * self._room(gutter)), gutter)
+        what = f"\n{' ' * gutter}".join([first, *more])
+        self._line(Styled.assemble((mark, "cyan"), (name, "bold"), "  ", what))
 
     def _show_output(self, running: "_Running", text: str) -> None:
         """Whole lines as they come, up to a few; of the rest the count, and at the end the last ones."""
@@ -355,9 +361,9 @@ def _shown(line: str, dropped: int, width: int) -> str:
     """A line of output as it is shown: in three rows at most. `dropped` characters more of it were not kept."""
     size = len(line) + dropped
     if sum(character in _NO_TEXT for character in line) > max(3, len(line) // 10):
-        return f"[binary, {size:,} bytes]"
-    if dropped == 0 and size <= 3 * width:
-        return visible(line)
+        return f"[binary, {size:,} byte{'s' * (size != 1)}]"
+    if dropped == 0 and cell_len(shown := visible(line)) <= 3 * width:
+        return shown
     told = f" [{size:,} characters]"
     return one_line(line, min(width, 100) - len(told)) + told
 
@@ -379,7 +385,8 @@ def describe(call: ToolCall, width: int) -> str:
         if name in ("command", "path", ""):
             shown.append(text)
         elif name == "content":
-            shown.append(f"{len(text.encode(errors='replace')):,} bytes")
+            size = len(text.encode(errors="replace"))
+            shown.append(f"{size:,} byte{'s' * (size != 1)}")
         elif isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
             shown.append(f"{len(value)} {name if len(value) != 1 else name.removesuffix('es')}")
         else:

@@ -29,7 +29,11 @@ _ENDLESS = 100_000
 
 
 def _table(*columns: str) -> Table:
-    return Table(*columns, box=None, pad_edge=False, header_style="bold")
+    """What is too long for its column goes on in the next row: a path that was cut is of no use."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
 
 
 def _print(renderable: object) -> None:
@@ -67,12 +71,14 @@ def show_profiles() -> None:
         names.add(source.name)
         table.add_row(source.name, processor, str(source.file))
     _print(table)
+    usual, _ = default_profile()
+    print(f"\nwithout --profile: {usual.name}, {why_profile(usual.name)}")
 
 
 def _processor(name: str) -> str:
     try:
         profile, _ = find_profile(name)
-        return profile.processor.model if profile.processor else "(the first that is there)"
+        return profile.processor.model if profile.processor else "(by the key that is set)"
     except GooseLikeError as error:
         return f"broken: {error}"
 
@@ -99,8 +105,13 @@ def _when_used(profile: Profile) -> str:
     """Which of the profiles a run without `--profile` takes depends on what there is."""
     usual, _ = default_profile()
     if usual.name == profile.name:
-        return "by `run` when no profile is named"
-    return f"with `--profile {profile.name}`; when no profile is named, `run` uses {usual.name!r} here"
+        return f"when no profile is named: {why_profile(usual.name)}"
+    return f"with --profile {profile.name}; when none is named, {usual.name!r} is: {why_profile(usual.name)}"
+
+
+def why_profile(name: str) -> str:
+    """Why `default_profile` took this one."""
+    return "since no key is set" if name == "local" else "which is the one named so"
 
 
 def show_toolkits() -> None:
@@ -142,10 +153,15 @@ def _kind(schema: dict[str, Any]) -> str:
         return " | ".join(map(json.dumps, schema["enum"]))
     if "anyOf" in schema:
         return " | ".join(map(_kind, schema["anyOf"]))
-    kind = str(schema.get("type", "any"))
-    if kind == "object" and "properties" in schema:
+    kinds = schema.get("type", "any")
+    if kinds == "object" and "properties" in schema:
         return f"{{{', '.join(schema['properties'])}}}"
-    return f"list of {_kind(schema['items'])}" if "items" in schema else kind
+    items = schema.get("items")
+    return (
+        f"list of {_kind(items)}"
+        if isinstance(items, dict)
+        else " | ".join([kinds] if isinstance(kinds, str) else kinds)
+    )
 
 
 def show_providers() -> None:
@@ -154,7 +170,7 @@ def show_providers() -> None:
     for name in found("goose_like.provider"):
         facts = provider_class(name).facts
         missing = provider_class(name).missing(ModelChoice(model=f"{name}:{facts.processor or ''}"))
-        table.add_row(name, facts.summary, facts.key_variable or "-", missing or "ready")
+        table.add_row(name, facts.summary, facts.key_variable or "-", str(missing or "ready"))
     _print(table)
 
 
@@ -172,20 +188,23 @@ def show_doctor(profile_name: str | None) -> int:
             state = "set" if os.environ.get(facts.key_variable) else "not set"
             table.add_row(facts.key_variable, state)
     missing = provider_class("local").missing(ModelChoice(model="local"))
-    table.add_row("embedded model", missing or "ready")
+    table.add_row("embedded model", str(missing or "ready"))
     for group, what in GROUPS.items():
         if names := found(group):
             table.add_row(what, ", ".join(names))
     code = 0
     try:
         profile, source = find_profile(profile_name) if profile_name else default_profile()
-        table.add_row("profile", f"{profile.name} ({source.file})")
+        why = "" if profile_name else f", {why_profile(profile.name)}"
+        table.add_row("profile", f"{profile.name} ({source.file}){why}")
         processor, accelerator = choose_models(profile)
-        why = "the profile names it" if profile.processor else "the first provider that is ready"
+        why = "the profile names it" if profile.processor else "of the first provider whose key is set"
         table.add_row("model", f"{processor.model} ({why}); accelerator {accelerator.model}")
         next_step = 'goose-like run "what is in this folder?"'
+        if processor.provider == "local":
+            next_step += "\nfor a stronger model: set a key from above, or a processor in profiles.yaml"
         if missing := provider_class(processor.provider).missing(processor):
-            next_step, code = missing, 76
+            next_step, code = str(missing), missing.exit_code
     except GooseLikeError as error:
         next_step, code = str(error), error.exit_code
     _print(table)

@@ -22,7 +22,7 @@ class Chosen:
 
     def located(self, error: ProfileError) -> ProfileError:
         """The error with the place of what is wrong before it."""
-        if self.model and error.path[:1] in (("processor",), ("accelerator",)):
+        if self.model is not None and error.path[:1] in (("processor",), ("accelerator",)):
             return ProfileError(f"--model {self.model}: {error}")
         return self.source.located(error)
 
@@ -45,9 +45,9 @@ def chosen_profile(
     elif name is None and model is None:
         profile, source = default_profile()
     else:
-        profile, source = find_profile(name or "default")
+        profile, source = find_profile("default" if name is None else name)
     over: dict[str, Any] = {"sandbox": sandbox, "approval": approval}
-    if model:
+    if model is not None:
         over["processor"] = over["accelerator"] = ModelChoice(model=model)
     over = {key: value for key, value in over.items() if value is not None}
     return Chosen(profile.model_copy(update=over), source, model)

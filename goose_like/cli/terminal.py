@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from rich.console import Console
 
-from ..events import Answer, Question
+from ..events import Answer, Event, Question
 from ..notifier import Notifier
 from .render import Screen
 
@@ -65,9 +65,26 @@ async def _read_chunk(descriptor: int) -> bytes:
 
 
 class PersonScreen(Screen):
-    """A screen with a person before it, who is asked."""
+    """A screen with a person before it, who is asked. What comes up meanwhile is shown after the answer."""
+
+    _held: list[Event] | None = None
+
+    def notify(self, event: Event) -> None:
+        if self._held is None:
+            super().notify(event)
+        else:
+            self._held.append(event)
 
     async def ask(self, question: Question) -> Answer:
+        self._held = []
+        try:
+            return await self._answer()
+        finally:
+            held, self._held = self._held, None
+            for event in held:
+                self.notify(event)
+
+    async def _answer(self) -> Answer:
         self.pause()
         termios.tcflush(sys.stdin, termios.TCIFLUSH)  # keys typed before the question are no answer to it
         with echo(True):

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
-from ..errors import ModelUnavailableError, ProviderError
+from ..errors import GooseLikeError, ModelUnavailableError, ProviderError
 from ..events import Status
 from ..profile import ModelChoice
 from ..provider import Delta, Facts, Request
@@ -61,17 +61,17 @@ class LocalProvider:
         self._closing = threading.Event()
 
     @staticmethod
-    def missing(choice: ModelChoice) -> str | None:
-        """What to install before this choice works, as a sentence; None when it is ready."""
+    def missing(choice: ModelChoice) -> GooseLikeError | None:
+        """What to install before this choice works; None when it is ready."""
         if find_spec("xllamacpp") is None:
-            return f"the engine is not installed: {_INSTALL}"
+            return ModelUnavailableError(f"the engine is not installed: {_INSTALL}")
         try:
             if choice.name:
                 _model_file(choice.name)
             elif not is_ready():
                 find_parts()
         except ModelUnavailableError as error:
-            return str(error)
+            return error
         return None
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
@@ -202,7 +202,10 @@ def _model_file(name: str) -> Path:
         with path.open("rb") as file:
             magic = file.read(4)
     except OSError as error:
-        raise ModelUnavailableError(f"no model at {path} ({error.strerror}); correct local:PATH") from error
+        raise ModelUnavailableError(
+            f"no model can be read from the file {str(path)!r} ({error.strerror}); "
+            "correct the path in local:PATH, or write `local` for the embedded model"
+        ) from error
     if magic != b"GGUF":
         raise ModelUnavailableError(f"{path} is no GGUF file; convert the model, or choose another file")
     return path

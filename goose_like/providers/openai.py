@@ -15,7 +15,14 @@ from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
-from ..errors import BrokenStreamError, CredentialError, ModelUnavailableError, ProviderError
+from ..errors import (
+    BrokenStreamError,
+    CredentialError,
+    GooseLikeError,
+    ModelUnavailableError,
+    ProfileError,
+    ProviderError,
+)
 from ..profile import ModelChoice
 from ..provider import Delta, Facts, Request
 from .openai_wire import Encoder, Fold, clip, error_of_status, error_within
@@ -55,16 +62,17 @@ class OpenAIProvider:
         self._encoder = Encoder()
 
     @staticmethod
-    def missing(choice: ModelChoice) -> str | None:
-        """What to set before this choice works, as a sentence; None when it is ready."""
-        return _url_fault(_base_url(choice)) or _key_fault(_base_url(choice), _key())
+    def missing(choice: ModelChoice) -> GooseLikeError | None:
+        """What to set before this choice works; None when it is ready."""
+        url = _base_url(choice)
+        return _url_fault(url) or _key_fault(url, _key())
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
         try:
             if fault := _url_fault(self._url):
-                raise ModelUnavailableError(fault, is_retryable=False)
+                raise fault
             if fault := _key_fault(self._url, self._key):
-                raise CredentialError(fault)
+                raise fault
             fold = self._constrained().ConstrainedFold() if self._choice.tools == "constrained" else Fold()
             async with aclosing(self._chunks(request)) as chunks:
                 async for chunk in chunks:
@@ -211,17 +219,19 @@ def _base_url(choice: ModelChoice) -> SplitResult:
         return SplitResult("", "", text, "", "")
 
 
-def _url_fault(url: SplitResult) -> str | None:
+def _url_fault(url: SplitResult) -> GooseLikeError | None:
     if url.scheme in ("http", "https") and url.hostname and _port(url) is not None:
         return None
-    return f"{_host(url) or url.path!r} is no base URL; write base_url or OPENAI_BASE_URL like http://localhost:8080/v1"
+    return ProfileError(
+        f"{_host(url) or url.path!r} is no base URL; write base_url or OPENAI_BASE_URL like http://localhost:8080/v1"
+    )
 
 
-def _key_fault(url: SplitResult, key: str) -> str | None:
+def _key_fault(url: SplitResult, key: str) -> GooseLikeError | None:
     if not key and url.hostname == OPENAI_HOST:
-        return f"set {KEY_VARIABLE}, or base_url to a server that needs no key"
+        return CredentialError(f"set {KEY_VARIABLE}, or base_url to a server that needs no key")
     if not (key.isascii() and key.isprintable()):
-        return f"{KEY_VARIABLE} holds characters that no key has; set it anew"
+        return CredentialError(f"{KEY_VARIABLE} holds characters that no key has; set it anew")
     return None
 
 

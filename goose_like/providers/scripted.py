@@ -29,7 +29,7 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator, model
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError
 
-from ..errors import BrokenStreamError, ModelUnavailableError, ProfileError, ProviderError
+from ..errors import BrokenStreamError, GooseLikeError, ModelUnavailableError, ProfileError, ProviderError
 from ..events import MessageCompleted, TextDelta, ThinkingDelta
 from ..message import Message, Part, Text, Thinking, ToolCall, Usage, Value
 from ..plugins import did_you_mean
@@ -146,11 +146,14 @@ class ScriptedProvider:
         self._position: int | None = None
 
     @staticmethod
-    def missing(choice: ModelChoice) -> str | None:
+    def missing(choice: ModelChoice) -> GooseLikeError | None:
         if not choice.name:
-            return "name the script: scripted:FILE"
-        is_there = Path(choice.name).expanduser().is_file()
-        return None if is_there else f"there is no script {choice.name!r}; write it, or correct the path"
+            return ModelUnavailableError("name the script: scripted:FILE")
+        path = Path(choice.name).expanduser()
+        if path.is_file():
+            return None
+        what = f"{choice.name!r} is a folder" if path.is_dir() else f"there is no script {choice.name!r}"
+        return ModelUnavailableError(f"{what}; write it, or correct the path in scripted:FILE")
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
         at = self._begin(request) if self._position is None else self._position

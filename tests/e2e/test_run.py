@@ -57,6 +57,11 @@ def test_the_task_comes_from_standard_input(place, words):
     assert place.run("run", "--model", model, *words, input="from the pipe").returncode == 0
 
 
+def test_standard_input_is_added_to_words(place):
+    model = place.script({"text": "ok", "expect": r"explain this\n\nfrom the pipe"})
+    assert place.run("run", "--model", model, "explain", "this", "-", input="from the pipe").returncode == 0
+
+
 def test_the_task_comes_from_a_file(place):
     (place.work / "task.txt").write_text("from the file")
     model = place.script({"text": "ok", "expect": "from the file"})
@@ -69,6 +74,10 @@ def test_the_task_comes_from_a_file(place):
         (["run", ""], "the task is empty"),
         (["run", "-i", "missing.txt"], "can't read the task from 'missing.txt'"),
         (["run", "-i", "x", "y"], "not both"),
+        (["run", "-i", "x", "-"], "not both"),
+        (["run", "--model", "", "x"], "unknown provider ''"),
+        (["run", "--profile", "", "x"], "unknown profile ''"),
+        (["session", "start", "a b"], "is no name for a session"),
         (["run", "--profile", "lokal", "x"], "did you mean 'local'?"),
         (["run", "--model", "opnai:x", "x"], "did you mean 'openai'?"),
         (["run", "--no-session", "--resume", "x"], "--no-session keeps nothing"),
@@ -82,7 +91,7 @@ def test_the_task_comes_from_a_file(place):
 )
 def test_a_mistake_is_one_clear_line(place, words, told):
     done = place.run(*words)
-    assert done.returncode == (1 if words[0] == "session" else 2)
+    assert done.returncode == (1 if words[:2] == ["session", "resume"] else 2)
     assert told in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
@@ -227,6 +236,16 @@ def test_a_session_reads_lines_without_a_terminal(place):
     assert "hello you" in done.stderr
     assert "and again" in done.stderr
     assert "session resume talk" in done.stderr
+
+
+def test_without_a_person_a_session_ends_with_its_last_turns_exit_code(place):
+    done = place.run("session", "start", "--model", place.script("hello"), input="hi\nmore than the script has\n")
+    assert done.returncode == 1
+    assert "the script" in done.stderr
+
+
+def test_help_as_a_command(place):
+    assert place.run("help").stdout == place.run("--help").stdout != ""
 
 
 def test_a_reader_that_leaves_early_is_no_traceback(place):

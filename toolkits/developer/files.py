@@ -232,7 +232,8 @@ def _compared(path: str, old: list[str], new: list[str]) -> tuple[str, str]:
     if len(old) + len(new) > MAX_COMPARED_LINES:
         change = f"{len(new)} lines, before {len(old)}"
         return f"{path}: {change}", change
-    diff = list(unified_diff(old, new, "a/" + path.lstrip("/"), "b/" + path.lstrip("/"), lineterm=""))
+    before = "a/" + path.lstrip("/") if old else "/dev/null"
+    diff = list(unified_diff(old, new, before, "b/" + path.lstrip("/"), lineterm=""))
     added = sum(line.startswith("+") for line in diff[2:])
     removed = sum(line.startswith("-") for line in diff[2:])
     change = f"+{added} -{removed} lines"

@@ -38,7 +38,7 @@ builtin printf "\0"; }} 2>/dev/null >|{end}' EXIT
 _LASTING = re.compile(r"\b(cd|pushd|popd|export|declare|source|activate)\b")
 
 _NO_NETWORK = re.compile("Network is unreachable|Could not resolve host|[Nn]ame resolution|Name or service not known")
-_READ_ONLY = re.compile("Read-only file system")
+_READ_ONLY = re.compile("Read-only file system|Device or resource busy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,10 @@ class Shell:
         if access != "network" and _NO_NETWORK.search(text):
             yield 'the sandbox has no network; if the task needs it, call shell with access="network"'
         if _READ_ONLY.search(text):
-            yield "the sandbox lets commands write only in the workspace and in /tmp; do it there or tell the person"
+            yield (
+                "the sandbox lets commands write only in /tmp and the workspace (.git/config and hooks aside); "
+                "do it there or tell the person"
+            )
 
 
 async def _followed(process: Process, timeout_s: float, output: Output, show: Callable[[str], None]) -> tuple[int, str]:
