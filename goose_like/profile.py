@@ -223,7 +223,8 @@ def find_profile(name: str) -> tuple[Profile, Source]:
     try:
         return Profile.model_validate({**merged, "name": name}), source
     except ValidationError as error:
-        raise ProfileError("\n".join(_explain(fault, source) for fault in error.errors())) from error
+        faults = sorted(error.errors(), key=lambda fault: source._lines(fault["loc"]))
+        raise ProfileError("\n".join(_explain(fault, source) for fault in faults)) from error
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

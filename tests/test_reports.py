@@ -101,10 +101,10 @@ async def test_a_check_says_when_the_profile_is_used(home, capsys, tmp_path, mon
     script.write_text("- hi")
     profiles(f"mine: {{processor: 'scripted:{script}', sandbox: full}}")
     assert await reports.check_profile(find_profile("mine")[0]) == 0
-    assert "with --profile mine; when none is named, 'local' is: since no key is set" in capsys.readouterr().out
+    assert "with --profile mine; when none is named, 'local' is, since no key is set" in capsys.readouterr().out
     profiles(f"default: {{processor: 'scripted:{script}', sandbox: full}}")
     assert await reports.check_profile(default_profile()[0]) == 0
-    assert "used     when no profile is named: " in capsys.readouterr().out
+    assert "used     when no profile is named\n" in capsys.readouterr().out
 
 
 def test_without_a_name_the_profile_that_run_uses_is_shown(monkeypatch, capsys):

@@ -72,7 +72,7 @@ def show_profiles() -> None:
         table.add_row(source.name, processor, str(source.file))
     _print(table)
     usual, _ = default_profile()
-    print(f"\nwithout --profile: {usual.name}, {why_profile(usual.name)}")
+    print(f"\nwithout --profile: {usual.name}{why_profile(usual.name)}")
 
 
 def _processor(name: str) -> str:
@@ -105,13 +105,13 @@ def _when_used(profile: Profile) -> str:
     """Which of the profiles a run without `--profile` takes depends on what there is."""
     usual, _ = default_profile()
     if usual.name == profile.name:
-        return f"when no profile is named: {why_profile(usual.name)}"
-    return f"with --profile {profile.name}; when none is named, {usual.name!r} is: {why_profile(usual.name)}"
+        return f"when no profile is named{why_profile(usual.name)}"
+    return f"with --profile {profile.name}; when none is named, {usual.name!r} is{why_profile(usual.name)}"
 
 
 def why_profile(name: str) -> str:
-    """Why `default_profile` took this one."""
-    return "since no key is set" if name == "local" else "which is the one named so"
+    """Why `default_profile` took this one, if it needs saying."""
+    return ", since no key is set" if name == "local" else ""
 
 
 def show_toolkits() -> None:
@@ -195,7 +195,7 @@ def show_doctor(profile_name: str | None) -> int:
     code = 0
     try:
         profile, source = find_profile(profile_name) if profile_name else default_profile()
-        why = "" if profile_name else f", {why_profile(profile.name)}"
+        why = "" if profile_name else why_profile(profile.name)
         table.add_row("profile", f"{profile.name} ({source.file}){why}")
         processor, accelerator = choose_models(profile)
         why = "the profile names it" if profile.processor else "of the first provider whose key is set"

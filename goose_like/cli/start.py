@@ -23,7 +23,8 @@ class Chosen:
     def located(self, error: ProfileError) -> ProfileError:
         """The error with the place of what is wrong before it."""
         if self.model is not None and error.path[:1] in (("processor",), ("accelerator",)):
-            return ProfileError(f"--model {self.model}: {error}")
+            told = str(error).removeprefix(f"{self.model}: ")
+            return ProfileError(f"--model {self.model}: {told}")
         return self.source.located(error)
 
 

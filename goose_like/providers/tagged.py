@@ -34,8 +34,6 @@ def _told(name: str, output: str, **arguments: str) -> tuple[Message, Message]:
     return Message.assistant("", (call,)), Message(role="tool", parts=(ToolResult(call_id=name, output=output),))
 
 
-_MENDED = "prices = [3, 4]\nprint(sum(prices))\n"
-
 # What the smallest models follow more than any rule: how work goes from a look at things to an answer.
 _EXAMPLES = (
     Message.user("bill.py prints a wrong total. Fix it."),
