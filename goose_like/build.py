@@ -64,14 +64,15 @@ async def build_exchange(
         }.values():
             stack.push_async_callback(provider.close)
         if workspace is None:
-            workspace = Workspace(
-                Path.cwd(),
-                mode=profile.sandbox,
-                approval=profile.approval,
-                notifier=journal,
-                session_folder=session.folder,
+            workspace = await stack.enter_async_context(
+                Workspace(
+                    Path.cwd(),
+                    mode=profile.sandbox,
+                    approval=profile.approval,
+                    notifier=journal,
+                    session_folder=session.folder,
+                )
             )
-            stack.push_async_callback(workspace.close)
         limits = limits or profile.limits
         view = ExchangeView(journal.history, models, journal)
         toolkits: dict[str, Toolkit] = {}

@@ -40,7 +40,8 @@ Listener = Callable[[Path | None, Sequence[str]], Awaitable[None]]
 class Workspace:
     """A folder, and all that a session may do in it and with it.
 
-    Making one costs nothing: the sandbox is entered with the first command, or by `ready` while the model thinks.
+    Making one costs nothing: entering it begins to find out whether there is a sandbox, which is entered itself with
+    the first command, or by `ready` while the model thinks.
     In mode `full` there is neither sandbox nor jail.
     """
 
@@ -66,7 +67,6 @@ class Workspace:
         self._inspection: Inspection | None = None
         self._stock: sandbox.Rules | None = None
         self._lock: int | None = None  # on the private folder
-        self._is_probed = False
         self._soon: asyncio.TimerHandle | None = None
 
     @property
@@ -82,6 +82,8 @@ class Workspace:
         return folder
 
     async def __aenter__(self) -> "Workspace":
+        if self.mode == "workspace":
+            _ = self._probe  # `ready` has its answer sooner
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -195,13 +197,15 @@ class Workspace:
         line = sandbox.command(self._rules, network=access == "network")
         return Spawner(line, environment(is_confined=True))
 
+    @cached_property
+    def _probe(self) -> asyncio.Future[str | None]:
+        """Why there is no sandbox, if there is none. Begins at once, in a thread."""
+        return asyncio.get_running_loop().run_in_executor(None, sandbox.why_unavailable)
+
     async def _has_sandbox(self) -> bool:
         """Asked once; a person may decide to go on without."""
-        if self._is_probed:
-            return True
-        why = await asyncio.to_thread(sandbox.why_unavailable)
+        why = await asyncio.shield(self._probe)
         if why is None:
-            self._is_probed = True
             return True
         try:
             await self.permit("sandbox", "this session", f"run commands without a sandbox, since {why}")
