@@ -1,0 +1,89 @@
+"""The floor: a bare loop over the embedded model with three tools, held to JSON. `python bench/tasks/bare.py TASK`."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import xllamacpp
+
+from goose_like.places import cache_folder
+
+STEPS = 20
+SYSTEM = """\
+You are a developer agent. You work in the current folder. Reply with one JSON object, a call of one of these tools:
+{"tool": "shell", "arguments": {"command": "..."}}: runs a bash command
+{"tool": "write_file", "arguments": {"path": "...", "content": "..."}}: writes a whole file
+{"tool": "finish", "arguments": {"text": "..."}}: tells the user the result when the task is done
+Check your work by running it."""
+
+
+def schema() -> dict[str, Any]:
+    tools = {"shell": ["command"], "write_file": ["path", "content"], "finish": ["text"]}
+    return {
+        "anyOf": [_object({"tool": {"const": name}, "arguments": _texts(fields)}) for name, fields in tools.items()]
+    }
+
+
+def _texts(fields: list[str]) -> dict[str, Any]:
+    return _object({field: {"type": "string"} for field in fields})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def engine() -> Any:
+    params = xllamacpp.CommonParams()
+    params.model.path = str(next((cache_folder() / "weights").glob("*.gguf")))
+    params.n_ctx, params.n_parallel, params.verbosity, params.warmup = 8192, 1, -1, False
+    params.hostnames = [f"{tempfile.mkdtemp()}/engine.sock"]
+    return xllamacpp.Server(params)
+
+
+def ask(server: Any, messages: list[dict[str, str]], usage: dict[str, int]) -> str:
+    form = {"type": "json_schema", "json_schema": {"name": "call", "schema": schema()}}
+    body = {"messages": messages, "temperature": 0, "max_tokens": 1024, "response_format": form}
+    answers: list[dict[str, Any]] = []
+    server.handle_chat_completions(body, answers.append)
+    answer = answers[-1]
+    usage["input_tokens"] += answer["usage"]["prompt_tokens"]
+    usage["output_tokens"] += answer["usage"]["completion_tokens"]
+    return str(answer["choices"][0]["message"]["content"])
+
+
+def do(call: dict[str, Any]) -> str:
+    arguments = call["arguments"]
+    if call["tool"] == "write_file":
+        path = Path(arguments["path"])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(arguments["content"])
+        return "written"
+    command = ["bash", "-c", arguments["command"]]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    return f"{(done.stdout + done.stderr)[:4000]}\n[exit code {done.returncode}]"
+
+
+def main() -> None:
+    server, usage = engine(), {"input_tokens": 0, "output_tokens": 0}
+    messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": sys.argv[1]}]
+    result = ""
+    for _ in range(STEPS):
+        said = ask(server, messages, usage)
+        messages.append({"role": "assistant", "content": said})
+        try:
+            call = json.loads(said)
+            if call["tool"] == "finish":
+                result = call["arguments"]["text"]
+                break
+            answer = do(call)
+        except (ValueError, OSError, subprocess.TimeoutExpired) as error:
+            answer = f"error: {error}"
+        messages.append({"role": "user", "content": answer})
+    print(json.dumps({"result": result, "usage": usage}))
+
+
+if __name__ == "__main__":
+    main()
