@@ -114,6 +114,7 @@ async def build_exchange(
             session=session,
             limits=limits,
             patience=patience,
+            doubts=[toolkit.doubt for toolkit in toolkits.values()],
         )
 
 

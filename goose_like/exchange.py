@@ -1,7 +1,7 @@
 """The loop: ask the model, run the tools it calls, give back the results, until it answers without a call."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -43,6 +43,7 @@ class Exchange:
     session: Session
     limits: Limits
     patience: Patience
+    doubts: Sequence[Callable[[], str | None]] = ()
 
     @property
     def history(self) -> History:
@@ -78,15 +79,20 @@ class Exchange:
         return end
 
     async def _steps(self) -> TurnFinished:
+        is_doubted = False
         for _ in range(self.limits.steps):
             if spent := self._spent():
                 return spent
             answer = await self._ask_model()
-            if not answer.message.tool_calls:
+            if answer.message.tool_calls:
+                await self._run_tools(answer.message.tool_calls)
+                if self.history.open_calls:
+                    return TurnFinished(reason="handed_off")
+            elif doubt := None if is_doubted or answer.is_cut else self._doubt():
+                is_doubted = True
+                self.journal.emit(Reminded(text=doubt))
+            else:
                 return self._final(answer)
-            await self._run_tools(answer.message.tool_calls)
-            if self.history.open_calls:
-                return TurnFinished(reason="handed_off")
         return TurnFinished(reason="step_limit", detail=f"the limit of {self.limits.steps} steps", exit_code=3)
 
     async def _ask_model(self) -> MessageCompleted:
@@ -169,6 +175,9 @@ class Exchange:
                 detail = f"${cost:.4f} of ${limits.cost_usd:g} are spent"
                 return TurnFinished(reason="budget", detail=detail, exit_code=4)
         return None
+
+    def _doubt(self) -> str | None:
+        return next(filter(None, (doubt() for doubt in self.doubts)), None)
 
     def _final(self, answer: MessageCompleted) -> TurnFinished:
         if answer.is_cut:

@@ -97,6 +97,10 @@ class Toolkit:
                 raise ProfileError(f"no tool {name!r} to pick; {did_you_mean(name, names)}", ("config", "tools"))
         return tuple(make_tool(getattr(self, name)) for name in picked)
 
+    def doubt(self) -> str | None:
+        """What speaks against being done, when the model says that it is. It is asked back once a turn."""
+        return None
+
     def progress(self, text: str) -> None:
         """Shows a piece of the running tool's output at once. It does not last and the model doesn't see it."""
         self.notifier.notify(ToolProgress(call_id=current_call.get(""), text=text))

@@ -1,7 +1,7 @@
 """What the tests put in the place of a model, and the shortest way to an exchange with it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -92,6 +92,7 @@ class Bench:
         limits: Limits = Limits(),  # noqa: B008
         moderator: Moderator | None = None,
         label: str = "scripted:x",
+        doubts: Sequence[Callable[[], str | None]] = (),
     ) -> None:
         self.provider = Played(script)
         self.recorder = Recorder()
@@ -110,6 +111,7 @@ class Bench:
             session=self.session,
             limits=limits,
             patience=NO_PATIENCE,
+            doubts=doubts,
         )
 
     @property

@@ -385,3 +385,20 @@ async def test_the_plan_is_an_event_and_the_answer_is_short(here: Desk):
 async def test_an_unknown_status_is_told(here: Desk):
     answer = await here.error("update_plan", tasks=[{"description": "x", "status": "done"}])
     assert "'planned', 'in-progress', 'complete' or 'failed'" in answer
+
+
+async def test_what_was_changed_and_not_run_is_doubted(tmp_path):
+    async with desk(tmp_path, "full", asks_back=True) as made:
+        assert made.kit.doubt() is None
+        await made.ok("write_file", path="a.py", content="print(1)\n")
+        assert (
+            made.kit.doubt()
+            == "You changed a.py and ran nothing since. Check it with the shell; if it is right, finish."
+        )
+        assert made.kit.doubt() is None, "once for each change"
+        await made.ok("write_file", path="a.py", content="print(2)\n")
+        await made.shell("python3 a.py")
+        assert made.kit.doubt() is None
+    async with desk(tmp_path, "full") as made:
+        await made.ok("write_file", path="b.py", content="print(1)\n")
+        assert made.kit.doubt() is None

@@ -406,6 +406,16 @@ async def test_a_finished_plan_is_not_reminded(bench):
     assert b.told(Reminded) == []
 
 
+async def test_a_doubt_is_asked_back_once_a_turn(bench):
+    b = bench(["Done.", "Really.", "Done again.", "Yes."], doubts=(lambda: None, lambda: "run it"))
+    for _ in range(2):
+        assert (await b.exchange.reply("Hi.")).reason == "stop"
+    assert b.told(Reminded) == [Reminded(text="run it")] * 2
+    said = [message.text for message in b.messages]
+    assert said == ["Hi.", "Done.", "run it", "Really.", "Hi.", "Done again.", "run it", "Yes."]
+    assert_append_only(b.provider.requests)
+
+
 async def test_long_output_goes_to_a_file(bench):
     text = "".join(f"{number}\n" for number in range(1000))
     b = bench(

@@ -119,8 +119,8 @@ class Screen(Notifier):
                 verdict = "allowed" if answer.is_allowed else "denied"
                 nobody = ", nobody was there to ask" if answer.by == "nobody" else ""
                 self._line(f"  {question.kind} {verdict}{nobody}", "yellow")
-            case Reminded():
-                self._line("(the plan was put before the model again)", "dim")
+            case Reminded(text=text):
+                self._line(f"↺ the model is told: {one_line(text, self._room(22))}", "dim")
             case Compacted(kept=kept):
                 self._line(f"(the window is full: the newest {kept} messages are kept in view)", "yellow")
             case TurnFinished():

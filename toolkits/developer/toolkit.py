@@ -20,7 +20,7 @@ from .shell import Shell
 
 _NAME = "developer"
 _NOTES_BYTES = 1_000
-_CONFIG = frozenset({"tools", "hints", "guidance"})
+_CONFIG = frozenset({"tools", "hints", "guidance", "asks_back"})
 
 
 class DeveloperToolkit(Toolkit):
@@ -39,6 +39,7 @@ class DeveloperToolkit(Toolkit):
         # Resumed elsewhere, it starts there: the folder of the session's former workspace is none of this one's.
         is_here = cwd and Path(cwd).is_relative_to(self.workspace.root)
         self._shell = Shell(self.workspace, self.progress, cwd if is_here else None)
+        self._unchecked = ""  # the file that was changed last, until a command runs
         self._files = Files(self.workspace, notifier, lambda: self._shell.state.cwd, self._room)
 
     def prompt(self) -> str:
@@ -53,6 +54,13 @@ class DeveloperToolkit(Toolkit):
             text = "hints from " + ", ".join(f"{hint.file}{' (cut)' * hint.is_cut}" for hint in found)
             self._telling = asyncio.get_running_loop().call_soon(self.notifier.log, text)
         return "\n\n".join([*told, *(f"Hints from {hint.file}:\n{hint.text}" for hint in found)])
+
+    def doubt(self) -> str | None:
+        """With `asks_back`, which weak models need: something was changed, and nothing was run since."""
+        changed, self._unchecked = self._unchecked, ""
+        if not (changed and self.config.get("asks_back", False)):
+            return None
+        return f"You changed {changed} and ran nothing since. Check it with the shell; if it is right, finish."
 
     async def close(self) -> None:
         if self._telling:
@@ -72,6 +80,7 @@ class DeveloperToolkit(Toolkit):
         name = re.sub(r"[^\w-]", "_", current_call.get(_NAME))
         output = Output(self.session.outputs / f"{name}-shell.txt", self._room)
         cwd = self._shell.state.cwd
+        self._unchecked = ""
         try:
             answer = await self._shell.run(command, timeout_s, access, output)
             self._files.saw(command, answer)
@@ -90,12 +99,16 @@ class DeveloperToolkit(Toolkit):
     @tool
     async def write_file(self, path: str, content: str) -> str:
         """Create a file, or replace all of one that you have read."""
-        return await self._files.write(path, content)
+        answer = await self._files.write(path, content)
+        self._unchecked = path
+        return answer
 
     @tool
     async def patch_file(self, path: str, patches: list[Patch]) -> str:
         """Replace parts of a file, one after the other, all or none."""
-        return await self._files.patch(path, patches)
+        answer = await self._files.patch(path, patches)
+        self._unchecked = path
+        return answer
 
     @tool
     async def update_plan(self, tasks: list[Task]) -> str:
