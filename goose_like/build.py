@@ -2,13 +2,12 @@
 
 import asyncio
 import graphlib
-import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from . import __version__
+from . import __version__, keys
 from .errors import CredentialError, GooseLikeError, ProfileError
 from .events import SessionStarted
 from .exchange import Exchange
@@ -18,7 +17,9 @@ from .notifier import Notifier
 from .places import config_folder
 from .plugins import did_you_mean, found, load
 from .profile import Limits, ModelChoice, Profile, Source, ToolkitChoice, find_profile
-from .provider import Facts, Model, Models, Patience, Provider
+from .provider import Facts, Model, Models, Patience, ProviderKind
+from .providers.openai import Server
+from .providers.rows import rows
 from .session import Session
 from .tool import Tool
 from .toolkit import Requirements, Toolkit
@@ -26,10 +27,12 @@ from .view import ExchangeView
 from .workspace import Workspace
 
 NO_MODEL = """no model to work with. Three ways to go on:
-  an API key     export OPENAI_API_KEY=...   (then the default profile uses that provider)
+  an API key     export OPENAI_API_KEY=...   (then the default profile uses that provider; others: provider list)
   no key         pip install 'goose-like[local]'   (a small model that runs inside goose-like; 1.1 GB)
   your server    in profiles.yaml: `default: {extends: default, processor: {model: openai:NAME, base_url: URL}}`
 `goose-like doctor` shows what is there."""
+
+_FIRST = ("anthropic", "openai")
 
 
 @asynccontextmanager
@@ -147,16 +150,37 @@ def choose_models(profile: Profile) -> tuple[ModelChoice, ModelChoice]:
 
 
 def _first_with_key() -> str | None:
-    for name in found("goose_like.provider"):
+    for name in provider_names():
         facts = provider_class(name).facts
-        if facts.key_variable and os.environ.get(facts.key_variable) and facts.processor:
+        if facts.processor and keys.find(facts.key_variable):
             return name
     return None
 
 
-def provider_class(name: str) -> type[Provider]:
-    """The class behind a provider's name; importing it imports no vendor's SDK."""
-    return cast(type[Provider], load("goose_like.provider", name))
+def provider_names() -> Iterator[str]:
+    """Every provider: the installed ones, of them anthropic and openai first, then the rows of the table.
+
+    It is the order in which a key that is set decides. The table is read when the installed ones are through.
+    """
+    installed = found("goose_like.provider")
+    yield from (name for name in _FIRST if name in installed)
+    yield from (name for name in installed if name not in _FIRST)
+    yield from rows()
+
+
+def provider_class(name: str) -> ProviderKind:
+    """What stands behind a provider's name: an installed class (importing it imports no vendor's SDK), else a row.
+
+    Raises:
+        ProfileError: there is neither; the text gives the nearest name.
+    """
+    installed = found("goose_like.provider")
+    if name in installed:
+        return cast(ProviderKind, load("goose_like.provider", name))
+    table = rows()
+    if name not in table:
+        raise ProfileError(f"unknown provider {name!r}; {did_you_mean(name, [*installed, *table])}")
+    return Server(table[name])
 
 
 def _models(profile: Profile) -> Models:
@@ -173,7 +197,7 @@ def _model(choice: ModelChoice) -> Model:
     name = choice.name or facts.processor or ""
     if missing := kind.missing(choice):
         raise type(missing)(f"{choice.model}: {missing}")
-    return Model(cast(Any, kind)(choice), name, label_of(choice), choice.window)
+    return Model(kind(choice), name, label_of(choice), choice.window)
 
 
 def label_of(choice: ModelChoice) -> str:

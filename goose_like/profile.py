@@ -1,6 +1,6 @@
 """Profiles: their schema, where they are found, how they extend each other, and errors that name the line."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -158,7 +158,7 @@ def sources() -> list[Source]:
 def _all_sources() -> Iterator[Source]:
     mine = config_folder() / "profiles.yaml"
     if mine.is_file():
-        data = _read(mine)
+        data = read_yaml(mine)
         if not isinstance(data, Mapping):
             raise ProfileError(f"{mine}: this file maps names to profiles, e.g. `default: {{processor: local}}`")
         for name, value in data.items():
@@ -170,12 +170,17 @@ def _all_sources() -> Iterator[Source]:
     for folder in folders:
         for file in sorted(folder.glob("*.yaml")):
             try:
-                yield Source(file.stem, file, _read(file))
+                yield Source(file.stem, file, read_yaml(file))
             except ProfileError as error:  # it concerns those who ask for this one
                 yield Source(file.stem, file, None, fault=error)
 
 
-def _read(file: Path) -> Any:
+def read_yaml(file: Path) -> Any:
+    """What a file holds, with the lines of its values; an empty file holds an empty mapping.
+
+    Raises:
+        ProfileError: it can't be read, or is no YAML; the text names the file and the line.
+    """
     try:
         data = YAML().load(file.read_text(encoding="utf-8"))
         return {} if data is None else data
@@ -223,8 +228,7 @@ def find_profile(name: str) -> tuple[Profile, Source]:
     try:
         return Profile.model_validate({**merged, "name": name}), source
     except ValidationError as error:
-        faults = sorted(error.errors(), key=lambda fault: source._lines(fault["loc"]))
-        raise ProfileError("\n".join(_explain(fault, source) for fault in faults)) from error
+        raise ProfileError(explain(error, source, _keys_at, "the profile")) from error
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -238,15 +242,26 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _explain(fault: Mapping[str, Any], source: Source) -> str:
-    """One of a validation's faults as a sentence: where, what, and the nearest valid key."""
+def explain(
+    error: ValidationError, source: Source, keys: Callable[[tuple[str | int, ...]], Iterable[str]], whole: str
+) -> str:
+    """A validation's faults in the order of the file, a sentence each: where, what, and the nearest valid key.
+
+    `keys` gives those of the mapping at a path; `whole` is what the thing itself is called.
+    """
+    faults = sorted(error.errors(), key=lambda fault: source._lines(fault["loc"]))
+    return "\n".join(_explain(fault, source, keys, whole) for fault in faults)
+
+
+def _explain(
+    fault: Mapping[str, Any], source: Source, keys: Callable[[tuple[str | int, ...]], Iterable[str]], whole: str
+) -> str:
     path = tuple(fault["loc"])
-    what = ".".join(str(step) for step in path) or "the profile"
+    what = ".".join(str(step) for step in path) or whole
     if fault["type"] == "extra_forbidden":
-        keys: set[str] = set(_model_at(path[:-1]).model_fields)
-        if len(path) == 1:
-            keys = keys - {"name"} | {"extends", "provider"}
-        return f"{source.place(*path)}: unknown key {what!r}; {did_you_mean(str(path[-1]), keys)}"
+        return f"{source.place(*path)}: unknown key {what!r}; {did_you_mean(str(path[-1]), keys(path[:-1]))}"
+    if fault["type"] == "told":  # what was given may be a secret
+        return f"{source.place(*path)}: {what}: {fault['msg']}"
     if fault["type"] == "missing":
         return f"{source.place(*path)}: {what}: this key is missing"
     kinds = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list", "string_type": "text"}
@@ -254,6 +269,11 @@ def _explain(fault: Mapping[str, Any], source: Source) -> str:
     given = repr(fault["input"])
     clipped = given if len(given) <= 80 else given[:77] + "..."
     return f"{source.place(*path)}: {what}: expected {expected}, not {clipped}"
+
+
+def _keys_at(path: tuple[str | int, ...]) -> set[str]:
+    keys = set(_model_at(path).model_fields)
+    return keys if path else keys - {"name"} | {"extends", "provider"}
 
 
 def _model_at(path: tuple[str | int, ...]) -> type[Value]:

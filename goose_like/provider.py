@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from .errors import BrokenStreamError, GooseLikeError, ProviderError
 from .events import MessageCompleted, Retrying, Status, TextDelta, ThinkingDelta
@@ -37,6 +37,15 @@ class Facts:
     accelerator: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a server said to one cheap request: the models it lists (None: it gave no list), and of the key."""
+
+    address: str
+    models: tuple[str, ...] | None
+    is_key_proven: bool
+
+
 class Provider(Protocol):
     """One vendor's wire. A provider class is called with a `ModelChoice` of the profile; its module is light.
 
@@ -64,6 +73,30 @@ class Provider(Protocol):
 
     async def close(self) -> None:
         """Gives back connections and memory. Called once."""
+        ...
+
+
+class ProviderKind(Protocol):
+    """What makes providers: a provider class, or a row of the table of servers (`providers/rows.py`)."""
+
+    @property
+    def facts(self) -> Facts: ...
+
+    def missing(self, choice: ModelChoice) -> GooseLikeError | None: ...
+
+    def __call__(self, choice: ModelChoice) -> Provider: ...
+
+
+@runtime_checkable
+class Probed(Protocol):
+    """A kind whose servers can be asked something cheap."""
+
+    async def probe(self, choice: ModelChoice, key: str = "") -> Probe:
+        """What the server says to one request that costs nothing; with `key` in place of the one that is set.
+
+        Raises:
+            ProviderError: it can't be reached within a few seconds, or refused the key.
+        """
         ...
 
 

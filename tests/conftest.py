@@ -1,4 +1,4 @@
-"""Every test has a home of its own and no API keys."""
+"""Every test has a home of its own, no API keys and no keyring."""
 
 import os
 
@@ -14,7 +14,8 @@ def home(tmp_path, monkeypatch):
     """The folder that `GOOSE_LIKE_HOME` names."""
     folder = tmp_path / "home"
     monkeypatch.setenv("GOOSE_LIKE_HOME", str(folder))
-    for name in [name for name in os.environ if name.endswith("_API_KEY")]:
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    for name in [name for name in os.environ if name.endswith(("_API_KEY", "_TOKEN"))]:
         monkeypatch.delenv(name)
     return folder
 

@@ -181,3 +181,9 @@ def refusal(status: int, message: str = "no", headers: dict[str, str] | None = N
     body = json.dumps({"error": {"message": message, **error}}).encode()
     head = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
     return Response(status, head, [body])
+
+
+def listed(*models: str) -> Response:
+    """A list of models."""
+    body = json.dumps({"object": "list", "data": [{"id": model, "object": "model"} for model in models]}).encode()
+    return Response(200, {"content-type": "application/json", "content-length": str(len(body))}, [body])

@@ -120,14 +120,14 @@ def test_an_unknown_profile_is_told():
         reports.show_profile("locl")
 
 
-def test_the_doctor_names_the_next_step(home, capsys):
-    reports.show_doctor(None)
+async def test_the_doctor_names_the_next_step(home, capsys):
+    await reports.show_doctor(None)
     out = capsys.readouterr().out
     assert out.splitlines()[-2].startswith("next: ")
     assert f"{home / 'config'}" in out
 
 
-def test_the_doctor_says_what_is_wrong_with_a_profile(profiles, capsys):
+async def test_the_doctor_says_what_is_wrong_with_a_profile(profiles, capsys):
     profiles("mine: {procesor: x}")
-    assert reports.show_doctor("mine") == 2
+    assert await reports.show_doctor("mine") == 2
     assert "did you mean 'processor'" in capsys.readouterr().out.splitlines()[-1]

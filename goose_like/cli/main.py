@@ -31,7 +31,9 @@ profile_app = typer.Typer(
 toolkit_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="What the agent can do: list and show toolkits."
 )
-provider_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Where models come from: list providers.")
+provider_app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Where models come from: list and check providers, keep keys."
+)
 app.add_typer(session_app, name="session")
 app.add_typer(profile_app, name="profile")
 app.add_typer(toolkit_app, name="toolkit")
@@ -213,12 +215,42 @@ def provider_list() -> None:
     show_providers()
 
 
+@provider_app.command("check", epilog="Example: goose-like provider check openai")
+def provider_check(name: Annotated[str, typer.Argument(help="Which provider, or PROVIDER:MODEL.")]) -> None:
+    """Ask a provider's server for its models: is it there, is the key accepted. Costs nothing."""
+    from .reports import check_provider
+    from .start import finish
+
+    raise typer.Exit(finish(check_provider(name)))
+
+
+@provider_app.command("login", epilog="Example: goose-like provider login openai < key.txt")
+def provider_login(
+    name: Annotated[str, typer.Argument(help="Which provider.")],
+    no_check: Annotated[bool, typer.Option("--no-check", help="Keep the key without asking the server.")] = False,
+) -> None:
+    """Keep a provider's API key: asked for unseen, or read from standard input."""
+    from .login import log_in, read_key
+    from .start import finish
+
+    raise typer.Exit(finish(log_in(name, read_key(name), is_checked=not no_check)))
+
+
+@provider_app.command("logout", epilog="Example: goose-like provider logout openai")
+def provider_logout(name: Annotated[str, typer.Argument(help="Which provider.")]) -> None:
+    """Forget the API key that `provider login` kept."""
+    from .login import log_out
+
+    log_out(name)
+
+
 @app.command(epilog="Example: goose-like doctor")
 def doctor(profile: ProfileOption = None) -> None:
     """Tell what is installed and set, which model would be used and why, and what to do next."""
     from .reports import show_doctor
+    from .start import finish
 
-    raise typer.Exit(show_doctor(profile))
+    raise typer.Exit(finish(show_doctor(profile)))
 
 
 @app.command("help", hidden=True)

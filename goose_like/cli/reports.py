@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import os
 import platform
 import sys
 from datetime import UTC, datetime
@@ -12,13 +11,14 @@ from rich.console import Console
 from rich.table import Table
 from ruamel.yaml import YAML
 
-from .. import __version__
-from ..build import build_exchange, choose_models, default_profile, provider_class
-from ..errors import GooseLikeError
+from .. import __version__, keys
+from ..build import build_exchange, choose_models, default_profile, provider_class, provider_names
+from ..errors import GooseLikeError, ModelUnavailableError
 from ..notifier import Notifier
 from ..places import cache_folder, config_folder, sessions_folder
-from ..plugins import GROUPS, found, load
+from ..plugins import GROUPS, did_you_mean, found, load
 from ..profile import ModelChoice, Profile, find_profile, sources
+from ..provider import Probed
 from ..sandbox import why_unavailable
 from ..session import list_sessions
 from ..tool import Tool
@@ -26,6 +26,7 @@ from ..toolkit import Toolkit
 from .render import one_line
 
 _ENDLESS = 100_000
+_MODELS_SHOWN = 40
 
 
 def _table(*columns: str) -> Table:
@@ -165,16 +166,53 @@ def _kind(schema: dict[str, Any]) -> str:
 
 
 def show_providers() -> None:
-    """Every provider and what it still needs."""
-    table = _table("name", "what it is", "key", "state")
-    for name in found("goose_like.provider"):
-        facts = provider_class(name).facts
-        missing = provider_class(name).missing(ModelChoice(model=f"{name}:{facts.processor or ''}"))
-        table.add_row(name, facts.summary, facts.key_variable or "-", str(missing or "ready"))
+    """Every provider and what it still needs; no server is asked."""
+    table = _table("name", "what it is", "models", "key", "state")
+    for name in provider_names():
+        kind = provider_class(name)
+        facts = kind.facts
+        models = ", ".join(dict.fromkeys(filter(None, (facts.processor, facts.accelerator))))
+        missing = kind.missing(ModelChoice(model=f"{name}:{facts.processor or ''}"))
+        place = keys.where(facts.key_variable)
+        state = str(missing or (f"ready, key from {place}" if place else "ready"))
+        table.add_row(name, facts.summary, models or "-", facts.key_variable or "-", state)
     _print(table)
 
 
-def show_doctor(profile_name: str | None) -> int:
+async def check_provider(wanted: str) -> int:
+    """Asks a server for the list of its models, and says what came; `wanted` is its name, or `name:model`.
+
+    Raises:
+        ProviderError: it can't be reached, or refused the key.
+    """
+    name, _, model = wanted.partition(":")
+    kind = provider_class(name)
+    if not isinstance(kind, Probed):
+        missing = kind.missing(ModelChoice(model=wanted))
+        if missing:
+            raise missing
+        print(f"{name}: ready; it has no server that could be asked")
+        return 0
+    facts = kind.facts
+    probe = await kind.probe(ModelChoice(model=wanted))
+    print(f"{name}: {probe.address} answers")
+    place = keys.where(facts.key_variable)
+    took = "accepted" if probe.is_key_proven else "not checked: its list of models is open to everyone"
+    print(f"  key     {f'{facts.key_variable} from {place}, {took}' if place else 'none sent'}")
+    if probe.models is None:
+        print("  models  it gave no list")
+        return 0
+    asked = [model] if model else list(dict.fromkeys(filter(None, (facts.processor, facts.accelerator))))
+    for each in asked:
+        near = did_you_mean(each, probe.models)
+        print(f"  model   {each} is {'there' if each in probe.models else f'not in its list; {near}'}")
+    shown = probe.models[:_MODELS_SHOWN]
+    more = f" and {len(probe.models) - len(shown)} more" if len(probe.models) > len(shown) else ""
+    print(f"  models  {', '.join(shown) or 'none'}{more}")
+    return ModelUnavailableError.exit_code if model and model not in probe.models else 0
+
+
+async def show_doctor(profile_name: str | None) -> int:
     """Prints what there is; gives 0 when the profile can be used, else the code that a run would end with."""
     table = _table("what", "state")
     table.add_row("goose-like", f"{__version__}, Python {platform.python_version()}, {platform.platform()}")
@@ -182,11 +220,7 @@ def show_doctor(profile_name: str | None) -> int:
     table.add_row("sessions", str(sessions_folder()))
     table.add_row("cache", str(cache_folder()))
     table.add_row("sandbox", why_unavailable() or "works (bubblewrap)")
-    for name in found("goose_like.provider"):
-        facts = provider_class(name).facts
-        if facts.key_variable:
-            state = "set" if os.environ.get(facts.key_variable) else "not set"
-            table.add_row(facts.key_variable, state)
+    table.add_row("keys", _keys_told())
     missing = provider_class("local").missing(ModelChoice(model="local"))
     table.add_row("embedded model", str(missing or "ready"))
     for group, what in GROUPS.items():
@@ -202,11 +236,27 @@ def show_doctor(profile_name: str | None) -> int:
         table.add_row("model", f"{processor.model} ({why}); accelerator {accelerator.model}")
         next_step = 'goose-like run "what is in this folder?"'
         if processor.provider == "local":
-            next_step += "\nfor a stronger model: set a key from above, or a processor in profiles.yaml"
-        if missing := provider_class(processor.provider).missing(processor):
+            next_step += (
+                "\nfor a stronger model: set a key (`goose-like provider list`), or a processor in profiles.yaml"
+            )
+        kind = provider_class(processor.provider)
+        if missing := kind.missing(processor):
             next_step, code = str(missing), missing.exit_code
+        elif isinstance(kind, Probed):
+            probe = await kind.probe(processor)
+            table.add_row("server", f"{probe.address} answers{', the key is accepted' if probe.is_key_proven else ''}")
     except GooseLikeError as error:
         next_step, code = str(error), error.exit_code
     _print(table)
     print(f"\nnext: {next_step}")
     return code
+
+
+def _keys_told() -> str:
+    """Which keys there are and where, never what they are."""
+    try:
+        variables = dict.fromkeys(provider_class(name).facts.key_variable for name in provider_names())
+        told = [f"{variable} ({place})" for variable in variables if (place := keys.where(variable))]
+    except GooseLikeError as error:
+        return str(error)
+    return ", ".join(told) or "none set"

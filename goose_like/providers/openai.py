@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, and every server that speaks them, through the openai SDK.
+"""OpenAI's chat completions, and every row of the table of servers that speak them, through the openai SDK.
 
 The SDK carries the connection, the headers and the event stream. The body goes in ready-made: its typed path would
 rebuild the whole history on each call.
@@ -6,15 +6,16 @@ rebuild the whole history on each call.
 
 import asyncio
 import math
-import os
 import re
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
+from .. import keys
 from ..errors import (
     BrokenStreamError,
     CredentialError,
@@ -24,11 +25,23 @@ from ..errors import (
     ProviderError,
 )
 from ..profile import ModelChoice
-from ..provider import Delta, Facts, Request
+from ..provider import Delta, Facts, Probe, Request
 from .openai_wire import Encoder, Fold, clip, error_of_status, error_within
+from .probe import list_models
+from .rows import Row
 
-KEY_VARIABLE = "OPENAI_API_KEY"
 OPENAI_HOST = "api.openai.com"
+
+# Chat completions take tools from the newer models only without reasoning, which gpt-6-astra and those from
+# 6.1 on can't do without (their model pages: "rejects requests that set reasoning effort to none").
+OPENAI = Row(
+    name="openai",
+    summary="OpenAI's models, and any server that speaks chat completions (OPENAI_BASE_URL)",
+    base_url=f"${{OPENAI_BASE_URL:-https://{OPENAI_HOST}/v1}}",
+    key_variable="OPENAI_API_KEY",
+    processor="gpt-6-sol",
+    accelerator="gpt-6-luna",
+)
 
 
 def warm() -> None:
@@ -42,36 +55,58 @@ def warm() -> None:
 
 
 class OpenAIProvider:
-    """A connection to one server; the key is read from the environment and goes nowhere but into its header."""
+    """A connection to the server of a row; the key goes nowhere but into its header."""
 
-    # Chat completions take tools from the newer models only without reasoning, which gpt-6-astra and those from
-    # 6.1 on can't do without (their model pages: "rejects requests that set reasoning effort to none").
-    facts: ClassVar[Facts] = Facts(
-        summary="OpenAI's models, and any server that speaks chat completions (OPENAI_BASE_URL)",
-        key_variable=KEY_VARIABLE,
-        processor="gpt-6-sol",
-        accelerator="gpt-6-luna",
-    )
+    facts: ClassVar[Facts] = OPENAI.facts
 
-    def __init__(self, choice: ModelChoice) -> None:
+    def __init__(self, choice: ModelChoice, row: Row = OPENAI) -> None:
         self._choice = choice
-        self._url = _base_url(choice)
-        self._key = _key()
+        self._row = row
+        self._url = _base_url(choice, row)
+        self._key = keys.find(row.key_variable)
         self._client: Any = None
         self._extras: dict[str, Any] = {}
-        self._encoder = Encoder()
+        self._encoder = Encoder(call_extras=row.call)
 
     @staticmethod
-    def missing(choice: ModelChoice) -> GooseLikeError | None:
+    def missing(choice: ModelChoice, row: Row = OPENAI) -> GooseLikeError | None:
         """What to set before this choice works; None when it is ready."""
-        url = _base_url(choice)
-        return _url_fault(url) or _key_fault(url, _key())
+        try:
+            url = _base_url(choice, row)
+            fault = _url_fault(url, row) or _key_fault(url, keys.find(row.key_variable), row)
+        except GooseLikeError as error:
+            return error
+        if fault is None and not (choice.name or row.processor):
+            return ProfileError(
+                f"name one of its models, `{row.name}:MODEL`; `goose-like provider check {row.name}` lists them"
+            )
+        return fault
+
+    @staticmethod
+    async def probe(choice: ModelChoice, key: str = "", row: Row = OPENAI) -> Probe:
+        """What the server says when it is asked for the list of its models.
+
+        Raises:
+            ProviderError: it can't be reached, it refused the key, or it has no such list.
+            ProfileError: its address is not known.
+        """
+        url, key = _base_url(choice, row), key or keys.find(row.key_variable)
+        if fault := _url_fault(url, row) or _key_fault(url, key, row):
+            raise fault
+        headers = _key_headers(row, key)
+        is_proven = bool(key) and row.key_path is not None
+        try:
+            models = await list_models(row.below(url.geturl(), row.models_path), headers, _key_name(row), row.query)
+            if is_proven and row.key_path and row.key_path != row.models_path:
+                await list_models(row.below(url.geturl(), row.key_path), headers, _key_name(row), row.query)
+        except ProviderError as error:
+            error.args = (_without(f"{row.name} at {_host(url)}: {error}", key, url.password),)
+            raise
+        return Probe(_host(url), models, is_proven)
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
         try:
-            if fault := _url_fault(self._url):
-                raise fault
-            if fault := _key_fault(self._url, self._key):
+            if fault := _url_fault(self._url, self._row) or _key_fault(self._url, self._key, self._row):
                 raise fault
             fold = self._constrained().ConstrainedFold() if self._choice.tools == "constrained" else Fold()
             async with aclosing(self._chunks(request)) as chunks:
@@ -80,7 +115,8 @@ class OpenAIProvider:
                         yield delta
             yield fold.result()
         except ProviderError as error:
-            error.args = (self._without_secrets(f"openai at {_host(self._url)}: {error}"),)
+            told = f"{self._row.name} at {_host(self._url)}: {error}"
+            error.args = (_without(told, self._key, self._url.password),)
             raise
 
     async def close(self) -> None:
@@ -99,11 +135,11 @@ class OpenAIProvider:
             )
         except openai.APIStatusError as error:
             wait_s = retry_after_s(error.response.headers, time.time())
-            raise error_of_status(error.status_code, error.body, request.model, KEY_VARIABLE, wait_s) from error
+            raise error_of_status(error.status_code, error.body, request.model, _key_name(self._row), wait_s) from error
         except openai.APIConnectionError as error:
             raise ModelUnavailableError(
                 f"no answer from {self._url.hostname}:{_port(self._url)} ({_cause(error)}); "
-                "check the network, and base_url or OPENAI_BASE_URL",
+                f"check the network, and {_url_names(self._row)}",
                 is_retryable=True,
             ) from error
         has_begun = False
@@ -144,13 +180,23 @@ class OpenAIProvider:
             import httpx2
             import openai
 
-            timeout = httpx2.Timeout(self._choice.stall_s, connect=10)
+            row, timeout = self._row, httpx2.Timeout(self._choice.stall_s, connect=10)
+            headers: dict[str, Any] = {}
+            if row is not OPENAI:  # the SDK reads who one is at OpenAI from the environment
+                headers = {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
+            if row.key_header:
+                headers |= {"Authorization": openai.Omit(), row.key_header: self._key}
             self._client = openai.AsyncOpenAI(
                 # A server that asks for no key gets one all the same: the SDK does not go without.
                 api_key=self._key or "none",
                 base_url=self._url.geturl(),
                 max_retries=0,
-                http_client=openai.DefaultAsyncHttpxClient(verify=await certificates, timeout=timeout),
+                default_headers=headers,
+                default_query=row.query,
+                # Where a redirect leads to another host, only a bearer's key is kept back.
+                http_client=openai.DefaultAsyncHttpxClient(
+                    verify=await certificates, timeout=timeout, follow_redirects=row.key_header is None
+                ),
             )
         return self._client
 
@@ -161,11 +207,11 @@ class OpenAIProvider:
         return constrained
 
     def _body(self, request: Request) -> bytes:
-        choice, is_openai = self._choice, self._url.hostname == OPENAI_HOST
+        choice, row, is_openai = self._choice, self._row, self._url.hostname == OPENAI_HOST
         extras: dict[str, Any] = {}
         if choice.max_output_tokens is not None:
             # The newer name is OpenAI's; servers elsewhere know the older one.
-            extras["max_completion_tokens" if is_openai else "max_tokens"] = choice.max_output_tokens
+            extras["max_completion_tokens" if is_openai else row.output_limit] = choice.max_output_tokens
         if choice.temperature is not None:
             extras["temperature"] = choice.temperature
         if choice.tools == "constrained":
@@ -177,15 +223,30 @@ class OpenAIProvider:
             request = constrained.constrain(request)
         elif is_openai and request.tools and re.match(r"gpt-(5\.[6-9]|[6-9])", request.model):
             extras["reasoning_effort"] = "none"
+        extras |= row.body
         if extras != self._extras:
-            self._extras, self._encoder = extras, Encoder(extras)
+            self._extras, self._encoder = extras, Encoder(extras, row.call)
         return self._encoder.body(request)
 
-    def _without_secrets(self, text: str) -> str:
-        for secret in (self._key, self._url.password):
-            if secret and len(secret) > 3:  # a shorter one ("x") hides nothing and would riddle the words
-                text = text.replace(secret, "***")
-        return text
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A row in the place of a provider class."""
+
+    row: Row
+
+    @property
+    def facts(self) -> Facts:
+        return self.row.facts
+
+    def missing(self, choice: ModelChoice) -> GooseLikeError | None:
+        return OpenAIProvider.missing(choice, self.row)
+
+    async def probe(self, choice: ModelChoice, key: str = "") -> Probe:
+        return await OpenAIProvider.probe(choice, key, self.row)
+
+    def __call__(self, choice: ModelChoice) -> OpenAIProvider:
+        return OpenAIProvider(choice, self.row)
 
 
 def retry_after_s(headers: Any, now_s: float) -> float | None:
@@ -207,32 +268,56 @@ def retry_after_s(headers: Any, now_s: float) -> float | None:
     return None
 
 
-def _key() -> str:
-    return os.environ.get(KEY_VARIABLE, "").strip()
-
-
-def _base_url(choice: ModelChoice) -> SplitResult:
-    text = choice.base_url or os.environ.get("OPENAI_BASE_URL") or f"https://{OPENAI_HOST}/v1"
+def _base_url(choice: ModelChoice, row: Row) -> SplitResult:
+    text = choice.base_url or row.address()
     try:
         return urlsplit(text.strip())
     except ValueError:  # "http://[::1"
         return SplitResult("", "", text, "", "")
 
 
-def _url_fault(url: SplitResult) -> GooseLikeError | None:
+def _url_names(row: Row) -> str:
+    """What a person may set a server's address with."""
+    return " or ".join(["base_url", *re.findall(r"\$\{(\w+)", row.base_url)])
+
+
+def _url_fault(url: SplitResult, row: Row) -> GooseLikeError | None:
     if url.scheme in ("http", "https") and url.hostname and _port(url) is not None:
         return None
     return ProfileError(
-        f"{_host(url) or url.path!r} is no base URL; write base_url or OPENAI_BASE_URL like http://localhost:8080/v1"
+        f"{_host(url) or url.path!r} is no base URL; write {_url_names(row)} like http://localhost:8080/v1"
     )
 
 
-def _key_fault(url: SplitResult, key: str) -> GooseLikeError | None:
-    if not key and url.hostname == OPENAI_HOST:
-        return CredentialError(f"set {KEY_VARIABLE}, or base_url to a server that needs no key")
+def _key_name(row: Row) -> str:
+    return row.key_variable or "key_variable in providers.yaml"
+
+
+def _key_fault(url: SplitResult, key: str, row: Row) -> GooseLikeError | None:
+    if not key and row is OPENAI and url.hostname == OPENAI_HOST:
+        return CredentialError(f"{_how_to_set(row)}, or base_url to a server that needs no key")
+    if not key and row is not OPENAI and row.key_variable and not row.key_is_optional:
+        return CredentialError(_how_to_set(row))
     if not (key.isascii() and key.isprintable()):
-        return CredentialError(f"{KEY_VARIABLE} holds characters that no key has; set it anew")
+        return CredentialError(f"{row.key_variable} holds characters that no key has; set it anew")
     return None
+
+
+def _key_headers(row: Row, key: str) -> dict[str, str]:
+    if not key:
+        return {}
+    return {row.key_header: key} if row.key_header else {"Authorization": f"Bearer {key}"}
+
+
+def _how_to_set(row: Row) -> str:
+    return f"set {row.key_variable} (or `goose-like provider login {row.name}`)"
+
+
+def _without(text: str, *secrets: str | None) -> str:
+    for secret in secrets:
+        if secret and len(secret) > 3:  # a shorter one ("x") hides nothing and would riddle the words
+            text = text.replace(secret, "***")
+    return text
 
 
 def _host(url: SplitResult) -> str:

@@ -32,9 +32,13 @@ class Encoder:
     `]}`, begin those of the next one: the server's prompt cache holds, and a long history costs one join.
     """
 
-    def __init__(self, choice_extras: Mapping[str, Any] = {}) -> None:
-        """`choice_extras` are further keys of the body, the same in each request (limits, temperature, a schema)."""
+    def __init__(self, choice_extras: Mapping[str, Any] = {}, call_extras: Mapping[str, Any] = {}) -> None:
+        """`choice_extras` are further keys of the body, the same in each request (limits, temperature, a schema).
+
+        One that is None takes the key away. `call_extras` are further keys of each tool call that goes back.
+        """
         self._extras = dict(choice_extras)
+        self._call_extras = dict(call_extras)
         self._constants: tuple[str, str, tuple[ToolSpec, ...]] | None = None
         self._head = self._system = b""
         self._messages: list[Message] = []
@@ -56,12 +60,12 @@ class Encoder:
         del self._messages[same:], self._encoded[same:]
         for message in request.messages[same:]:
             self._messages.append(message)
-            self._encoded.append(b",".join(map(_json, message_entries(message))))
+            self._encoded.append(b",".join(map(_json, message_entries(message, self._call_extras))))
         return self._head + b",".join(filter(None, (self._system, *self._encoded))) + b"]}"
 
     def _encode_head(self, request: Request) -> bytes:
         head: dict[str, Any] = {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
-        head |= self._extras
+        head = {key: value for key, value in (head | self._extras).items() if value is not None}
         if request.tools:
             head["tools"] = [
                 {
@@ -73,7 +77,7 @@ class Encoder:
         return _json(head | {"messages": []}).removesuffix(b"]}")
 
 
-def message_entries(message: Message) -> list[dict[str, Any]]:
+def message_entries(message: Message, call_extras: Mapping[str, Any] = {}) -> list[dict[str, Any]]:
     """A message as entries of the wire's `messages`; a message of tool results gives one for each result.
 
     Thinking is left out: this wire has no place where it may go back.
@@ -97,6 +101,7 @@ def message_entries(message: Message) -> list[dict[str, Any]]:
                 "id": call.id,
                 "type": "function",
                 "function": {"name": _allowed_name(call.name), "arguments": _sound_arguments(call.arguments)},
+                **call_extras,
             }
             for call in message.tool_calls
         ]

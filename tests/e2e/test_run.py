@@ -10,7 +10,7 @@ from subprocess import PIPE
 
 import pytest
 from command import shell
-from loopback import called, refusal, said, sse, threaded
+from loopback import called, listed, refusal, said, sse, threaded
 
 from goose_like.sandbox import find
 
@@ -208,8 +208,10 @@ def test_a_signal_ends_the_turn_and_its_command(place, number, code):
 
 
 def test_doctor_names_what_is_there_and_the_next_step_without_keys(place):
-    done = place.run("doctor", env={"OPENAI_API_KEY": "sk-planted-key-1234567890"})
-    assert done.returncode == 0
+    with threaded([listed("gpt-6-sol")]) as server:
+        env = {"OPENAI_API_KEY": "sk-planted-key-1234567890", "OPENAI_BASE_URL": server.base_url}
+        done = place.run("doctor", env=env)
+    assert done.returncode == 0, done.stdout
     assert "sk-planted" not in done.stdout
     assert "openai:" in done.stdout
     assert done.stdout.splitlines()[-1].startswith("next: ")

@@ -1,0 +1,127 @@
+"""The table of servers that speak chat completions: `rows.yaml` beside this file, and a person's `providers.yaml`."""
+
+import os
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
+
+from ..environment import is_secret
+from ..errors import ProfileError
+from ..message import Value
+from ..places import config_folder
+from ..plugins import found
+from ..profile import Source, explain, read_yaml
+from ..provider import Facts
+
+_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+
+
+class Row(Value):
+    """A server or a vendor's service: where it is, what it asks for, and in what it differs from OpenAI's own."""
+
+    name: str
+    summary: str = ""
+    base_url: str = Field(description="`${NAME}` is a variable of the environment, `${NAME:-else}` has a default")
+    key_variable: str | None = Field(default=None, description="the environment variable that the key goes by")
+    key_is_optional: bool = False
+    key_header: str | None = Field(default=None, description="the header with the key, instead of a bearer's")
+    query: dict[str, str] = Field(default={}, description="what each URL ends with")
+    processor: str | None = None
+    accelerator: str | None = None
+    output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    body: dict[str, Any] = Field(default={}, description="laid over each request's body; null takes a key away")
+    call: dict[str, Any] = Field(default={}, description="laid over each tool call that goes back")
+    models_path: str = Field(default="/models", description="where its models are listed")
+    key_path: str | None = Field(default="/models", description="what is only answered to a right key")
+
+    @field_validator("key_variable")
+    @classmethod
+    def _is_a_secrets_name(cls, value: str | None) -> str | None:
+        """Else commands would see it, for names are all that tells; and a key itself was pasted here before."""
+        if value is None or (re.fullmatch(r"[A-Z_][A-Z0-9_]*", value) and is_secret(value)):
+            return value
+        raise PydanticCustomError(
+            "told", "this is the name of the variable of the key, never the key; it ends with _API_KEY or _TOKEN"
+        )
+
+    @property
+    def facts(self) -> Facts:
+        """What people are told of it."""
+        return Facts(self.summary, self.key_variable, self.processor, self.accelerator)
+
+    def address(self) -> str:
+        """The base URL with the environment's variables in their places.
+
+        Raises:
+            ProfileError: one of them is not set.
+        """
+        return _filled(self.base_url)
+
+    def below(self, base_url: str, path: str) -> str:
+        """The URL of a path, which may be a whole URL.
+
+        Raises:
+            ProfileError: as `address`.
+        """
+        return _filled(path) if "://" in path else base_url.rstrip("/") + path
+
+
+def _filled(url: str) -> str:
+    # `https://${HOST}` is right for a HOST with its scheme and for one without.
+    return re.sub(r"^https?://(?=https?://)", "", _VARIABLE.sub(_value, url))
+
+
+def _value(match: re.Match[str]) -> str:
+    value = os.environ.get(match[1], "").strip().rstrip("/") or match[2]
+    if value is None:
+        raise ProfileError(f"set {match[1]} to the server's address, or `base_url` in the profile")
+    return value
+
+
+def rows() -> dict[str, Row]:
+    """Every row by its name: ours, with a person's own laid over them key by key, then the others of theirs.
+
+    Raises:
+        ProfileError: `providers.yaml` can't be used; the text names the line and the nearest key.
+    """
+    every = dict(_shipped())
+    file = config_folder() / "providers.yaml"
+    if file.is_file():
+        every |= _rows_in(file, every)
+    return every
+
+
+@cache
+def _shipped() -> dict[str, Row]:
+    return _rows_in(Path(__file__).with_name("rows.yaml"), {})
+
+
+def _rows_in(file: Path, base: Mapping[str, Row]) -> dict[str, Row]:
+    data = read_yaml(file)
+    if not isinstance(data, Mapping):
+        raise ProfileError(f"{file}: this file maps names to servers, e.g. `mine: {{base_url: http://box:8080/v1}}`")
+    return {str(name): _row(Source(str(name), file, written), base) for name, written in data.items()}
+
+
+def _row(source: Source, base: Mapping[str, Row]) -> Row:
+    name = source.name
+    if not isinstance(source.data, Mapping):
+        raise ProfileError(f"{source.file}: {name!r} is no mapping; write e.g. `{name}: {{base_url: ...}}`")
+    if name in found("goose_like.provider"):
+        raise ProfileError(f"{source.place()}: an installed provider is called {name!r}; choose another name")
+    if not re.fullmatch(r"[\w.-]+", name):
+        raise ProfileError(f"{source.place()}: {name!r} is no name for a provider; take letters, digits, - and _")
+    before = base[name].model_dump(exclude_unset=True) if name in base else {}
+    try:
+        return Row.model_validate({**before, **source.data, "name": name})
+    except ValidationError as error:
+        raise ProfileError(explain(error, source, _keys_at, f"provider {name!r}")) from error
+
+
+def _keys_at(path: tuple[str | int, ...]) -> set[str]:
+    return set(Row.model_fields) - {"name"}
