@@ -9,7 +9,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from .errors import CredentialError
+from .errors import CredentialError, ProfileError
 from .places import config_folder
 from .profile import read_yaml
 
@@ -85,13 +85,16 @@ def _read() -> dict[str, str]:
     file = _file()
     try:
         mode = file.stat().st_mode
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     if mode & 0o077:
         raise CredentialError(f"{file} can be read by others, so it is not used: chmod 600 {file}")
-    data = read_yaml(file)
+    try:
+        data = read_yaml(file)
+    except ProfileError:  # its words may be some of the file's
+        data = None
     if not isinstance(data, Mapping):
-        raise CredentialError(f"{file}: this file maps names of variables to keys, e.g. `OPENAI_API_KEY: ...`")
+        raise CredentialError(f"{file} can't be read; it has lines like `OPENAI_API_KEY: ...`") from None
     return {str(name): str(key).strip() for name, key in data.items()}
 
 

@@ -6,6 +6,7 @@ rebuild the whole history on each call.
 
 import asyncio
 import math
+import os
 import re
 import time
 from collections.abc import AsyncGenerator
@@ -131,7 +132,12 @@ class OpenAIProvider:
         body = self._body(request)
         try:
             stream = await connection.post(
-                "/chat/completions", content=body, cast_to=object, stream=True, stream_cls=openai.AsyncStream[object]
+                "/chat/completions",
+                content=body,
+                options={"headers": self._headers()},
+                cast_to=object,
+                stream=True,
+                stream_cls=openai.AsyncStream[object],
             )
         except openai.APIStatusError as error:
             wait_s = retry_after_s(error.response.headers, time.time())
@@ -180,25 +186,29 @@ class OpenAIProvider:
             import httpx2
             import openai
 
-            row, timeout = self._row, httpx2.Timeout(self._choice.stall_s, connect=10)
-            headers: dict[str, Any] = {}
-            if row is not OPENAI:  # the SDK reads who one is at OpenAI from the environment
-                headers = {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
-            if row.key_header:
-                headers |= {"Authorization": openai.Omit(), row.key_header: self._key}
+            timeout = httpx2.Timeout(self._choice.stall_s, connect=10)
             self._client = openai.AsyncOpenAI(
                 # A server that asks for no key gets one all the same: the SDK does not go without.
                 api_key=self._key or "none",
                 base_url=self._url.geturl(),
                 max_retries=0,
-                default_headers=headers,
-                default_query=row.query,
+                default_query=self._row.query,
                 # Where a redirect leads to another host, only a bearer's key is kept back.
                 http_client=openai.DefaultAsyncHttpxClient(
-                    verify=await certificates, timeout=timeout, follow_redirects=row.key_header is None
+                    verify=await certificates, timeout=timeout, follow_redirects=self._row.key_header is None
                 ),
             )
         return self._client
+
+    def _headers(self) -> dict[str, Any]:
+        """What differs from the SDK's own headers: it takes who one is at OpenAI from the environment."""
+        if self._row is OPENAI:
+            return {}
+        import openai
+
+        custom = (line.partition(":")[0].strip() for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines())
+        names = ("OpenAI-Organization", "OpenAI-Project", "Authorization", *filter(None, custom))
+        return {**dict.fromkeys(names, openai.Omit()), **_key_headers(self._row, self._key)}
 
     @staticmethod
     def _constrained() -> Any:
