@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from loopback import said, sse, threaded
 
+from goose_like.build import provider_class
 from goose_like.profile import sources
+from goose_like.providers.rows import Row, rows
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = [
@@ -20,7 +22,7 @@ COMMANDS = [
     *(["session", name, "--help"] for name in ("start", "resume", "list")),
     *(["profile", name, "--help"] for name in ("list", "show", "check")),
     *(["toolkit", name, "--help"] for name in ("list", "show")),
-    ["provider", "list", "--help"],
+    *(["provider", name, "--help"] for name in ("list", "check", "login", "logout")),
 ]
 
 
@@ -115,6 +117,7 @@ def test_each_help_has_an_example_that_works(place, words):
     if len(words) == 2 and words[0] in ("session", "profile", "toolkit", "provider"):
         return  # a group: its commands have the examples
     assert examples, shown.stdout
+    (place.work / "key.txt").write_text("k")
     if "resume" in words:
         assert run_line(place, 'goose-like run "first"').returncode == 0
     line = " ".join(examples[0].split()).replace("--profile local", "--profile default")
@@ -140,6 +143,37 @@ def test_the_profiles_of_the_docs(place):
             continue
         done = run_line(place, f"goose-like profile check {name}")
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("line", [line for line in "".join(blocks("docs/providers.md", "sh")).splitlines() if line])
+def test_a_command_of_the_page_on_providers(place, line):
+    (place.work / "key.txt").write_text("k")
+    done = run_line(place, line)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_rows_of_the_docs(place):
+    (written,) = blocks("docs/providers.md", "yaml")
+    (place.home / "config").mkdir()
+    (place.home / "config/providers.yaml").write_text(written)
+    listed = place.run("provider", "list", env={"GATEWAY_TOKEN": "k"})
+    assert listed.returncode == 0, listed.stderr
+    rows = {line.split()[0]: line for line in listed.stdout.splitlines()}
+    assert "ready" in rows["gateway"]
+    assert "set AZURE_OPENAI_API_KEY" in rows["azure-2024"]
+
+
+def test_the_table_of_providers_is_the_one_that_works():
+    page = (ROOT / "docs/providers.md").read_text()
+    told = re.findall(r"^\| `([\w-]+)` \| .* \| (?:`(\w+_(?:API_KEY|TOKEN))`)?.* \| (.*) \|$", page, re.MULTILINE)
+    facts = {name: provider_class(name).facts for name in ["openai", *rows()]}
+    told = [row for row in told if row[0] in facts]
+    models = {
+        name: ", ".join(dict.fromkeys(filter(None, (each.processor, each.accelerator)))) for name, each in facts.items()
+    }
+    assert told == [(name, each.key_variable or "", models[name] or "-") for name, each in facts.items()]
+    keys = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)?) \|", page, re.MULTILINE)))
+    assert set(keys) & set(Row.model_fields) == set(Row.model_fields) - {"name"}
 
 
 def test_the_toolkit_of_the_docs(place, tmp_path):
