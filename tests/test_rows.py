@@ -283,6 +283,10 @@ async def test_a_public_list_proves_no_key():
     assert not told.is_key_proven
 
 
+async def test_any_server_in_the_place_of_openai_proves_no_key():
+    assert not (await probed([listed("a")], "openai"))[0].is_key_proven
+
+
 async def test_the_lists_of_others(monkeypatch):
     def given(value: Any) -> Response:
         return Response(200, {"content-type": "application/json"}, [json.dumps(value).encode()])

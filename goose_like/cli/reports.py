@@ -197,7 +197,7 @@ async def check_provider(wanted: str) -> int:
     probe = await kind.probe(ModelChoice(model=wanted))
     print(f"{name}: {probe.address} answers")
     place = keys.where(facts.key_variable)
-    took = "accepted" if probe.is_key_proven else "not checked: its list of models is open to everyone"
+    took = "accepted" if probe.is_key_proven else "not refused, which may say nothing: others may list its models, too"
     print(f"  key     {f'{facts.key_variable} from {place}, {took}' if place else 'none sent'}")
     if probe.models is None:
         print("  models  it gave no list")

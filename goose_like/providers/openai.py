@@ -95,7 +95,8 @@ class OpenAIProvider:
         if fault := _url_fault(url, row) or _key_fault(url, key, row):
             raise fault
         headers = _key_headers(row, key)
-        is_proven = bool(key) and row.key_path is not None
+        # At another address than OpenAI's own, `openai` is any server, which may ask for no key.
+        is_proven = bool(key) and row.key_path is not None and (row is not OPENAI or url.hostname == OPENAI_HOST)
         try:
             models = await list_models(row.below(url.geturl(), row.models_path), headers, _key_name(row), row.query)
             if is_proven and row.key_path and row.key_path != row.models_path:

@@ -42,7 +42,7 @@ class Row(Value):
     @field_validator("key_variable")
     @classmethod
     def _is_a_secrets_name(cls, value: str | None) -> str | None:
-        """Else commands would see it, for names are all that tells; and a key itself was pasted here before."""
+        """Else commands would see it, for its name is all that tells. A key that was pasted here is not said back."""
         if value is None or (re.fullmatch(r"[A-Z_][A-Z0-9_]*", value) and is_secret(value)):
             return value
         raise PydanticCustomError(
@@ -89,23 +89,22 @@ def rows() -> dict[str, Row]:
     Raises:
         ProfileError: `providers.yaml` can't be used; the text names the line and the nearest key.
     """
-    every = dict(_shipped())
-    file = config_folder() / "providers.yaml"
-    if file.is_file():
-        every |= _rows_in(file, every)
+    ours = Path(__file__).with_name("rows.yaml")
+    mine = config_folder() / "providers.yaml"
+    every = _rows_in(ours, ours.stat().st_mtime_ns)
+    if mine.is_file():
+        every = every | _rows_in(mine, mine.stat().st_mtime_ns, ours)
     return every
 
 
 @cache
-def _shipped() -> dict[str, Row]:
-    return _rows_in(Path(__file__).with_name("rows.yaml"), {})
-
-
-def _rows_in(file: Path, base: Mapping[str, Row]) -> dict[str, Row]:
+def _rows_in(file: Path, changed_ns: int, base: Path | None = None) -> dict[str, Row]:
+    """The rows of a file as it was at a time; those of the `base` file are under those of the same name."""
     data = read_yaml(file)
     if not isinstance(data, Mapping):
         raise ProfileError(f"{file}: this file maps names to servers, e.g. `mine: {{base_url: http://box:8080/v1}}`")
-    return {str(name): _row(Source(str(name), file, written), base) for name, written in data.items()}
+    under = _rows_in(base, base.stat().st_mtime_ns) if base else {}
+    return {str(name): _row(Source(str(name), file, written), under) for name, written in data.items()}
 
 
 def _row(source: Source, base: Mapping[str, Row]) -> Row:
