@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from . import __version__
+from .compat import load_toolkit
 from .errors import CredentialError, GooseLikeError, ProfileError
 from .events import SessionStarted
 from .exchange import Exchange
@@ -206,7 +207,7 @@ def _in_order_of_need(choices: tuple[ToolkitChoice, ...]) -> list[tuple[int, Too
 
 
 def _toolkit(choice: ToolkitChoice, built: dict[str, Toolkit], notifier: Notifier, **kwargs: Any) -> Toolkit:
-    kind = load("goose_like.toolkit", choice.name)
+    kind = load_toolkit(choice.name)
     if not isinstance(kind, type):
         raise GooseLikeError(f"the entry point of toolkit {choice.name!r} names {kind!r}, which is no class")
     requires = Requirements(choice.name, {alias: built[name] for alias, name in choice.requires.items()})
