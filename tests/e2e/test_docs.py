@@ -19,7 +19,7 @@ COMMANDS = [
     *([name, "--help"] for name in ("run", "doctor", "version", "session", "profile", "toolkit", "provider")),
     *(["session", name, "--help"] for name in ("start", "resume", "list")),
     *(["profile", name, "--help"] for name in ("list", "show", "check")),
-    *(["toolkit", name, "--help"] for name in ("list", "show")),
+    *(["toolkit", name, "--help"] for name in ("list", "show", "new")),
     ["provider", "list", "--help"],
 ]
 
