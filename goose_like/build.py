@@ -162,12 +162,17 @@ def provider_class(name: str) -> type[Provider]:
 def _models(profile: Profile) -> Models:
     strong, fast = choose_models(profile)
     with _at("processor", "model"):
-        processor = _model(strong)
+        processor = open_model(strong)
     with _at("accelerator", "model"):
-        return Models(processor, processor if fast == strong else _model(fast))
+        return Models(processor, processor if fast == strong else open_model(fast))
 
 
-def _model(choice: ModelChoice) -> Model:
+def open_model(choice: ModelChoice) -> Model:
+    """A model that can be asked; its provider is the caller's to close.
+
+    Raises:
+        GooseLikeError: what to install or set first.
+    """
     kind = provider_class(choice.provider)
     facts: Facts = kind.facts
     name = choice.name or facts.processor or ""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from loopback import said, sse, threaded
-from test_docs import ROOT
+from test_docs import ROOT, blocks, run_line
 
 PAGE = ROOT / "docs" / "toolkits.md"
 NO_INDEX = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
@@ -103,3 +103,23 @@ def test_a_name_of_several_words(place):
     folder = place.work / "deep/folder/my-sea_notes"
     assert "class MySeaNotesToolkit(Toolkit):" in (folder / "my_sea_notes_toolkit.py").read_text()
     assert 'my-sea_notes = "my_sea_notes_toolkit:MySeaNotesToolkit"' in (folder / "pyproject.toml").read_text()
+
+
+def test_the_profile_with_the_toolkits_that_come_along(place):
+    """As its page shows it; the sandbox keeps the screen from a model where nobody can be asked."""
+    (profile,) = blocks("docs/more-toolkits.md", "yaml")
+    (place.home / "config/profiles").mkdir(parents=True)
+    (place.home / "config/profiles/more.yaml").write_text(profile)
+    done = run_line(place, "goose-like profile check more")
+    assert done.returncode == 0, done.stderr
+    tools = "is_jira_issue, summarize_current_project, take_screenshot, deep_reason, generate_code"
+    assert f"update_plan, {tools}\n" in done.stdout
+    (place.home / "scrot").write_text("#!/bin/sh\n")
+    (place.home / "scrot").chmod(0o755)
+    model = place.script(
+        {"calls": [{"tool": "take_screenshot", "arguments": {}}]}, {"text": "no", "expect": "not allowed"}
+    )
+    line = f"goose-like run --profile more --model {model} look"
+    done = run_line(place, line, DISPLAY=":7")
+    assert (done.returncode, done.stdout) == (6, "no\n"), done.stderr
+    assert "a picture of your screen" in done.stderr
