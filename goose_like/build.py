@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from . import __version__, keys
+from .compat import load_toolkit
 from .errors import CredentialError, GooseLikeError, ProfileError
 from .events import SessionStarted
 from .exchange import Exchange
@@ -186,12 +187,17 @@ def provider_class(name: str) -> ProviderKind:
 def _models(profile: Profile) -> Models:
     strong, fast = choose_models(profile)
     with _at("processor", "model"):
-        processor = _model(strong)
+        processor = open_model(strong)
     with _at("accelerator", "model"):
-        return Models(processor, processor if fast == strong else _model(fast))
+        return Models(processor, processor if fast == strong else open_model(fast))
 
 
-def _model(choice: ModelChoice) -> Model:
+def open_model(choice: ModelChoice) -> Model:
+    """A model that can be asked; its provider is the caller's to close.
+
+    Raises:
+        GooseLikeError: what to install or set first.
+    """
     kind = provider_class(choice.provider)
     facts: Facts = kind.facts
     name = choice.name or facts.processor or ""
@@ -231,7 +237,7 @@ def _in_order_of_need(choices: tuple[ToolkitChoice, ...]) -> list[tuple[int, Too
 
 
 def _toolkit(choice: ToolkitChoice, built: dict[str, Toolkit], notifier: Notifier, **kwargs: Any) -> Toolkit:
-    kind = load("goose_like.toolkit", choice.name)
+    kind = load_toolkit(choice.name)
     if not isinstance(kind, type):
         raise GooseLikeError(f"the entry point of toolkit {choice.name!r} names {kind!r}, which is no class")
     requires = Requirements(choice.name, {alias: built[name] for alias, name in choice.requires.items()})

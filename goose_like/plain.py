@@ -13,3 +13,14 @@ def plain_text(renderable: object) -> str:
     with console.capture() as capture:
         console.print(renderable)
     return capture.get().rstrip("\n")
+
+
+def without_markup(text: str) -> str:
+    """The text without Rich's `[bold]...[/]`; as it is where that is not well-formed."""
+    from rich.errors import MarkupError
+    from rich.text import Text
+
+    try:
+        return Text.from_markup(text).plain
+    except MarkupError:
+        return text

@@ -19,12 +19,16 @@ GROUPS = {
     "goose_like.cli": "typer apps, added as subcommands",
 }
 
+FORMER = {"goose_like.toolkit": "goose.toolkit"}
+"""Groups of goose 0.9 that are found too. Of two with one name that of our group counts."""
+
 
 @cache
 def _installed(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
     # One scan for each state of `sys.path`, thus one a process: a scan opens one file a distribution.
     every = entry_points()
-    return {group: tuple(every.select(group=group)) for group in GROUPS}
+    former = {group: tuple(every.select(group=name)) for group, name in FORMER.items()}
+    return {group: (*former.get(group, ()), *every.select(group=group)) for group in GROUPS}
 
 
 def found(group: str) -> dict[str, EntryPoint]:

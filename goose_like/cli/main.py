@@ -4,6 +4,7 @@ Imports stand in the functions: `--help` and a mistyped option must not wait for
 """
 
 import os
+import shlex
 import sys
 from enum import StrEnum
 from typing import Annotated, cast
@@ -29,7 +30,7 @@ profile_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Which models and toolkits: list, show and check profiles."
 )
 toolkit_app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="What the agent can do: list and show toolkits."
+    no_args_is_help=True, rich_markup_mode=None, help="What the agent can do: list, show and write toolkits."
 )
 provider_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Where models come from: list and check providers, keep keys."
@@ -205,6 +206,20 @@ def toolkit_show(name: Annotated[str, typer.Argument(help="Which toolkit.")]) ->
     from .start import finish
 
     raise typer.Exit(finish(show_toolkit(name)))
+
+
+@toolkit_app.command("new", epilog="Example: goose-like toolkit new my-tools")
+def toolkit_new(
+    name: Annotated[str, typer.Argument(help="Its name in profiles.")],
+    path: Annotated[str, typer.Option(help="The folder in which its own is made.")] = ".",
+) -> None:
+    """Write the package of a new toolkit, with a test that needs no model."""
+    from pathlib import Path
+
+    from .scaffold import write_toolkit
+
+    folder = write_toolkit(name, Path(path))
+    print(f"wrote {folder}; next: pip install -e {shlex.quote(f'{folder}[test]')}")
 
 
 @provider_app.command("list", epilog="Example: goose-like provider list")

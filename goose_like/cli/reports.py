@@ -13,10 +13,11 @@ from ruamel.yaml import YAML
 
 from .. import __version__, keys
 from ..build import build_exchange, choose_models, default_profile, provider_class, provider_names
+from ..compat import load_toolkit
 from ..errors import GooseLikeError, ModelUnavailableError
 from ..notifier import Notifier
 from ..places import cache_folder, config_folder, sessions_folder
-from ..plugins import GROUPS, did_you_mean, found, load
+from ..plugins import GROUPS, did_you_mean, found
 from ..profile import ModelChoice, Profile, find_profile, sources
 from ..provider import Probed
 from ..sandbox import why_unavailable
@@ -120,7 +121,7 @@ def show_toolkits() -> None:
     table = _table("name", "what it does", "package")
     for name, point in found("goose_like.toolkit").items():
         try:
-            words = (getattr(load("goose_like.toolkit", name), "__doc__", None) or "").strip().partition("\n")[0]
+            words = (getattr(load_toolkit(name), "__doc__", None) or "").strip().partition("\n")[0]
         except GooseLikeError as error:
             words = f"broken: {error}"
         table.add_row(name, words, getattr(point.dist, "name", "?"))
@@ -129,7 +130,7 @@ def show_toolkits() -> None:
 
 async def show_toolkit(name: str) -> int:
     """A toolkit's tools as a model is told of them; needs neither a model nor what the toolkit requires."""
-    kind = load("goose_like.toolkit", name)
+    kind = load_toolkit(name)
     if not (isinstance(kind, type) and issubclass(kind, Toolkit)):
         raise GooseLikeError(f"the entry point of toolkit {name!r} names {kind!r}, which is no subclass of Toolkit")
     print(inspect.getdoc(kind) or "")

@@ -21,8 +21,8 @@ COMMANDS = [
     *([name, "--help"] for name in ("run", "doctor", "version", "session", "profile", "toolkit", "provider")),
     *(["session", name, "--help"] for name in ("start", "resume", "list")),
     *(["profile", name, "--help"] for name in ("list", "show", "check")),
-    *(["toolkit", name, "--help"] for name in ("list", "show")),
     *(["provider", name, "--help"] for name in ("list", "check", "login", "logout")),
+    *(["toolkit", name, "--help"] for name in ("list", "show", "new")),
 ]
 
 

@@ -1,0 +1,95 @@
+"""Prints how much later a start is with 30 toolkits installed and 3 used. `python bench/toolkits.py [--rounds N]`."""
+
+import argparse
+import asyncio
+import os
+import resource
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from server import record
+
+INSTALLED, USED = 30, 3
+TARGET_MS = 20
+
+MODULE = '''"""One of many toolkits."""
+
+from goose_like.toolkit import Toolkit, tool
+
+
+class Kit(Toolkit):
+    """Counts words."""
+
+    def prompt(self) -> str:
+        return "Count words with the tool."
+
+    @tool
+    def count_{number}(self, text: str, least: int = 1) -> int:
+        """Count the words of a text.
+
+        Args:
+            text: What to count in.
+            least: Letters that a word has at least.
+        """
+        return sum(len(word) >= least for word in text.split())
+'''
+
+
+def install(site: Path, number: int) -> None:
+    """What pip would write for a package with one toolkit."""
+    info = site / f"bench_kit_{number}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: bench-kit-{number}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[goose_like.toolkit]\nkit_{number} = bench_kit_{number}:Kit\n")
+    (info / "RECORD").write_text("")
+    (site / f"bench_kit_{number}.py").write_text(MODULE.format(number=number))
+
+
+def processor_s() -> float:
+    """What all processes that have ended took; on a busy machine it says more than the clock."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
+async def main(rounds: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="goose-like-bench-") as name:
+        folder = Path(name)
+        for part in ("work", "empty", "home/config/profiles"):
+            (folder / part).mkdir(parents=True)
+        for number in range(INSTALLED):
+            install(folder / "site", number)
+        kits = ", ".join(f"kit_{number}" for number in range(0, INSTALLED, INSTALLED // USED))
+        for profile, more in (("none", ""), ("used", f", {kits}")):
+            text = f"extends: default\ntoolkits: [developer{more}]\n"
+            (folder / f"home/config/profiles/{profile}.yaml").write_text(text)
+        subjects = {
+            "no toolkits installed": ("none", "empty"),
+            f"{INSTALLED} installed, none used": ("none", "site"),
+            f"{INSTALLED} installed, {USED} used": ("used", "site"),
+        }
+        starts: dict[str, list[float]] = {subject: [] for subject in subjects}
+        work: dict[str, list[float]] = {subject: [] for subject in subjects}
+        for count in range(rounds + 1):  # the first round warms the caches up
+            for subject, (profile, site) in subjects.items():
+                env = {**os.environ, "GOOSE_LIKE_HOME": str(folder / "home"), "PYTHONPATH": str(folder / site)}
+                words = ["run", "--model", "openai:bench", "--sandbox", "full", "--profile", profile, "go"]
+                before_s = processor_s()
+                _, start_s = await record([sys.executable, "-m", "goose_like", *words], env, 1, str(folder / "work"))
+                if count:
+                    starts[subject].append(start_s * 1000)
+                    work[subject].append((processor_s() - before_s) * 1000)
+    print(f"medians of {rounds} interleaved runs; the start should be at most {TARGET_MS} ms later")
+    for title, figures in (("process start to first request", starts), ("processor time of the whole process", work)):
+        print(f"\n{title}")
+        medians = {subject: statistics.median(values) for subject, values in figures.items()}
+        base = next(iter(medians.values()))
+        for subject, value in medians.items():
+            print(f"  {subject:28} {value:8.1f} ms {value / base:6.2f}x {value - base:+8.1f} ms")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=25)
+    asyncio.run(main(parser.parse_args().rounds))

@@ -1,0 +1,125 @@
+"""From nothing to a toolkit in use, by docs/toolkits.md as it stands there; and what `toolkit new` refuses."""
+
+import os
+import re
+import subprocess
+import sys
+import venv
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from loopback import said, sse, threaded
+from test_docs import ROOT, blocks, run_line
+
+PAGE = ROOT / "docs" / "toolkits.md"
+NO_INDEX = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+@pytest.fixture
+def newcomer(place, tmp_path):
+    """Runs lines of a shell in an environment that is new and active, and knows what this one has installed."""
+    if not find_spec("pip") or int(version("setuptools").partition(".")[0]) < 77:
+        pytest.skip("pip and the setuptools of the extra `dev` install the package")
+    folder = tmp_path / "venv"
+    venv.create(folder, with_pip=False, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    installed = [str(path) for path in map(Path, sys.path) if path.name in ("site-packages", "dist-packages")]
+    (site / "installed.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in installed))
+    for name, module in (("pip", "pip"), ("goose-like", "goose_like")):
+        (folder / "bin" / name).write_text(f'#!/bin/sh\nexec python -m {module} "$@"\n')
+        (folder / "bin" / name).chmod(0o755)
+    path = {"PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+
+    def run(lines: str, **env: str) -> "subprocess.CompletedProcess[str]":
+        command = ["bash", "-ec", lines]
+        return subprocess.run(
+            command, cwd=place.work, env=place.env(**path, **NO_INDEX, **env), capture_output=True, text=True,
+            timeout=300, stdin=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+
+    return run
+
+
+def test_the_page_from_beginning_to_end(place, newcomer):
+    """Each block in order: a shell's lines are run, what begins with a file's name is written to it."""
+    here, outputs = ".", []
+    with threaded([sse(said("seven"))]) as server:
+        key = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url}
+        for language, block in re.findall(r"^```(\w+)\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE):
+            if language == "sh":
+                done = newcomer(f"cd {here}\n{block}pwd", **key)
+                assert done.returncode == 0, done.stdout + done.stderr
+                outputs.append(done.stdout + done.stderr)
+                here = done.stdout.splitlines()[-1]
+            else:
+                name = block.splitlines()[0].removeprefix("# ")
+                assert name != block.splitlines()[0], f"which file is this? {block}"
+                target = Path(here) / name.replace("~/.config/goose-like", str(place.home / "config"))
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(block)
+    made, tested, scripted, asked = outputs
+    assert "2 passed" in made
+    assert "add_note: Keep a note." in made
+    assert "3 passed" in tested
+    assert re.search(r"rolled \[\d, \d\]", scripted)
+    assert "I rolled them." in scripted
+    assert "seven" in asked
+    listed = newcomer("goose-like toolkit list").stdout
+    assert re.search(r"^dice +Rolls dice\. +dice-toolkit$", listed, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("My", "'My' is no name for a toolkit; use small letters, digits and '-', e.g. my-tools"),
+        ("../up", "'../up' is no name"),
+        ("a--b", "'a--b' is no name"),
+        ("x" * 41, "is no name"),
+        ("developer", "there is a toolkit 'developer' already, of the package 'goose-like'; choose another name"),
+        ("taken", "taken is there already; choose another name or --path"),
+    ],
+)
+def test_what_is_refused(place, name, words):
+    (place.work / "taken").mkdir()
+    done = place.run("toolkit", "new", name)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert [path.name for path in place.work.iterdir()] == ["taken"]
+
+
+def test_a_place_that_can_not_be_written(place):
+    (place.work / "file").touch()
+    done = place.run("toolkit", "new", "dice", "--path", "file/below")
+    assert done.returncode == 2
+    assert "file/below/dice can't be written: Not a directory; choose another --path" in done.stderr
+
+
+def test_a_name_of_several_words(place):
+    done = place.run("toolkit", "new", "my-sea_notes", "--path", "deep/folder")
+    assert done.stdout == "wrote deep/folder/my-sea_notes; next: pip install -e 'deep/folder/my-sea_notes[test]'\n"
+    folder = place.work / "deep/folder/my-sea_notes"
+    assert "class MySeaNotesToolkit(Toolkit):" in (folder / "my_sea_notes_toolkit.py").read_text()
+    assert 'my-sea_notes = "my_sea_notes_toolkit:MySeaNotesToolkit"' in (folder / "pyproject.toml").read_text()
+
+
+def test_the_profile_with_the_toolkits_that_come_along(place):
+    """As its page shows it; the sandbox keeps the screen from a model where nobody can be asked."""
+    (profile,) = blocks("docs/more-toolkits.md", "yaml")
+    (place.home / "config/profiles").mkdir(parents=True)
+    (place.home / "config/profiles/more.yaml").write_text(profile)
+    done = run_line(place, "goose-like profile check more")
+    assert done.returncode == 0, done.stderr
+    tools = "is_jira_issue, summarize_current_project, take_screenshot, deep_reason, generate_code"
+    assert f"update_plan, {tools}\n" in done.stdout
+    (place.home / "scrot").write_text("#!/bin/sh\n")
+    (place.home / "scrot").chmod(0o755)
+    model = place.script(
+        {"calls": [{"tool": "take_screenshot", "arguments": {}}]}, {"text": "no", "expect": "not allowed"}
+    )
+    line = f"goose-like run --profile more --model {model} look"
+    done = run_line(place, line, DISPLAY=":7")
+    assert (done.returncode, done.stdout) == (6, "no\n"), done.stderr
+    assert "a picture of your screen" in done.stderr

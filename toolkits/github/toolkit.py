@@ -1,0 +1,13 @@
+"""GitHubToolkit: guidance, no tools; the work is done with `gh` in the developer toolkit's shell."""
+
+from importlib.resources import files
+
+from goose_like.toolkit import Toolkit
+
+
+class GitHubToolkit(Toolkit):
+    """Guidance for GitHub by the command `gh`."""
+
+    def prompt(self) -> str:
+        """How to use `gh` where nobody can answer its questions."""
+        return files(__package__).joinpath("prompt.md").read_text(encoding="utf-8")
