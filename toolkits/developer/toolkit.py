@@ -18,10 +18,11 @@ from .files import Files, Patch
 from .hints import hints
 from .processes import Processes
 from .shell import Shell
+from .web import Web
 
 _NAME = "developer"
 _NOTES_BYTES = 1_000
-_CONFIG = frozenset({"tools", "hints", "guidance"})
+_CONFIG = frozenset({"tools", "hints", "guidance", "private_addresses"})
 
 
 class DeveloperToolkit(Toolkit):
@@ -41,6 +42,7 @@ class DeveloperToolkit(Toolkit):
         is_here = cwd and Path(cwd).is_relative_to(self.workspace.root)
         self._shell = Shell(self.workspace, self.progress, cwd if is_here else None)
         self._processes = Processes(self._shell, self.workspace)
+        self._web = Web(self.workspace, notifier, allows_private=bool(self.config.get("private_addresses", False)))
         self._files = Files(self.workspace, notifier, lambda: self._shell.state.cwd, self._room)
 
     def prompt(self) -> str:
@@ -65,10 +67,13 @@ class DeveloperToolkit(Toolkit):
         picked = self.config.get("tools")
         return picked is None or set(names) <= set(picked)
 
-    def _output(self, kind: str) -> Output:
+    def _file(self, ending: str) -> Path:
         """For the running call. Not the exchange's own name for it, which would write over what was cut already."""
         name = re.sub(r"[^\w-]", "_", current_call.get(_NAME))
-        return Output(self.session.outputs / f"{name}-{kind}.txt", self._room)
+        return self.session.outputs / f"{name}-{ending}"
+
+    def _output(self, kind: str) -> Output:
+        return Output(self._file(f"{kind}.txt"), self._room)
 
     @tool(time_limit_s=None)
     async def shell(
@@ -131,6 +136,11 @@ class DeveloperToolkit(Toolkit):
     async def patch_file(self, path: str, patches: list[Patch]) -> str:
         """Replace parts of a file, one after the other, all or none."""
         return await self._files.patch(path, patches)
+
+    @tool(time_limit_s=None)
+    async def fetch_web_content(self, url: str) -> str:
+        """Save a web page as files, HTML and text, and show how it begins."""
+        return await self._web.fetch(url, self._file("page"))
 
     @tool
     async def update_plan(self, tasks: list[Task]) -> str:
