@@ -23,7 +23,7 @@ _KILL_S = 5.0
 
 
 class Process:
-    """A running command with all that it started. `pid` counts within its sandbox.
+    """A running command with all that it started. `pid` counts within its sandbox, `began` is the loop's time.
 
     Output and errors come as one stream, in the order in which they were written. Nothing is read ahead: who does
     not call `read` stops the command once the pipe (1 MiB) is full.
@@ -31,6 +31,7 @@ class Process:
 
     def __init__(self, connection: "Spawner", number: int, pid: int, output: int, code: "asyncio.Future[int]") -> None:
         self.pid = pid
+        self.began = asyncio.get_running_loop().time()
         self._connection = connection
         self._number = number
         self._output: int | None = output

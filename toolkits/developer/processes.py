@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from io import FileIO
 from itertools import count
@@ -32,17 +33,19 @@ class Running:
         self.command = command
         self.output = output
         self.end = ""
+        self._left = 0
         self._process = process
         self._held = held
         self._stdin = stdin
-        self._began = asyncio.get_running_loop().time()
         self._news = asyncio.Event()
         output.keep_all()
         self._following = asyncio.create_task(self._follow())
 
     @property
     def state(self) -> str:
-        return self.end or f"running for {_age(asyncio.get_running_loop().time() - self._began)}"
+        if self._left:
+            return f"{self.end}; it left {self._left} in the background, where output is lost; cancel_process ends that"
+        return self.end or f"running for {_age(asyncio.get_running_loop().time() - self._process.began)}"
 
     async def _follow(self) -> None:
         """Reads to the end. Cancelling this is stopping the command."""
@@ -54,9 +57,9 @@ class Running:
                     await self._process.stop(STOP_GRACE_S)
                     self.end = "stopped, since it printed more than 1 GiB"
                     return
-            self.end = ending(await self._process.wait())
-            if left := await self._process.count():
-                self.end += f"; it left {left} in the background, where output is lost; cancel_process ends that too"
+            code = await self._process.wait()
+            self._left = await self._process.count()
+            self.end = ending(code)
         except GooseLikeError as error:
             self.end = self.end or str(error)
         except asyncio.CancelledError:
@@ -89,26 +92,25 @@ class Running:
         self._following.cancel()
         await asyncio.wait({self._following})
         await self._process.stop(STOP_GRACE_S)
+        self.end, self._left = self.end or "cancelled", 0
         self._let_go()
 
-    async def write(self, data: bytes) -> int:
-        """How many of the bytes it took within a second: of one that does not read, a pipe takes 64 KiB.
+    @property
+    def takes_input(self) -> bool:
+        return self._stdin is not None and not self._stdin.closed
 
-        Raises:
-            ToolError: it has no input, or not any more.
-        """
+    async def write(self, data: bytes) -> int:
+        """How many of the bytes it took within a second: of one that does not read, a pipe takes 64 KiB."""
         self._news.clear()
         sent, patience_ends = 0, asyncio.get_running_loop().time() + MOMENT_S
-        while sent < len(data) and asyncio.get_running_loop().time() < patience_ends:
-            if self._stdin is None or self._stdin.closed:
-                raise ToolError("has no input, or it was ended; if it needs any, start it (again) with start_process")
+        while self._stdin and sent < len(data) and asyncio.get_running_loop().time() < patience_ends:
             try:
                 written = self._stdin.write(data[sent:])
             except BrokenPipeError:
                 self.end_input()
-            else:
-                sent += written or 0  # None: the pipe is full
-                await asyncio.sleep(0 if written else POLL_S)
+                break
+            sent += written or 0  # None: the pipe is full
+            await asyncio.sleep(0 if written else POLL_S)
         return sent
 
     def end_input(self) -> None:
@@ -118,11 +120,13 @@ class Running:
 
 
 class Processes:
-    """The processes of a session. What a tool answers of one is its new output and, in brackets, how it is."""
+    """The processes of a session. What a tool answers of one is its new output, which `show` takes as well, and in
+    brackets how it is."""
 
-    def __init__(self, shell: Shell, workspace: Workspace) -> None:
+    def __init__(self, shell: Shell, workspace: Workspace, show: Callable[[str], None]) -> None:
         self._shell = shell
         self._workspace = workspace
+        self._show = show
         self._table: dict[str, Running] = {}
         self._numbers = count(1)
 
@@ -183,17 +187,17 @@ class Processes:
             data = (text if text.endswith("\n") or not text else f"{text}\n").encode()
         except UnicodeEncodeError as error:
             raise ToolError(f"the text holds half a character ({text[error.start]!a}); send it whole") from error
-        try:
-            sent = await running.write(data)
-        except ToolError as error:
-            raise ToolError(f"{await self._told(name, running)}\n[{name} {error}]") from error
+        if not running.takes_input:
+            raise ToolError(f"{name} has no input, or that has ended; if it needs any, start it with start_process")
+        sent = await running.write(data)
         if not text:
             running.end_input()
         await running.answered()
         if sent < len(data):
+            why = "does not read" if running.takes_input else "has closed its input"
             raise ToolError(
-                f"{await self._told(name, running)}\n[{name} does not read: it took only the first {sent:,} of "
-                f"{len(data):,} bytes; send the rest later, or cancel it]"
+                f"{await self._told(name, running)}\n"
+                f"[{name} {why}: it took only the first {sent:,} of {len(data):,} bytes; send no more, or cancel it]"
             )
         return await self._told(name, running)
 
@@ -209,7 +213,10 @@ class Processes:
 
     async def _told(self, name: str, running: Running) -> str:
         left_behind = await self._workspace.inspect_changes()
-        return told(running.output.take(), [f"{name}: {running.state}", *left_behind], "no new output")
+        text = running.output.take()
+        if text:
+            self._show(text.removesuffix("\n") + "\n")
+        return told(text, [f"{name}: {running.state}", *left_behind], "no new output")
 
 
 def _short(command: str) -> str:

@@ -41,7 +41,7 @@ class DeveloperToolkit(Toolkit):
         # Resumed elsewhere, it starts there: the folder of the session's former workspace is none of this one's.
         is_here = cwd and Path(cwd).is_relative_to(self.workspace.root)
         self._shell = Shell(self.workspace, self.progress, cwd if is_here else None)
-        self._processes = Processes(self._shell, self.workspace)
+        self._processes = Processes(self._shell, self.workspace, self.progress)
         self._web = Web(self.workspace, notifier, allows_private=bool(self.config.get("private_addresses", False)))
         self._files = Files(self.workspace, notifier, lambda: self._shell.state.cwd, self._room)
 
