@@ -43,7 +43,7 @@ async def view(made: Desk, name: str = "p1") -> str:
 
 async def all_end(made: Desk) -> None:
     async with asyncio.timeout(20):
-        while "running" in await made.ok("list_processes"):
+        while "running" in await made.ok("list_processes"):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

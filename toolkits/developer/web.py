@@ -82,7 +82,7 @@ class Web:
                 target = trail[-1].join(url) if trail else httpx2.URL(url)
             except httpx2.InvalidURL as error:
                 raise ToolError(f"{url!r} is no URL: {error}; give a whole one, e.g. https://example.org/") from error
-            if target.scheme not in ("http", "https") or not target.host:
+            if target.scheme not in ("http", "https") or not target.host or (target.port or 80) > 65_535:
                 raise ToolError(f"can't fetch {url!r}; give a whole URL that begins with http:// or https://")
             if target.userinfo:
                 raise ToolError("no user and password in a URL: pages are fetched as a stranger; leave them out")
