@@ -14,6 +14,7 @@ from goose_like_toolkits.developer import web as module
 from goose_like_toolkits.developer.addresses import is_public
 from loopback import Loopback, Response, raw
 
+from goose_like.errors import ProfileError
 from goose_like.events import Answer
 
 YES = Answer(choice="allow", by="person")
@@ -56,7 +57,7 @@ async def test_a_page_is_kept_as_it_came_and_as_text(here: Desk):
     assert str(text) in facts
     assert "Of A & B" in shown
     assert "Of A & B" not in facts
-    assert f"[more]({server.url}/more)" in shown
+    assert "[more](/more)" in shown
     assert "all of the text" in facts
     assert server.requests[0].head.startswith(b"GET /primes?n=2 HTTP/1.1\r\n")
     assert (await here.ok("read_file", path=str(text))).startswith(f"[{text}: ")
@@ -132,6 +133,14 @@ async def test_a_server_that_never_ends_is_given_up(here: Desk, monkeypatch):
     monkeypatch.setattr(module, "TIMEOUT_S", 0.3)
     async with serving(Response(200, {"content-type": "text/plain"}, [b"x"] * 1000, pause_s=0.05)) as server:
         assert "took longer than 0.3 s" in await here.error("fetch_web_content", url=server.url)
+
+
+async def test_a_page_of_which_no_text_can_be_made_in_time_is_kept_as_it_came(here: Desk, monkeypatch):
+    monkeypatch.setattr(module, "_CONVERT", "import time; time.sleep(100)")
+    monkeypatch.setattr(module, "TIMEOUT_S", 1)
+    async with serving(HTML) as server:
+        assert (await fetch(here, server.url)).endswith("\n(no text)")
+    assert (here.session.outputs / "c1-page.html").read_bytes() == PAGE
 
 
 # --- redirects
@@ -307,6 +316,12 @@ async def test_a_refusal_reaches_nobody(tmp_path):
 async def test_what_is_no_url_is_not_asked_about(here: Desk, url, words):
     assert words in await here.error("fetch_web_content", url=url)
     assert here.recorder.questions == []
+
+
+async def test_only_a_plain_yes_opens_private_addresses(tmp_path):
+    with pytest.raises(ProfileError, match="true or false, not 'no'"):
+        async with desk(tmp_path, private_addresses="no"):
+            pass
 
 
 async def test_an_unknown_host(here: Desk):

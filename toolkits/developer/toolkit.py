@@ -33,6 +33,9 @@ class DeveloperToolkit(Toolkit):
         if unknown := sorted(set(self.config) - _CONFIG):
             text = f"toolkit 'developer' has no {unknown[0]!r}; {did_you_mean(unknown[0], _CONFIG)}"
             raise ProfileError(text, ("config", unknown[0]))
+        if not isinstance(is_open := self.config.get("private_addresses", False), bool):
+            text = f"`private_addresses` is true or false, not {is_open!r}"
+            raise ProfileError(text, ("config", "private_addresses"))
         # With room for our notes: what is longer the exchange would cut again, without knowing what matters in it.
         self._room = max(self.limits.output_bytes - _NOTES_BYTES, self.limits.output_bytes // 2)
         self._telling: asyncio.Handle | None = None
@@ -42,7 +45,7 @@ class DeveloperToolkit(Toolkit):
         is_here = cwd and Path(cwd).is_relative_to(self.workspace.root)
         self._shell = Shell(self.workspace, self.progress, cwd if is_here else None)
         self._processes = Processes(self._shell, self.workspace, self.progress)
-        self._web = Web(self.workspace, notifier, allows_private=bool(self.config.get("private_addresses", False)))
+        self._web = Web(self.workspace, notifier, allows_private=is_open)
         self._files = Files(self.workspace, notifier, lambda: self._shell.state.cwd, self._room)
 
     def prompt(self) -> str:
