@@ -271,7 +271,7 @@ def _create(file: Path, text: str) -> None:
 
 def told(text: str, notes: Iterable[str], nothing: str = "no output") -> str:
     """What a model reads: the output as it is, and each note in brackets on a line of its own."""
-    return "\n".join([text.removesuffix("\n") or f"[{nothing}]", *(f"[{note}]" for note in notes)])
+    return "\n".join([text.removesuffix("\n") if text else f"[{nothing}]", *(f"[{note}]" for note in notes)])
 
 
 def ending(code: int) -> str:
