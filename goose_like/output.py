@@ -8,29 +8,37 @@ from typing import BinaryIO
 class Output:
     """Takes bytes as they come. Past `limit_bytes` everything goes to `path`; memory holds head and tail only.
 
-    A file that can't be written (a full disk) ends nothing: the model is told that the middle is lost.
+    `size_bytes` counts all that came, `new_bytes` what came since the last `take`. A file that can't be written (a
+    full disk) ends nothing: the model is told that the middle is lost.
     """
 
     def __init__(self, path: Path, limit_bytes: int) -> None:
         self.path = path
         self.limit_bytes = limit_bytes
         self.size_bytes = 0
-        self.line_count = 0
+        self.new_bytes = 0
+        self._new_lines = 0
         self._head = bytearray()
         self._tail = bytearray()
         self._file: BinaryIO | None = None
         self._fault: OSError | None = None
+        self._is_closed = False
 
     @property
     def is_long(self) -> bool:
         """Whether it is more than the model is shown."""
-        return self.size_bytes > self.limit_bytes
+        return self.new_bytes > self.limit_bytes
+
+    def keep_all(self) -> None:
+        """From here on everything goes to the file, however short it is."""
+        self._save(b"")
 
     def write(self, chunk: bytes) -> None:
         """Takes the next bytes, in pieces of any size."""
         self.size_bytes += len(chunk)
-        self.line_count += chunk.count(b"\n")
-        if self.is_long:
+        self.new_bytes += len(chunk)
+        self._new_lines += chunk.count(b"\n")
+        if self.is_long or self._file is not None:
             self._save(chunk)
         half = self.limit_bytes // 2
         room = half - len(self._head)
@@ -49,25 +57,43 @@ class Output:
                 self._file = self.path.open("wb")
                 self._file.write(self._head + self._tail)
             self._file.write(chunk)
+            self._file.flush()
         except OSError as error:
             self._fault = error
 
     def close(self) -> None:
-        """Call it before `for_model`; afterwards the file is whole."""
+        """Nothing more will come."""
+        self._is_closed = True
         try:
             if self._file is not None:
                 self._file.close()
         except OSError as error:
             self._fault = error
 
+    def take(self) -> str:
+        """What came since the last time, as `for_model` gives it. Call `keep_all` first, so that the file has all.
+
+        Of a character that is not whole yet the bytes stay for the next time, unless it was closed.
+        """
+        end = self._tail or self._head
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        decoder.decode(end[-4:])
+        rest = b"" if self._is_closed else decoder.getstate()[0]
+        del end[len(end) - len(rest) :]
+        self.new_bytes -= len(rest)
+        text = self.for_model()
+        self._head, self._tail = bytearray(rest), bytearray()
+        self.new_bytes, self._new_lines = len(rest), 0
+        return text
+
     def for_model(self) -> str:
         """All of it, or head and tail with sizes and the file's path; bytes that are no text are told as such."""
         if b"\0" in self._head or b"\0" in self._tail:
-            if not self.is_long:
+            if self._file is None:
                 self._save(b"")
                 self.close()
             where = f"it could not be saved: {self._fault}" if self._fault else f"saved as {self.path}"
-            return f"[binary output, {self.size_bytes:,} bytes, {where}]"
+            return f"[binary output, {self.new_bytes:,} bytes, {where}]"
         if not self.is_long:
             return (self._head + self._tail).decode(errors="replace")
         where = (
@@ -75,8 +101,8 @@ class Output:
             if self._fault
             else f"all of it is in {self.path}: search it with rg or read a part of it"
         )
-        left_out = self.size_bytes - len(self._head) - len(self._tail)
-        note = f"[... {left_out:,} of {self.size_bytes:,} bytes ({self.line_count:,} lines) left out here; {where} ...]"
+        left_out = self.new_bytes - len(self._head) - len(self._tail)
+        note = f"[... {left_out:,} of {self.new_bytes:,} bytes ({self._new_lines:,} lines) left out here; {where} ...]"
         # Cut between characters: head without the bytes of an unfinished one, tail from the first that begins in it.
         head = codecs.getincrementaldecoder("utf-8")("replace").decode(self._head)
         tail = self._tail.lstrip(bytes(range(0x80, 0xC0))).decode(errors="replace")

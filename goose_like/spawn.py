@@ -23,7 +23,7 @@ _KILL_S = 5.0
 
 
 class Process:
-    """A running command with all that it started. `pid` counts within its sandbox.
+    """A running command with all that it started. `pid` counts within its sandbox, `began` is the loop's time.
 
     Output and errors come as one stream, in the order in which they were written. Nothing is read ahead: who does
     not call `read` stops the command once the pipe (1 MiB) is full.
@@ -31,6 +31,7 @@ class Process:
 
     def __init__(self, connection: "Spawner", number: int, pid: int, output: int, code: "asyncio.Future[int]") -> None:
         self.pid = pid
+        self.began = asyncio.get_running_loop().time()
         self._connection = connection
         self._number = number
         self._output: int | None = output
@@ -42,8 +43,10 @@ class Process:
         """What came since the last call, at most 256 KiB; b"" at the end of the output.
 
         That is the end of the pipe, or, where something in the background keeps the pipe open, 0.1 s after the
-        command's own end. What the background then says is thrown away, so that it goes on without us.
+        command's own end. What the background then says is thrown away, so that it goes on without us. Cancelling
+        loses nothing: another call goes on from there.
         """
+        await asyncio.sleep(0)  # a flood leaves time for others
         while self._output is not None:
             if self._code.done() and self._left_bytes <= 0:
                 self._abandon(self._output)
@@ -59,7 +62,6 @@ class Process:
                 break
             if self._code.done():
                 self._left_bytes -= len(chunk)  # the command itself can't have left more than a pipe holds
-            await asyncio.sleep(0)
             return chunk
         return b""
 
@@ -70,6 +72,14 @@ class Process:
             GooseLikeError: the sandbox itself was killed, and the command with it.
         """
         return await asyncio.shield(self._code)
+
+    async def count(self) -> int:
+        """How many processes of it live, those that it left in the background too.
+
+        Raises:
+            GooseLikeError: the sandbox itself was killed, and they with it.
+        """
+        return await self._connection.signal(self._number, 0)
 
     async def stop(self, grace_s: float = 1.0) -> None:
         """Ends the command and everything it started: TERM, and after `grace_s` KILL.

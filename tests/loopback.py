@@ -9,6 +9,7 @@ Bare sockets, so that a response may be cut anywhere, be split anywhere, and say
 import asyncio
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Iterator, Sequence
@@ -60,13 +61,14 @@ class Asked:
 class Loopback:
     """Plays `responses` one a request; the last one again and again once they are used up."""
 
-    def __init__(self, responses: Sequence[Response]) -> None:
+    def __init__(self, responses: Sequence[Response], tls: ssl.SSLContext | None = None) -> None:
         self._responses = list(responses)
+        self._tls = tls
         self.requests: list[Asked] = []
 
     async def __aenter__(self) -> "Loopback":
         self._tasks: set[asyncio.Task[None]] = set()
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
         self.port: int = self._server.sockets[0].getsockname()[1]
         return self
 

@@ -54,7 +54,7 @@ async def test_prompt_and_tools_keep_to_their_budget(script, name, limit_tokens,
 async def test_the_prompt_speaks_only_of_tools_that_are_there(tmp_path, picked):
     async with desk(tmp_path, tools=picked) as made:
         text = made.kit.prompt()
-        for name in ("shell", "read_file", "write_file", "patch_file", "update_plan"):
+        for name in ("shell", "start_process", "read_file", "write_file", "patch_file", "update_plan"):
             assert f"`{name}`" not in text or name in picked
         assert "plan" not in text or "update_plan" in picked
         assert list(made.tools) == picked
@@ -63,7 +63,7 @@ async def test_the_prompt_speaks_only_of_tools_that_are_there(tmp_path, picked):
 async def test_the_whole_guidance_is_there(tmp_path):
     async with desk(tmp_path) as made:
         text = made.kit.prompt()
-        for word in ("`update_plan`", "rg", "`patch_file`", "run", "failed", "briefly"):
+        for word in ("`update_plan`", "`start_process`", "rg", "`patch_file`", "run", "failed", "briefly"):
             assert word in text
 
 

@@ -218,17 +218,19 @@ async def test_a_command_without_end_is_stopped_before_it_fills_the_disk(here: D
 # --- ends
 
 
+@pytest.mark.parametrize("mode", ["workspace", "full"])
 @pytest.mark.parametrize("trap", ["", "trap '' TERM; "])
-async def test_the_time_limit_ends_the_whole_family(here: Desk, trap):
+async def test_without_tools_for_processes_the_time_limit_ends_the_whole_family(tmp_path, mode, trap):
     command = f"{trap}exec 9>held; echo started; (sleep 100 | sleep 100) & sleep 100"
-    answer = await here.error("shell", command=command, timeout_s=0.3)
-    assert answer.startswith("started\n")
-    assert "time limit of 0.3 s" in answer
-    assert "larger timeout_s" in answer
-    assert "in the background, process" not in answer
-    assert (here.root / "held").exists()
-    await until(lambda: not is_held(here.root / "held"))
-    assert await here.shell("echo alive") == "alive"
+    async with desk(tmp_path, mode, tools=["shell", "start_process"]) as made:
+        answer = await made.error("shell", command=command, timeout_s=0.3)
+        assert answer.startswith("started\n")
+        assert "time limit of 0.3 s" in answer
+        assert "larger timeout_s" in answer
+        assert "in the background, process" not in answer
+        assert (made.root / "held").exists()
+        await until(lambda: not is_held(made.root / "held"))
+        assert await made.shell("echo alive") == "alive"
 
 
 @pytest.mark.parametrize("trap", ["", "trap '' TERM; "])

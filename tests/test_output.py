@@ -1,6 +1,7 @@
 """However long the output: a model reads head and tail, the file has all of it, memory stays small."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -79,3 +80,44 @@ def test_full_disk_ends_nothing():
     read = readable("x" * 100_000, Path("/dev/full"), 400)
     assert read.startswith("x" * 200 + "\n[... 99,600 of 100,000 bytes")
     assert "it could not be saved: [Errno 28]" in read
+
+
+def test_what_is_taken_is_told_once_and_the_file_has_all(tmp_path: Path) -> None:
+    output = Output(tmp_path / "out.txt", 100)
+    output.keep_all()
+    output.write(b"one\n")
+    assert output.take() == "one\n"
+    assert output.take() == ""
+    output.write(b"two\n")
+    output.write(b"x" * 300)
+    assert f"[... 204 of 304 bytes (1 lines) left out here; all of it is in {tmp_path}" in output.take()
+    output.write(b"a\0b")
+    assert output.take().startswith("[binary output, 3 bytes, saved as ")
+    output.write(b"end\n")
+    output.close()
+    assert output.take() == "end\n"
+    assert (output.size_bytes, output.new_bytes) == (315, 0)
+    assert (tmp_path / "out.txt").read_bytes() == b"one\ntwo\n" + b"x" * 300 + b"a\0bend\n"
+
+
+@given(data=st.text(alphabet="aé€😀\n", max_size=80), cuts=st.lists(st.integers(0, 400), max_size=8))
+def test_pieces_that_were_taken_are_together_what_was_written(data: str, cuts: list[int]) -> None:
+    """However the bytes of a character were torn apart."""
+    with TemporaryDirectory() as folder:
+        output = Output(Path(folder, "out.txt"), 1000)
+        output.keep_all()
+        sent, places = data.encode(), sorted({0, *(min(cut, len(data.encode())) for cut in cuts)})
+        taken = ""
+        for start, end in zip(places, [*places[1:], len(sent)], strict=True):
+            output.write(sent[start:end])
+            taken += output.take()
+        assert taken == data
+
+
+def test_half_a_character_at_the_end_is_told_when_no_more_can_come(tmp_path: Path) -> None:
+    output = Output(tmp_path / "out.txt", 100)
+    output.keep_all()
+    output.write(b"a\xc3")
+    assert output.take() == "a"
+    output.close()
+    assert output.take() == "\ufffd"

@@ -152,6 +152,34 @@ async def test_background_keeps_the_pipe_open(spawner: Spawner) -> None:
     assert await is_dead_soon(pid)
 
 
+async def test_a_read_that_is_given_up_loses_nothing(spawner: Spawner) -> None:
+    process = await bash(spawner, "seq 300000")
+    output, given_up = b"", 0
+    while True:
+        reading = asyncio.create_task(process.read())
+        for _ in range(given_up % 4):
+            await asyncio.sleep(0)
+        reading.cancel()
+        try:
+            chunk = await reading
+        except asyncio.CancelledError:
+            given_up += 1
+            continue
+        if not chunk:
+            break
+        output += chunk
+        given_up += 1
+    assert output == "".join(f"{n}\n" for n in range(1, 300_001)).encode()
+
+
+async def test_what_lives_of_a_command_is_counted(spawner: Spawner) -> None:
+    process = await bash(spawner, "sleep 100 & sleep 100 & echo up")
+    await all_of(process)
+    assert await process.count() == 2
+    await process.stop(0.1)
+    assert await process.count() == 0
+
+
 async def test_flood_is_not_hoarded(spawner: Spawner) -> None:
     process = await bash(spawner, "head -c 300000000 /dev/zero")
     await asyncio.sleep(0.3)

@@ -318,7 +318,7 @@ class _Running:
 
     @property
     def is_command(self) -> bool:
-        return "command" in arguments_of(self.call)
+        return "command" in arguments_of(self.call) or self.line_count > 0
 
     def take(self, text: str, width: int) -> Iterator[str]:
         """Yields the lines that are whole now, as they are shown where there are `width` columns."""

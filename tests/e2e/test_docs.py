@@ -176,6 +176,14 @@ def test_the_table_of_providers_is_the_one_that_works():
     assert set(keys) & set(Row.model_fields) == set(Row.model_fields) - {"name"}
 
 
+@pytest.mark.parametrize("written", blocks("docs/developer.md", "yaml"))
+def test_the_configs_of_the_developer_toolkit(place, written):
+    (place.home / "config/profiles").mkdir(parents=True)
+    (place.home / "config/profiles/mine.yaml").write_text(written)
+    done = run_line(place, "goose-like profile check mine && goose-like run --profile mine --model openai:m x")
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_toolkit_of_the_docs(place, tmp_path):
     """The page's package, as it stands there: built, installed, tested, and used in a turn."""
     package = tmp_path / "dice"

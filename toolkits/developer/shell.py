@@ -7,8 +7,8 @@ import re
 import secrets
 import shlex
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -41,6 +41,10 @@ _NO_NETWORK = re.compile("Network is unreachable|Could not resolve host|[Nn]ame 
 _READ_ONLY = re.compile("Read-only file system|Device or resource busy")
 
 
+Keep = Callable[[str, Process, Output, ExitStack], str]
+"""Takes over a command that goes on (what is to be closed at its end comes with it); gives the name it goes by."""
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """What lasts from command to command: the folder, and exports as bash prints them. `jobs` are process ids."""
@@ -58,39 +62,66 @@ class Shell:
         self._workspace = workspace
         self._show = show
 
-    async def run(self, command: str, timeout_s: float, access: Access, output: Output) -> str:
+    async def start(
+        self, command: str, access: Access, held: ExitStack, stdin: int | None = None
+    ) -> tuple[Process, Path]:
+        """A command with the shell's folder and variables, and the file in which it leaves its own at its end.
+
+        `held` removes that file and others; close it when the command has ended.
+
+        Raises:
+            ToolError: a command that makes no sense.
+            GooseLikeError: it can't be started or was not allowed.
+        """
+        size_bytes = _checked(command)
+        start, end, script = held.enter_context(_new_files(self._workspace.tmp))
+        _create(start, _prologue(self.state, self._workspace.root, self._inside(end)))
+        argv = ["bash", "-c", command]
+        if size_bytes > MAX_ARGUMENT_BYTES:
+            _create(script, command)
+            argv = ["bash", self._inside(script)]
+        env = {"BASH_ENV": self._inside(start)}
+        return await self._workspace.spawn(argv, env=env, access=access, stdin=stdin, subject=command), end
+
+    async def run(
+        self, command: str, timeout_s: float, access: Access, output: Output, keep: Keep | None = None
+    ) -> str:
         """What the model reads of the command: its output, and in brackets what else it must know.
 
-        Cancelling kills the command and all that it started before it passes on.
+        At its time limit the command is stopped or, with `keep`, handed over to go on. Cancelling kills it and all
+        that it started before it passes on.
 
         Raises:
             ToolError: a command or a time limit that makes no sense, or a command that had to be stopped.
             GooseLikeError: a command that can't be started or was not allowed.
         """
-        size_bytes = _checked(command, timeout_s)
+        if not 0 < timeout_s <= MAX_TIMEOUT_S:
+            raise ToolError(f"timeout_s is in seconds, more than 0 and at most {MAX_TIMEOUT_S:g}")
         before = self.state
-        with _new_files(self._workspace.tmp) as (start, end, script), closing(output):
-            _create(start, _prologue(before, self._workspace.root, self._inside(end)))
-            argv = ["bash", "-c", command]
-            if size_bytes > MAX_ARGUMENT_BYTES:
-                _create(script, command)
-                argv = ["bash", self._inside(script)]
-            env = {"BASH_ENV": self._inside(start)}
-            process = await self._workspace.spawn(argv, env=env, access=access, subject=command)
-            code, why_stopped = await _followed(process, timeout_s, output, self._show)
+        with ExitStack() as held:
+            held.callback(output.close)
+            process, end = await self.start(command, access, held)
+            code, why_stopped = await _followed(process, timeout_s, output, self._show, stops=keep is None)
+            if keep and code is None:
+                name = keep(command, process, output, held.pop_all())
+                text = output.take()
+                why_not_ended = (
+                    f"not ended after {timeout_s:g} s: goes on as process {name}, without lasting cd or export; "
+                    f"view_process_output shows what is new, cancel_process ends it"
+                )
+                return told(text, [*await self._workspace.inspect_changes(), why_not_ended])
             state = self._read(end)
             if state and why_stopped:
                 state = replace(state, jobs=())  # they were stopped, too
         text = output.for_model()
         notes = [
-            *(["no output"] if not text else []),
-            *([_ending(code)] if code else []),
+            *([ending(code)] if code else []),
             *(self._advice(text, access) if code or why_stopped else []),
             *self._remembered(before, state, command),
             *await self._workspace.inspect_changes(),
             *([why_stopped] if why_stopped else []),
         ]
-        answer = "\n".join([*([text.removesuffix("\n")] if text else []), *(f"[{note}]" for note in notes)])
+        answer = told(text, notes)
         if why_stopped:
             raise ToolError(answer)
         return answer
@@ -136,8 +167,10 @@ class Shell:
             )
 
 
-async def _followed(process: Process, timeout_s: float, output: Output, show: Callable[[str], None]) -> tuple[int, str]:
-    """The exit code, and why the command was stopped if it was."""
+async def _followed(
+    process: Process, timeout_s: float, output: Output, show: Callable[[str], None], *, stops: bool
+) -> tuple[int | None, str]:
+    """The exit code, and why the command was stopped if it was; None when its time is up and that `stops` it not."""
     live = _Live(show)
     try:
         async with asyncio.timeout(timeout_s) as limit:
@@ -151,6 +184,8 @@ async def _followed(process: Process, timeout_s: float, output: Output, show: Ca
     except TimeoutError:
         if not limit.expired():
             raise
+        if not stops:
+            return None, ""
         await process.stop(STOP_GRACE_S)
         return 0, (
             f"stopped after the time limit of {timeout_s:g} s; do less at once, give a larger timeout_s "
@@ -195,7 +230,7 @@ class _Live:
             self._show(text)
 
 
-def _checked(command: str, timeout_s: float) -> int:
+def _checked(command: str) -> int:
     """The command's length in bytes.
 
     Raises:
@@ -205,8 +240,6 @@ def _checked(command: str, timeout_s: float) -> int:
         raise ToolError("the command is empty")
     if "\0" in command:
         raise ToolError(r"a command can't hold a NUL byte; write it as \0, e.g. with printf")
-    if not 0 < timeout_s <= MAX_TIMEOUT_S:
-        raise ToolError(f"timeout_s is in seconds, more than 0 and at most {MAX_TIMEOUT_S:g}")
     try:
         return len(command.encode())
     except UnicodeEncodeError as error:
@@ -236,7 +269,13 @@ def _create(file: Path, text: str) -> None:
         new.write(text.encode(errors="surrogateescape"))
 
 
-def _ending(code: int) -> str:
+def told(text: str, notes: Iterable[str], nothing: str = "no output") -> str:
+    """What a model reads: the output as it is, and each note in brackets on a line of its own."""
+    return "\n".join([text.removesuffix("\n") if text else f"[{nothing}]", *(f"[{note}]" for note in notes)])
+
+
+def ending(code: int) -> str:
+    """The exit code in words, those of signals by name."""
     if code < 0:
         return f"killed by {signal.Signals(-code).name}"
     by = f" ({signal.Signals(code - 128).name})" if code - 128 in set(signal.Signals) else ""

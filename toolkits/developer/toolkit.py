@@ -16,11 +16,13 @@ from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
 
 from .files import Files, Patch
 from .hints import hints
+from .processes import Processes
 from .shell import Shell
+from .web import Web
 
 _NAME = "developer"
 _NOTES_BYTES = 1_000
-_CONFIG = frozenset({"tools", "hints", "guidance", "asks_back"})
+_CONFIG = frozenset({"tools", "hints", "guidance", "asks_back", "private_addresses"})
 
 
 class DeveloperToolkit(Toolkit):
@@ -31,6 +33,9 @@ class DeveloperToolkit(Toolkit):
         if unknown := sorted(set(self.config) - _CONFIG):
             text = f"toolkit 'developer' has no {unknown[0]!r}; {did_you_mean(unknown[0], _CONFIG)}"
             raise ProfileError(text, ("config", unknown[0]))
+        if not isinstance(is_open := self.config.get("private_addresses", False), bool):
+            text = f"`private_addresses` is true or false, not {is_open!r}"
+            raise ProfileError(text, ("config", "private_addresses"))
         # With room for our notes: what is longer the exchange would cut again, without knowing what matters in it.
         self._room = max(self.limits.output_bytes - _NOTES_BYTES, self.limits.output_bytes // 2)
         self._telling: asyncio.Handle | None = None
@@ -40,13 +45,14 @@ class DeveloperToolkit(Toolkit):
         is_here = cwd and Path(cwd).is_relative_to(self.workspace.root)
         self._shell = Shell(self.workspace, self.progress, cwd if is_here else None)
         self._unchecked = ""  # the file that was changed last, until a command runs
+        self._processes = Processes(self._shell, self.workspace, self.progress)
+        self._web = Web(self.workspace, notifier, allows_private=is_open)
         self._files = Files(self.workspace, notifier, lambda: self._shell.state.cwd, self._room)
 
     def prompt(self) -> str:
         """What commands may do, guidance on the tools that were picked, and the hints of the project and its people."""
-        picked = self.config.get("tools")
         guidance = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").splitlines()
-        kept = [line for line in guidance if picked is None or set(re.findall(r"`(\w+)`", line)) <= set(picked)]
+        kept = [line for line in guidance if self._has(*re.findall(r"`(\w+)`", line))]
         told = [self.workspace.rules, "\n".join(kept)] if self.config.get("guidance", True) else []
         found = hints(self.workspace.root) if self.config.get("hints", True) else []
         if found:
@@ -65,6 +71,20 @@ class DeveloperToolkit(Toolkit):
     async def close(self) -> None:
         if self._telling:
             self._telling.cancel()
+        await self._processes.close()
+
+    def _has(self, *names: str) -> bool:
+        """Whether the profile picked these tools."""
+        picked = self.config.get("tools")
+        return picked is None or set(names) <= set(picked)
+
+    def _file(self, ending: str) -> Path:
+        """For the running call. Not the exchange's own name for it, which would write over what was cut already."""
+        name = re.sub(r"[^\w-]", "_", current_call.get(_NAME))
+        return self.session.outputs / f"{name}-{ending}"
+
+    def _output(self, kind: str) -> Output:
+        return Output(self._file(f"{kind}.txt"), self._room)
 
     @tool(time_limit_s=None)
     async def shell(
@@ -76,13 +96,11 @@ class DeveloperToolkit(Toolkit):
             command: `... > log 2>&1 &` runs it in the background
             access: "network" asks for the internet
         """
-        # Not the exchange's own name for it, which would write over it what was cut already.
-        name = re.sub(r"[^\w-]", "_", current_call.get(_NAME))
-        output = Output(self.session.outputs / f"{name}-shell.txt", self._room)
+        keep = self._processes.keep if self._has("view_process_output", "cancel_process") else None
         cwd = self._shell.state.cwd
         self._unchecked = ""
         try:
-            answer = await self._shell.run(command, timeout_s, access, output)
+            answer = await self._shell.run(command, timeout_s, access, self._output("shell"), keep)
             self._files.saw(command, answer)
             return answer
         finally:
@@ -90,6 +108,31 @@ class DeveloperToolkit(Toolkit):
             if self._shell.state.cwd != cwd:
                 text = os.fsencode(self._shell.state.cwd).decode(errors="replace")
                 self.notifier.notify(StateSaved(toolkit=_NAME, value={"cwd": text}))
+
+    @tool
+    async def start_process(self, command: str) -> str:
+        """Start a server, watcher or interactive program that runs on. Gives its id, and output of the first second."""
+        return await self._processes.start(command, self._output("process"))
+
+    @tool
+    async def list_processes(self) -> str:
+        """What runs on, and how it ended."""
+        return self._processes.listed()
+
+    @tool
+    async def view_process_output(self, id: str) -> str:
+        """What it printed since you last saw it."""
+        return await self._processes.view(id)
+
+    @tool
+    async def cancel_process(self, id: str) -> str:
+        """End it and all that it started."""
+        return await self._processes.cancel(id)
+
+    @tool
+    async def write_to_process(self, id: str, text: str) -> str:
+        """Type a line to it (empty text ends its input) and see the answer."""
+        return await self._processes.write(id, text)
 
     @tool
     def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str:
@@ -109,6 +152,11 @@ class DeveloperToolkit(Toolkit):
         answer = await self._files.patch(path, patches)
         self._unchecked = path
         return answer
+
+    @tool(time_limit_s=None)
+    async def fetch_web_content(self, url: str) -> str:
+        """Save a web page as files, HTML and text, and show how it begins."""
+        return await self._web.fetch(url, self._file("page"))
 
     @tool
     async def update_plan(self, tasks: list[Task]) -> str:
