@@ -110,6 +110,7 @@ class Bench:
             session=self.session,
             limits=limits,
             patience=NO_PATIENCE,
+            read_file=lambda path, limit: Path(path).read_bytes(),
         )
 
     @property

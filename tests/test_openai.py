@@ -26,7 +26,8 @@ from goose_like.events import MessageCompleted, Retrying, TextDelta
 from goose_like.message import Message, ToolCall, Usage
 from goose_like.profile import ModelChoice
 from goose_like.provider import Delta, Patience, Request, ToolSpec, stream_with_retries
-from goose_like.providers.openai import OpenAIProvider, retry_after_s
+from goose_like.providers.door import retry_after_s
+from goose_like.providers.openai import OpenAIProvider
 
 KEY = "sk-secret-1234567890"
 HASTE = Patience(tries=3, first_wait_s=0.001, longest_wait_s=0.01)

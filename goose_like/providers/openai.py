@@ -5,13 +5,11 @@ rebuild the whole history on each call.
 """
 
 import asyncio
-import math
 import os
 import re
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
@@ -25,7 +23,9 @@ from ..errors import (
 )
 from ..profile import ModelChoice
 from ..provider import Delta, Facts, Request
-from .openai_wire import Encoder, Fold, clip, error_of_status, error_within
+from .door import cause, host, port, retry_after_s, without_secrets
+from .openai_wire import Encoder, Fold
+from .wire import clip, error_of_status, error_within
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 OPENAI_HOST = "api.openai.com"
@@ -51,6 +51,7 @@ class OpenAIProvider:
         key_variable=KEY_VARIABLE,
         processor="gpt-6-sol",
         accelerator="gpt-6-luna",
+        takes_images=True,
     )
 
     def __init__(self, choice: ModelChoice) -> None:
@@ -80,7 +81,7 @@ class OpenAIProvider:
                         yield delta
             yield fold.result()
         except ProviderError as error:
-            error.args = (self._without_secrets(f"openai at {_host(self._url)}: {error}"),)
+            error.args = (without_secrets(f"openai at {host(self._url)}: {error}", self._key, self._url.password),)
             raise
 
     async def close(self) -> None:
@@ -102,7 +103,7 @@ class OpenAIProvider:
             raise error_of_status(error.status_code, error.body, request.model, KEY_VARIABLE, wait_s) from error
         except openai.APIConnectionError as error:
             raise ModelUnavailableError(
-                f"no answer from {self._url.hostname}:{_port(self._url)} ({_cause(error)}); "
+                f"no answer from {self._url.hostname}:{port(self._url)} ({cause(error)}); "
                 "check the network, and base_url or OPENAI_BASE_URL",
                 is_retryable=True,
             ) from error
@@ -126,7 +127,7 @@ class OpenAIProvider:
                 f"the stream stalled: nothing came for {self._choice.stall_s:g} s (`stall_s`)"
             ) from error
         except openai.APIConnectionError as error:
-            raise BrokenStreamError(f"the connection broke within the answer ({_cause(error)})") from error
+            raise BrokenStreamError(f"the connection broke within the answer ({cause(error)})") from error
         except openai.APIError as error:
             raise error_within(error.body) from error
         finally:
@@ -181,31 +182,6 @@ class OpenAIProvider:
             self._extras, self._encoder = extras, Encoder(extras)
         return self._encoder.body(request)
 
-    def _without_secrets(self, text: str) -> str:
-        for secret in (self._key, self._url.password):
-            if secret and len(secret) > 3:  # a shorter one ("x") hides nothing and would riddle the words
-                text = text.replace(secret, "***")
-        return text
-
-
-def retry_after_s(headers: Any, now_s: float) -> float | None:
-    """The server's wish for a pause: `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, 10.2.3).
-
-    None where there is none, or no sane one: a past date, a negative number, words.
-    """
-    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name, "")
-        try:
-            wait_s = float(value) * unit_s
-        except ValueError:
-            try:
-                wait_s = parsedate_to_datetime(value).timestamp() - now_s
-            except (ValueError, TypeError, OverflowError):
-                continue
-        if math.isfinite(wait_s) and wait_s >= 0:
-            return wait_s
-    return None
-
 
 def _key() -> str:
     return os.environ.get(KEY_VARIABLE, "").strip()
@@ -220,10 +196,10 @@ def _base_url(choice: ModelChoice) -> SplitResult:
 
 
 def _url_fault(url: SplitResult) -> GooseLikeError | None:
-    if url.scheme in ("http", "https") and url.hostname and _port(url) is not None:
+    if url.scheme in ("http", "https") and url.hostname and port(url) is not None:
         return None
     return ProfileError(
-        f"{_host(url) or url.path!r} is no base URL; write base_url or OPENAI_BASE_URL like http://localhost:8080/v1"
+        f"{host(url) or url.path!r} is no base URL; write base_url or OPENAI_BASE_URL like http://localhost:8080/v1"
     )
 
 
@@ -233,22 +209,3 @@ def _key_fault(url: SplitResult, key: str) -> GooseLikeError | None:
     if not (key.isascii() and key.isprintable()):
         return CredentialError(f"{KEY_VARIABLE} holds characters that no key has; set it anew")
     return None
-
-
-def _host(url: SplitResult) -> str:
-    return url.netloc.rpartition("@")[2]
-
-
-def _port(url: SplitResult) -> int | None:
-    try:
-        return url.port or (443 if url.scheme == "https" else 80)
-    except ValueError:
-        return None
-
-
-def _cause(error: BaseException) -> str:
-    """The words of the innermost cause that has any: the SDK itself says only that the connection failed."""
-    words, cause = "", error.__cause__
-    while cause is not None:
-        words, cause = str(cause) or words or type(cause).__name__, cause.__cause__
-    return clip(words, 120)

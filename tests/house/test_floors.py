@@ -14,12 +14,13 @@ CORE = ROOT / "goose_like"
 
 FLOORS = {
     1: "message errors places plain spawner repositories environment",
-    2: "events plugins output",
+    2: "events plugins output images",
     3: "tool profile history notifier prices sandbox",
-    4: "policy provider session spawn inspection jail",
-    5: "workspace journal moderator view providers/openai_wire providers/weights",
+    4: "policy provider session spawn inspection jail providers/wire",
+    5: "workspace journal moderator view providers/openai_wire providers/anthropic_wire providers/door "
+    "providers/weights",
     6: "exchange toolkit providers/constrained providers/scripted",
-    7: "build providers/openai providers/tagged",
+    7: "build providers/openai providers/anthropic providers/tagged",
     8: "cli/render providers/local",
     9: "cli/terminal cli/reports cli/start",
     10: "cli/once cli/chat",
