@@ -36,14 +36,14 @@ class Thinking(Value):
 
     type: Literal["thinking"] = "thinking"
     text: Words
-    signature: str | None = None
+    signature: Words | None = None
 
 
 class RedactedThinking(Value):
     """Reasoning that its vendor sends encrypted only; it goes back as it came."""
 
     type: Literal["redacted_thinking"] = "redacted_thinking"
-    data: str
+    data: Words
 
 
 class Image(Value):

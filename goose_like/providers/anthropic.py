@@ -128,7 +128,7 @@ class AnthropicProvider:
                 f"the stream stalled: nothing came for {self._choice.stall_s:g} s (`stall_s`)"
             ) from error
         except httpx2.HTTPError as error:
-            raise BrokenStreamError(f"the connection broke within the answer ({clip(str(error), 120)})") from error
+            raise BrokenStreamError(f"the connection broke within the answer ({cause(error)})") from error
         finally:
             await events.aclose()
             await stream.close()
