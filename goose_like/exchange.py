@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from pathlib import Path
 
 from .errors import DeniedError, GooseLikeError
 from .events import (
@@ -93,7 +94,9 @@ class Exchange:
                 data = self.read_file(path, LIMIT_BYTES)
                 images.append(keep_image(data, path, self.session.outputs))
             except (FileNotFoundError, NotADirectoryError):
-                continue  # a name in a sentence, or of a file that is to be made
+                # A name in a sentence, or of a file that is to be made; or one that only the person sees.
+                if Path(path).expanduser().is_file():
+                    told.append(f"the model is not shown {path}: its /tmp is another; put it into the workspace")
             except (GooseLikeError, OSError) as error:
                 told.append(f"the model is not shown {path}: {error}")
         if images and not self.models.processor.takes_images:

@@ -1,7 +1,7 @@
 """What the tests put in the place of a model, and the shortest way to an exchange with it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -92,6 +92,8 @@ class Bench:
         limits: Limits = Limits(),  # noqa: B008
         moderator: Moderator | None = None,
         label: str = "scripted:x",
+        takes_images: bool = False,
+        read_file: Callable[[str, int], bytes] = lambda path, limit: Path(path).read_bytes(),
     ) -> None:
         self.provider = Played(script)
         self.recorder = Recorder()
@@ -99,7 +101,7 @@ class Bench:
         self.session._open(is_new=True)
         self.journal = Journal(History(), self.session, front or self.recorder)
         self.journal.emit(HEADER.model_copy(update={"models": {"processor": label, "accelerator": label}}))
-        model = Model(self.provider, "x", label)
+        model = Model(self.provider, "x", label, takes_images=takes_images)
         tools: dict[str, Tool] = {tool.name: tool for tool in map(make_tool, functions)}
         self.exchange = Exchange(
             models=Models(model, model),
@@ -110,7 +112,7 @@ class Bench:
             session=self.session,
             limits=limits,
             patience=NO_PATIENCE,
-            read_file=lambda path, limit: Path(path).read_bytes(),
+            read_file=read_file,
         )
 
     @property
