@@ -26,7 +26,7 @@ from ..errors import (
 from ..profile import ModelChoice
 from ..provider import Delta, Facts, Request
 from .anthropic_wire import Encoder, Fold, error_of
-from .door import cause, host, port, retry_after_s, without_secrets
+from .door import cause, host, port, retry_after_s, uncollected, without_secrets
 from .wire import clip
 
 KEY_VARIABLE = "ANTHROPIC_API_KEY"
@@ -149,7 +149,8 @@ class AnthropicProvider:
 
             # Reading the machine's certificates takes long and holds no lock: a thread does it during the import.
             certificates = asyncio.get_running_loop().run_in_executor(None, httpcore2.default_ssl_context)
-            import anthropic
+            with uncollected():
+                import anthropic
             import httpx2
 
             timeout = httpx2.Timeout(self._choice.stall_s, connect=10)

@@ -1,6 +1,9 @@
 """What the doors to the vendors' SDKs share: where a server is, how long it wants us to wait, why it is not reached."""
 
+import gc
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import SplitResult
@@ -25,6 +28,18 @@ def retry_after_s(headers: Any, now_s: float) -> float | None:
         if math.isfinite(wait_s) and wait_s >= 0:
             return wait_s
     return None
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Around the import of thousands of modules: collections would look for garbage in what only comes to be."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def without_secrets(text: str, *secrets: str | None) -> str:
