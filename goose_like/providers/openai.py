@@ -23,7 +23,7 @@ from ..errors import (
 )
 from ..profile import ModelChoice
 from ..provider import Delta, Facts, Request
-from .door import cause, host, port, retry_after_s, without_secrets
+from .door import cause, host, port, retry_after_s, uncollected, without_secrets
 from .openai_wire import Encoder, Fold
 from .wire import clip, error_of_status, error_within
 
@@ -143,7 +143,9 @@ class OpenAIProvider:
             # Reading the machine's certificates takes long and holds no lock: a thread does it during the import.
             certificates = asyncio.get_running_loop().run_in_executor(None, httpcore2.default_ssl_context)
             import httpx2
-            import openai
+
+            with uncollected():
+                import openai
 
             timeout = httpx2.Timeout(self._choice.stall_s, connect=10)
             self._client = openai.AsyncOpenAI(
