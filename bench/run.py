@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import itertools
+import json
 import os
 import shutil
 import statistics
@@ -20,14 +21,17 @@ STARTS = 5  # a round
 EARLY, LATE = slice(0, 20), slice(179, 199)
 
 
-def agent(sandbox: str, steps: int) -> list[str]:
+MARK = b',"cache_control":{"type":"ephemeral"}'
+
+
+def agent(sandbox: str, steps: int, provider: str = "openai") -> list[str]:
     return [
         sys.executable,
         "-m",
         "goose_like",
         "run",
         "--model",
-        "openai:bench",
+        f"{provider}:bench",
         "--sandbox",
         sandbox,
         "--max-turns",
@@ -45,9 +49,20 @@ def median_ms(gaps: list[float], part: slice) -> float:
 
 
 def is_append_only(recording: Recording) -> bool:
-    """Whether each request's body begins with the former one's, but for what closes its list of messages."""
-    bodies = [body.removesuffix(b"]}") for body in recording.bodies]
+    """Whether each request's body begins with the former one's, but for cache marks and what closes its messages."""
+    bodies = [body.replace(MARK, b"").removesuffix(b"]}") for body in recording.bodies]
     return all(later.startswith(earlier) for earlier, later in itertools.pairwise(bodies))
+
+
+def sizes(home: Path) -> tuple[int, int]:
+    """Bytes in the newest session's folder, and those of its events without the times that the file adds."""
+    folder = max((home / "state" / "sessions").iterdir(), key=lambda folder: folder.stat().st_mtime)
+    events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    own = sum(
+        len(json.dumps({**event, "at": None}, ensure_ascii=False, separators=(",", ":")).encode()) - len(',"at":null')
+        for event in events
+    )
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()), own
 
 
 def start_ms(command: list[str]) -> float:
@@ -68,13 +83,16 @@ async def main(rounds: int) -> None:
         "bare httpx loop": lambda steps: script("floor_httpx.py"),
         "bare httpx, no shell": lambda steps: script("floor_httpx.py", "--no-shell"),
         "bare openai loop": lambda steps: script("floor_openai.py"),
-        "goose-like, full": lambda steps: agent("full", steps),
-        "goose-like, sandboxed": lambda steps: agent("workspace", steps),
+        "goose-like openai, full": lambda steps: agent("full", steps),
+        "goose-like openai, sandboxed": lambda steps: agent("workspace", steps),
+        "bare anthropic loop": lambda steps: script("floor_anthropic.py"),
+        "goose-like anthropic, full": lambda steps: agent("full", steps, "anthropic"),
     }
     starts: dict[str, list[float]] = {name: [] for name in subjects}
     early: dict[str, list[float]] = {name: [] for name in subjects}
     late: dict[str, list[float]] = {name: [] for name in subjects}
-    recording = Recording(0)
+    peaks: dict[str, list[float]] = {name: [] for name in subjects}
+    last: dict[str, Recording] = {}
     for count in range(rounds + 1):  # the first round warms the caches up
         # In turn, so that a slow moment of the machine hits all alike.
         for _, (name, command) in itertools.product(range(STARTS if count else 1), subjects.items()):
@@ -83,21 +101,29 @@ async def main(rounds: int) -> None:
                 starts[name].append(start * 1000)
         for name, command in subjects.items():
             recording, _ = await play(command(STEPS), STEPS)
+            last[name] = recording
             if count:
+                peaks[name].append(recording.peak_kb / 1024)
                 early[name].append(median_ms(recording.gaps_s, EARLY))
                 late[name].append(median_ms(recording.gaps_s, LATE))
 
-    def table(title: str, figures: dict[str, list[float]], floor: str) -> None:
+    def table(title: str, figures: dict[str, list[float]], floor: str, unit: str = "ms", wire: str = "") -> None:
         base = statistics.median(figures[floor])
         print(f"\n{title}; ratio to: {floor}")
         for name, values in figures.items():
-            print(f"  {name:24} {statistics.median(values):8.1f} ms {statistics.median(values) / base:6.2f}x")
+            if wire in name:
+                print(f"  {name:28} {statistics.median(values):8.1f} {unit} {statistics.median(values) / base:6.2f}x")
 
-    table("process start to first request", starts, "bare openai loop")
+    for wire in ("openai", "anthropic"):
+        table("process start to first request", starts, f"bare {wire} loop", wire=wire)
+        table(f"peak memory of {STEPS} steps", peaks, f"bare {wire} loop", "MB", wire)
     table(f"gap between answer and request, steps 1-20 of {STEPS}", early, "bare httpx loop")
     table(f"gap between answer and request, steps 180-199 of {STEPS}", late, "bare httpx loop")
-    print(f"\nfirst request's body: {len(recording.bodies[0]):,} bytes (at most 7,000)")
-    print(f"append-only over {STEPS} requests: {is_append_only(recording)}")
+    for name in ("goose-like openai, sandboxed", "goose-like anthropic, full"):
+        print(f"\n{name}: first request's body: {len(last[name].bodies[0]):,} bytes (at most 7,000)")
+        print(f"append-only over {STEPS} requests: {is_append_only(last[name])}")
+    written, own = sizes(folder / "home")
+    print(f"\non the disk after {STEPS} steps: {written:,} bytes, events {own:,}, {written / own:.2f}x (at most 1.30x)")
 
     python = [sys.executable, "-c", "pass"]
     begins = {

@@ -1,4 +1,4 @@
-"""A loopback server that speaks chat completions and takes the time: each answer calls `shell`, the last one is text.
+"""A loopback server that speaks both wires and takes the time: each answer calls `shell`, the last one is text.
 
 The clock is CLOCK_MONOTONIC, which all processes of a machine share.
 """
@@ -17,6 +17,8 @@ class Recording:
     bodies: list[bytes] = field(default_factory=list)
     first_byte_s: float = 0.0
     gaps_s: list[float] = field(default_factory=list)
+    pid: int = 0
+    peak_kb: int = 0  # of the process's own memory, when it sent its last request
 
 
 class Connection(asyncio.Protocol):
@@ -46,7 +48,10 @@ class Connection(asyncio.Protocol):
             return
         self.buffer.clear()
         self.recording.bodies.append(body)
-        answer = _answer(len(self.recording.bodies), self.recording.steps)
+        step, steps = len(self.recording.bodies), self.recording.steps
+        if step == steps:
+            self.recording.peak_kb = _peak_kb(self.recording.pid)
+        answer = _messages(step, steps) if b"/messages" in head.split(b"\r\n")[0] else _completions(step, steps)
         self.transport.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n%s"
             % (len(answer), answer)
@@ -54,7 +59,35 @@ class Connection(asyncio.Protocol):
         self.answered_s = time.monotonic()
 
 
-def _answer(step: int, steps: int) -> bytes:
+def _peak_kb(pid: int) -> int:
+    with open(f"/proc/{pid}/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
+
+
+def _messages(step: int, steps: int) -> bytes:
+    if step < steps:
+        block = {"type": "tool_use", "id": f"call_{step}", "name": "shell", "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps({"command": f"echo step {step}"})}
+        stop = "tool_use"
+    else:
+        block, stop = {"type": "text", "text": ""}, "end_turn"
+        delta = {"type": "text_delta", "text": "done"}
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "bench", "content": []}
+    message["usage"] = {"input_tokens": 100 * step, "output_tokens": 1}
+    events = [
+        {"type": "message_start", "message": message},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 20}},
+        {"type": "message_stop"},
+    ]
+    return b"".join(
+        b"event: %s\ndata: %s\n\n" % (event["type"].encode(), json.dumps(event).encode()) for event in events
+    )
+
+
+def _completions(step: int, steps: int) -> bytes:
     if step < steps:
         call = {"index": 0, "id": f"call_{step}", "type": "function"}
         call["function"] = {"name": "shell", "arguments": json.dumps({"command": f"echo step {step}"})}
@@ -80,7 +113,8 @@ async def record(command: list[str], env: dict[str, str], steps: int, cwd: str) 
     recording = Recording(steps)
     server = await asyncio.get_running_loop().create_server(lambda: Connection(recording), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    env = {**env, "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1", "OPENAI_API_KEY": "bench"}
+    for name, path in (("OPENAI", "/v1"), ("ANTHROPIC", "")):
+        env = {**env, f"{name}_BASE_URL": f"http://127.0.0.1:{port}{path}", f"{name}_API_KEY": "bench"}
     started = time.monotonic()
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -90,6 +124,7 @@ async def record(command: list[str], env: dict[str, str], steps: int, cwd: str) 
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
+    recording.pid = process.pid
     out, err = await process.communicate()
     server.close()
     if process.returncode or len(recording.bodies) != steps:

@@ -118,6 +118,7 @@ async def build_exchange(
             session=session,
             limits=limits,
             patience=patience,
+            read_file=workspace.read_bytes,
             doubts=[toolkit.doubt for toolkit in toolkits.values()],
         )
 
@@ -203,7 +204,8 @@ def open_model(choice: ModelChoice) -> Model:
     name = choice.name or facts.processor or ""
     if missing := kind.missing(choice):
         raise type(missing)(f"{choice.model}: {missing}")
-    return Model(kind(choice), name, label_of(choice), choice.window)
+    window = choice.window or facts.window_of(name)
+    return Model(kind(choice), name, label_of(choice), window, choice.images and facts.takes_images)
 
 
 def label_of(choice: ModelChoice) -> str:

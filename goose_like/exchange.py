@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from pathlib import Path
 
 from .errors import DeniedError, GooseLikeError
 from .events import (
@@ -17,8 +18,9 @@ from .events import (
     TurnStarted,
 )
 from .history import History
+from .images import LIMIT_BYTES, keep_image, named_images
 from .journal import Journal
-from .message import Message, ToolCall, ToolResult
+from .message import Image, Message, Text, ToolCall, ToolResult, in_words
 from .moderator import Moderator
 from .output import readable
 from .prices import cost_usd
@@ -28,6 +30,9 @@ from .session import Session
 from .tool import Tool, call_tool, current_call
 
 REMIND_AFTER_STEPS = 8
+IMAGES = 8
+"""How many images of one message are shown."""
+
 CUT_ANSWER = "the answer was cut at the model's output limit; ask it to continue, or raise max_output_tokens"
 
 
@@ -43,6 +48,7 @@ class Exchange:
     session: Session
     limits: Limits
     patience: Patience
+    read_file: Callable[[str, int], bytes]
     doubts: Sequence[Callable[[], str | None]] = ()
 
     @property
@@ -59,8 +65,10 @@ class Exchange:
         Raises:
             SessionError: when the session file can't be written.
         """
-        said = Message.user(message) if isinstance(message, str) else message
+        said, told = self._with_images(message) if isinstance(message, str) else (message, [])
         self.journal.emit(TurnStarted(message=said))
+        for sentence in told:
+            self.journal.log(sentence)
         end = TurnFinished(reason="error", detail="a fault in goose_like or in a plugin", exit_code=1)
         try:
             async with asyncio.timeout(self.limits.time_s) as time_limit:
@@ -77,6 +85,24 @@ class Exchange:
         finally:
             self.journal.emit(end)
         return end
+
+    def _with_images(self, words: str) -> tuple[Message, list[str]]:
+        """The person's words with the images that they name, and what the person is told of these."""
+        images: list[Image] = []
+        told: list[str] = []
+        for path in named_images(words)[:IMAGES]:
+            try:
+                data = self.read_file(path, LIMIT_BYTES)
+                images.append(keep_image(data, path, self.session.outputs))
+            except (FileNotFoundError, NotADirectoryError):
+                # A name in a sentence, or of a file that is to be made; or one that only the person sees.
+                if Path(path).expanduser().is_file():
+                    told.append(f"the model is not shown {path}: its /tmp is another; put it into the workspace")
+            except (GooseLikeError, OSError) as error:
+                told.append(f"the model is not shown {path}: {error}")
+        if images and not self.models.processor.takes_images:
+            told.append(f"{self.models.processor.label} takes no images: it is only told that they are there")
+        return Message(role="user", parts=(Text(text=words), *images)), told
 
     async def _steps(self) -> TurnFinished:
         is_doubted = False
@@ -103,7 +129,11 @@ class Exchange:
             self.journal.emit(rewrite.compacted)
         model = self.models.processor
         request = Request(
-            model.name, self.system, tuple(rewrite.messages), tuple(tool.spec for tool in self.tools.values())
+            model.name,
+            self.system,
+            tuple(rewrite.messages if model.takes_images else map(in_words, rewrite.messages)),
+            tuple(tool.spec for tool in self.tools.values()),
+            self.session.outputs,
         )
         heard: list[str] = []
         answer = None
@@ -142,7 +172,11 @@ class Exchange:
         current_call.set(call.id)
         outcome = await call_tool(self.tools, call)
         output = readable(outcome.output, self.session.output_of(call.id), self.limits.output_bytes)
-        self.journal.emit(ToolFinished(result=ToolResult(call_id=call.id, output=output, is_error=outcome.is_error)))
+        result = ToolResult(call_id=call.id, output=output, is_error=outcome.is_error)
+        if outcome.picture:
+            image = keep_image(outcome.picture.data, outcome.picture.source, self.session.outputs)
+            result = result.model_copy(update={"images": (image,)})
+        self.journal.emit(ToolFinished(result=result))
 
     def _batches(self, calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:
         together: list[ToolCall] = []

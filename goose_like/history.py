@@ -24,14 +24,17 @@ from .events import (
     TurnStarted,
     UsageRecorded,
 )
-from .message import Message, Text, ToolCall, ToolResult, Usage
+from .message import Image, Message, Text, ToolCall, ToolResult, Usage
 
 INTERRUPTED = "interrupted: this call was cut off before it gave a result; what it had done until then may stand"
 
 
+IMAGE_TOKENS = 1_500
+
+
 def estimate_tokens(message: Message) -> int:
-    """Bytes / 4 of the message's JSON: near enough for budgets, and no tokenizer to download."""
-    return len(message.model_dump_json().encode()) // 4
+    """Bytes / 4 of the message's JSON, and something for images: near enough, and no tokenizer to download."""
+    return len(message.model_dump_json().encode()) // 4 + IMAGE_TOKENS * len(message.images)
 
 
 @dataclass(slots=True)
@@ -56,6 +59,8 @@ class History:
     measured: tuple[int, int] = (0, 0)
     summary: Message | None = None
     kept_from: int = 0
+    _bare: list[Message] = field(default_factory=list)
+    _bare_to: int = 0
     _results: dict[str, ToolResult] = field(default_factory=dict)
     _reminders: list[str] = field(default_factory=list)
 
@@ -70,10 +75,13 @@ class History:
 
     @property
     def context(self) -> list[Message]:
-        """What stands of the conversation for a model: all of it, or the newest summary and what came after."""
-        if self.summary is None:
-            return self.messages
-        return [self.summary, *self.messages[self.kept_from :]]
+        """What stands of the conversation for a model: all of it, or the newest summary and what came after.
+
+        Vendors bind thinking to every word before it, and refuse it after others: what was thought before a summary,
+        another profile or another process (whose prompt may be another) is left out.
+        """
+        summary = () if self.summary is None else (self.summary,)
+        return [*summary, *self._bare, *self.messages[self._bare_to :]]
 
     @property
     def tokens(self) -> int:
@@ -93,6 +101,7 @@ class History:
             case SessionStarted():
                 self.close()
                 self.header = event
+                self._forget_thinking()
             case TurnStarted(message=message):
                 self._start_turn(message)
             case MessageCompleted(message=message, usage=usage):
@@ -127,6 +136,7 @@ class History:
                 while self.kept_from < len(self.messages) and self.messages[self.kept_from].role == "tool":
                     self.kept_from += 1  # a result is never sent without its call
                 self.measured = (0, 0)
+                self._forget_thinking()
             case Rewound(to=to):
                 self.last_turn = None
                 self.close()
@@ -136,9 +146,12 @@ class History:
                 if len(self.messages) < self.kept_from:
                     self.summary, self.kept_from = None, 0
                 self.measured = (0, 0)
+                if len(self.messages) < self._bare_to:
+                    self._forget_thinking()
             case ProfileChanged(profile=profile, models=models, tools=tools):
                 if self.header:
                     self.header = self.header.model_copy(update={"profile": profile, "models": models, "tools": tools})
+                self._forget_thinking()
             case StateSaved(toolkit=toolkit, value=value):
                 self.state[toolkit] = value
             case TurnFinished():
@@ -162,13 +175,17 @@ class History:
                 self._results.setdefault(call_id, ToolResult(call_id=call_id, output=INTERRUPTED, is_error=True))
             self._answer_calls()
 
+    def _forget_thinking(self) -> None:
+        self._bare = [message.without_thinking for message in self.messages[self.kept_from :]]
+        self._bare_to = len(self.messages)
+
     def _start_turn(self, message: Message) -> None:
         for result in message.tool_results:
             if self.is_open(result.call_id):
                 self._results[result.call_id] = result
         self.turn_usage, self.unanswered, self.last_turn = {}, [], None
         self.close()
-        said = tuple(part for part in message.parts if isinstance(part, Text))
+        said = tuple(part for part in message.parts if isinstance(part, Text | Image))
         if said:
             self.messages.append(Message(role="user", parts=said))
 

@@ -1,6 +1,8 @@
 """What is said: parts, messages and token counts, as frozen values that know nothing of wires or screens."""
 
+import operator
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -34,7 +36,23 @@ class Thinking(Value):
 
     type: Literal["thinking"] = "thinking"
     text: Words
-    signature: str | None = None
+    signature: Words | None = None
+
+
+class RedactedThinking(Value):
+    """Reasoning that its vendor sends encrypted only; it goes back as it came."""
+
+    type: Literal["redacted_thinking"] = "redacted_thinking"
+    data: Words
+
+
+class Image(Value):
+    """A picture whose bytes lie in the session's outputs under `name`; `source` tells where it came from."""
+
+    type: Literal["image"] = "image"
+    name: str
+    media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+    source: Words
 
 
 class ToolCall(Value):
@@ -53,16 +71,17 @@ class ToolResult(Value):
     call_id: Words
     output: Words
     is_error: bool = False
+    images: tuple[Image, ...] = Field(default=(), exclude_if=operator.not_)
 
 
-Part = Annotated[Text | Thinking | ToolCall | ToolResult, Field(discriminator="type")]
+Part = Annotated[Text | Image | Thinking | RedactedThinking | ToolCall | ToolResult, Field(discriminator="type")]
 
 
 class Message(Value):
     """One entry of a conversation.
 
-    A `user` message holds text; an `assistant` message text, thinking and tool calls; a `tool` message the
-    results of one assistant message's calls, in the order of those calls.
+    A `user` message holds text and images; an `assistant` message text, thinking and tool calls; a `tool` message
+    the results of one assistant message's calls, in the order of those calls.
     """
 
     role: Literal["user", "assistant", "tool"]
@@ -85,6 +104,18 @@ class Message(Value):
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
+    def images(self) -> tuple[Image, ...]:
+        """All images: the message's own, then those of its tool results."""
+        own = (part for part in self.parts if isinstance(part, Image))
+        return (*own, *(image for result in self.tool_results for image in result.images))
+
+    @property
+    def without_thinking(self) -> "Message":
+        """The message without what a vendor takes back only after the very words that it was thought after."""
+        parts = tuple(part for part in self.parts if not isinstance(part, Thinking | RedactedThinking))
+        return self if parts == self.parts else self.model_copy(update={"parts": parts})
+
+    @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls, in the order in which the model made them."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
@@ -93,6 +124,27 @@ class Message(Value):
     def tool_results(self) -> tuple[ToolResult, ...]:
         """The results, in the order of the calls."""
         return tuple(part for part in self.parts if isinstance(part, ToolResult))
+
+
+def in_words(message: Message) -> Message:
+    """The message for a model that takes no images: told which were there. The same message gives the same object."""
+    return _in_words(message) if message.images else message
+
+
+@lru_cache(maxsize=64)
+def _in_words(message: Message) -> Message:
+    def told(image: Image) -> str:
+        return f"[image {image.source}: you can't see images]"
+
+    parts: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, Image):
+            part = Text(text=f"\n{told(part)}")
+        elif isinstance(part, ToolResult):
+            output = "\n".join([part.output, *map(told, part.images)])
+            part = part.model_copy(update={"output": output, "images": ()})
+        parts.append(part)
+    return message.model_copy(update={"parts": tuple(parts)})
 
 
 class Usage(Value):

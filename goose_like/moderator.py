@@ -73,7 +73,8 @@ class Truncate:
         if kept == len(own):
             return Rewrite(context)
         compacted = Compacted(summary=_what_is_left_out(history, len(history.messages) - kept), kept=kept)
-        return Rewrite([Message.user(compacted.summary), *own[-kept:]], compacted)
+        stand = (message.without_thinking for message in own[-kept:])  # see `History.context`
+        return Rewrite([Message.user(compacted.summary), *stand], compacted)
 
 
 def _what_is_left_out(history: History, count: int) -> str:

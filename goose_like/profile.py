@@ -27,6 +27,7 @@ class ModelChoice(Value):
     window: int | None = Field(default=None, gt=0, description="context length in tokens")
     max_output_tokens: int | None = Field(default=None, gt=0)
     temperature: float | None = Field(default=None, ge=0)
+    images: bool = Field(default=True, description="whether it takes images, where its provider does")
     stall_s: float = Field(default=120.0, gt=0, description="longest silence within a stream")
 
     @property

@@ -2,10 +2,12 @@
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
 from .errors import BrokenStreamError, GooseLikeError, ProviderError
@@ -19,12 +21,16 @@ Delta = TextDelta | ThinkingDelta | Status | Retrying | MessageCompleted
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One model request. `messages` is only ever extended from one step to the next, so that prefixes cache."""
+    """One model request. `messages` is only ever extended from one step to the next, so that prefixes cache.
+
+    `images` is the folder in which the bytes of the messages' images lie.
+    """
 
     model: str
     system: str
     messages: Sequence[Message]
     tools: Sequence[ToolSpec] = ()
+    images: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,12 @@ class Facts:
     key_variable: str | None = None
     processor: str | None = None
     accelerator: str | None = None
+    takes_images: bool = False
+    windows: tuple[tuple[str, int], ...] = ()
+
+    def window_of(self, name: str) -> int | None:
+        """A model's context in tokens, where it is known; `windows` are patterns of names, the first one counts."""
+        return next((tokens for pattern, tokens in self.windows if re.search(pattern, name)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +120,7 @@ class Model:
     name: str
     label: str
     window: int | None = None
+    takes_images: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_type_hints, overload
 
 import docstring_parser
@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, Validation
 from pydantic_core import PydanticSerializationError, to_json
 
 from .errors import GooseLikeError
+from .images import check_image
 from .message import ToolCall
 from .plugins import nearest
 
@@ -65,11 +66,24 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """What a tool returns to show the model an image: a PNG, JPEG, GIF or WebP file's bytes, and words beside it.
+
+    `source` tells the model and the person where it came from, as a path or in words.
+    """
+
+    data: bytes = field(repr=False)
+    source: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What a call gave, in full length, before it is cut to what a model can read."""
 
     output: str
     is_error: bool = False
+    picture: Picture | None = None
 
 
 @overload
@@ -181,6 +195,9 @@ async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> Outcome:
         arguments = _read_arguments(wanted, call.arguments)
         async with limit:
             value = await _invoke(wanted.function, arguments)
+        if isinstance(value, Picture):
+            check_image(value.data, value.source)
+            return Outcome(value.text or f"[image {value.source}]", picture=value)
         return Outcome(_as_text(value))
     except GooseLikeError as error:
         return Outcome(str(error), True)

@@ -9,11 +9,11 @@ from .notifier import Notifier
 from .plugins import did_you_mean
 from .profile import Limits
 from .session import Session
-from .tool import Marks, Tool, ToolError, current_call, make_tool, tool
+from .tool import Marks, Picture, Tool, ToolError, current_call, make_tool, tool
 from .view import ExchangeView
 from .workspace import Workspace
 
-__all__ = ["ExchangeView", "Notifier", "Requirements", "Tool", "ToolError", "Toolkit", "Workspace", "tool"]
+__all__ = ["ExchangeView", "Notifier", "Picture", "Requirements", "Tool", "ToolError", "Toolkit", "Workspace", "tool"]
 
 
 class Requirements(Mapping[str, "Toolkit"]):

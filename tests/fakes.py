@@ -93,6 +93,8 @@ class Bench:
         moderator: Moderator | None = None,
         label: str = "scripted:x",
         doubts: Sequence[Callable[[], str | None]] = (),
+        takes_images: bool = False,
+        read_file: Callable[[str, int], bytes] = lambda path, limit: Path(path).read_bytes(),
     ) -> None:
         self.provider = Played(script)
         self.recorder = Recorder()
@@ -100,7 +102,7 @@ class Bench:
         self.session._open(is_new=True)
         self.journal = Journal(History(), self.session, front or self.recorder)
         self.journal.emit(HEADER.model_copy(update={"models": {"processor": label, "accelerator": label}}))
-        model = Model(self.provider, "x", label)
+        model = Model(self.provider, "x", label, takes_images=takes_images)
         tools: dict[str, Tool] = {tool.name: tool for tool in map(make_tool, functions)}
         self.exchange = Exchange(
             models=Models(model, model),
@@ -111,6 +113,7 @@ class Bench:
             session=self.session,
             limits=limits,
             patience=NO_PATIENCE,
+            read_file=read_file,
             doubts=doubts,
         )
 

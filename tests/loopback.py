@@ -189,3 +189,54 @@ def listed(*models: str) -> Response:
     """A list of models."""
     body = json.dumps({"object": "list", "data": [{"id": model, "object": "model"} for model in models]}).encode()
     return Response(200, {"content-type": "application/json", "content-length": str(len(body))}, [body])
+
+
+# --- answers as Anthropic's messages stream them
+
+
+def started(**usage: int) -> dict[str, Any]:
+    return {"type": "message_start", "message": {"role": "assistant", "usage": {"input_tokens": 10, **usage}}}
+
+
+def block(index: int, start: Any, *deltas: Any) -> list[dict[str, Any]]:
+    """A block of content from its start to its stop."""
+    grown = [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+    begun = {"type": "content_block_start", "index": index, "content_block": start}
+    return [begun, *grown, {"type": "content_block_stop", "index": index}]
+
+
+def words(index: int, *pieces: str) -> list[dict[str, Any]]:
+    return block(index, {"type": "text", "text": ""}, *({"type": "text_delta", "text": piece} for piece in pieces))
+
+
+def thought(index: int, text: str, signature: str) -> list[dict[str, Any]]:
+    thinking = {"type": "thinking_delta", "thinking": text}
+    signed = {"type": "signature_delta", "signature": signature}
+    return block(index, {"type": "thinking", "thinking": "", "signature": ""}, thinking, signed)
+
+
+def wish(index: int, id_: str, name: str, *pieces: str) -> list[dict[str, Any]]:
+    """A tool call whose arguments come in pieces."""
+    start = {"type": "tool_use", "id": id_, "name": name, "input": {}}
+    return block(index, start, *({"type": "input_json_delta", "partial_json": piece} for piece in pieces))
+
+
+def ended(stop: Any = "end_turn", **usage: int) -> list[dict[str, Any]]:
+    delta = {"stop_reason": stop, "stop_sequence": None}
+    return [
+        {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 5, **usage}},
+        {"type": "message_stop"},
+    ]
+
+
+def named(entries: Sequence[Any], *, end: str = "\n") -> bytes:
+    """The events as an event stream, each with its name."""
+    texts = (f"event: {e['type']}{end}data: {json.dumps(e, ensure_ascii=False)}{end}{end}" for e in entries)
+    return "".join(texts).encode("utf-8", "surrogatepass")
+
+
+def answer(*blocks: list[dict[str, Any]], stop: str = "end_turn", **usage: int) -> Response:
+    """A whole answer of Anthropic's in HTTP chunks, on a connection that stays open."""
+    body = named([started(**usage), *(entry for entries in blocks for entry in entries), *ended(stop)])
+    framed = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    return Response(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"}, [framed])

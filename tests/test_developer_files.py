@@ -66,7 +66,7 @@ async def test_encodings_are_read_and_told(here: Desk, data, told):
     assert await here.ok("read_file", path="f") == told
 
 
-@pytest.mark.parametrize("data", [b"\x7fELF\0\1", b"\x89PNG\r\n\x1a\n\xff", b"\xff\xfe\0"])
+@pytest.mark.parametrize("data", [b"\x7fELF\0\1", b"\x89PNM\r\n\x1a\n\xff", b"\xff\xfe\0"])
 async def test_binary_is_told_as_such(here: Desk, data):
     (here.root / "f").write_bytes(data)
     assert f"f is binary, {len(data)} bytes" in await here.error("read_file", path="f")

@@ -25,7 +25,7 @@ from goose_like.events import (
     durable_json,
 )
 from goose_like.history import INTERRUPTED, History
-from goose_like.message import Message, ToolCall, ToolResult, Usage
+from goose_like.message import Message, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
 
 
 @st.composite
@@ -176,6 +176,39 @@ def test_handed_off_calls_that_nobody_answers_are_closed_by_the_next_turn():
     history.apply(TurnStarted(message=Message.user("never mind")))
     assert is_well_formed(history.messages)
     assert history.messages[-2].tool_results[0].output == INTERRUPTED
+
+
+def thought(text):
+    parts = (Thinking(text="hm", signature="S"), RedactedThinking(data="E"), Text(text=text))
+    return MessageCompleted(message=Message(role="assistant", parts=parts))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        HEADER,
+        Compacted(summary="S", kept=2),
+        ProfileChanged(profile="q", models={}, tools=()),
+    ],
+)
+def test_thinking_stands_only_after_the_very_words_that_it_was_thought_after(event):
+    history = live([*START, thought("a"), TurnStarted(message=Message.user("more"))])
+    assert history.context == history.messages
+    history.apply(event)
+    history.apply(thought("b"))
+    assert [part.type for message in history.context for part in message.parts if message.role == "assistant"] == [
+        *["text"],
+        *["thinking", "redacted_thinking", "text"],
+    ]
+    assert sum(isinstance(part, Thinking) for message in history.messages for part in message.parts) == 2
+    history.apply(Rewound(to=2))
+    history.apply(thought("c"))
+    assert [len(message.parts) for message in history.context if message.role == "assistant"] == [1, 3]
+
+
+def test_the_same_message_gives_the_same_object_so_that_its_bytes_are_found_again():
+    history = live([*START, thought("a"), HEADER])
+    assert all(one is other for one, other in zip(history.context, history.context, strict=True))
 
 
 def test_compacted():

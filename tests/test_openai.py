@@ -26,7 +26,8 @@ from goose_like.events import MessageCompleted, Retrying, TextDelta
 from goose_like.message import Message, ToolCall, Usage
 from goose_like.profile import ModelChoice
 from goose_like.provider import Delta, Patience, Request, ToolSpec, stream_with_retries
-from goose_like.providers.openai import OpenAIProvider, retry_after_s
+from goose_like.providers.door import retry_after_s
+from goose_like.providers.openai import OpenAIProvider
 
 KEY = "sk-secret-1234567890"
 HASTE = Patience(tries=3, first_wait_s=0.001, longest_wait_s=0.01)
@@ -191,28 +192,29 @@ async def test_a_length_stop_within_arguments_is_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "kind", "tries", "words"),
+    ("status", "kind", "tries", "exit_code", "words"),
     [
-        (400, ProviderError, 1, "no way"),
-        (401, CredentialError, 1, "OPENAI_API_KEY"),
-        (402, RateLimitError, 1, "credit"),
-        (403, CredentialError, 1, "OPENAI_API_KEY"),
-        (404, ModelUnavailableError, 1, "m1"),
-        (408, ModelUnavailableError, 3, "later"),
-        (409, ModelUnavailableError, 3, "later"),
-        (413, ContextLengthError, 1, "window"),
-        (418, ProviderError, 1, "no way"),
-        (422, ProviderError, 1, "no way"),
-        (429, RateLimitError, 3, "too many requests"),
-        (500, ModelUnavailableError, 3, "later"),
-        (502, ModelUnavailableError, 3, "later"),
-        (503, ModelUnavailableError, 3, "later"),
-        (529, ModelUnavailableError, 3, "later"),
+        (400, ProviderError, 1, 1, "no way"),
+        (401, CredentialError, 1, 76, "OPENAI_API_KEY"),
+        (402, RateLimitError, 1, 75, "credit"),
+        (403, CredentialError, 1, 76, "OPENAI_API_KEY"),
+        (404, ModelUnavailableError, 1, 77, "m1"),
+        (408, ModelUnavailableError, 3, 77, "later"),
+        (409, ModelUnavailableError, 3, 77, "later"),
+        (413, ContextLengthError, 1, 1, "window"),
+        (418, ProviderError, 1, 1, "no way"),
+        (422, ProviderError, 1, 1, "no way"),
+        (429, RateLimitError, 3, 75, "too many requests"),
+        (500, ModelUnavailableError, 3, 77, "later"),
+        (502, ModelUnavailableError, 3, 77, "later"),
+        (503, ModelUnavailableError, 3, 77, "later"),
+        (529, ModelUnavailableError, 3, 77, "later"),
     ],
 )
-async def test_a_refusal(status: int, kind: type[ProviderError], tries: int, words: str) -> None:
+async def test_a_refusal(status: int, kind: type[ProviderError], tries: int, exit_code: int, words: str) -> None:
     error = await error_of([refusal(status, "no way")], tries)
     assert type(error) is kind
+    assert error.exit_code == exit_code
     assert words in str(error)
     assert f"HTTP {status}: no way" in str(error)
 
@@ -389,6 +391,7 @@ async def test_a_broken_stream_is_never_an_answer(response: Response, words: str
     error = await error_of([response], 3, stall_s=0.3)
     assert type(error) is BrokenStreamError
     assert error.is_retryable
+    assert error.exit_code == 77
     assert words in str(error)
 
 

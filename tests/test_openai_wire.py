@@ -13,7 +13,8 @@ from goose_like.errors import BrokenStreamError, ContextLengthError, CredentialE
 from goose_like.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.message import Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
 from goose_like.provider import Request, ToolSpec
-from goose_like.providers.openai_wire import Encoder, Fold, error_of_status, error_within, server_words
+from goose_like.providers.openai_wire import Encoder, Fold
+from goose_like.providers.wire import error_of_status, error_within, server_words
 
 SHELL = ToolSpec("shell", "Runs a command.", {"type": "object", "properties": {"command": {"type": "string"}}})
 

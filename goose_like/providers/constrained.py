@@ -115,7 +115,7 @@ def _plain(form: Form, message: Message, names: tuple[str, ...]) -> Message:
             f"Error of {name}: {result.output}" if result.is_error else f"Result of {name}:\n{result.output}"
             for name, result in zip(names, message.tool_results, strict=True)
         )
-        return Message.user("\n\n".join(told))
+        return Message(role="user", parts=(Text(text="\n\n".join(told)), *message.images))
     calls = [form.call(call.name, call.arguments) for call in message.tool_calls]
     if not calls:
         return Message.assistant(form.call(FINISH.name, json.dumps({"answer": message.text}, ensure_ascii=False)))

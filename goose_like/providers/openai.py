@@ -5,14 +5,12 @@ rebuild the whole history on each call.
 """
 
 import asyncio
-import math
 import os
 import re
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
@@ -27,9 +25,11 @@ from ..errors import (
 )
 from ..profile import ModelChoice
 from ..provider import Delta, Facts, Probe, Request
-from .openai_wire import Encoder, Fold, clip, error_of_status, error_within
+from .door import cause, host, port, retry_after_s, uncollected, without_secrets
+from .openai_wire import Encoder, Fold
 from .probe import list_models
 from .rows import Row
+from .wire import clip, error_of_status, error_within
 
 OPENAI_HOST = "api.openai.com"
 
@@ -42,17 +42,8 @@ OPENAI = Row(
     key_variable="OPENAI_API_KEY",
     processor="gpt-6-sol",
     accelerator="gpt-6-luna",
+    takes_images=True,
 )
-
-
-def warm() -> None:
-    """Imports the SDK, all of it. Run in a thread while the rest is built, it takes most of that off the first request.
-
-    A client is made and dropped because the SDK imports half of itself only then.
-    """
-    import openai
-
-    openai.AsyncOpenAI(api_key="none")
 
 
 class OpenAIProvider:
@@ -102,9 +93,9 @@ class OpenAIProvider:
             if is_proven and row.key_path and row.key_path != row.models_path:
                 await list_models(row.below(url.geturl(), row.key_path), headers, _key_name(row), row.query)
         except ProviderError as error:
-            error.args = (_without(f"{row.name} at {_host(url)}: {error}", key, url.password),)
+            error.args = (without_secrets(f"{row.name} at {host(url)}: {error}", key, url.password),)
             raise
-        return Probe(_host(url), models, is_proven)
+        return Probe(host(url), models, is_proven)
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
         try:
@@ -117,8 +108,8 @@ class OpenAIProvider:
                         yield delta
             yield fold.result()
         except ProviderError as error:
-            told = f"{self._row.name} at {_host(self._url)}: {error}"
-            error.args = (_without(told, self._key, self._url.password),)
+            told = f"{self._row.name} at {host(self._url)}: {error}"
+            error.args = (without_secrets(told, self._key, self._url.password),)
             raise
 
     async def close(self) -> None:
@@ -145,7 +136,7 @@ class OpenAIProvider:
             raise error_of_status(error.status_code, error.body, request.model, _key_name(self._row), wait_s) from error
         except openai.APIConnectionError as error:
             raise ModelUnavailableError(
-                f"no answer from {self._url.hostname}:{_port(self._url)} ({_cause(error)}); "
+                f"no answer from {self._url.hostname}:{port(self._url)} ({cause(error)}); "
                 f"check the network, and {_url_names(self._row)}",
                 is_retryable=True,
             ) from error
@@ -169,7 +160,7 @@ class OpenAIProvider:
                 f"the stream stalled: nothing came for {self._choice.stall_s:g} s (`stall_s`)"
             ) from error
         except openai.APIConnectionError as error:
-            raise BrokenStreamError(f"the connection broke within the answer ({_cause(error)})") from error
+            raise BrokenStreamError(f"the connection broke within the answer ({cause(error)})") from error
         except openai.APIError as error:
             raise error_within(error.body) from error
         finally:
@@ -185,7 +176,9 @@ class OpenAIProvider:
             # Reading the machine's certificates takes long and holds no lock: a thread does it during the import.
             certificates = asyncio.get_running_loop().run_in_executor(None, httpcore2.default_ssl_context)
             import httpx2
-            import openai
+
+            with uncollected():
+                import openai
 
             timeout = httpx2.Timeout(self._choice.stall_s, connect=10)
             self._client = openai.AsyncOpenAI(
@@ -260,25 +253,6 @@ class Server:
         return OpenAIProvider(choice, self.row)
 
 
-def retry_after_s(headers: Any, now_s: float) -> float | None:
-    """The server's wish for a pause: `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, 10.2.3).
-
-    None where there is none, or no sane one: a past date, a negative number, words.
-    """
-    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name, "")
-        try:
-            wait_s = float(value) * unit_s
-        except ValueError:
-            try:
-                wait_s = parsedate_to_datetime(value).timestamp() - now_s
-            except (ValueError, TypeError, OverflowError):
-                continue
-        if math.isfinite(wait_s) and wait_s >= 0:
-            return wait_s
-    return None
-
-
 def _base_url(choice: ModelChoice, row: Row) -> SplitResult:
     text = choice.base_url or row.address()
     try:
@@ -293,10 +267,10 @@ def _url_names(row: Row) -> str:
 
 
 def _url_fault(url: SplitResult, row: Row) -> GooseLikeError | None:
-    if url.scheme in ("http", "https") and url.hostname and _port(url) is not None:
+    if url.scheme in ("http", "https") and url.hostname and port(url) is not None:
         return None
     return ProfileError(
-        f"{_host(url) or url.path!r} is no base URL; write {_url_names(row)} like http://localhost:8080/v1"
+        f"{host(url) or url.path!r} is no base URL; write {_url_names(row)} like http://localhost:8080/v1"
     )
 
 
@@ -322,29 +296,3 @@ def _key_headers(row: Row, key: str) -> dict[str, str]:
 
 def _how_to_set(row: Row) -> str:
     return f"set {row.key_variable} (or `goose-like provider login {row.name}`)"
-
-
-def _without(text: str, *secrets: str | None) -> str:
-    for secret in secrets:
-        if secret and len(secret) > 3:  # a shorter one ("x") hides nothing and would riddle the words
-            text = text.replace(secret, "***")
-    return text
-
-
-def _host(url: SplitResult) -> str:
-    return url.netloc.rpartition("@")[2]
-
-
-def _port(url: SplitResult) -> int | None:
-    try:
-        return url.port or (443 if url.scheme == "https" else 80)
-    except ValueError:
-        return None
-
-
-def _cause(error: BaseException) -> str:
-    """The words of the innermost cause that has any: the SDK itself says only that the connection failed."""
-    words, cause = "", error.__cause__
-    while cause is not None:
-        words, cause = str(cause) or words or type(cause).__name__, cause.__cause__
-    return clip(words, 120)

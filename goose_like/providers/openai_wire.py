@@ -5,22 +5,28 @@ the same wire differ from it, the comment names what they do.
 """
 
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from ..errors import (
-    BrokenStreamError,
-    ContextLengthError,
-    CredentialError,
-    ModelUnavailableError,
-    ProviderError,
-    RateLimitError,
-)
+from ..errors import BrokenStreamError, ProviderError
 from ..events import MessageCompleted, TextDelta, ThinkingDelta
-from ..message import Message, Part, Text, Thinking, ToolCall, Usage
+from ..message import Image, Message, Part, Text, Thinking, ToolCall, Usage
 from ..provider import Delta, Request, ToolSpec
+from .wire import (
+    allowed_name,
+    count,
+    error_within,
+    image_base64,
+    is_object,
+    json_bytes,
+    listed,
+    mapping,
+    sound_arguments,
+    string,
+    wrong,
+)
 
 # --- what we send
 
@@ -40,6 +46,7 @@ class Encoder:
         self._extras = dict(choice_extras)
         self._call_extras = dict(call_extras)
         self._constants: tuple[str, str, tuple[ToolSpec, ...]] | None = None
+        self._images: Path | None = None
         self._head = self._system = b""
         self._messages: list[Message] = []
         self._encoded: list[bytes] = []
@@ -50,7 +57,9 @@ class Encoder:
         if constants != self._constants:
             self._constants = constants
             self._head = self._encode_head(request)
-            self._system = _json({"role": "system", "content": request.system}) if request.system else b""
+            self._system = json_bytes({"role": "system", "content": request.system}) if request.system else b""
+        if request.images != self._images:
+            self._images, self._messages, self._encoded = request.images, [], []
         # The messages are held, not their ids: an id may be used again once its object is gone.
         same = 0
         for old, new in zip(self._messages, request.messages, strict=False):
@@ -60,7 +69,9 @@ class Encoder:
         del self._messages[same:], self._encoded[same:]
         for message in request.messages[same:]:
             self._messages.append(message)
-            self._encoded.append(b",".join(map(_json, message_entries(message, self._call_extras))))
+            self._encoded.append(
+                b",".join(map(json_bytes, message_entries(message, request.images, self._call_extras)))
+            )
         return self._head + b",".join(filter(None, (self._system, *self._encoded))) + b"]}"
 
     def _encode_head(self, request: Request) -> bytes:
@@ -74,15 +85,19 @@ class Encoder:
                 }
                 for tool in request.tools
             ]
-        return _json(head | {"messages": []}).removesuffix(b"]}")
+        return json_bytes(head | {"messages": []}).removesuffix(b"]}")
 
 
-def message_entries(message: Message, call_extras: Mapping[str, Any] = {}) -> list[dict[str, Any]]:
+def message_entries(
+    message: Message, images: Path | None = None, call_extras: Mapping[str, Any] = {}
+) -> list[dict[str, Any]]:
     """A message as entries of the wire's `messages`; a message of tool results gives one for each result.
 
-    Thinking is left out: this wire has no place where it may go back.
+    Thinking is left out: this wire has no place where it may go back. Nor has it one for images in results, which
+    follow them in the user's name.
     """
     if message.role == "tool":
+        pictures = [part for image in message.images for part in _said(image, images)]
         return [
             # This wire has no flag for a failed tool, so the words must tell.
             {
@@ -93,14 +108,17 @@ def message_entries(message: Message, call_extras: Mapping[str, Any] = {}) -> li
                 else result.output,
             }
             for result in message.tool_results
-        ]
+        ] + ([{"role": "user", "content": pictures}] if pictures else [])
+    if message.images:
+        said = [entry for part in message.parts for entry in _said(part, images)]
+        return [{"role": message.role, "content": said}]
     entry: dict[str, Any] = {"role": message.role, "content": message.text}
     if message.tool_calls:
         entry["tool_calls"] = [
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": _allowed_name(call.name), "arguments": _sound_arguments(call.arguments)},
+                "function": {"name": allowed_name(call.name), "arguments": sound_arguments(call.arguments)},
                 **call_extras,
             }
             for call in message.tool_calls
@@ -108,33 +126,17 @@ def message_entries(message: Message, call_extras: Mapping[str, Any] = {}) -> li
     return [entry]
 
 
-def _json(value: object) -> bytes:
-    # A lone surrogate (a file name that is no UTF-8) has no place in UTF-8; servers refuse the whole request for one.
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-
-
-def _allowed_name(name: str) -> str:
-    # The API refuses a history with other names, for ever, though it is the model that made them up.
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed"
-
-
-def _sound_arguments(text: str) -> str:
-    """Arguments as they came, wrapped when they are no JSON object: llama-server and vLLM parse what is sent back."""
-    if not text.strip():
-        return "{}"
-    return text if is_object(text) else json.dumps({"invalid_json": text}, ensure_ascii=False)
-
-
-def is_object(text: str) -> bool:
-    """Whether the text is one JSON object by the letter of RFC 8259, which has no NaN."""
-    try:
-        return isinstance(json.loads(text, parse_constant=_refuse_constant), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+def _said(part: Part, images: Path | None) -> list[dict[str, Any]]:
+    """A part as entries of a content that holds images."""
+    if isinstance(part, Text):
+        return [{"type": "text", "text": part.text}]
+    if not isinstance(part, Image):
+        return []
+    data = image_base64(part, images)
+    if data is None:
+        return [{"type": "text", "text": f"[image {part.source}: its file is gone]"}]
+    url = {"url": f"data:{part.media_type};base64,{data}"}
+    return [{"type": "text", "text": f"[image {part.source}]"}, {"type": "image_url", "image_url": url}]
 
 
 # --- what we receive
@@ -174,19 +176,19 @@ class Fold:
             BrokenStreamError: the chunk carries an error, or something of another type than the wire has there.
             ContextLengthError: the error that it carries says that the request was too long.
         """
-        chunk = _mapping(chunk, "a chunk")
+        chunk = mapping(chunk, "a chunk")
         if chunk.get("error"):
             raise error_within(chunk["error"])
         if chunk.get("usage") is not None:
-            self._usage = _usage(_mapping(chunk["usage"], "usage"))
-        choices = _list(chunk.get("choices"), "choices")
+            self._usage = _usage(mapping(chunk["usage"], "usage"))
+        choices = listed(chunk.get("choices"), "choices")
         if not choices:
             return []
-        choice = _mapping(choices[0], "a choice")
-        delta = _mapping(choice.get("delta"), "delta")
-        self._finish = _string(choice.get("finish_reason"), "finish_reason") or self._finish
-        for item in _list(delta.get("tool_calls"), "tool_calls"):
-            self._take_call(_mapping(item, "a tool call"))
+        choice = mapping(choices[0], "a choice")
+        delta = mapping(choice.get("delta"), "delta")
+        self._finish = string(choice.get("finish_reason"), "finish_reason") or self._finish
+        for item in listed(delta.get("tool_calls"), "tool_calls"):
+            self._take_call(mapping(item, "a tool call"))
         if delta.get("function_call"):  # the form before `tool_calls`: one call at most
             self._take_call({"index": 0, "function": delta["function_call"]})
         return [*self._take_thinking(delta), *self._take_text(delta)]
@@ -248,16 +250,16 @@ class Fold:
         return piece
 
     def _take_call(self, item: Mapping[str, Any]) -> None:
-        function = _mapping(item.get("function"), "function")
+        function = mapping(item.get("function"), "function")
         index = item.get("index")
         if index is not None and (not isinstance(index, int) or isinstance(index, bool)):
-            raise _wrong("index", index, "a number")
-        id_ = _string(item.get("id"), "id")
-        name = _string(function.get("name"), "name")
+            raise wrong("index", index, "a number")
+        id_ = string(item.get("id"), "id")
+        name = string(function.get("name"), "name")
         arguments = function.get("arguments")
         if isinstance(arguments, Mapping):  # as Ollama's own API has them
             arguments = json.dumps(arguments)
-        arguments = _string(arguments, "arguments")
+        arguments = string(arguments, "arguments")
         call = self._continued(index, id_, name, arguments)
         if call is None:
             call = _Call()
@@ -292,126 +294,21 @@ class Fold:
 
 
 def _usage(sent: Mapping[str, Any]) -> Usage:
-    details = _mapping(sent.get("prompt_tokens_details"), "prompt_tokens_details")
+    details = mapping(sent.get("prompt_tokens_details"), "prompt_tokens_details")
     return Usage(
-        input_tokens=_count(sent.get("prompt_tokens"), "prompt_tokens"),
-        output_tokens=_count(sent.get("completion_tokens"), "completion_tokens"),
-        cache_read_tokens=_count(details.get("cached_tokens"), "cached_tokens"),
-        cache_write_tokens=_count(details.get("cache_write_tokens"), "cache_write_tokens"),
+        input_tokens=count(sent.get("prompt_tokens"), "prompt_tokens"),
+        output_tokens=count(sent.get("completion_tokens"), "completion_tokens"),
+        cache_read_tokens=count(details.get("cached_tokens"), "cached_tokens"),
+        cache_write_tokens=count(details.get("cache_write_tokens"), "cache_write_tokens"),
     )
 
 
 def _pieces(content: object, what: str) -> Iterator[str]:
     """The text of a content: a string, or a list of typed parts as Mistral sends them."""
     if not isinstance(content, list):
-        if text := _string(content, what):
+        if text := string(content, what):
             yield text
         return
     for part in content:
-        if text := _string(_mapping(part, what).get("text"), what):
+        if text := string(mapping(part, what).get("text"), what):
             yield text
-
-
-def _mapping(value: object, what: str) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise _wrong(what, value, "an object")
-    return value
-
-
-def _list(value: object, what: str) -> list[Any]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise _wrong(what, value, "a list")
-    return value
-
-
-def _string(value: object, what: str) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise _wrong(what, value, "a string")
-    return value
-
-
-def _count(value: object, what: str) -> int:
-    if value is None:
-        return 0
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise _wrong(what, value, "a number")
-    return value
-
-
-def _wrong(what: str, value: object, expected: str) -> BrokenStreamError:
-    return BrokenStreamError(f"the stream has {clip(repr(value), 80)} as {what} where {expected} belongs")
-
-
-# --- what it means when the server says no
-
-_TOO_LONG = re.compile(
-    r"context[ _](length|window|size)|maximum context|prompt is too long|too many (input )?tokens|max_model_len", re.I
-)
-
-
-def clip(text: str, size: int = 300) -> str:
-    """One line of at most `size` characters."""
-    text = " ".join(text.split())
-    return text if len(text) <= size else text[: size - 1] + "…"
-
-
-def server_words(body: object) -> str:
-    """What a server says of its error: OpenAI's `{"error": {"message"}}`, FastAPI's `{"detail"}`, or bare text."""
-    if isinstance(body, Mapping):
-        nested = next((body[key] for key in ("message", "error", "detail", "msg") if body.get(key)), None)
-        return clip(json.dumps(body)) if nested is None else server_words(nested)
-    if isinstance(body, Sequence) and not isinstance(body, str) and body:
-        return server_words(body[0])
-    text = body if isinstance(body, str) else ""
-    return "a web page came, not the API's answer" if text.lstrip().startswith("<") else clip(text)
-
-
-def error_within(body: object) -> ProviderError:
-    """The error that a server reports within a stream that it had begun with success."""
-    words = server_words(body)
-    if _TOO_LONG.search(f"{body}"):
-        return too_long(words)
-    return BrokenStreamError(f"the server broke the answer off: {words or 'it gave no reason'}")
-
-
-def too_long(words: str) -> ContextLengthError:
-    """The error for a request that does not fit; `words` are the server's."""
-    return ContextLengthError(
-        f"the request is longer than the model's window: {words}; "
-        "shorten the conversation, or set a moderator and `window` in the profile"
-    )
-
-
-def error_of_status(
-    status: int, body: object, model: str, key_variable: str, retry_after_s: float | None = None
-) -> ProviderError:
-    """The error that an HTTP status other than success stands for; `body` is what came with it."""
-    words = server_words(body)
-    told = f"HTTP {status}: {words}" if words else f"HTTP {status}"
-    codes = str([body.get("code"), body.get("type")]) if isinstance(body, Mapping) else ""
-    if status in (401, 403):
-        return CredentialError(f"the API key was refused ({told}); set {key_variable} to a key that is valid there")
-    if status == 404:
-        return ModelUnavailableError(
-            f"no model {model!r} there ({told}); choose another model, or correct base_url", is_retryable=False
-        )
-    if status == 402 or (status == 429 and "insufficient_quota" in codes + words):
-        return RateLimitError(f"no credit is left ({told}); add credit there or use another key", is_retryable=False)
-    if status == 429:
-        return RateLimitError(f"too many requests ({told}); wait, or use another model", retry_after_s=retry_after_s)
-    if status in (408, 409, 425) or status >= 500:
-        return ModelUnavailableError(
-            f"the server can't answer now ({told}); try again later", is_retryable=True, retry_after_s=retry_after_s
-        )
-    if status == 413 or _TOO_LONG.search(codes + words):
-        return too_long(told)
-    hint = "choose another model"
-    if "/v1/responses" in words:
-        hint = "this model has no native tools on chat completions: choose another, or set `tools: constrained` for it"
-    return ProviderError(f"the request was refused ({told}); {hint}")

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..errors import ModelUnavailableError
-from .openai_wire import clip, error_of_status
+from .wire import clip, error_of_status
 
 _LIMIT_S = 5.0
 

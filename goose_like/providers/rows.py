@@ -33,6 +33,7 @@ class Row(Value):
     query: dict[str, str] = Field(default={}, description="what each URL ends with")
     processor: str | None = None
     accelerator: str | None = None
+    takes_images: bool = Field(default=False, description="whether its models are shown images")
     output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     body: dict[str, Any] = Field(default={}, description="laid over each request's body; null takes a key away")
     call: dict[str, Any] = Field(default={}, description="laid over each tool call that goes back")
@@ -52,7 +53,7 @@ class Row(Value):
     @property
     def facts(self) -> Facts:
         """What people are told of it."""
-        return Facts(self.summary, self.key_variable, self.processor, self.accelerator)
+        return Facts(self.summary, self.key_variable, self.processor, self.accelerator, self.takes_images)
 
     def address(self) -> str:
         """The base URL with the environment's variables in their places.

@@ -35,7 +35,7 @@ from ..message import Message, Part, Text, Thinking, ToolCall, Usage, Value
 from ..plugins import did_you_mean
 from ..profile import ModelChoice, Source
 from ..provider import Delta, Facts, Request
-from .openai_wire import clip, error_of_status
+from .wire import clip, error_of_status
 
 
 class ScriptedCall(Value):
@@ -139,7 +139,9 @@ _steps: TypeAdapter[list[Step]] = TypeAdapter(list[Step])
 class ScriptedProvider:
     """The model that a script plays."""
 
-    facts: ClassVar[Facts] = Facts(summary="plays a YAML script (scripted:FILE), for tests, demos and toolkit authors")
+    facts: ClassVar[Facts] = Facts(
+        summary="plays a YAML script (scripted:FILE), for tests, demos and toolkit authors", takes_images=True
+    )
 
     def __init__(self, choice: ModelChoice) -> None:
         self._source, self._script = read_script(Path(choice.name).expanduser())

@@ -10,7 +10,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
+KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from loopback import said, sse, threaded
+from loopback import answer, said, sse, threaded, words
 
 from goose_like.build import provider_class
 from goose_like.profile import sources
@@ -87,6 +87,16 @@ def test_the_readme_runs_a_server_of_ones_own(place):
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
 
 
+def test_the_readme_runs_a_server_that_speaks_anthropics_wire(place):
+    page = " ".join((ROOT / "README.md").read_text().split())
+    line = re.search(r"`(ANTHROPIC_BASE_URL=\S+) (goose-like run --model anthropic:NAME \"\.\.\.\")`", page)
+    assert line
+    with threaded([answer(words(0, "ok"))]) as server:
+        given = line[1].replace("http://127.0.0.1:8080", f"http://127.0.0.1:{server.port}")
+        done = run_line(place, f"{given} {line[2]}", OPENAI_API_KEY="")
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+
+
 def test_the_first_command_of_the_readme_is_what_ci_and_the_tests_know():
     first, second = (block.strip() for block in blocks("README.md", "sh")[:2])
     assert first.startswith("python3 -m venv .venv && .venv/bin/pip install '.[local]' && .venv/bin/goose-like run ")
@@ -141,7 +151,7 @@ def test_the_profiles_of_the_docs(place):
     for name in re.findall(r"^(\w+):", written, re.MULTILINE):
         if name == "offline" and find_spec("xllamacpp") is None:
             continue
-        done = run_line(place, f"goose-like profile check {name}")
+        done = run_line(place, f"goose-like profile check {name}", ANTHROPIC_API_KEY="k")
         assert done.returncode == 0, done.stderr
 
 
@@ -166,7 +176,7 @@ def test_the_rows_of_the_docs(place):
 def test_the_table_of_providers_is_the_one_that_works():
     page = (ROOT / "docs/providers.md").read_text()
     told = re.findall(r"^\| `([\w-]+)` \| .* \| (?:`(\w+_(?:API_KEY|TOKEN))`)?.* \| (.*) \|$", page, re.MULTILINE)
-    facts = {name: provider_class(name).facts for name in ["openai", *rows()]}
+    facts = {name: provider_class(name).facts for name in ["anthropic", "openai", *rows()]}
     told = [row for row in told if row[0] in facts]
     models = {
         name: ", ".join(dict.fromkeys(filter(None, (each.processor, each.accelerator)))) for name, each in facts.items()

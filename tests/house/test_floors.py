@@ -14,12 +14,13 @@ CORE = ROOT / "goose_like"
 
 FLOORS = {
     1: "message errors places plain spawner repositories environment",
-    2: "events plugins output",
+    2: "events plugins output images",
     3: "tool profile history notifier prices sandbox",
-    4: "policy provider session spawn inspection jail keys",
-    5: "workspace journal moderator view providers/openai_wire providers/weights providers/rows",
+    4: "policy provider session spawn inspection jail keys providers/wire",
+    5: "workspace journal moderator view providers/openai_wire providers/anthropic_wire providers/door "
+    "providers/weights providers/rows",
     6: "exchange toolkit providers/constrained providers/scripted providers/probe",
-    7: "compat testing providers/openai providers/tagged",
+    7: "compat testing providers/openai providers/anthropic providers/tagged",
     8: "build cli/render providers/local",
     9: "cli/terminal cli/scaffold cli/reports cli/start cli/login",
     10: "cli/once cli/chat",

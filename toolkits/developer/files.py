@@ -12,8 +12,9 @@ from pathlib import Path
 from pydantic import Field
 
 from goose_like.errors import GooseLikeError
+from goose_like.images import media_type
 from goose_like.message import Value
-from goose_like.toolkit import Notifier, ToolError, Workspace
+from goose_like.toolkit import Notifier, Picture, ToolError, Workspace
 
 from .text import Text, lines, plain
 
@@ -44,12 +45,14 @@ class Files:
         self._known: dict[Path, bytes] = {}
         self._changing = asyncio.Lock()  # of two patches to one file in one message the second sees the first
 
-    def read(self, path: str, start_line: int, end_line: int | None) -> str:
+    def read(self, path: str, start_line: int, end_line: int | None) -> str | Picture:
         """A line that says what is shown, then the lines themselves, without numbers: a model copies those into its
         patches, they cost a tenth of the tokens, and `rg -n` gives them where they are wanted."""
         real = self._real(path)
         data = self._load(path, real)
         text = Text.decode(data)
+        if text is None and media_type(data):
+            return Picture(data, path, f"[{path}: an image, {len(data):,} bytes]")
         if text is None:
             raise ToolError(f"{path} is binary, {len(data):,} bytes; look at it in the shell (file, strings, xxd)")
         every = lines(text.shown)

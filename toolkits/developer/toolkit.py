@@ -12,7 +12,7 @@ from goose_like.events import PlanUpdated, StateSaved, Task
 from goose_like.output import Output
 from goose_like.plugins import did_you_mean
 from goose_like.tool import current_call
-from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
+from goose_like.toolkit import Notifier, Picture, Requirements, Toolkit, tool
 
 from .files import Files, Patch
 from .hints import hints
@@ -135,7 +135,7 @@ class DeveloperToolkit(Toolkit):
         return await self._processes.write(id, text)
 
     @tool
-    def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str:
+    def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str | Picture:
         """Read a text file, or some of its lines."""
         return self._files.read(path, start_line, end_line)
 

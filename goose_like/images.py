@@ -1,0 +1,65 @@
+"""Images: known by their first bytes, found in a person's words, kept once each in a session's outputs."""
+
+import hashlib
+import re
+from pathlib import Path
+
+from .errors import GooseLikeError
+from .message import Image
+
+LIMIT_BYTES = 3_750_000
+"""Vendors take 5 MB of base64."""
+
+_MAGIC: tuple[tuple[str, str], ...] = (
+    (r"\x89PNG\r\n\x1a\n", "image/png"),
+    (r"\xff\xd8\xff", "image/jpeg"),
+    (r"GIF8[79]a", "image/gif"),
+    (r"RIFF....WEBP", "image/webp"),
+)
+
+_NAMED = re.compile(
+    r"""["'`](?P<quoted>[^"'`\n]+\.(?:png|jpe?g|gif|webp))["'`]|(?P<bare>(?:\\.|[^\s"'`<>()\[\],;])+\.(?:png|jpe?g|gif|webp))\b""",
+    re.IGNORECASE,
+)
+
+
+def media_type(data: bytes) -> str | None:
+    """The kind of image by its first bytes; None when it is none that models take."""
+    return next((kind for magic, kind in _MAGIC if re.match(magic.encode("latin-1"), data[:16], re.DOTALL)), None)
+
+
+def check_image(data: bytes, source: str) -> str:
+    """The image's media type.
+
+    Raises:
+        GooseLikeError: it is no image that models take, or too large.
+    """
+    kind = media_type(data)
+    if kind is None:
+        raise GooseLikeError(f"{source} is no PNG, JPEG, GIF or WebP image; convert it first")
+    if len(data) > LIMIT_BYTES:
+        raise GooseLikeError(f"the image {source} has {len(data):,} bytes, more than {LIMIT_BYTES:,}; make it smaller")
+    return kind
+
+
+def named_images(words: str) -> list[str]:
+    """The paths in a person's words that end like images', quoted or bare, each once."""
+    found = (match["quoted"] or re.sub(r"\\(.)", r"\1", match["bare"]) for match in _NAMED.finditer(words))
+    return list(dict.fromkeys(found))
+
+
+def keep_image(data: bytes, source: str, folder: Path) -> Image:
+    """The image as a part of a message; its bytes are in the folder, under a name made of them.
+
+    Raises:
+        GooseLikeError: as `check_image`, or the folder can't be written.
+    """
+    kind = check_image(data, source)
+    name = f"{hashlib.sha256(data).hexdigest()[:24]}.{kind.removeprefix('image/')}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / name).exists():
+            (folder / name).write_bytes(data)
+    except OSError as error:
+        raise GooseLikeError(f"the image {source} can't be kept: {error}; free some space") from error
+    return Image.model_validate({"name": name, "media_type": kind, "source": source})

@@ -1,0 +1,75 @@
+"""What the doors to the vendors' SDKs share: where a server is, how long it wants us to wait, why it is not reached."""
+
+import gc
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import SplitResult
+
+from .wire import clip
+
+
+def retry_after_s(headers: Any, now_s: float) -> float | None:
+    """The server's wish for a pause: `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, 10.2.3).
+
+    None where there is none, or no sane one: a past date, a negative number, words.
+    """
+    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name, "")
+        try:
+            wait_s = float(value) * unit_s
+        except ValueError:
+            try:
+                wait_s = parsedate_to_datetime(value).timestamp() - now_s
+            except (ValueError, TypeError, OverflowError):
+                continue
+        if math.isfinite(wait_s) and wait_s >= 0:
+            return wait_s
+    return None
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Around an SDK's import: collections find no garbage in what only comes to be, nor later in what stays for good.
+
+    That takes a fifth off a short run's processor time with anthropic, whose SDK has 2,600 modules.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if was_on:
+            gc.enable()
+
+
+def without_secrets(text: str, *secrets: str | None) -> str:
+    """The text with each secret starred out."""
+    for secret in secrets:
+        if secret and len(secret) > 3:  # a shorter one ("x") hides nothing and would riddle the words
+            text = text.replace(secret, "***")
+    return text
+
+
+def host(url: SplitResult) -> str:
+    """The URL's host and port, without a user's name and password."""
+    return url.netloc.rpartition("@")[2]
+
+
+def port(url: SplitResult) -> int | None:
+    """The URL's port or that of its scheme; None when it is no port."""
+    try:
+        return url.port or (443 if url.scheme == "https" else 80)
+    except ValueError:
+        return None
+
+
+def cause(error: BaseException) -> str:
+    """The words of the innermost cause that has any: the SDK itself says only that the connection failed."""
+    words, inner = "", error.__cause__
+    while inner is not None:
+        words, inner = str(inner) or words or type(inner).__name__, inner.__cause__
+    return clip(words, 120)
