@@ -72,7 +72,9 @@ async def main(rounds: int) -> None:
         starts: dict[str, list[float]] = {subject: [] for subject in subjects}
         work: dict[str, list[float]] = {subject: [] for subject in subjects}
         for count in range(rounds + 1):  # the first round warms the caches up
-            for subject, (profile, site) in subjects.items():
+            turned = [*subjects][count % len(subjects) :] + [*subjects][: count % len(subjects)]
+            for subject in turned:
+                profile, site = subjects[subject]
                 env = {**os.environ, "GOOSE_LIKE_HOME": str(folder / "home"), "PYTHONPATH": str(folder / site)}
                 words = ["run", "--model", "openai:bench", "--sandbox", "full", "--profile", profile, "go"]
                 before_s = processor_s()
