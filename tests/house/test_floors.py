@@ -14,17 +14,18 @@ CORE = ROOT / "goose_like"
 
 FLOORS = {
     1: "message errors places plain spawner repositories environment",
-    2: "events plugins output",
+    2: "events plugins output trust difference",
     3: "tool profile history notifier prices sandbox",
     4: "policy provider session spawn inspection jail",
     5: "workspace journal moderator view providers/openai_wire providers/weights",
     6: "exchange toolkit providers/constrained providers/scripted",
     7: "build providers/openai providers/tagged",
     8: "cli/render providers/local",
-    9: "cli/terminal cli/reports cli/start",
-    10: "cli/once cli/chat",
-    11: "cli/main",
-    12: "__main__",
+    9: "cli/terminal cli/reports",
+    10: "cli/trust cli/once cli/chat",
+    11: "cli/start",
+    12: "cli/main",
+    13: "__main__",
 }
 """From the ground up. A file imports only from lower floors; within the providers each is its own stair."""
 
