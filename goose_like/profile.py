@@ -174,19 +174,21 @@ def _all_sources(project: Project | None) -> Iterator[Source]:
     mine = config_folder() / "profiles.yaml"
     if mine.is_file():
         yield from _named(mine, _read(mine))
+    yield from _each_in(config_folder() / "profiles")
     if project and (text := project.files.get(PROFILES)):
         for source in _named(file := project.file(PROFILES), _parsed(file, text)):
             yield replace(source, fault=_presumption(source), is_project=True)
-    folders = [config_folder() / "profiles"]
     for name in found("goose_like.profile"):
-        package = load("goose_like.profile", name)
-        folders += [Path(folder) for folder in getattr(package, "__path__", ())]
-    for folder in folders:
-        for file in sorted(folder.glob("*.yaml")):
-            try:
-                yield Source(file.stem, file, _read(file))
-            except ProfileError as error:  # it concerns those who ask for this one
-                yield Source(file.stem, file, None, fault=error)
+        for folder in getattr(load("goose_like.profile", name), "__path__", ()):
+            yield from _each_in(Path(folder))
+
+
+def _each_in(folder: Path) -> Iterator[Source]:
+    for file in sorted(folder.glob("*.yaml")):
+        try:
+            yield Source(file.stem, file, _read(file))
+        except ProfileError as error:  # it concerns those who ask for this one
+            yield Source(file.stem, file, None, fault=error)
 
 
 def _named(file: Path, data: Any) -> Iterator[Source]:
@@ -271,16 +273,30 @@ def _found_in(every: list[Source], name: str) -> tuple[Profile, Source]:
     merged: dict[str, Any] = {}
     for source in reversed(chain):
         merged = _merge(merged, _with_provider({key: v for key, v in source.data.items() if key != "extends"}))
-    if any(source.is_project for source in chain):
-        own = [source for source in every if not source.is_project]
-        mine, _ = _found_in(own, name if any(source.name == name for source in own) else "default")
-        merged |= {"sandbox": mine.sandbox, "approval": mine.approval}
+    merged |= _own_confinement(chain, every)
     source = replace(chain[0], extended=tuple(chain[1:]))
     try:
         return Profile.model_validate({**merged, "name": name}), source
     except ValidationError as error:
         faults = sorted(error.errors(), key=lambda fault: source._lines(fault["loc"]))
         raise ProfileError("\n".join(_explain(fault, source) for fault in faults)) from error
+
+
+def _own_confinement(chain: list[Source], every: list[Source]) -> dict[str, Any]:
+    """Sandbox and approval where a project has a part in a profile: what it extends has no say, as it chose that.
+
+    What lies above it has; then what would stand in its place without it.
+    """
+    at = next((index for index, source in enumerate(chain) if source.is_project), None)
+    if at is None:
+        return {}
+    own = [source for source in every if not source.is_project and source not in chain[:at]]
+    place = chain[at].name if any(source.name == chain[at].name for source in own) else "default"
+    profile, _ = _found_in(own, place)
+    found: dict[str, Any] = {"sandbox": profile.sandbox, "approval": profile.approval}
+    for source in reversed(chain[:at]):
+        found |= {key: source.data[key] for key in found if key in source.data}
+    return found
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from .events import Question
 from .inspection import Inspection
 from .jail import Jail
 from .notifier import Notifier
-from .places import state_folder
+from .places import config_folder, state_folder
 from .policy import Kind, confinement, decide, refusal, rules_in_words
 from .profile import ApprovalMode, SandboxMode
 from .sandbox import Rule
@@ -254,6 +254,8 @@ class Workspace:
                     self._stock, self._inspection = await asyncio.to_thread(self._begin)
 
     def _begin(self) -> tuple[sandbox.Rules, Inspection]:
+        if self._lies_within(config := Path(os.path.realpath(config_folder()))):
+            config.mkdir(parents=True, exist_ok=True)  # or a command could make it, with answers in it
         survey = repositories.Survey((self.root, *self._git_folders))
         gits = list(survey.look())
         configs = [*(Path.home() / name for name in (".gitconfig", ".config/git/config"))]
