@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.console import Console, RenderableType
 from rich.status import Status as Spinner
 from rich.text import Text as Styled
@@ -328,11 +328,11 @@ class Screen(Notifier):
             self._line(text, _STYLES[task.status])
 
     def _draw_question(self, question: Question) -> None:
-        """All of it, each line behind a bar, so that no line of a command passes for one of ours."""
-        first, *more = exact(question.text).split("\n")
+        """All of it, each row behind a bar, so that no part of a command passes for a line of ours."""
+        first, *more = self._folded(exact(question.text))
         self._line(f"? {first}", "bold yellow")
-        for line in more:
-            self._line(f"  ┃ {line}", "bold yellow")
+        for row in more:
+            self._line(f"  ┃ {row}", "bold yellow")
         if question.kind != "trust":
             self.show_detail(question)
         if (count := len(more) + question.detail.count("\n")) > 20:
@@ -341,7 +341,14 @@ class Screen(Notifier):
     def show_detail(self, question: Question) -> None:
         """What would happen, word for word."""
         for line in exact(question.detail).split("\n") if question.detail else ():
-            self._line(f"  ┃ {line}", _DIFF_STYLES.get(line[:1], ""))
+            for row in self._folded(line):
+                self._line(f"  ┃ {row}", _DIFF_STYLES.get(line[:1], ""))
+
+    def _folded(self, text: str) -> list[str]:
+        """As `_rows`, but no space is lost between two of them."""
+        lines = text.expandtabs(4).split("\n")
+        width = max(self.console.width - 4, 10)
+        return [row for line in lines for row in chop_cells(line, width) or [""]] if self.console.is_terminal else lines
 
     def _log(self, text: str) -> None:
         is_diff = text.startswith("--- ") and "\n+++ " in text
