@@ -1,9 +1,8 @@
 """Where nobody is there: what a project brings is left out and told; and the modes that a command line names."""
 
-import json
-
 import pytest
 from command import shell
+from loopback import called, said, sse, threaded
 
 BRINGS = "default: {extends: default, limits: {steps: 1}}\n"
 
@@ -93,10 +92,15 @@ def test_yolo_is_loud_even_when_quiet(place):
 def test_plan_is_told_to_the_model_whatever_the_profile_leaves_out(place):
     (place.home / "config").mkdir()
     (place.home / "config/profiles.yaml").write_text(
-        "bare: {approval: plan, toolkits: [{name: developer, config: {guidance: false, hints: false}}]}"
+        "bare: {approval: plan, processor: 'openai:m',"
+        " toolkits: [{name: developer, config: {guidance: false, hints: false}}]}"
     )
-    model = place.script({"calls": [shell("touch made.txt")]}, {"text": "the plan", "expect": "Read-only file system"})
-    done = place.run("run", "--profile", "bare", "--model", model, "--output-format", "json", "x")
-    assert json.loads(done.stdout)["result"] == "the plan", done.stderr
-    assert done.returncode == 0
+    answers = [sse(called(("a", "shell", '{"command": "touch made.txt"}'))), sse(said("the plan"))]
+    with threaded(answers) as server:
+        env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url}
+        done = place.run("run", "--profile", "bare", "x", env=env)
+    assert (done.returncode, done.stdout) == (0, "the plan\n"), done.stderr
+    first, second = (asked.json["messages"] for asked in server.requests)
+    assert "Make a plan, do not carry it out" in first[0]["content"]
+    assert "Read-only file system" in second[-1]["content"]
     assert not (place.work / "made.txt").exists()
