@@ -37,9 +37,6 @@ class Trusted(Value):
     approvals: tuple[Approval, ...] = ()
 
 
-_NOTHING = Trusted()
-
-
 class _Ledger(Value):
     version: Literal[1] = 1
     folders: dict[str, Trusted] = {}
@@ -116,7 +113,7 @@ def allowed() -> dict[Path, Trusted]:
 
 def allowed_in(folder: Path) -> Trusted:
     """What was allowed for good in one folder."""
-    return allowed().get(folder, _NOTHING)
+    return allowed().get(folder, Trusted())
 
 
 def trust(project: Project) -> None:
@@ -149,10 +146,10 @@ def _changed(folder: Path) -> Iterator[dict[str, Any]]:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         every = allowed()
-        now = dict(every.get(folder, _NOTHING))
+        now = dict(every.get(folder, Trusted()))
         yield now
         every[folder] = Trusted(**now)
-        ledger = _Ledger(folders={str(path): kept for path, kept in every.items() if kept != _NOTHING})
+        ledger = _Ledger(folders={str(path): kept for path, kept in every.items() if kept != Trusted()})
         new = place / f".{_FILE}.{secrets.token_hex(6)}"
         with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:
             file.write(ledger.model_dump_json(indent=1))

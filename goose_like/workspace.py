@@ -79,7 +79,7 @@ class Workspace:
 
     @property
     def may_ask_for_network(self) -> bool:
-        """Whether a command that has no network may get it: it has not got it anyway, and it is not forbidden."""
+        """Whether commands have no network by themselves, and may be given it."""
         return self.mode in ("read-only", "workspace") and decide("network", self.mode, self.approval) != "refuse"
 
     @cached_property
@@ -237,8 +237,9 @@ class Workspace:
         try:
             await self.permit("sandbox", "this session", f"run commands without a sandbox, since {why}")
         except DeniedError as error:
-            way_out = "without one nothing can be read-only" if self.mode == "read-only" else "or run without one"
-            raise SandboxError(f"{why}; {way_out}: --sandbox full") from error
+            if self.mode == "read-only":
+                raise SandboxError(f"{why}; without a sandbox nothing can be made read-only") from error
+            raise SandboxError(f"{why}; or run without one: --sandbox full") from error
         self.mode = "full"
         self._notifier.log(f"commands run without a sandbox: {why}")
         return False

@@ -132,7 +132,7 @@ async def test_without_a_sandbox_nothing_promises_to_be_read_only(
     monkeypatch.setattr(sandbox, "find", lambda: None)
     workspace = Workspace(root, mode=mode, approval=approval, notifier=Recorder(ONCE))
     async with workspace:
-        with pytest.raises(SandboxError, match="nothing can be read-only"):
+        with pytest.raises(SandboxError, match="nothing can be made read-only"):
             await workspace.ready()
 
 
