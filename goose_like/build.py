@@ -17,13 +17,15 @@ from .moderator import Moderator
 from .notifier import Notifier
 from .places import config_folder
 from .plugins import did_you_mean, found, load
-from .profile import Limits, ModelChoice, Profile, Source, ToolkitChoice, find_profile
+from .policy import task_in_words
+from .profile import ApprovalMode, Limits, ModelChoice, Profile, Source, ToolkitChoice, find_profile
 from .provider import Facts, Model, Models, Patience, ProviderKind
 from .providers.openai import Server
 from .providers.rows import rows
 from .session import Session
 from .tool import Tool
 from .toolkit import Requirements, Toolkit
+from .trust import Project
 from .view import ExchangeView
 from .workspace import Workspace
 
@@ -112,7 +114,7 @@ async def build_exchange(
         yield Exchange(
             models=models,
             moderator=made_moderator,
-            system=_system(listed),  # only now is known whether there is a sandbox
+            system=_system(listed, workspace.approval),  # only now is known whether there is a sandbox
             tools=tools,
             journal=journal,
             session=session,
@@ -123,12 +125,15 @@ async def build_exchange(
         )
 
 
-def default_profile() -> tuple[Profile, Source]:
-    """The profile `default`, or `local` where nobody wrote a default and no key is set: it is cut for small models."""
-    profile, source = find_profile("default")
-    is_ours = source.file.parent != config_folder() and source.file.parent.parent != config_folder()
-    if is_ours and profile.processor is None and _first_with_key() is None:
-        return find_profile("local")
+def default_profile(project: Project | None = None) -> tuple[Profile, Source]:
+    """The profile `default`, or `local` where nobody wrote a default and no key is set: it is cut for small models.
+
+    `project` is as for `profile.sources`.
+    """
+    profile, source = find_profile("default", project)
+    is_theirs = source.is_project or config_folder() in (source.file.parent, source.file.parent.parent)
+    if not is_theirs and profile.processor is None and _first_with_key() is None:
+        return find_profile("local", project)
     return profile, source
 
 
@@ -259,10 +264,10 @@ def _tools(toolkits: list[tuple[str, Toolkit]]) -> dict[str, Tool]:
     return tools
 
 
-def _system(toolkits: list[tuple[str, Toolkit]]) -> str:
+def _system(toolkits: list[tuple[str, Toolkit]], approval: ApprovalMode) -> str:
     """The system prompt: the same bytes in every step of a session, so that prompt caches hold."""
     about = "You are goose_like, a developer agent. You do what the user asks in the current folder."
-    parts = [about]
+    parts = [about, task_in_words(approval)]
     for index, (name, toolkit) in enumerate(toolkits):
         with _code_of(name, index):
             parts.append(toolkit.prompt().strip())

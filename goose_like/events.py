@@ -21,17 +21,29 @@ class Task(Value):
 
 
 class Question(Value):
-    """Something only the person may decide. `kind` groups like questions, `subject` is what it is about."""
+    """Something only the person may decide. `kind` groups like questions, `subject` is what it is about.
 
-    kind: Literal["network", "outside", "repository", "sandbox"]
+    `text` asks in a sentence; `detail` is all that would happen, word for word (a file's diff), where the text is not.
+    """
+
+    kind: Literal["command", "change", "network", "outside", "repository", "sandbox", "trust"]
     subject: Words
     text: Words
+    detail: Words = ""
+
+    @property
+    def may_last(self) -> bool:
+        """Whether it can be answered for good: only where the subject says all that is allowed later."""
+        return self.kind not in ("repository", "sandbox")
 
 
 class Answer(Value):
-    """`allow_session` also answers later questions of the same kind. `by` tells a refusal from an empty chair."""
+    """`allow_session` also answers later questions of the same kind, `allow_always` the same one in later sessions.
 
-    choice: Literal["allow", "allow_session", "deny"] = "deny"
+    `by` tells a refusal from an empty chair.
+    """
+
+    choice: Literal["allow", "allow_session", "allow_always", "deny"] = "deny"
     by: Literal["person", "profile", "nobody"] = "nobody"
 
     @property

@@ -9,7 +9,7 @@ from .errors import DeniedError, GooseLikeError
 from .repositories import Signature, Survey, hooks, is_harmless, leads_astray, mark, settings
 
 Run = Callable[[list[str]], Awaitable[tuple[int, bytes]]]
-Permit = Callable[[str, str], Awaitable[None]]
+Permit = Callable[[str, str], Awaitable[object]]
 
 
 class Inspection:

@@ -80,5 +80,5 @@ class Journal(Notifier):
             except Exception:
                 self._drop_front()
                 answer = Answer()
-            self.emit(Answered(question=question, answer=answer))
+            self.emit(Answered(question=question.model_copy(update={"detail": ""}), answer=answer))
             return answer

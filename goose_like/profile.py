@@ -1,5 +1,6 @@
 """Profiles: their schema, where they are found, how they extend each other, and errors that name the line."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,9 +14,10 @@ from .errors import ProfileError
 from .message import Value
 from .places import config_folder
 from .plugins import did_you_mean, found, load
+from .trust import PROFILES, Project, trusted_project
 
-SandboxMode = Literal["workspace", "full"]
-ApprovalMode = Literal["auto", "yolo"]
+SandboxMode = Literal["read-only", "workspace", "workspace+network", "full"]
+ApprovalMode = Literal["auto", "ask", "plan", "yolo"]
 
 
 class ModelChoice(Value):
@@ -65,6 +67,14 @@ class Limits(Value):
 
 _SHORT = {"processor": "model", "accelerator": "model", "moderator": "name"}
 """The key that is meant where a bare string stands for a mapping."""
+
+
+_PROJECT_MAY = re.compile(
+    r"extends|provider|(processor|accelerator)(\.(model|tools|window|max_output_tokens|temperature|stall_s))?"
+    r"|moderator(\.name)?|toolkits(\.\d+\.(name|requires(\.[^.]+)?|1\.[^.]+|config(\.tools)?))?|limits(\.[a-z_]+)?"
+)
+"""The keys that a profile of a project may have: names and sizes, but nothing that says where words go or what may be
+done without asking."""
 
 
 def _with_provider(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,6 +135,7 @@ class Source:
     data: Any
     extended: tuple["Source", ...] = ()
     fault: ProfileError | None = None
+    is_project: bool = False
 
     def place(self, *path: str | int) -> str:
         """`file, line N` of the value at `path`, or of the nearest thing around it, here or in what it extends."""
@@ -151,29 +162,59 @@ class Source:
         return ProfileError(f"{self.place(*error.path)}: {error}" if error.path else str(error))
 
 
-def sources() -> list[Source]:
-    """Every profile that is written somewhere: the user's own first, then those of installed packages, ours too."""
-    return list(_all_sources())
+def sources(project: Project | None = None) -> list[Source]:
+    """Every profile that is written somewhere: the user's own first, then the project's, then those of packages.
+
+    Args:
+        project: what is trusted for this run; without it that of the current folder, if it was trusted for good.
+    """
+    return list(_all_sources(project or trusted_project(Path.cwd())))
 
 
-def _all_sources() -> Iterator[Source]:
+def _all_sources(project: Project | None) -> Iterator[Source]:
     mine = config_folder() / "profiles.yaml"
     if mine.is_file():
-        data = read_yaml(mine)
-        if not isinstance(data, Mapping):
-            raise ProfileError(f"{mine}: this file maps names to profiles, e.g. `default: {{processor: local}}`")
-        for name, value in data.items():
-            yield Source(str(name), mine, value)
-    folders = [config_folder() / "profiles"]
+        yield from _named(mine, read_yaml(mine))
+    yield from _each_in(config_folder() / "profiles")
+    if project and (text := project.files.get(PROFILES)):
+        for source in _named(file := project.file(PROFILES), _parsed(file, text)):
+            yield replace(source, fault=_presumption(source), is_project=True)
     for name in found("goose_like.profile"):
-        package = load("goose_like.profile", name)
-        folders += [Path(folder) for folder in getattr(package, "__path__", ())]
-    for folder in folders:
-        for file in sorted(folder.glob("*.yaml")):
-            try:
-                yield Source(file.stem, file, read_yaml(file))
-            except ProfileError as error:  # it concerns those who ask for this one
-                yield Source(file.stem, file, None, fault=error)
+        for folder in getattr(load("goose_like.profile", name), "__path__", ()):
+            yield from _each_in(Path(folder))
+
+
+def _each_in(folder: Path) -> Iterator[Source]:
+    for file in sorted(folder.glob("*.yaml")):
+        try:
+            yield Source(file.stem, file, read_yaml(file))
+        except ProfileError as error:  # it concerns those who ask for this one
+            yield Source(file.stem, file, None, fault=error)
+
+
+def _named(file: Path, data: Any) -> Iterator[Source]:
+    if not isinstance(data, Mapping):
+        raise ProfileError(f"{file}: this file maps names to profiles, e.g. `default: {{processor: local}}`")
+    for name, value in data.items():
+        yield Source(str(name), file, value)
+
+
+def _presumption(source: Source) -> ProfileError | None:
+    """What a project's profile says that is not a project's to say."""
+    for path in _keys(source.data):
+        if not _PROJECT_MAY.fullmatch(what := ".".join(map(str, path))):
+            place, mine = source.place(*path), config_folder() / PROFILES
+            return ProfileError(f"{place}: a project may not set {what!r}; set it in {mine}, or by an option")
+    return None
+
+
+def _keys(node: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The path of every key in a profile."""
+    for key, value in node.items() if isinstance(node, Mapping) else ():
+        yield (*path, key)
+        yield from _keys(value, (*path, key))
+    for index, value in enumerate(node) if isinstance(node, list) else ():
+        yield from _keys(value, (*path, index))
 
 
 def read_yaml(file: Path) -> Any:
@@ -183,26 +224,39 @@ def read_yaml(file: Path) -> Any:
         ProfileError: it can't be read, or is no YAML; the text names the file and the line.
     """
     try:
-        data = YAML().load(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ProfileError(f"{file}: can't be read: {reason}") from error
+    return _parsed(file, text)
+
+
+def _parsed(file: Path, text: str) -> Any:
+    try:
+        data = YAML().load(text)
         return {} if data is None else data
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else "?"
         raise ProfileError(f"{file}, line {line}: this is no valid YAML: {error.problem or error}") from error
-    except (OSError, YAMLError, ValueError) as error:  # ValueError: no UTF-8, or a date that there is not
+    except (YAMLError, ValueError) as error:  # ValueError: a date that there is not
         reason = " ".join(str(error).split())
         raise ProfileError(f"{file}: can't be read: {reason}") from error
 
 
-def find_profile(name: str) -> tuple[Profile, Source]:
+def find_profile(name: str, project: Project | None = None) -> tuple[Profile, Source]:
     """The profile of that name with what it extends merged in, and where it is written.
 
-    A user's profile may extend a shipped one of its own name.
+    A user's profile may extend a project's or a shipped one of its own name. Whatever a project's extends, sandbox and
+    approval are those that the user would have without it. `project` is as for `sources`.
 
     Raises:
         ProfileError: unknown name, circle of `extends`, invalid YAML or a value that is not allowed; the text
             names the file, the line and the nearest valid name.
     """
-    every = sources()
+    return _found_in(sources(project), name)
+
+
+def _found_in(every: list[Source], name: str) -> tuple[Profile, Source]:
     chain: list[Source] = []
     wanted: object = name
     while wanted is not None:
@@ -225,11 +279,29 @@ def find_profile(name: str) -> tuple[Profile, Source]:
     merged: dict[str, Any] = {}
     for source in reversed(chain):
         merged = _merge(merged, _with_provider({key: v for key, v in source.data.items() if key != "extends"}))
+    merged |= _own_confinement(chain, every)
     source = replace(chain[0], extended=tuple(chain[1:]))
     try:
         return Profile.model_validate({**merged, "name": name}), source
     except ValidationError as error:
         raise ProfileError(explain(error, source, _keys_at, "the profile")) from error
+
+
+def _own_confinement(chain: list[Source], every: list[Source]) -> dict[str, Any]:
+    """Sandbox and approval where a project has a part in a profile: what it extends has no say, as it chose that.
+
+    What lies above it has; then what would stand in its place without it.
+    """
+    at = next((index for index, source in enumerate(chain) if source.is_project), None)
+    if at is None:
+        return {}
+    own = [source for source in every if not source.is_project and source not in chain[:at]]
+    place = chain[at].name if any(source.name == chain[at].name for source in own) else "default"
+    profile, _ = _found_in(own, place)
+    found: dict[str, Any] = {"sandbox": profile.sandbox, "approval": profile.approval}
+    for source in reversed(chain[:at]):
+        found |= {key: source.data[key] for key in found if key in source.data}
+    return found
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

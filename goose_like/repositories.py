@@ -33,6 +33,11 @@ _HARMLESS = (
 Signature = tuple[object, ...]
 
 
+def root_of(folder: Path) -> Path:
+    """The root of the repository around a folder, the folder itself where there is none."""
+    return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
+
+
 def enclosing(root: Path) -> tuple[Path, ...]:
     """The git folders that a commit in the workspace writes to: its own, one above, or a worktree's common one.
 

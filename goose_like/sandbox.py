@@ -87,7 +87,13 @@ class Rules:
 
 
 def rules(
-    root: Path, tmp: Path, *, writable: Iterable[Path] = (), protected: Iterable[Path] = (), outputs: Path | None = None
+    root: Path,
+    tmp: Path,
+    *,
+    writable: Iterable[Path] = (),
+    protected: Iterable[Path] = (),
+    outputs: Path | None = None,
+    is_read_only: bool = False,
 ) -> Rules:
     """The rules of a session.
 
@@ -97,6 +103,7 @@ def rules(
         writable: git folders outside the workspace that a commit writes to.
         protected: what stays read-only within all that.
         outputs: the one folder of our own state that may be read.
+        is_read_only: nothing but `tmp` is writable, the workspace neither.
     """
     homes = {_real(Path.home())}
     with suppress(KeyError):  # HOME may have been set to something else; the person's secrets are still theirs
@@ -109,7 +116,7 @@ def rules(
     }
     table |= {_real(folder): "tmp" for folder in _TEMPORARY}
     table[_real(tmp)] = "write"
-    table |= {_real(path): "write" for path in (root, *writable)}
+    table |= {_real(path): "read" if is_read_only else "write" for path in (root, *writable)}
     drawn = Rules(table, _real(tmp))
 
     # Whatever runs us must be seen even where the machine's own /tmp is not.

@@ -13,17 +13,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from . import repositories, sandbox
+from . import repositories, sandbox, trust
+from .difference import difference
 from .environment import environment
 from .errors import DeniedError, GooseLikeError, SandboxError
 from .events import Question
 from .inspection import Inspection
 from .jail import Jail
 from .notifier import Notifier
-from .places import state_folder
-from .policy import Kind, decide, refusal, rules_in_words
+from .places import config_folder, state_folder
+from .policy import Kind, confinement, decide, refusal, rules_in_words
 from .profile import ApprovalMode, SandboxMode
+from .sandbox import Rule
 from .spawn import Process, Spawner
+from .trust import Approval
 
 __all__ = ["Access", "Listener", "Process", "Workspace"]
 
@@ -42,7 +45,7 @@ class Workspace:
 
     Making one costs nothing: entering it begins to find out whether there is a sandbox, which is entered itself with
     the first command, or by `ready` while the model thinks.
-    In mode `full` there is neither sandbox nor jail.
+    In mode `full` there is neither sandbox nor jail; in `read-only` nothing is changed, by a command or by a tool.
     """
 
     def __init__(
@@ -55,7 +58,7 @@ class Workspace:
         session_folder: Path | None = None,
     ) -> None:
         self.root = Path(os.path.realpath(root))
-        self.mode: SandboxMode = mode
+        self.mode = confinement(mode, approval)
         self.approval: ApprovalMode = approval
         self._notifier = notifier
         self._outputs = session_folder / "outputs" if session_folder else None
@@ -74,6 +77,11 @@ class Workspace:
         """What is allowed, in one line for the model."""
         return rules_in_words(self.mode, self.approval)
 
+    @property
+    def may_ask_for_network(self) -> bool:
+        """Whether commands have no network by themselves, and may be given it."""
+        return self.mode in ("read-only", "workspace") and decide("network", self.mode, self.approval) != "refuse"
+
     @cached_property
     def tmp(self) -> Path:
         """The private folder that commands see as /tmp; in mode `full` it is just a folder. Locked while we live."""
@@ -82,7 +90,7 @@ class Workspace:
         return folder
 
     async def __aenter__(self) -> "Workspace":
-        if self.mode == "workspace":
+        if self.mode != "full":
             _ = self._probe  # `ready` has its answer sooner
         return self
 
@@ -95,9 +103,9 @@ class Workspace:
         Raises:
             SandboxError: they can't be, and nobody is there who allows to do without.
         """
-        if self.mode == "workspace":
+        if self.mode != "full":
             await self._has_sandbox()
-        access: Access = "workspace" if self.mode == "workspace" else "full"
+        access: Access = "full" if self.mode == "full" else "workspace"
         self._soon = asyncio.get_running_loop().call_later(_ENTER_AFTER_S, self._entered, access)
 
     async def close(self) -> None:
@@ -125,20 +133,35 @@ class Workspace:
 
     # --- what needs a person's word
 
-    async def permit(self, kind: Kind, subject: str, text: str) -> None:
-        """Returns when it is allowed; one question at a time.
+    async def permit(self, kind: Kind, subject: str, text: str, detail: Callable[[], str] = str) -> bool:
+        """Returns when it is allowed, and whether by a person's word on this very subject; one question at a time.
+
+        Args:
+            subject: what exactly is allowed, as the person is shown it: an answer for good counts for this alone.
+            text: what is to be done, in a few words.
+            detail: gives what will happen where `text` does not say all of it.
 
         Raises:
             DeniedError: it is not; the words are for the model and say what to do instead.
         """
         async with self._asking:
-            if kind in self._granted or decide(kind, self.mode, self.approval) == "allow":
-                return
-            answer = await self._notifier.ask(Question(kind=kind, subject=subject, text=text))
+            decision = decide(kind, self.mode, self.approval)
+            if decision == "refuse":
+                raise DeniedError(refusal(kind, text, "profile"))
+            if decision == "allow" or kind in self._granted:
+                return False
+            question = Question(kind=kind, subject=subject, text=text, detail=detail())
+            allowed = Approval(kind=kind, subject=question.subject)
+            if question.may_last and allowed in trust.allowed_in(self.root).approvals:
+                return True
+            answer = await self._notifier.ask(question)
             if not answer.is_allowed:
                 raise DeniedError(refusal(kind, text, answer.by))
             if answer.choice == "allow_session":
                 self._granted.add(kind)
+            elif answer.choice == "allow_always" and question.may_last:
+                trust.approve(self.root, allowed)
+            return True
 
     # --- processes
 
@@ -158,7 +181,8 @@ class Workspace:
         Args:
             cwd: as the command sees it; the workspace by default.
             env: variables on top of the session's (see `environment`).
-            access: `network` and `full` (no sandbox) are asked for where the mode does not give them.
+            access: `network` and `full` (no sandbox) are asked for where the mode does not give them. A command that
+                is asked about for that is not asked about again in approval `ask`.
             writes: whether it may change files; listeners are told before.
             stdin: a descriptor for its input, which stays the caller's; nothing by default.
             subject: what the person is shown in a question; the command line by default.
@@ -171,11 +195,14 @@ class Workspace:
         if self.mode == "full":
             access = "full"
         subject = subject or shlex.join(argv)
+        is_seen = False
         if access == "network":
-            await self.permit("network", subject, f"network access for: {subject}")
+            is_seen = await self.permit("network", subject, f"network access for: {subject}")
         elif access == "full":
-            await self.permit("sandbox", subject, f"no sandbox for: {subject}")
-        if writes:
+            is_seen = await self.permit("sandbox", subject, f"no sandbox for: {subject}")
+        if writes and self.mode != "read-only":
+            if not is_seen:
+                await self.permit("command", subject, f"run: {subject}")
             for listener in self._listeners:
                 await listener(None, argv)
         spawner = await asyncio.shield(self._entered(access))
@@ -194,7 +221,7 @@ class Workspace:
             if access == "full" or self.mode == "full" or not await self._has_sandbox():
                 return Spawner(variables=environment(is_confined=False))
         await self._take_stock()
-        line = sandbox.command(self._rules, network=access == "network")
+        line = sandbox.command(self._rules, network="network" in (access, *self.mode.split("+")))
         return Spawner(line, environment(is_confined=True))
 
     @cached_property
@@ -210,6 +237,8 @@ class Workspace:
         try:
             await self.permit("sandbox", "this session", f"run commands without a sandbox, since {why}")
         except DeniedError as error:
+            if self.mode == "read-only":
+                raise SandboxError(f"{why}; without a sandbox nothing can be made read-only") from error
             raise SandboxError(f"{why}; or run without one: --sandbox full") from error
         self.mode = "full"
         self._notifier.log(f"commands run without a sandbox: {why}")
@@ -218,11 +247,16 @@ class Workspace:
     async def _take_stock(self) -> None:
         """Before the first command or write in a sandbox: what is there now is the person's, and protected."""
         async with self._entering:
-            if self.mode == "workspace" and self._inspection is None:
+            if self.mode != "full" and self._stock is None:
                 _ = self.tmp  # made here, not in two threads at once
-                self._stock, self._inspection = await asyncio.to_thread(self._begin)
+                if self.mode == "read-only":
+                    self._stock = await asyncio.to_thread(self._draw)
+                else:
+                    self._stock, self._inspection = await asyncio.to_thread(self._begin)
 
     def _begin(self) -> tuple[sandbox.Rules, Inspection]:
+        if self._lies_within(config := Path(os.path.realpath(config_folder()))):
+            config.mkdir(parents=True, exist_ok=True)  # or a command could make it, with answers in it
         survey = repositories.Survey((self.root, *self._git_folders))
         gits = list(survey.look())
         configs = [*(Path.home() / name for name in (".gitconfig", ".config/git/config"))]
@@ -289,8 +323,8 @@ class Workspace:
         Gives the real path that was written: that of the target where `path` is a link.
 
         Raises:
-            DeniedError: outside the workspace and refused, or protected, or a secret.
-            GooseLikeError, OSError: no place for a file.
+            DeniedError: refused, or protected, or a secret.
+            GooseLikeError, OSError: no place for a file, or it was changed while the question was open.
         """
         await self._take_stock()
         place = self._jail.real(path)
@@ -299,12 +333,31 @@ class Workspace:
             raise DeniedError(f"{path} is hidden from you: it may hold secrets; write somewhere else")
         if rule == "protected":
             raise DeniedError(f"{path} is protected: git, a shell or goose-like run it; tell the person what to change")
-        if rule == "read":
-            await self.permit("outside", str(place), f"write {place}, which is outside the workspace")
+        await self._permit_change(place, rule, data)
         for listener in self._listeners:
             await listener(place, ())
         self._jail.write_bytes(place, data)
         return place
+
+    async def _permit_change(self, place: Path, rule: Rule, data: bytes) -> None:
+        shown: list[bytes | None] = []
+
+        def detail() -> str:
+            shown.append(self._held(place))
+            return difference(shown[0], data)
+
+        if rule == "read" and self.mode != "read-only":
+            await self.permit("outside", str(place), f"write {place}, which is outside the workspace", detail)
+        else:
+            await self.permit("change", str(place), f"change {place}", detail)
+        if shown and self._held(place) != shown[0]:
+            raise GooseLikeError(f"{place} was changed while the question was open; look at it again")
+
+    def _held(self, place: Path) -> bytes | None:
+        """What a file holds before a change; None where there is none."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return self._jail.read_bytes(place)
+        return None
 
     @cached_property
     def _git_folders(self) -> tuple[Path, ...]:
@@ -317,13 +370,18 @@ class Workspace:
 
     @property
     def _jail(self) -> Jail:
-        return Jail(self.root, self._rules if self.mode == "workspace" else None)
+        return Jail(self.root, None if self.mode == "full" else self._rules)
 
     def _draw(self, protected: Sequence[Path] = ()) -> sandbox.Rules:
         if self._outputs:
             self._outputs.mkdir(parents=True, exist_ok=True)
         rules = sandbox.rules(
-            self.root, self.tmp, writable=self._git_folders, protected=protected, outputs=self._outputs
+            self.root,
+            self.tmp,
+            writable=self._git_folders,
+            protected=protected,
+            outputs=self._outputs,
+            is_read_only=self.mode == "read-only",
         )
         for path, rule in rules.table.items():
             if rule == "pin" and (source := rules.on_this_side(path)) != path:

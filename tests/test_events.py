@@ -14,7 +14,7 @@ QUESTION = e.Question(kind="network", subject="pip", text="Allow it?")
 USAGE = Usage(input_tokens=1, output_tokens=2, cache_read_tokens=3, cache_write_tokens=4)
 USAGE_JSON = '{"input_tokens":1,"output_tokens":2,"cache_read_tokens":3,"cache_write_tokens":4}'
 CALL_JSON = '{"type":"tool_call","id":"c1","name":"shell","arguments":"{\\"a\\": 1"}'
-QUESTION_JSON = '{"kind":"network","subject":"pip","text":"Allow it?"}'
+QUESTION_JSON = '{"kind":"network","subject":"pip","text":"Allow it?","detail":""}'
 
 PINNED = [
     (

@@ -102,7 +102,10 @@ BAD = {
         r"line 5: unknown key 'toolkits.1.requirs'; did you mean 'requires'\?",
     ),
     "wrong type": ("m:\n  limits:\n    steps: many", r"line 3: limits.steps: expected a valid integer, .*, not 'many'"),
-    "wrong choice": ("m:\n  sandbox: none", r"line 2: sandbox: expected 'workspace' or 'full', not 'none'"),
+    "wrong choice": (
+        "m:\n  sandbox: none",
+        r"line 2: sandbox: expected 'read-only', .* or 'full', not 'none'",
+    ),
     "below the limit": ("m:\n  limits: {steps: 0}", r"line 2: limits.steps: expected greater than 0, not 0"),
     "list for mapping": ("m:\n  limits: [1]", r"line 2: limits: expected a mapping"),
     "text for list": ("m:\n  toolkits: developer", r"line 2: toolkits: expected a list, not 'developer'"),

@@ -7,7 +7,7 @@ import re
 import pytest
 from rich.console import Console
 
-from goose_like.cli.render import CALL_ROWS, Screen, describe, one_line, spent, visible
+from goose_like.cli.render import CALL_ROWS, Screen, describe, exact, one_line, spent, visible
 from goose_like.events import (
     Answer,
     Answered,
@@ -357,3 +357,73 @@ def test_without_a_terminal_a_status_is_told_once_a_kind():
 
 def test_control_characters_are_written_out():
     assert visible("a\x1b[31m\x9b\r\nb\tc") == "a\\x1b[31m\\x9b\nb\tc"
+
+
+# --- questions
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *(0x00, 0x07, 0x0D, 0x1B, 0x7F, 0x9B, 0xA0, 0xAD, 0x034F, 0x061C, 0x115F, 0x1680, 0x180E, 0x2003, 0x200B),
+        *(0x200D, 0x200F, 0x2028, 0x2029, 0x202E, 0x202F, 0x205F, 0x2060, 0x2066, 0x2800, 0x3000, 0x3164, 0xFE0F),
+        *(0xFEFF, 0xFFA0, 0xFFF9, 0xE000, 0xE0001, 0xE0041, 0xE0100, 0xF0000, 0x1D173, 0x0378),
+    ],
+    ids=hex,
+)
+def test_what_one_does_not_see_is_written_out_where_it_is_asked_about(code):
+    shown = exact(f"a{chr(code)}b")
+    assert re.fullmatch(rf"a\\[xuU]0*{code:x}b", shown)
+
+
+def test_words_of_any_script_are_shown_as_they_are():
+    text = "grün 日本語 עברית हिन्दी é 🎉 ~!\tx\ny"
+    assert exact(text) == text
+
+
+def test_gaps_hide_nothing():
+    assert exact(f"ls{' ' * 3000}; rm -rf ~") == "ls [3,000 blanks] ; rm -rf ~"
+    assert exact("ls" + "\n" * 3000 + "rm -rf ~") == "ls\n[3,000 line ends]\nrm -rf ~"
+    assert exact("if x:\n        y\n\n\nz") == "if x:\n        y\n\n\nz"
+
+
+def question(text: str, detail: str = "", kind: str = "command") -> Asked:
+    return Asked(question=Question(kind=kind, subject="s", text=text, detail=detail))
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_all_of_a_long_command_is_shown(is_terminal):
+    command = "run: echo " + "x" * 5000 + "; rm -rf ~"
+    shown = drawn(question(command), width=80, is_terminal=is_terminal)
+    assert shown.replace("\n  ┃ ", "").partition("\n")[0] == f"? {command}"
+
+
+def test_no_part_of_a_command_passes_for_a_line_of_ours():
+    shown = drawn(question("run: true\n  command denied\n" + "x" * 76 + "  command denied"), width=80, is_terminal=True)
+    assert len(shown.splitlines()) > 3
+    assert all(line.startswith(("? run", "  ┃ ")) for line in shown.splitlines())
+
+
+def test_a_change_is_shown_whole_and_its_lines_are_counted():
+    diff = "\n".join(f"+line {number}\u200b" for number in range(100))
+    shown = drawn(question("change /x", diff, "change")).splitlines()
+    assert shown[0] == "? change /x"
+    assert shown[1:-1] == [f"  ┃ +line {number}\\u200b" for number in range(100)]
+    assert shown[-1] == "  (100 lines; they begin above)"
+
+
+def test_what_a_project_brings_is_shown_when_it_is_asked_for():
+    assert drawn(question("this project brings settings", "a secret", "trust")) == "? this project brings settings"
+
+
+def test_each_answer_is_told():
+    told = [
+        drawn(Answered(question=question("x").question, answer=Answer(choice=choice, by="person")))
+        for choice in ("allow", "allow_session", "allow_always", "deny")
+    ]
+    assert told == [
+        "  command allowed",
+        "  command allowed until the session ends",
+        "  command allowed from now on",
+        "  command denied",
+    ]

@@ -35,10 +35,14 @@ toolkit_app = typer.Typer(
 provider_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Where models come from: list and check providers, keep keys."
 )
+trust_app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="What you allowed for good: projects, and answers to questions."
+)
 app.add_typer(session_app, name="session")
 app.add_typer(profile_app, name="profile")
 app.add_typer(toolkit_app, name="toolkit")
 app.add_typer(provider_app, name="provider")
+app.add_typer(trust_app, name="trust")
 
 
 class OutputFormat(StrEnum):
@@ -48,12 +52,16 @@ class OutputFormat(StrEnum):
 
 
 class Sandbox(StrEnum):
+    read_only = "read-only"
     workspace = "workspace"
+    workspace_network = "workspace+network"
     full = "full"
 
 
 class Approval(StrEnum):
     auto = "auto"
+    ask = "ask"
+    plan = "plan"
     yolo = "yolo"
 
 
@@ -64,11 +72,16 @@ ModelOption = Annotated[
     str | None, typer.Option("--model", "-m", help="PROVIDER:MODEL instead of the profile's processor.")
 ]
 SandboxOption = Annotated[
-    Sandbox | None, typer.Option(help="workspace: write here only, no network. full: no confinement.")
+    Sandbox | None,
+    typer.Option(
+        help="read-only: write nowhere. workspace: here only, no network (or +network). full: no confinement."
+    ),
 ]
 ApprovalOption = Annotated[
-    Approval | None, typer.Option(help="auto: ask for what is beyond the sandbox. yolo: never ask.")
+    Approval | None,
+    typer.Option(help="auto: ask for what is beyond the sandbox. ask: for all. plan: read and plan. yolo: never ask."),
 ]
+TrustOption = Annotated[bool, typer.Option("--trust", help="Use the project's .goose-like/profiles.yaml this time.")]
 
 
 @app.command(epilog='Example: goose-like run --max-turns 20 "make the tests in tests/ pass"')
@@ -89,6 +102,7 @@ def run(
     no_session: Annotated[bool, typer.Option("--no-session", help="Keep nothing.")] = False,
     sandbox: SandboxOption = None,
     approval: ApprovalOption = None,
+    trust: TrustOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
 ) -> None:
     """Do one task: progress on stderr, the answer on stdout.
@@ -97,7 +111,7 @@ def run(
     76 key, 77 model unavailable, 124 time, 130 SIGINT, 143 SIGTERM.
     """
     from .once import Run, read_task, run_once
-    from .start import begin, chosen_profile, finish
+    from .start import begin, finish, settled_profile
 
     if no_session and (resume or session):
         raise typer.BadParameter("--no-session keeps nothing, so it does not go with --session or --resume")
@@ -105,9 +119,10 @@ def run(
     limits = {"steps": max_turns, "cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
     kept = None
     if no_session:
-        chosen = chosen_profile(profile, model, sandbox, approval)
+        chosen = settled_profile(profile, model, sandbox, approval, is_trusted=trust)
     else:
-        chosen, kept = begin(profile, model, sandbox, approval, session=session, is_resumed=resume)
+        how = (profile, model, sandbox, approval)
+        chosen, kept = begin(*how, session=session, is_resumed=resume, is_trusted=trust)
     asked = Run(
         text=task,
         profile=chosen.profile,
@@ -128,12 +143,13 @@ def session_start(
     model: ModelOption = None,
     sandbox: SandboxOption = None,
     approval: ApprovalOption = None,
+    trust: TrustOption = False,
 ) -> None:
     """Start a session and talk; Ctrl-C stops a turn, Ctrl-D leaves."""
     from .chat import chat
     from .start import begin, finish
 
-    chosen, kept = begin(profile, model, sandbox, approval, session=name, is_resumed=False)
+    chosen, kept = begin(profile, model, sandbox, approval, session=name, is_resumed=False, is_trusted=trust)
     raise typer.Exit(finish(chat(chosen.profile, kept), chosen, kept))
 
 
@@ -144,12 +160,13 @@ def session_resume(
     model: ModelOption = None,
     sandbox: SandboxOption = None,
     approval: ApprovalOption = None,
+    trust: TrustOption = False,
 ) -> None:
     """Go on with a session."""
     from .chat import chat
     from .start import begin, finish
 
-    chosen, kept = begin(profile, model, sandbox, approval, session=name, is_resumed=True)
+    chosen, kept = begin(profile, model, sandbox, approval, session=name, is_resumed=True, is_trusted=trust)
     raise typer.Exit(finish(chat(chosen.profile, kept), chosen, kept))
 
 
@@ -257,6 +274,32 @@ def provider_logout(name: Annotated[str, typer.Argument(help="Which provider.")]
     from .login import log_out
 
     log_out(name)
+
+
+@trust_app.command("add", epilog="Example: goose-like trust add .")
+def trust_add(folder: Annotated[str, typer.Argument(help="A folder of the project.")] = ".") -> None:
+    """Trust the profiles that a project brings, as they are now; changed ones are asked about anew."""
+    from .trust import add_trust
+
+    add_trust(folder)
+
+
+@trust_app.command("list", epilog="Example: goose-like trust list")
+def trust_list() -> None:
+    """List what you allowed for good, by folder."""
+    from .trust import show_trust
+
+    show_trust()
+
+
+@trust_app.command("forget", epilog="Example: goose-like trust forget 1")
+def trust_forget(
+    what: Annotated[str, typer.Argument(help="A number of `trust list`, or a folder for all that is allowed there.")],
+) -> None:
+    """Take back what you allowed for good."""
+    from .trust import forget_trust
+
+    forget_trust(what)
 
 
 @app.command(epilog="Example: goose-like doctor")

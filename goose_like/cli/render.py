@@ -3,11 +3,12 @@
 import json
 import re
 import time
+import unicodedata
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.console import Console, RenderableType
 from rich.status import Status as Spinner
 from rich.text import Text as Styled
@@ -20,6 +21,7 @@ from ..events import (
     Logged,
     MessageCompleted,
     PlanUpdated,
+    Question,
     Reminded,
     Retrying,
     RunFinished,
@@ -44,9 +46,25 @@ MAX_LINE = 1_000
 _PLAN_TOOL = "update_plan"
 _MARKS = {"planned": "☐", "in-progress": "▶", "complete": "☑", "failed": "☒"}
 _STYLES = {"planned": "", "in-progress": "bold cyan", "complete": "green", "failed": "red"}
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_VERDICTS = {
+    "allow": "allowed",
+    "allow_session": "allowed until the session ends",
+    "allow_always": "allowed from now on",
+    "deny": "denied",
+}
 _SHOWN = {code: f"\\x{code:02x}" for code in [*range(32), *range(127, 160)] if chr(code) not in "\n\t"}
 _SHOWN |= {code: f"\\u{code:04x}" for code in [0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]}
 _NO_TEXT = {chr(code) for code in _SHOWN} - {"\r", "\x1b"} | {"\ufffd"}
+
+# Of the characters that are neither controls nor spaces those that show as nothing: fillers, variation selectors, the
+# blank of Braille.
+_BLANKS = (
+    *(range(code, code + 1) for code in (0x034F, 0x2800, 0x3164, 0xFFA0)),
+    *(range(0x115F, 0x1161), range(0x17B4, 0x17B6), range(0x180B, 0x1810), range(0xFE00, 0xFE10)),
+    range(0xE0000, 0xE1000),
+)
+_GAP = re.compile(r"[ \t]{40,}|\n{6,}")
 
 # What commands tell in brackets at the end of their output (toolkits/developer/shell.py), and what stands in the place
 # of a part that was too long to send (output.py).
@@ -59,6 +77,32 @@ _LEFT_OUT = re.compile(r"\(([\d,]+) lines\) left out here; (.+?)(?:: search it| 
 def visible(text: str) -> str:
     """The text with control and direction characters written out, so that a terminal shows instead of obeys them."""
     return text.replace("\r\n", "\n").translate(_SHOWN)
+
+
+def exact(text: str) -> str:
+    """The text with everything written out that one does not see or would take for something else.
+
+    For what a person is asked to allow: no zero-width or tag character, no look-alike of a space, no long gap hides
+    anything. Of line ends only \\n is one.
+    """
+    return _GAP.sub(_gap, "".join(one if _is_plain(one) else _written_out(ord(one)) for one in text))
+
+
+def _is_plain(character: str) -> bool:
+    """A letter, digit, sign, accent or space that is what it looks like."""
+    if character in " \n\t":
+        return True
+    is_blank = any(ord(character) in blank for blank in _BLANKS)
+    return not is_blank and unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp")
+
+
+def _written_out(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _gap(found: re.Match[str]) -> str:
+    size = f"{len(found[0]):,}"
+    return f"\n[{size} line ends]\n" if found[0][0] == "\n" else f" [{size} blanks] "
 
 
 def one_line(text: str, width: int = 100) -> str:
@@ -114,11 +158,10 @@ class Screen(Notifier):
             case Logged(text=text):
                 self._log(text)
             case Asked(question=question):
-                self._line(f"? {visible(question.text)}", "bold yellow")
+                self._draw_question(question)
             case Answered(question=question, answer=answer):
-                verdict = "allowed" if answer.is_allowed else "denied"
                 nobody = ", nobody was there to ask" if answer.by == "nobody" else ""
-                self._line(f"  {question.kind} {verdict}{nobody}", "yellow")
+                self._line(f"  {question.kind} {_VERDICTS[answer.choice]}{nobody}", "yellow")
             case Reminded(text=text):
                 self._line(f"↺ the model is told: {one_line(text, self._room(22))}", "dim")
             case Compacted(kept=kept):
@@ -284,10 +327,33 @@ class Screen(Notifier):
             text = "\n    ".join([f"  {_MARKS[task.status]} {first}", *more])
             self._line(text, _STYLES[task.status])
 
+    def _draw_question(self, question: Question) -> None:
+        """All of it, each row behind a bar, so that no part of a command passes for a line of ours."""
+        first, *more = self._folded(exact(question.text))
+        self._line(f"? {first}", "bold yellow")
+        for row in more:
+            self._line(f"  ┃ {row}", "bold yellow")
+        if question.kind != "trust":
+            self.show_detail(question)
+        if (count := len(more) + question.detail.count("\n")) > 20:
+            self._line(f"  ({count + 1} lines; they begin above)", "bold yellow")
+
+    def show_detail(self, question: Question) -> None:
+        """What would happen, word for word."""
+        for line in exact(question.detail).split("\n") if question.detail else ():
+            for row in self._folded(line):
+                self._line(f"  ┃ {row}", _DIFF_STYLES.get(line[:1], ""))
+
+    def _folded(self, text: str) -> list[str]:
+        """As `_rows`, but no space is lost between two of them."""
+        lines = text.expandtabs(4).split("\n")
+        width = max(self.console.width - 4, 10)
+        return [row for line in lines for row in chop_cells(line, width) or [""]] if self.console.is_terminal else lines
+
     def _log(self, text: str) -> None:
         is_diff = text.startswith("--- ") and "\n+++ " in text
         for number, line in enumerate(visible(text).split("\n")):
-            colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim") if is_diff else ""
+            colour = _DIFF_STYLES.get(line[:1], "dim") if is_diff else ""
             self._line(f"  {line}", "dim" if is_diff and number < 2 else colour)
 
     def _close(self, end: TurnFinished) -> None:

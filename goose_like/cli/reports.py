@@ -4,7 +4,9 @@ import inspect
 import json
 import platform
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -18,12 +20,14 @@ from ..errors import GooseLikeError, ModelUnavailableError
 from ..notifier import Notifier
 from ..places import cache_folder, config_folder, sessions_folder
 from ..plugins import GROUPS, did_you_mean, found
+from ..policy import confinement
 from ..profile import ModelChoice, Profile, find_profile, sources
 from ..provider import Probed
 from ..sandbox import why_unavailable
 from ..session import list_sessions
 from ..tool import Tool
 from ..toolkit import Toolkit
+from ..trust import PROFILES, is_trusted, read_project
 from .render import one_line
 
 _ENDLESS = 100_000
@@ -38,6 +42,14 @@ def _table(*columns: str) -> Table:
     return table
 
 
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], otherwise: str) -> None:
+    """The rows below their headings; where there are none, what to say instead."""
+    table = _table(*columns)
+    for row in rows:
+        table.add_row(*row)
+    _print(table if rows else otherwise)
+
+
 def _print(renderable: object) -> None:
     """Fitted to the terminal; without one as wide as it is, since its reader is a program."""
     console = Console(highlight=False, markup=False, emoji=False)
@@ -50,10 +62,11 @@ def _print(renderable: object) -> None:
 
 def show_sessions() -> None:
     """Every session, newest first."""
-    table = _table("name", "age", "folder", "first words")
-    for listed in list_sessions():
-        table.add_row(listed.name, _age(listed.changed), listed.cwd, one_line(listed.first_words, 60))
-    _print(table if table.row_count else "no sessions yet; start one with `goose-like session start`")
+    rows = [
+        (listed.name, _age(listed.changed), listed.cwd, one_line(listed.first_words, 60)) for listed in list_sessions()
+    ]
+    none = "no sessions yet; start one with `goose-like session start`"
+    print_table(("name", "age", "folder", "first words"), rows, none)
 
 
 def _age(then: datetime) -> str:
@@ -73,6 +86,9 @@ def show_profiles() -> None:
         names.add(source.name)
         table.add_row(source.name, processor, str(source.file))
     _print(table)
+    project = read_project(Path.cwd())
+    if project and PROFILES in project.files and not is_trusted(project):
+        print(f"\nleft out, as you have not trusted it: {project.file(PROFILES)}; see `goose-like trust add --help`")
     usual, _ = default_profile()
     print(f"\nwithout --profile: {usual.name}{why_profile(usual.name)}")
 
@@ -99,7 +115,7 @@ async def check_profile(profile: Profile) -> int:
         print(f"  used     {_when_used(profile)}")
         print(f"  models   {exchange.models.processor.label}, {exchange.models.accelerator.label} (accelerator)")
         print(f"  tools    {', '.join(exchange.tools)}")
-        print(f"  sandbox  {profile.sandbox}, approval {profile.approval}")
+        print(f"  sandbox  {confinement(profile.sandbox, profile.approval)}, approval {profile.approval}")
     return 0
 
 

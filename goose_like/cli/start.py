@@ -2,14 +2,18 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
 from ..build import choose_models, default_profile, label_of
 from ..errors import ProfileError
+from ..policy import warning
 from ..profile import ModelChoice, Profile, Source, find_profile
 from ..session import Session
+from ..trust import Project
+from .trust import settled_project
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +38,45 @@ def chosen_profile(
     sandbox: str | None = None,
     approval: str | None = None,
     session: Session | None = None,
+    project: Project | None = None,
 ) -> Chosen:
     """The profile that the options ask for, with them laid over it; a resumed session keeps its own without them."""
     header = session.history.header if session else None
     if name is None and header:
         name = header.profile
-        profile, source = find_profile(name)
+        profile, source = find_profile(name, project)
         before = header.models.get("processor")
         if model is None and before != label_of(choose_models(profile)[0]):
             model = before
     elif name is None and model is None:
-        profile, source = default_profile()
+        profile, source = default_profile(project)
     else:
-        profile, source = find_profile("default" if name is None else name)
+        profile, source = find_profile("default" if name is None else name, project)
     over: dict[str, Any] = {"sandbox": sandbox, "approval": approval}
     if model is not None:
         over["processor"] = over["accelerator"] = ModelChoice(model=model)
     over = {key: value for key, value in over.items() if value is not None}
     return Chosen(profile.model_copy(update=over), source, model)
+
+
+def settled_profile(
+    name: str | None,
+    model: str | None,
+    sandbox: str | None,
+    approval: str | None,
+    session: Session | None = None,
+    *,
+    is_trusted: bool = False,
+) -> Chosen:
+    """As `chosen_profile`, once it is settled whether the project's profiles count; warns of one that asks nothing.
+
+    `is_trusted` settles it for this run; otherwise a person is asked about what is new.
+    """
+    project = settled_project(is_trusted_now=is_trusted)
+    chosen = chosen_profile(name, model, sandbox, approval, session, project)
+    if words := warning(chosen.profile.sandbox, chosen.profile.approval):
+        print(f"goose-like: {words}", file=sys.stderr)
+    return chosen
 
 
 def begin(
@@ -62,14 +87,15 @@ def begin(
     *,
     session: str | None,
     is_resumed: bool,
+    is_trusted: bool = False,
 ) -> tuple[Chosen, Session]:
-    """The profile and the session, new or (by name, else the newest of this folder) gone on with."""
+    """The settled profile and the session, new or (by name, else the newest of this folder) gone on with."""
     if not is_resumed:
-        chosen = chosen_profile(profile, model, sandbox, approval)
+        chosen = settled_profile(profile, model, sandbox, approval, is_trusted=is_trusted)
         return chosen, Session.create(session)
     opened = Session.resume(session, cwd=None if session else os.getcwd())
     try:
-        return chosen_profile(profile, model, sandbox, approval, opened), opened
+        return settled_profile(profile, model, sandbox, approval, opened, is_trusted=is_trusted), opened
     except BaseException:
         opened.close()
         raise

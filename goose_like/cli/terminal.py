@@ -19,6 +19,7 @@ from .render import Screen
 _CHOICES: dict[str, Answer] = {
     "y": Answer(choice="allow", by="person"),
     "s": Answer(choice="allow_session", by="person"),
+    "a": Answer(choice="allow_always", by="person"),
     "n": Answer(choice="deny", by="person"),
     "": Answer(choice="deny", by="person"),
 }
@@ -78,23 +79,36 @@ class PersonScreen(Screen):
     async def ask(self, question: Question) -> Answer:
         self._held = []
         try:
-            return await self._answer()
+            return await self._answer(question)
         finally:
             held, self._held = self._held, None
             for event in held:
                 self.notify(event)
 
-    async def _answer(self) -> Answer:
+    async def _answer(self, question: Question) -> Answer:
         self.pause()
+        keys = _keys(question)
+        words = "  ".join(f"[{'N' if key == 'n' else key}] {word}" for key, word in keys.items())
         termios.tcflush(sys.stdin, termios.TCIFLUSH)  # keys typed before the question are no answer to it
         with echo(True):
             while True:
-                self.console.print("  [y] once  [s] session  [N] no: ", style="bold", markup=False, end="")
+                self.console.print(f"  {words}: ", style="bold", markup=False, end="")
                 self._is_mid_line = True  # until Enter: what ends the question otherwise ends this line, too
                 line = await Lines().next()
                 self._is_mid_line = not line.endswith("\n")
-                if (key := line.strip().lower()[:1]) in _CHOICES:
+                key = line.strip().lower()[:1]
+                if key == "t" and "t" in keys:
+                    self.show_detail(question)
+                elif not key or key in keys:
                     return _CHOICES[key]
+
+
+def _keys(question: Question) -> dict[str, str]:
+    """What can be typed at a question, and the word for it."""
+    if question.kind == "trust":
+        return {"y": "this time", "a": "always", "t": "text", "n": "no"}
+    always = {"a": "always"} if question.may_last else {}
+    return {"y": "once", "s": "session", **always, "n": "no"}
 
 
 @contextmanager

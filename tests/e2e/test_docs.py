@@ -18,11 +18,12 @@ from goose_like.providers.rows import Row, rows
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = [
     ["--help"],
-    *([name, "--help"] for name in ("run", "doctor", "version", "session", "profile", "toolkit", "provider")),
+    *([name, "--help"] for name in ("run", "doctor", "version", "session", "profile", "toolkit", "provider", "trust")),
     *(["session", name, "--help"] for name in ("start", "resume", "list")),
     *(["profile", name, "--help"] for name in ("list", "show", "check")),
     *(["provider", name, "--help"] for name in ("list", "check", "login", "logout")),
     *(["toolkit", name, "--help"] for name in ("list", "show", "new")),
+    *(["trust", name, "--help"] for name in ("add", "list", "forget")),
 ]
 
 
@@ -54,6 +55,11 @@ def run_line(place, line: str, **env: str) -> "subprocess.CompletedProcess[str]"
             stdin=subprocess.DEVNULL,
             check=False,
         )
+
+
+def bring_profiles(place, text: str) -> None:
+    (place.work / ".goose-like").mkdir()
+    (place.work / ".goose-like/profiles.yaml").write_text(text)
 
 
 def readme_lines() -> list[str]:
@@ -124,12 +130,16 @@ def test_each_help_has_an_example_that_works(place, words):
     shown = place.run(*words)
     assert shown.returncode == 0
     examples = re.findall(r"(?:Example|Try): (goose-like (?:[^\n]|\n +)*)", shown.stdout)
-    if len(words) == 2 and words[0] in ("session", "profile", "toolkit", "provider"):
+    if len(words) == 2 and words[0] in ("session", "profile", "toolkit", "provider", "trust"):
         return  # a group: its commands have the examples
     assert examples, shown.stdout
     (place.work / "key.txt").write_text("k")
     if "resume" in words:
         assert run_line(place, 'goose-like run "first"').returncode == 0
+    if "trust" in words:
+        bring_profiles(place, "default: {extends: default}")
+    if "forget" in words:
+        assert run_line(place, "goose-like trust add").returncode == 0
     line = " ".join(examples[0].split()).replace("--profile local", "--profile default")
     done = run_line(place, line)
     assert done.returncode == 0, done.stderr
@@ -145,7 +155,7 @@ def test_each_shipped_profile_can_be_used(place, name):
 
 
 def test_the_profiles_of_the_docs(place):
-    (written,) = (block for block in blocks("docs/profiles.md", "yaml") if "profiles.yaml" in block)
+    written, theirs = (block for block in blocks("docs/profiles.md", "yaml") if "profiles.yaml" in block)
     (place.home / "config").mkdir()
     (place.home / "config/profiles.yaml").write_text(written)
     for name in re.findall(r"^(\w+):", written, re.MULTILINE):
@@ -153,6 +163,22 @@ def test_the_profiles_of_the_docs(place):
             continue
         done = run_line(place, f"goose-like profile check {name}", ANTHROPIC_API_KEY="k")
         assert done.returncode == 0, done.stderr
+
+    bring_profiles(place, theirs)
+    assert run_line(place, "goose-like trust add && goose-like profile check default").returncode == 0
+
+
+def safety_lines() -> list[str]:
+    return [line for line in "".join(blocks("docs/safety.md", "sh")).splitlines() if line]
+
+
+@pytest.mark.parametrize("line", safety_lines())
+def test_a_command_of_the_page_on_safety(place, line):
+    bring_profiles(place, "default: {extends: default}")
+    if "forget" in line:
+        assert run_line(place, "goose-like trust add").returncode == 0
+    done = run_line(place, line)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("line", [line for line in "".join(blocks("docs/providers.md", "sh")).splitlines() if line])

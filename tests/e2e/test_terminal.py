@@ -126,7 +126,8 @@ def test_leaving_says_how_to_resume(session, place):
     ("key", "verdict", "answer"),
     [
         ("y\n", "network allowed", ("allow", "person")),
-        ("s\n", "network allowed", ("allow_session", "person")),
+        ("s\n", "network allowed until", ("allow_session", "person")),
+        ("a\n", "network allowed from now on", ("allow_always", "person")),
         ("n\n", "network denied", ("deny", "person")),
         ("\n", "network denied", ("deny", "person")),
         ("\x04", "network denied", ("deny", "person")),
@@ -143,6 +144,75 @@ def test_a_question_is_answered(session, place, key, verdict, answer):
     terminal.type("/exit\r")
     assert terminal.ended() == 0
     assert answers(place) == [answer]
+
+
+def test_an_answer_for_good_is_not_asked_again_until_it_is_forgotten(place, open_terminal):
+    def run() -> Terminal:
+        return open_terminal("run", "--model", place.script({"calls": [NETWORK]}, "done"), "x")
+
+    terminal = run()
+    terminal.see("[y] once  [s] session  [a] always  [N] no: ")
+    terminal.type("a\n")
+    assert terminal.ended() == 0
+    terminal = run()
+    terminal.see("got through")
+    assert terminal.ended() == 0
+    assert "always" not in terminal.text
+    listed = place.run("trust", "list").stdout.splitlines()[1]
+    assert listed.split() == ["1", str(place.work), "network:", "echo", "got", "through"]
+    assert place.run("trust", "forget", "1").returncode == 0
+    terminal = run()
+    terminal.see("[a] always")
+    terminal.type("n\n")
+    assert terminal.ended() == 0
+
+
+def test_a_change_is_asked_about_with_what_it_does(place, open_terminal):
+    write = {"tool": "write_file", "arguments": {"path": "new.txt", "content": "hidden\u200bword\n"}}
+    model = place.script({"calls": [write]}, "done")
+    terminal = open_terminal("run", "--approval", "ask", "--model", model, "x")
+    terminal.see("? change /")
+    terminal.see("┃ +hidden\\u200bword")
+    terminal.see("[a] always")
+    terminal.type("n\n")
+    terminal.see("change denied")
+    assert terminal.ended() == 0
+    assert not (place.work / "new.txt").exists()
+
+
+def test_a_person_is_asked_about_what_a_project_brings(place, open_terminal):
+    def run(*, waits_for: str) -> Terminal:
+        terminal = open_terminal("run", "--model", place.script("done"), "x")
+        terminal.see(waits_for)
+        return terminal
+
+    file = place.work / ".goose-like/profiles.yaml"
+    file.parent.mkdir()
+    file.write_text("default: {extends: default, limits: {steps: 7}}\n")
+    terminal = run(waits_for="? this project brings settings for goose-like: /")
+    terminal.see("[y] this time  [a] always  [t] text  [N] no: ")
+    terminal.type("t\n")
+    terminal.see("┃ default: {extends: default, limits: {steps: 7}}")
+    terminal.see("[N] no: ")
+    terminal.type("y\n")
+    terminal.see("trust allowed")
+    assert terminal.ended() == 0
+    terminal = run(waits_for="[N] no: ")
+    terminal.type("a\n")
+    assert terminal.ended() == 0
+    terminal = run(waits_for="done")
+    assert terminal.ended() == 0
+    assert "brings settings" not in terminal.text
+    file.write_text("default: {extends: default, limits: {steps: 8}}\n")
+    terminal = run(waits_for="has changed what you trusted")
+    terminal.see("[N] no: ")
+    terminal.type("t\n")
+    terminal.see("-default: {extends: default, limits: {steps: 7}}")
+    terminal.see("+default: {extends: default, limits: {steps: 8}}")
+    terminal.see("[N] no: ")
+    terminal.type("n\n")
+    terminal.see("trust denied")
+    assert terminal.ended() == 0
 
 
 def test_what_comes_while_a_question_is_open_is_shown_after_it(session, place):

@@ -14,7 +14,7 @@ CORE = ROOT / "goose_like"
 
 FLOORS = {
     1: "message errors places plain spawner repositories environment",
-    2: "events plugins output images",
+    2: "events plugins output images trust difference",
     3: "tool profile history notifier prices sandbox",
     4: "policy provider session spawn inspection jail keys providers/wire",
     5: "workspace journal moderator view providers/openai_wire providers/anthropic_wire providers/door "
@@ -22,10 +22,11 @@ FLOORS = {
     6: "exchange toolkit providers/constrained providers/scripted providers/probe",
     7: "compat testing providers/openai providers/anthropic providers/tagged",
     8: "build cli/render providers/local",
-    9: "cli/terminal cli/scaffold cli/reports cli/start cli/login",
-    10: "cli/once cli/chat",
-    11: "cli/main",
-    12: "__main__",
+    9: "cli/terminal cli/scaffold cli/reports cli/login",
+    10: "cli/trust cli/once cli/chat",
+    11: "cli/start",
+    12: "cli/main",
+    13: "__main__",
 }
 """From the ground up. A file imports only from lower floors; within the providers each is its own stair."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goose_like.places import config_folder
+from goose_like.repositories import root_of
 
 NAMES = ("AGENTS.md", ".goosehints")
 MAX_FILE_BYTES = 8_000
@@ -51,7 +52,7 @@ def _own() -> Iterator[Path]:
 def _project(cwd: Path) -> Iterator[Path]:
     """A link out of the repository is not followed: it may have come with a clone, to bring a secret to a model."""
     chain = [cwd, *cwd.parents]
-    root = next((folder for folder in chain if (folder / ".git").exists()), cwd)
+    root = root_of(cwd)
     for folder in reversed(chain[: chain.index(root) + 1]):
         for name in NAMES:
             file = folder / name

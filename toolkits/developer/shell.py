@@ -158,9 +158,13 @@ class Shell:
     def _advice(self, text: str, access: Access) -> Iterator[str]:
         if self._workspace.mode == "full":
             return
-        if access != "network" and _NO_NETWORK.search(text):
+        if access == "workspace" and self._workspace.may_ask_for_network and _NO_NETWORK.search(text):
             yield 'the sandbox has no network; if the task needs it, call shell with access="network"'
-        if _READ_ONLY.search(text):
+        if not _READ_ONLY.search(text):
+            return
+        if self._workspace.mode == "read-only":
+            yield "this session can change nothing but /tmp; say what you would change"
+        else:
             yield (
                 "the sandbox lets commands write only in /tmp and the workspace (.git/config and hooks aside); "
                 "do it there or tell the person"

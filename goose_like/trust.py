@@ -1,0 +1,158 @@
+"""What a person allowed for good, by folder: the files a project brings for us, word for word, and single questions."""
+
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from .errors import GooseLikeError
+from .message import Value, Words
+from .places import config_folder
+from .repositories import root_of
+
+FOLDER = ".goose-like"
+PROFILES = "profiles.yaml"
+_READ = (PROFILES,)
+_FILE = "trust.json"
+_MAX_BYTES = 256_000
+
+
+class Approval(Value):
+    """One question that was answered for good: a kind of step, and exactly what it is about."""
+
+    kind: str
+    subject: Words
+
+
+class Trusted(Value):
+    """What is allowed in one folder. `files` are the project's as they were trusted, None where it is not."""
+
+    files: dict[str, str] | None = None
+    approvals: tuple[Approval, ...] = ()
+
+
+class _Ledger(Value):
+    version: Literal[1] = 1
+    folders: dict[str, Trusted] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What a repository brings for us in its folder `.goose-like`: the texts by their names, read once.
+
+    What is judged is thus what is used, whatever becomes of the files meanwhile. `refused` says of others why not.
+    """
+
+    root: Path
+    files: Mapping[str, str]
+    refused: tuple[str, ...] = ()
+
+    def file(self, name: str) -> Path:
+        return self.root / FOLDER / name
+
+
+def read_project(cwd: Path) -> Project | None:
+    """What the project around a folder brings; None where it brings nothing. No link is followed."""
+    root = root_of(Path(os.path.realpath(cwd)))
+    files: dict[str, str] = {}
+    refused: list[str] = []
+    for name in _READ:
+        try:
+            folder = os.open(root / FOLDER, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+                with open(os.open(name, flags, dir_fd=folder), "rb") as file:
+                    data = file.read(_MAX_BYTES + 1)
+            finally:
+                os.close(folder)
+            if len(data) > _MAX_BYTES:
+                raise ValueError(f"more than {_MAX_BYTES:,} bytes")
+            files[name] = data.decode()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            refused.append(f"{FOLDER}/{name} is not read: {error.strerror}; links are not followed")
+        except ValueError as error:
+            why = "it is no UTF-8 text" if isinstance(error, UnicodeDecodeError) else error
+            refused.append(f"{FOLDER}/{name} is not read: {why}")
+    return Project(root, files, tuple(refused)) if files or refused else None
+
+
+def is_trusted(project: Project) -> bool:
+    """Whether a person trusted exactly this content in this folder."""
+    return allowed_in(project.root).files == project.files
+
+
+def trusted_project(cwd: Path) -> Project | None:
+    """What the project around a folder brings, if it was trusted as it stands there now."""
+    project = read_project(cwd)
+    return project if project and is_trusted(project) else None
+
+
+def allowed() -> dict[Path, Trusted]:
+    """Everything that was allowed for good, by folder.
+
+    Raises:
+        GooseLikeError: the file that holds it can't be read.
+    """
+    file = config_folder() / _FILE
+    try:
+        ledger = _Ledger.model_validate_json(file.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValidationError) as error:
+        raise GooseLikeError(f"{file} can't be read; remove it, and you are asked anew") from error
+    return {Path(folder): trusted for folder, trusted in ledger.folders.items()}
+
+
+def allowed_in(folder: Path) -> Trusted:
+    """What was allowed for good in one folder."""
+    return allowed().get(folder, Trusted())
+
+
+def trust(project: Project) -> None:
+    """Remembers that this content is trusted in this folder."""
+    with _changed(project.root) as now:
+        now["files"] = dict(project.files)
+
+
+def approve(folder: Path, approval: Approval) -> None:
+    """Remembers that a question is answered for good in this workspace."""
+    with _changed(folder) as now:
+        now["approvals"] = (*now["approvals"], approval)
+
+
+def forget(folder: Path, approval: Approval | None = None) -> None:
+    """Takes back one answer, or that the folder's files are trusted."""
+    with _changed(folder) as now:
+        if approval is None:
+            now["files"] = None
+        else:
+            now["approvals"] = tuple(one for one in now["approvals"] if one != approval)
+
+
+@contextmanager
+def _changed(folder: Path) -> Iterator[dict[str, Any]]:
+    """The fields of one folder, to be changed within the block; another session waits for its end."""
+    place = config_folder()
+    place.mkdir(parents=True, exist_ok=True)
+    lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        every = allowed()
+        now = dict(every.get(folder, Trusted()))
+        yield now
+        every[folder] = Trusted(**now)
+        ledger = _Ledger(folders={str(path): kept for path, kept in every.items() if kept != Trusted()})
+        new = place / f".{_FILE}.{secrets.token_hex(6)}"
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:
+            file.write(ledger.model_dump_json(indent=1))
+        new.replace(place / _FILE)
+    finally:
+        os.close(lock)

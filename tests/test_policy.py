@@ -1,0 +1,75 @@
+"""What is decided for every kind of step, sandbox and approval, and that the words say the same."""
+
+from itertools import product
+from typing import get_args
+
+import pytest
+
+from goose_like.policy import Kind, confinement, decide, rules_in_words, task_in_words, warning
+from goose_like.profile import ApprovalMode, SandboxMode
+
+KINDS, SANDBOXES, APPROVALS = get_args(Kind), get_args(SandboxMode), get_args(ApprovalMode)
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "asked", "refused"),
+    [
+        ("read-only", "network", "change outside repository sandbox"),
+        ("workspace", "network outside repository sandbox", ""),
+        ("workspace+network", "outside repository sandbox", ""),
+        ("full", "", ""),
+    ],
+)
+def test_auto(sandbox: SandboxMode, asked: str, refused: str) -> None:
+    found = {kind: decide(kind, sandbox, "auto") for kind in KINDS}
+    assert {kind for kind in KINDS if found[kind] == "ask"} == set(asked.split())
+    assert {kind for kind in KINDS if found[kind] == "refuse"} == set(refused.split())
+
+
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+def test_plan_is_read_only_whatever_the_sandbox_and_asks_nothing(sandbox: SandboxMode) -> None:
+    assert confinement(sandbox, "plan") == "read-only"
+    assert {kind: decide(kind, sandbox, "plan") for kind in KINDS} == dict.fromkeys(KINDS, "refuse") | {
+        "command": "allow"
+    }
+
+
+@pytest.mark.parametrize("approval", APPROVALS)
+def test_no_approval_makes_a_read_only_sandbox_writable(approval: ApprovalMode) -> None:
+    assert {decide(kind, "read-only", approval) for kind in ("change", "outside", "repository", "sandbox")} == {
+        "refuse"
+    }
+
+
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+def test_ask_asks_wherever_something_can_be_written(sandbox: SandboxMode) -> None:
+    is_writable = sandbox != "read-only"
+    assert decide("command", sandbox, "ask") == ("ask" if is_writable else "allow")
+    assert decide("change", sandbox, "ask") == ("ask" if is_writable else "refuse")
+    for kind in KINDS:
+        assert decide(kind, sandbox, "auto") == "allow" or decide(kind, sandbox, "ask") != "allow"
+
+
+@pytest.mark.parametrize(("kind", "sandbox"), list(product(KINDS, SANDBOXES)))
+def test_yolo_never_asks(kind: Kind, sandbox: SandboxMode) -> None:
+    assert decide(kind, sandbox, "yolo") != "ask"
+
+
+@pytest.mark.parametrize(("sandbox", "approval"), list(product(SANDBOXES, APPROVALS)))
+def test_the_words_say_what_is_decided(sandbox: SandboxMode, approval: ApprovalMode) -> None:
+    words = rules_in_words(sandbox, approval)
+    assert "\n" not in words
+    assert ("may write" in words) == (decide("change", sandbox, approval) != "refuse" and sandbox != "full")
+    assert ("change nothing" in words) == (decide("change", sandbox, approval) == "refuse")
+    assert ("person is asked" in words) == (decide("change", sandbox, approval) == "ask")
+    network = decide("network", sandbox, approval)
+    assert ("may be granted" in words) == (network == "ask")
+    assert ("access='network'" in words) == (network != "refuse" and sandbox in ("read-only", "workspace"))
+    assert ("can be reached" in words) == (sandbox == "workspace+network" and approval != "plan")
+
+
+def test_only_plan_changes_the_task_and_only_yolo_warns() -> None:
+    assert [approval for approval in APPROVALS if task_in_words(approval)] == ["plan"]
+    assert {approval for sandbox, approval in product(SANDBOXES, APPROVALS) if warning(sandbox, approval)} == {"yolo"}
+    assert "all your rights" in warning("full", "yolo")
+    assert "changes files" not in warning("read-only", "yolo")

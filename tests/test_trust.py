@@ -1,0 +1,229 @@
+"""What a project brings: read without links, trusted by its content, and used only for what is a project's to say."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from goose_like import trust
+from goose_like.errors import GooseLikeError, ProfileError
+from goose_like.profile import find_profile, sources
+from goose_like.trust import Approval, Project, read_project, trusted_project
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository in which we are, in a folder below its root."""
+    (tmp_path / "repo/.git").mkdir(parents=True)
+    (tmp_path / "repo/below").mkdir()
+    monkeypatch.chdir(tmp_path / "repo/below")
+    return tmp_path / "repo"
+
+
+@pytest.fixture
+def bring(root: Path):
+    """Writes the project's profiles; gives the project."""
+
+    def bring(text: str) -> Project:
+        file = root / ".goose-like/profiles.yaml"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        project = read_project(Path.cwd())
+        assert project
+        return project
+
+    return bring
+
+
+def test_trust_is_bound_to_the_content_and_the_folder(bring, root, tmp_path):
+    project = bring("review: {limits: {steps: 5}}")
+    assert trusted_project(Path.cwd()) is None
+    trust.trust(project)
+    assert trusted_project(Path.cwd()) == project
+    assert trusted_project(root) == project
+    bring("review: {limits: {steps: 6}}")
+    assert trusted_project(Path.cwd()) is None
+    bring("review: {limits: {steps: 5}}")
+    assert trusted_project(Path.cwd()) == project
+    root.rename(tmp_path / "elsewhere")
+    assert trusted_project(tmp_path / "elsewhere") is None
+
+
+def test_what_was_judged_is_what_is_used(bring, root):
+    project = bring("review: {limits: {steps: 5}}")
+    (root / ".goose-like/profiles.yaml").write_text("review: {limits: {steps: 6}}")
+    assert find_profile("review", project)[0].limits.steps == 5
+
+
+@pytest.mark.parametrize("link", [".goose-like", ".goose-like/profiles.yaml"])
+def test_links_are_not_followed(root, tmp_path, link):
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target/profiles.yaml").write_text("review: {}")
+    (root / link).parent.mkdir(exist_ok=True)
+    (root / link).symlink_to(tmp_path / "target" / ("" if link == ".goose-like" else "profiles.yaml"))
+    project = read_project(root)
+    assert project
+    assert project.files == {}
+    assert "links are not followed" in project.refused[0]
+
+
+def test_what_can_not_be_read_is_told(bring, root):
+    assert "no UTF-8" in _refused(bring, root, b"\xff")
+    assert "more than 256,000 bytes" in _refused(bring, root, b"#" * 256_001)
+    (root / ".goose-like/profiles.yaml").unlink()
+    os.mkfifo(root / ".goose-like/profiles.yaml")
+    assert read_project(root)  # and does not wait for a writer
+
+
+def _refused(bring, root, data: bytes) -> str:
+    bring("")
+    (root / ".goose-like/profiles.yaml").write_bytes(data)
+    project = read_project(root)
+    assert project
+    assert project.files == {}
+    return project.refused[0]
+
+
+def test_a_project_that_brings_nothing(root):
+    assert read_project(root) is None
+
+
+def test_the_ledger_is_private_and_a_damaged_one_is_told(bring, home):
+    trust.trust(bring("review: {}"))
+    file = home / "config/trust.json"
+    assert oct(file.stat().st_mode & 0o777) == "0o600"
+    assert list(file.parent.iterdir()) == [file]
+    file.write_text("{")
+    with pytest.raises(GooseLikeError, match=r"trust\.json can't be read; remove it"):
+        trusted_project(Path.cwd())
+
+
+def test_one_thing_is_forgotten_at_a_time(bring, root, home):
+    project = bring("review: {}")
+    one, two = Approval(kind="network", subject="one"), Approval(kind="network", subject="two")
+    trust.trust(project)
+    trust.approve(root, one)
+    trust.approve(root, two)
+    trust.forget(root, one)
+    assert trust.allowed_in(root).approvals == (two,)
+    assert trusted_project(root) == project
+    trust.forget(root)
+    assert trusted_project(root) is None
+    assert trust.allowed_in(root).approvals == (two,)
+    trust.forget(root, two)
+    assert json.loads((home / "config/trust.json").read_text())["folders"] == {}
+
+
+# --- profiles
+
+
+def test_profiles_of_a_project_are_not_there_until_they_are_trusted(bring, root):
+    project = bring("review: {limits: {steps: 5}}")
+    with pytest.raises(ProfileError, match="unknown profile 'review'"):
+        find_profile("review")
+    trust.trust(project)
+    profile, source = find_profile("review")
+    assert (profile.limits.steps, source.file) == (5, root / ".goose-like/profiles.yaml")
+
+
+@pytest.fixture
+def write_own(home):
+    """Writes the person's own profiles."""
+
+    def write(text: str) -> None:
+        (home / "config").mkdir(parents=True, exist_ok=True)
+        (home / "config/profiles.yaml").write_text(text)
+
+    return write
+
+
+def test_ones_own_profiles_lie_above_the_projects(bring, write_own):
+    project = bring("default: {limits: {steps: 5, tokens: 10}}\nmine: {limits: {steps: 5}}")
+    write_own("default: {extends: default, limits: {steps: 6}}\nmine: {}")
+    profile, _ = find_profile("default", project)
+    assert (profile.limits.steps, profile.limits.tokens) == (6, 10)
+    assert find_profile("mine", project)[0].limits.steps == 128
+    files = [source.file.parent.name for source in sources(project) if source.name == "default"]
+    assert files == ["config", ".goose-like", "profiles"]
+
+
+ALLOWED = """
+default:
+  extends: default
+  processor: {model: openai:big, tools: constrained, window: 8192, max_output_tokens: 100, temperature: 0, stall_s: 9}
+  accelerator: openai:small
+  moderator: passive
+  toolkits:
+    - developer
+    - {name: b, requires: {it: developer}, config: {tools: [x]}}
+    - [c, {it: developer}]
+  limits: {steps: 3, cost_usd: 1, tokens: 5, time_s: 3, output_bytes: 500}
+older: {provider: openai, processor: big}
+"""
+
+
+def test_what_a_project_may_say(bring):
+    project = bring(ALLOWED)
+    profile, _ = find_profile("default", project)
+    assert (profile.processor.model, len(profile.toolkits), profile.limits.steps) == ("openai:big", 3, 3)
+    assert find_profile("older", project)[0].processor.model == "openai:big"
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("processor: {model: openai:x, base_url: http://evil.example}", "processor.base_url"),
+        ("accelerator: {model: openai:x, api_key: x}", "accelerator.api_key"),
+        ("sandbox: full", "sandbox"),
+        ("approval: yolo", "approval"),
+        ("toolkits: [{name: developer, config: {allow_private: true}}]", "toolkits.0.config.allow_private"),
+        ("moderator: {name: truncate, config: {x: 1}}", "moderator.config"),
+        ("<<: {sandbox: full}", "<<|sandbox"),
+    ],
+)
+def test_what_a_project_may_not_say(bring, root, line, key):
+    project = bring(f"good: {{}}\nevil:\n  extends: default\n  {line}")
+    with pytest.raises(ProfileError, match=rf"profiles\.yaml, line [34]: a project may not set '({key})'"):
+        find_profile("evil", project)
+    assert find_profile("good", project)
+
+
+OWN = """
+risky: {sandbox: full, approval: yolo, limits: {steps: 7}}
+default: {extends: default, sandbox: read-only}
+mine: {extends: mine, approval: plan}
+"""
+
+
+@pytest.mark.parametrize(("name", "approval"), [("new", "auto"), ("default", "auto"), ("mine", "plan")])
+def test_a_project_does_not_loosen_anything_by_extending(bring, write_own, name, approval):
+    project = bring(f"{name}: {{extends: risky}}")
+    write_own(OWN)
+    profile, _ = find_profile(name, project)
+    assert profile.limits.steps == 7
+    assert (profile.sandbox, profile.approval) == ("read-only", approval)
+
+
+def test_a_project_does_not_loosen_a_profile_by_taking_its_name(bring, home, write_own):
+    project = bring("strict: {}\nlocal: {}")
+    write_own("default: {extends: default, sandbox: full}")
+    (home / "config/profiles").mkdir()
+    (home / "config/profiles/strict.yaml").write_text("sandbox: read-only")
+    assert find_profile("strict", project)[0].sandbox == "read-only"
+    profile, source = find_profile("local", project)
+    assert (source.file, profile.sandbox) == (project.file("profiles.yaml"), "workspace")
+
+
+def test_a_project_does_not_tighten_by_extending_either(bring, write_own):
+    """What is not a project's to say is not a project's to say."""
+    project = bring("review: {extends: strict}")
+    write_own("strict: {sandbox: read-only}")
+    assert find_profile("review", project)[0].sandbox == "workspace"
+
+
+def test_faults_of_a_project_are_told_with_their_line(bring):
+    with pytest.raises(ProfileError, match=r"\.goose-like/profiles\.yaml, line 2: this is no valid YAML"):
+        find_profile("x", bring("x:\n  a: [1"))
+    with pytest.raises(ProfileError, match=r"profiles\.yaml, line 2: limits\.steps: expected a valid integer"):
+        find_profile("x", bring("x:\n  limits: {steps: many}"))
