@@ -118,10 +118,11 @@ async def build_exchange(
 
 
 def default_profile() -> tuple[Profile, Source]:
-    """The profile `default`, or `local` where nobody wrote a default and no key is set: it is cut for small models."""
-    profile, source = find_profile("default")
+    """The profile that `use` names, else `default`; `local` where nobody wrote either and no key is set: it is cut for
+    small models."""
+    profile, source = find_profile(None)
     is_ours = source.file.parent != config_folder() and source.file.parent.parent != config_folder()
-    if is_ours and profile.processor is None and _first_with_key() is None:
+    if profile.name == "default" and is_ours and profile.processor is None and _first_with_key() is None:
         return find_profile("local")
     return profile, source
 

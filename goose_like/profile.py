@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -16,6 +17,10 @@ from .plugins import did_you_mean, found, load
 
 SandboxMode = Literal["workspace", "full"]
 ApprovalMode = Literal["auto", "yolo"]
+
+
+Drafts = Mapping[Path, str]
+_AS_WRITTEN: Drafts = MappingProxyType({})
 
 
 class ModelChoice(Value):
@@ -83,13 +88,15 @@ class Profile(Value):
     """Which models, which toolkits, and what they may do."""
 
     name: str = "default"
-    processor: ModelChoice | None = None
-    accelerator: ModelChoice | None = None
-    moderator: ModeratorChoice = ModeratorChoice()
-    toolkits: tuple[ToolkitChoice, ...] = (ToolkitChoice(name="developer"),)
-    sandbox: SandboxMode = "workspace"
-    approval: ApprovalMode = "auto"
-    limits: Limits = Limits()
+    processor: ModelChoice | None = Field(default=None, description="the strong model")
+    accelerator: ModelChoice | None = Field(default=None, description="the fast model, for side questions")
+    moderator: ModeratorChoice = Field(default=ModeratorChoice(), description="what is sent when the window fills up")
+    toolkits: tuple[ToolkitChoice, ...] = Field(
+        default=(ToolkitChoice(name="developer"),), description="what the agent can do"
+    )
+    sandbox: SandboxMode = Field(default="workspace", description="what commands can reach")
+    approval: ApprovalMode = Field(default="auto", description="what a person is asked")
+    limits: Limits = Field(default=Limits(), description="where a turn ends by itself")
 
     @model_validator(mode="before")
     @classmethod
@@ -132,6 +139,15 @@ class Source:
         lines = deepest._lines(path)
         return f"{deepest.file}, line {lines[-1] + 1}" if lines else f"{deepest.file}"
 
+    def origin(self, *path: str | int) -> str | None:
+        """`file, line N` where the value at `path` comes from, in whichever form it is written; None: a default."""
+        for source in (self, *self.extended):
+            is_older = path[0] == "processor" and "processor" not in source.data and "provider" in source.data
+            within = ("provider",) if is_older else path
+            if (is_written := _is_written(source.data, within)) is not None:
+                return replace(source, extended=()).place(*within) if is_written else None
+        return None
+
     def _lines(self, path: tuple[str | int, ...]) -> list[int]:
         """The line of the whole, then those of each step of the path as far as it is written here."""
         node: Any = self.data
@@ -150,19 +166,44 @@ class Source:
         return ProfileError(f"{self.place(*error.path)}: {error}" if error.path else str(error))
 
 
-def sources() -> list[Source]:
-    """Every profile that is written somewhere: the user's own first, then those of installed packages, ours too."""
-    return list(_all_sources())
+def _is_written(node: Any, path: tuple[str | int, ...]) -> bool | None:
+    """Whether there is a value at `path`; False where what stands there replaces what is extended, and lacks it."""
+    if not path:
+        return True
+    key, rest = path[0], path[1:]
+    if isinstance(node, Mapping):
+        return _is_written(node[key], rest) if key in node else None
+    if isinstance(node, list):  # of toolkits, or the older form of one
+        index = key if isinstance(key, int) else {"name": 0, "requires": 1}.get(key, len(node))
+        return index < len(node) and _is_written(node[index], rest) is True
+    return key in _SHORT.values()
 
 
-def _all_sources() -> Iterator[Source]:
-    mine = config_folder() / "profiles.yaml"
-    if mine.is_file():
-        data = _read(mine)
-        if not isinstance(data, Mapping):
-            raise ProfileError(f"{mine}: this file maps names to profiles, e.g. `default: {{processor: local}}`")
-        for name, value in data.items():
-            yield Source(str(name), mine, value)
+def own_file() -> Path:
+    """The user's own profiles by name, and at `use` the name of the one that is taken when none is named."""
+    return config_folder() / "profiles.yaml"
+
+
+def sources(drafts: Drafts = _AS_WRITTEN) -> list[Source]:
+    """Every profile that is written somewhere: the user's own first, then those of installed packages, ours too.
+
+    `drafts` are texts to be read in the place of what is in these files.
+    """
+    return list(_all_sources(drafts))
+
+
+def _own(drafts: Drafts) -> Mapping[Any, Any]:
+    mine = own_file()
+    data = _read(mine, drafts) if mine in drafts or mine.is_file() else {}
+    if not isinstance(data, Mapping):
+        raise ProfileError(f"{mine}: this file maps names to profiles, e.g. `default: {{processor: local}}`")
+    return data
+
+
+def _all_sources(drafts: Drafts) -> Iterator[Source]:
+    for name, value in _own(drafts).items():
+        if name != "use" or not isinstance(value, str):
+            yield Source(str(name), own_file(), value)
     folders = [config_folder() / "profiles"]
     for name in found("goose_like.profile"):
         package = load("goose_like.profile", name)
@@ -170,14 +211,14 @@ def _all_sources() -> Iterator[Source]:
     for folder in folders:
         for file in sorted(folder.glob("*.yaml")):
             try:
-                yield Source(file.stem, file, _read(file))
+                yield Source(file.stem, file, _read(file, drafts))
             except ProfileError as error:  # it concerns those who ask for this one
                 yield Source(file.stem, file, None, fault=error)
 
 
-def _read(file: Path) -> Any:
+def _read(file: Path, drafts: Drafts) -> Any:
     try:
-        data = YAML().load(file.read_text(encoding="utf-8"))
+        data = YAML().load(drafts[file] if file in drafts else file.read_text(encoding="utf-8"))
         return {} if data is None else data
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else "?"
@@ -187,16 +228,33 @@ def _read(file: Path) -> Any:
         raise ProfileError(f"{file}: can't be read: {reason}") from error
 
 
-def find_profile(name: str) -> tuple[Profile, Source]:
+def used_name(drafts: Drafts = _AS_WRITTEN) -> str | None:
+    """The profile that the user's `use: NAME` names; None when that line is not there.
+
+    Raises:
+        ProfileError: when there is no such profile; the text names the line.
+    """
+    own = _own(drafts)
+    name = own.get("use")
+    if not isinstance(name, str):
+        return None
+    if name not in (names := [source.name for source in _all_sources(drafts)]):
+        line = Source("use", own_file(), own).place("use")
+        raise ProfileError(f"{line}: use: unknown profile {name!r}; {did_you_mean(name, names)}")
+    return name
+
+
+def find_profile(name: str | None, drafts: Drafts = _AS_WRITTEN) -> tuple[Profile, Source]:
     """The profile of that name with what it extends merged in, and where it is written.
 
-    A user's profile may extend a shipped one of its own name.
+    Without a name the one that `use` names, else `default`. A user's profile may extend a shipped one of its own name.
 
     Raises:
         ProfileError: unknown name, circle of `extends`, invalid YAML or a value that is not allowed; the text
             names the file, the line and the nearest valid name.
     """
-    every = sources()
+    name = name or used_name(drafts) or "default"
+    every = sources(drafts)
     chain: list[Source] = []
     wanted: object = name
     while wanted is not None:

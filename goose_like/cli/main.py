@@ -26,7 +26,7 @@ session_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Talk over several turns; start, resume and list sessions."
 )
 profile_app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Which models and toolkits: list, show and check profiles."
+    no_args_is_help=True, rich_markup_mode=None, help="Which models and toolkits: show, check, make and edit profiles."
 )
 toolkit_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="What the agent can do: list and show toolkits."
@@ -180,12 +180,51 @@ def profile_show(
 def profile_check(
     name: Annotated[str | None, typer.Argument(help="Which profile [default: what `run` would take].")] = None,
 ) -> None:
-    """Check that a profile can be used: its file, models, toolkits and what they require."""
+    """Tell where each value of a profile comes from, and check that it can be used."""
     from .reports import check_profile
     from .start import chosen_profile, finish
 
     chosen = chosen_profile(name)
-    raise typer.Exit(finish(check_profile(chosen.profile), chosen))
+    raise typer.Exit(finish(check_profile(chosen.profile, chosen.source), chosen))
+
+
+@profile_app.command("new", epilog="Example: goose-like profile new careful --from default")
+def profile_new(
+    name: Annotated[str, typer.Argument(help="A name for it.")],
+    base: Annotated[
+        str | None, typer.Option("--from", help="The profile that it extends [default: NAME's own, else default].")
+    ] = None,
+) -> None:
+    """Add a profile to your profiles.yaml that extends another."""
+    from ..profiles_file import add_profile
+
+    print(f"added {name!r} to {add_profile(name, base)}; change it: goose-like profile edit {name}")
+
+
+@profile_app.command("edit", epilog="Example: EDITOR=true goose-like profile edit")
+def profile_edit(
+    name: Annotated[str | None, typer.Argument(help="Which of your profiles [default: the whole file].")] = None,
+) -> None:
+    """Edit your profiles in $VISUAL or $EDITOR; what is wrong is told with its line before it is saved."""
+    from .edit import edit_profile
+
+    edit_profile(name)
+
+
+@profile_app.command("use", epilog="Example: goose-like profile use local")
+def profile_use(name: Annotated[str, typer.Argument(help="Which profile.")]) -> None:
+    """Take this profile from now on when none is named."""
+    from ..profiles_file import use_profile
+
+    print(f"without --profile, {name!r} is used from now on: {use_profile(name)}")
+
+
+@profile_app.command("schema", epilog="Example: goose-like profile schema > profiles.schema.json")
+def profile_schema() -> None:
+    """Print the JSON Schema of profiles.yaml, for editors."""
+    from ..profiles_file import schema_text
+
+    print(schema_text(), end="")
 
 
 @toolkit_app.command("list", epilog="Example: goose-like toolkit list")

@@ -46,7 +46,7 @@ def chosen_profile(
     elif name is None and model is None:
         profile, source = default_profile()
     else:
-        profile, source = find_profile("default" if name is None else name)
+        profile, source = find_profile(name)
     over: dict[str, Any] = {"sandbox": sandbox, "approval": approval}
     if model is not None:
         over["processor"] = over["accelerator"] = ModelChoice(model=model)
