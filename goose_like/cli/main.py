@@ -49,16 +49,62 @@ class Sandbox(StrEnum):
     full = "full"
 
 
+class Shell(StrEnum):
+    bash = "bash"
+    zsh = "zsh"
+    fish = "fish"
+
+
 class Approval(StrEnum):
     auto = "auto"
     yolo = "yolo"
 
 
+def _session_names() -> list[tuple[str, str]]:
+    from ..session import list_sessions
+
+    return [(listed.name, listed.first_words[:60]) for listed in list_sessions()]
+
+
+def _profile_names() -> list[str]:
+    from ..profile import sources
+
+    return sorted({source.name for source in sources()})
+
+
+def _own_profile_names() -> list[str]:
+    from ..profile import sources
+    from ..profiles_file import is_own
+
+    return sorted({source.name for source in sources() if is_own(source.file)})
+
+
+def _toolkit_names() -> list[str]:
+    from ..plugins import found
+
+    return list(found("goose_like.toolkit"))
+
+
+def _model_names() -> list[str]:
+    from ..plugins import found
+
+    return [f"{name}:" for name in found("goose_like.provider")]
+
+
 ProfileOption = Annotated[
-    str | None, typer.Option("--profile", "-p", help="Profile to use [default: default; local where no key is set].")
+    str | None,
+    typer.Option(
+        "--profile",
+        "-p",
+        help="Profile to use [default: default; local where no key is set].",
+        autocompletion=_profile_names,
+    ),
 ]
 ModelOption = Annotated[
-    str | None, typer.Option("--model", "-m", help="PROVIDER:MODEL instead of the profile's processor.")
+    str | None,
+    typer.Option(
+        "--model", "-m", help="PROVIDER:MODEL instead of the profile's processor.", autocompletion=_model_names
+    ),
 ]
 SandboxOption = Annotated[
     Sandbox | None, typer.Option(help="workspace: write here only, no network. full: no confinement.")
@@ -80,7 +126,8 @@ def run(
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Input and output tokens at most.")] = None,
     timeout: Annotated[float | None, typer.Option(min=0.001, help="Seconds at most.")] = None,
     session: Annotated[
-        str | None, typer.Option(help="Name of the session to write, or with --resume to go on.")
+        str | None,
+        typer.Option(help="Name of the session to write, or with --resume to go on.", autocompletion=_session_names),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a session [default: newest here].")] = False,
     no_session: Annotated[bool, typer.Option("--no-session", help="Keep nothing.")] = False,
@@ -136,7 +183,9 @@ def session_start(
 
 @session_app.command("resume", epilog="Example: goose-like session resume")
 def session_resume(
-    name: Annotated[str | None, typer.Argument(help="Which [default: the newest of this folder].")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Which [default: the newest of this folder].", autocompletion=_session_names)
+    ] = None,
     profile: ProfileOption = None,
     model: ModelOption = None,
     sandbox: SandboxOption = None,
@@ -168,7 +217,10 @@ def profile_list() -> None:
 
 @profile_app.command("show", epilog="Example: goose-like profile show local")
 def profile_show(
-    name: Annotated[str | None, typer.Argument(help="Which profile [default: what `run` would take].")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Which profile [default: what `run` would take].", autocompletion=_profile_names),
+    ] = None,
 ) -> None:
     """Show a profile as it works, with all that it extends."""
     from .reports import show_profile
@@ -178,7 +230,10 @@ def profile_show(
 
 @profile_app.command("check", epilog="Example: goose-like profile check default")
 def profile_check(
-    name: Annotated[str | None, typer.Argument(help="Which profile [default: what `run` would take].")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Which profile [default: what `run` would take].", autocompletion=_profile_names),
+    ] = None,
 ) -> None:
     """Tell where each value of a profile comes from, and check that it can be used."""
     from .reports import check_profile
@@ -192,7 +247,12 @@ def profile_check(
 def profile_new(
     name: Annotated[str, typer.Argument(help="A name for it.")],
     base: Annotated[
-        str | None, typer.Option("--from", help="The profile that it extends [default: NAME's own, else default].")
+        str | None,
+        typer.Option(
+            "--from",
+            help="The profile that it extends [default: NAME's own, else default].",
+            autocompletion=_profile_names,
+        ),
     ] = None,
 ) -> None:
     """Add a profile to your profiles.yaml that extends another."""
@@ -201,9 +261,12 @@ def profile_new(
     print(f"added {name!r} to {add_profile(name, base)}; change it: goose-like profile edit {name}")
 
 
-@profile_app.command("edit", epilog="Example: EDITOR=true goose-like profile edit")
+@profile_app.command("edit", epilog="Example: goose-like profile edit")
 def profile_edit(
-    name: Annotated[str | None, typer.Argument(help="Which of your profiles [default: the whole file].")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Which of your profiles [default: the whole file].", autocompletion=_own_profile_names),
+    ] = None,
 ) -> None:
     """Edit your profiles in $VISUAL or $EDITOR; what is wrong is told with its line before it is saved."""
     from .edit import edit_profile
@@ -212,7 +275,7 @@ def profile_edit(
 
 
 @profile_app.command("use", epilog="Example: goose-like profile use local")
-def profile_use(name: Annotated[str, typer.Argument(help="Which profile.")]) -> None:
+def profile_use(name: Annotated[str, typer.Argument(help="Which profile.", autocompletion=_profile_names)]) -> None:
     """Take this profile from now on when none is named."""
     from ..profiles_file import use_profile
 
@@ -236,7 +299,7 @@ def toolkit_list() -> None:
 
 
 @toolkit_app.command("show", epilog="Example: goose-like toolkit show developer")
-def toolkit_show(name: Annotated[str, typer.Argument(help="Which toolkit.")]) -> None:
+def toolkit_show(name: Annotated[str, typer.Argument(help="Which toolkit.", autocompletion=_toolkit_names)]) -> None:
     """Show a toolkit's tools as a model is told of them."""
     from .reports import show_toolkit
     from .start import finish
@@ -264,6 +327,22 @@ def doctor(profile: ProfileOption = None) -> None:
 def show_help(context: typer.Context) -> None:
     """What --help prints, for those who type it as a command."""
     print((context.parent or context).get_help())
+
+
+@app.command(epilog="Example: goose-like completion bash")
+def completion(shell: Annotated[Shell, typer.Argument(help="Which shell's.")]) -> None:
+    """Print a script that makes a shell complete commands, options and names; source it in the shell's start file."""
+    from .completion import SCRIPTS
+
+    print(SCRIPTS[shell.value].strip())
+
+
+@app.command(hidden=True)
+def complete(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """What the last word may become: the scripts of `completion` ask for it."""
+    from .completion import print_candidates
+
+    print_candidates(app, words or [])
 
 
 @app.command(epilog="Example: goose-like version")

@@ -16,9 +16,10 @@ from goose_like.profile import sources
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = [
     ["--help"],
-    *([name, "--help"] for name in ("run", "doctor", "version", "session", "profile", "toolkit", "provider")),
+    *([name, "--help"] for name in ("run", "doctor", "completion", "version")),
+    *([name, "--help"] for name in ("session", "profile", "toolkit", "provider")),
     *(["session", name, "--help"] for name in ("start", "resume", "list")),
-    *(["profile", name, "--help"] for name in ("list", "show", "check")),
+    *(["profile", name, "--help"] for name in ("list", "show", "check", "new", "edit", "use", "schema")),
     *(["toolkit", name, "--help"] for name in ("list", "show")),
     ["provider", "list", "--help"],
 ]
@@ -41,7 +42,7 @@ def run_line(place, line: str, **env: str) -> "subprocess.CompletedProcess[str]"
     """A line of a page, in a shell, with a server that answers `ok` in the place of OpenAI's."""
     with threaded([sse(said("ok"))]) as server:
         path = put_command_on_path(place.home)
-        env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url, "PATH": path, **env}
+        env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url, "PATH": path, "VISUAL": "true", **env}
         return subprocess.run(
             ["bash", "-c", line],
             cwd=place.work,
