@@ -91,6 +91,12 @@ def _model_names() -> list[str]:
     return [f"{name}:" for name in found("goose_like.provider")]
 
 
+def _help_topics(context: typer.Context) -> list[str]:
+    from .pages import names_below
+
+    return names_below(app, context.params.get("words") or [])
+
+
 ProfileOption = Annotated[
     str | None,
     typer.Option(
@@ -323,10 +329,18 @@ def doctor(profile: ProfileOption = None) -> None:
     raise typer.Exit(show_doctor(profile))
 
 
-@app.command("help", hidden=True)
-def show_help(context: typer.Context) -> None:
-    """What --help prints, for those who type it as a command."""
-    print((context.parent or context).get_help())
+@app.command("help", epilog="Example: goose-like help run")
+def show_help(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[COMMAND|TOPIC]...", help="Which.", autocompletion=_help_topics)
+    ] = None,
+) -> None:
+    """Show the page of a command, or of a topic: profiles, toolkits, sandbox, keys, exit-codes, ..."""
+    from pydoc import pager
+
+    from .pages import page
+
+    pager(page(app, words or []))
 
 
 @app.command(epilog="Example: goose-like completion bash")

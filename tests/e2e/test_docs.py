@@ -16,7 +16,7 @@ from goose_like.profile import sources
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = [
     ["--help"],
-    *([name, "--help"] for name in ("run", "doctor", "completion", "version")),
+    *([name, "--help"] for name in ("run", "doctor", "completion", "help", "version")),
     *([name, "--help"] for name in ("session", "profile", "toolkit", "provider")),
     *(["session", name, "--help"] for name in ("start", "resume", "list")),
     *(["profile", name, "--help"] for name in ("list", "show", "check", "new", "edit", "use", "schema")),

@@ -20,7 +20,7 @@ FLOORS = {
     5: "workspace journal moderator view providers/openai_wire providers/weights profiles_file",
     6: "exchange toolkit providers/constrained providers/scripted",
     7: "build providers/openai providers/tagged",
-    8: "cli/render cli/completion providers/local",
+    8: "cli/render cli/completion cli/pages providers/local",
     9: "cli/terminal cli/reports cli/start",
     10: "cli/once cli/chat cli/edit",
     11: "cli/main",
