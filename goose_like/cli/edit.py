@@ -35,6 +35,7 @@ def edit_profile(name: str | None) -> None:
         GooseLikeError: the editor failed, or the file was changed meanwhile; the copy is kept and named.
     """
     file, line = _where(name)
+    editor = _editor()
     before = read(file)
     text = NEW_FILE if before is None else before
     descriptor, copy_name = tempfile.mkstemp(prefix=".edit-", suffix=".yaml", dir=_folder())
@@ -43,7 +44,7 @@ def edit_profile(name: str | None) -> None:
         new.write(text.encode())
     kept = f"what you wrote is in {copy}"
     while True:
-        code = _edit(copy, line)
+        code = _edit(editor, copy, line)
         try:
             edited = read(copy)
         except ProfileError as error:
@@ -108,21 +109,33 @@ def _folder() -> Path:
     return config_folder()
 
 
-def _edit(file: Path, line: int) -> int:
-    """The exit code of the person's editor."""
-    words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
-    if not words:
-        words = [found for name in ("editor", "nano", "vi") if (found := shutil.which(name))][:1]
-    if not words:
-        raise UsageError("there is no editor; set VISUAL or EDITOR, e.g. EDITOR=nano")
-    name = Path(words[0]).name
+def _editor() -> list[str]:
+    """The words that start the person's editor."""
+    given = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not given:
+        given = next((name for name in ("editor", "nano", "vi") if shutil.which(name)), None)
+        if not given:
+            raise UsageError("there is no editor; set VISUAL or EDITOR, e.g. EDITOR=nano")
+    try:
+        words = shlex.split(given)
+    except ValueError:
+        words = []
+    if not words or not shutil.which(words[0]):
+        raise UsageError(f"the editor {given!r} is not there; set VISUAL or EDITOR")
+    return words
+
+
+def _edit(editor: list[str], file: Path, line: int) -> int:
+    """The exit code of the editor, opened at that line if we know how."""
+    name = Path(editor[0]).name
     form = next((form for form, editors in _AT_LINE.items() if name in editors), "{file}")
-    words += [word.format(file=file, line=line) for word in form.split()]
     # Ctrl-C is the editor's own. A handler of ours is not inherited by it, as ignoring the signal would be.
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
-        return subprocess.run(words, check=False).returncode
+        words = [word.format(file=file, line=line) for word in form.split()]
+        return subprocess.run([*editor, *words], check=False).returncode
     except OSError as error:
-        raise UsageError(f"the editor {words[0]!r} can't be started: {error}; set VISUAL or EDITOR") from error
+        print(f"goose-like: {error}", file=sys.stderr)
+        return 126  # as a shell has it
     finally:
         signal.signal(signal.SIGINT, before)
