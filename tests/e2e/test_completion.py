@@ -5,18 +5,13 @@ import subprocess
 
 import pytest
 from command import Place
-from test_docs import put_command_on_path
+from test_docs import blocks, put_command_on_path
 from test_terminal import Terminal
 
 SHELLS = {
     "bash": ["bash", "--norc", "--noprofile", "-i"],
     "zsh": ["zsh", "-f", "-i"],
     "fish": ["fish", "--no-config", "-i"],
-}
-LOADED = {
-    "bash": 'eval "$(goose-like completion bash)"',
-    "zsh": 'autoload -Uz compinit && compinit -u -d "$GOOSE_LIKE_HOME/dump" && eval "$(goose-like completion zsh)"',
-    "fish": "goose-like completion fish | source",
 }
 
 
@@ -48,8 +43,10 @@ def test_what_may_come_next(place):
     assert "--output-format" in candidates(place, "run", "--out")
     assert candidates(place, "toolkit", "show", "dev") == ["developer"]
     assert candidates(place, "completion", "") == ["bash", "zsh", "fish"]
+    assert candidates(place, "help", "exit") == ["exit-codes"]
+    assert candidates(place, "help", "profile", "e") == ["edit"]
     assert candidates(place, "run", "-i", "") == []
-    assert not {"complete", "help"} & set(candidates(place, ""))
+    assert "complete" not in candidates(place, "")
 
 
 def test_what_sessions_say_is_no_command_of_the_terminal(place):
@@ -84,9 +81,12 @@ def test_a_shell_completes_names(place, shell):
     talk(place, "talk-of-today")
     (place.work / "script-file").touch()
     path = put_command_on_path(place.home)
-    terminal = Terminal(place, ["env", f"PATH={path}", "PS1=> ", *SHELLS[shell]])
+    terminal = Terminal(place, ["env", f"PATH={path}", "PS1=> ", f"HOME={place.home}", *SHELLS[shell]])
     try:
-        terminal.type(f"{LOADED[shell]}; echo load''ed\r")
+        (lines,) = blocks("docs/shells.md", shell)
+        for line in lines.splitlines():
+            terminal.type(f"{line}\r")
+        terminal.type("echo load''ed\r")
         terminal.see("loaded")
         for typed, added in (
             ("goose-like session resume ta", "lk-of-today"),

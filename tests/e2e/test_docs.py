@@ -12,6 +12,7 @@ import pytest
 from loopback import said, sse, threaded
 
 from goose_like.profile import sources
+from goose_like.profiles_file import NEW_FILE
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = [
@@ -130,6 +131,26 @@ def test_each_shipped_profile_can_be_used(place, name):
     done = run_line(place, f"goose-like profile check {name} && goose-like profile show {name}")
     assert done.returncode == 0, done.stderr
     assert "tools" in done.stdout
+
+
+def test_the_commands_of_the_profiles_page(place):
+    """In their order, as a person would."""
+    (commands,) = blocks("docs/profiles.md", "sh")
+    done = run_line(place, f"set -e\n{commands}")
+    assert done.returncode == 0, done.stderr
+    assert (place.home / "config/profiles.yaml").read_text().endswith("mine:\n  extends: default\n\nuse: default\n")
+
+
+def test_the_line_for_editors_is_the_one_that_new_files_have():
+    assert NEW_FILE.startswith(blocks("docs/profiles.md", "yaml")[1])
+
+
+def test_the_command_of_the_exit_codes(place):
+    (command,) = blocks("docs/exit-codes.md", "sh")
+    assert run_line(place, command).stdout == "ok\n"
+    (place.home / "config").mkdir()
+    (place.home / "config/profiles.yaml").write_text("default: {processr: x}")
+    assert run_line(place, command).stdout == "it ended with 2\n"
 
 
 def test_the_profiles_of_the_docs(place):
