@@ -253,7 +253,8 @@ def find_profile(name: str | None, drafts: Drafts = _AS_WRITTEN) -> tuple[Profil
         ProfileError: unknown name, circle of `extends`, invalid YAML or a value that is not allowed; the text
             names the file, the line and the nearest valid name.
     """
-    name = name or used_name(drafts) or "default"
+    if name is None:
+        name = used_name(drafts) or "default"
     every = sources(drafts)
     chain: list[Source] = []
     wanted: object = name

@@ -53,7 +53,6 @@ def use_profile(name: str) -> Path:
         GooseLikeError: when the file can't be written.
     """
     find_profile(name)
-
     return _change([f"use: {_scalar(name)}"], {"use": name}, over=_USE)
 
 
