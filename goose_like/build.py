@@ -126,13 +126,13 @@ async def build_exchange(
 
 
 def default_profile(project: Project | None = None) -> tuple[Profile, Source]:
-    """The profile `default`, or `local` where nobody wrote a default and no key is set: it is cut for small models.
-
-    `project` is as for `profile.sources`.
+    """The profile that `use` names, else `default`; `local` where nobody wrote either and no key is set: it is cut for
+    small models. `project` is as for `profile.sources`.
     """
-    profile, source = find_profile("default", project)
+    profile, source = find_profile(None, project)
     is_theirs = source.is_project or config_folder() in (source.file.parent, source.file.parent.parent)
-    if not is_theirs and profile.processor is None and _first_with_key() is None:
+    is_open = profile.name == "default" and not is_theirs and profile.processor is None
+    if is_open and _first_with_key() is None:
         return find_profile("local", project)
     return profile, source
 

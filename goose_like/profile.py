@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -18,6 +19,10 @@ from .trust import PROFILES, Project, trusted_project
 
 SandboxMode = Literal["read-only", "workspace", "workspace+network", "full"]
 ApprovalMode = Literal["auto", "ask", "plan", "yolo"]
+
+
+Drafts = Mapping[Path, str]
+_AS_WRITTEN: Drafts = MappingProxyType({})
 
 
 class ModelChoice(Value):
@@ -94,13 +99,15 @@ class Profile(Value):
     """Which models, which toolkits, and what they may do."""
 
     name: str = "default"
-    processor: ModelChoice | None = None
-    accelerator: ModelChoice | None = None
-    moderator: ModeratorChoice = ModeratorChoice()
-    toolkits: tuple[ToolkitChoice, ...] = (ToolkitChoice(name="developer"),)
-    sandbox: SandboxMode = "workspace"
-    approval: ApprovalMode = "auto"
-    limits: Limits = Limits()
+    processor: ModelChoice | None = Field(default=None, description="the strong model")
+    accelerator: ModelChoice | None = Field(default=None, description="the fast model, for side questions")
+    moderator: ModeratorChoice = Field(default=ModeratorChoice(), description="what is sent when the window fills up")
+    toolkits: tuple[ToolkitChoice, ...] = Field(
+        default=(ToolkitChoice(name="developer"),), description="what the agent can do"
+    )
+    sandbox: SandboxMode = Field(default="workspace", description="what commands can reach")
+    approval: ApprovalMode = Field(default="auto", description="what a person is asked")
+    limits: Limits = Field(default=Limits(), description="where a turn ends by itself")
 
     @model_validator(mode="before")
     @classmethod
@@ -144,6 +151,15 @@ class Source:
         lines = deepest._lines(path)
         return f"{deepest.file}, line {lines[-1] + 1}" if lines else f"{deepest.file}"
 
+    def origin(self, *path: str | int) -> str | None:
+        """`file, line N` where the value at `path` comes from, in whichever form it is written; None: a default."""
+        for source in (self, *self.extended):
+            is_older = path[0] == "processor" and "processor" not in source.data and "provider" in source.data
+            within = ("provider",) if is_older else path
+            if (is_written := _is_written(source.data, within)) is not None:
+                return replace(source, extended=()).place(*within) if is_written else None
+        return None
+
     def _lines(self, path: tuple[str | int, ...]) -> list[int]:
         """The line of the whole, then those of each step of the path as far as it is written here."""
         node: Any = self.data
@@ -162,32 +178,56 @@ class Source:
         return ProfileError(f"{self.place(*error.path)}: {error}" if error.path else str(error))
 
 
-def sources(project: Project | None = None) -> list[Source]:
+def _is_written(node: Any, path: tuple[str | int, ...]) -> bool | None:
+    """Whether there is a value at `path`; False where what stands there replaces what is extended, and lacks it."""
+    if not path:
+        return True
+    key, rest = path[0], path[1:]
+    if isinstance(node, Mapping):
+        return _is_written(node[key], rest) if key in node else None
+    if isinstance(node, list):  # of toolkits, or the older form of one
+        index = key if isinstance(key, int) else {"name": 0, "requires": 1}.get(key, len(node))
+        return index < len(node) and _is_written(node[index], rest) is True
+    return key in _SHORT.values()
+
+
+def own_file() -> Path:
+    """The user's own profiles by name, and at `use` the name of the one that is taken when none is named."""
+    return config_folder() / "profiles.yaml"
+
+
+def sources(project: Project | None = None, drafts: Drafts = _AS_WRITTEN) -> list[Source]:
     """Every profile that is written somewhere: the user's own first, then the project's, then those of packages.
 
     Args:
         project: what is trusted for this run; without it that of the current folder, if it was trusted for good.
+        drafts: texts to be read in the place of what is in these files.
     """
-    return list(_all_sources(project or trusted_project(Path.cwd())))
+    return list(_all_sources(project or trusted_project(Path.cwd()), drafts))
 
 
-def _all_sources(project: Project | None) -> Iterator[Source]:
-    mine = config_folder() / "profiles.yaml"
-    if mine.is_file():
-        yield from _named(mine, read_yaml(mine))
-    yield from _each_in(config_folder() / "profiles")
+def _all_sources(project: Project | None, drafts: Drafts) -> Iterator[Source]:
+    for source in _named(own_file(), _own(drafts)):
+        if source.name != "use" or not isinstance(source.data, str):
+            yield source
+    yield from _each_in(config_folder() / "profiles", drafts)
     if project and (text := project.files.get(PROFILES)):
         for source in _named(file := project.file(PROFILES), _parsed(file, text)):
             yield replace(source, fault=_presumption(source), is_project=True)
     for name in found("goose_like.profile"):
         for folder in getattr(load("goose_like.profile", name), "__path__", ()):
-            yield from _each_in(Path(folder))
+            yield from _each_in(Path(folder), drafts)
 
 
-def _each_in(folder: Path) -> Iterator[Source]:
+def _own(drafts: Drafts) -> Any:
+    file = own_file()
+    return read_yaml(file, drafts) if file in drafts or file.is_file() else {}
+
+
+def _each_in(folder: Path, drafts: Drafts) -> Iterator[Source]:
     for file in sorted(folder.glob("*.yaml")):
         try:
-            yield Source(file.stem, file, read_yaml(file))
+            yield Source(file.stem, file, read_yaml(file, drafts))
         except ProfileError as error:  # it concerns those who ask for this one
             yield Source(file.stem, file, None, fault=error)
 
@@ -217,14 +257,14 @@ def _keys(node: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | i
         yield from _keys(value, (*path, index))
 
 
-def read_yaml(file: Path) -> Any:
-    """What a file holds, with the lines of its values; an empty file holds an empty mapping.
+def read_yaml(file: Path, drafts: Drafts = _AS_WRITTEN) -> Any:
+    """What a file, or its draft, holds, with the lines of its values; an empty one holds an empty mapping.
 
     Raises:
         ProfileError: it can't be read, or is no YAML; the text names the file and the line.
     """
     try:
-        text = file.read_text(encoding="utf-8")
+        text = drafts[file] if file in drafts else file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise ProfileError(f"{file}: can't be read: {reason}") from error
@@ -243,17 +283,36 @@ def _parsed(file: Path, text: str) -> Any:
         raise ProfileError(f"{file}: can't be read: {reason}") from error
 
 
-def find_profile(name: str, project: Project | None = None) -> tuple[Profile, Source]:
+def used_name(project: Project | None = None, drafts: Drafts = _AS_WRITTEN) -> str | None:
+    """The profile that the user's `use: NAME` names; None when that line is not there.
+
+    Raises:
+        ProfileError: when there is no such profile; the text names the line.
+    """
+    own = _own(drafts)
+    name = own.get("use") if isinstance(own, Mapping) else None
+    if not isinstance(name, str):
+        return None
+    if name not in (names := [source.name for source in sources(project, drafts)]):
+        line = Source("use", own_file(), own).place("use")
+        raise ProfileError(f"{line}: use: unknown profile {name!r}; {did_you_mean(name, names)}")
+    return name
+
+
+def find_profile(
+    name: str | None, project: Project | None = None, drafts: Drafts = _AS_WRITTEN
+) -> tuple[Profile, Source]:
     """The profile of that name with what it extends merged in, and where it is written.
 
-    A user's profile may extend a project's or a shipped one of its own name. Whatever a project's extends, sandbox and
-    approval are those that the user would have without it. `project` is as for `sources`.
+    Without a name the one that `use` names, else `default`. A user's profile may extend a project's or a shipped one of
+    its own name. Whatever a project's extends, sandbox and approval are those that the user would have without it.
+    `project` and `drafts` are as for `sources`.
 
     Raises:
         ProfileError: unknown name, circle of `extends`, invalid YAML or a value that is not allowed; the text
             names the file, the line and the nearest valid name.
     """
-    return _found_in(sources(project), name)
+    return _found_in(sources(project, drafts), (used_name(project, drafts) or "default") if name is None else name)
 
 
 def _found_in(every: list[Source], name: str) -> tuple[Profile, Source]:

@@ -100,10 +100,10 @@ async def test_a_check_says_when_the_profile_is_used(home, capsys, tmp_path, mon
     script = tmp_path / "script.yaml"
     script.write_text("- hi")
     profiles(f"mine: {{processor: 'scripted:{script}', sandbox: full}}")
-    assert await reports.check_profile(find_profile("mine")[0]) == 0
+    assert await reports.check_profile(*find_profile("mine")) == 0
     assert "with --profile mine; when none is named, 'local' is, since no key is set" in capsys.readouterr().out
     profiles(f"default: {{processor: 'scripted:{script}', sandbox: full}}")
-    assert await reports.check_profile(default_profile()[0]) == 0
+    assert await reports.check_profile(*default_profile()) == 0
     assert "used     when no profile is named\n" in capsys.readouterr().out
 
 

@@ -27,7 +27,7 @@ session_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Talk over several turns; start, resume and list sessions."
 )
 profile_app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Which models and toolkits: list, show and check profiles."
+    no_args_is_help=True, rich_markup_mode=None, help="Which models and toolkits: show, check, make and edit profiles."
 )
 toolkit_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="What the agent can do: list, show and write toolkits."
@@ -58,6 +58,12 @@ class Sandbox(StrEnum):
     full = "full"
 
 
+class Shell(StrEnum):
+    bash = "bash"
+    zsh = "zsh"
+    fish = "fish"
+
+
 class Approval(StrEnum):
     auto = "auto"
     ask = "ask"
@@ -65,11 +71,57 @@ class Approval(StrEnum):
     yolo = "yolo"
 
 
+def _session_names() -> list[tuple[str, str]]:
+    from ..session import list_sessions
+
+    return [(listed.name, listed.first_words[:60]) for listed in list_sessions()]
+
+
+def _profile_names() -> list[str]:
+    from ..profile import sources
+
+    return sorted({source.name for source in sources()})
+
+
+def _own_profile_names() -> list[str]:
+    from ..profile import sources
+    from ..profiles_file import is_own
+
+    return sorted({source.name for source in sources() if is_own(source.file)})
+
+
+def _toolkit_names() -> list[str]:
+    from ..plugins import found
+
+    return list(found("goose_like.toolkit"))
+
+
+def _model_names() -> list[str]:
+    from ..plugins import found
+
+    return [f"{name}:" for name in found("goose_like.provider")]
+
+
+def _help_topics(context: typer.Context) -> list[str]:
+    from .pages import names_below
+
+    return names_below(app, context.params.get("words") or [])
+
+
 ProfileOption = Annotated[
-    str | None, typer.Option("--profile", "-p", help="Profile to use [default: default; local where no key is set].")
+    str | None,
+    typer.Option(
+        "--profile",
+        "-p",
+        help="Profile to use [default: default; local where no key is set].",
+        autocompletion=_profile_names,
+    ),
 ]
 ModelOption = Annotated[
-    str | None, typer.Option("--model", "-m", help="PROVIDER:MODEL instead of the profile's processor.")
+    str | None,
+    typer.Option(
+        "--model", "-m", help="PROVIDER:MODEL instead of the profile's processor.", autocompletion=_model_names
+    ),
 ]
 SandboxOption = Annotated[
     Sandbox | None,
@@ -96,7 +148,8 @@ def run(
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Input and output tokens at most.")] = None,
     timeout: Annotated[float | None, typer.Option(min=0.001, help="Seconds at most.")] = None,
     session: Annotated[
-        str | None, typer.Option(help="Name of the session to write, or with --resume to go on.")
+        str | None,
+        typer.Option(help="Name of the session to write, or with --resume to go on.", autocompletion=_session_names),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a session [default: newest here].")] = False,
     no_session: Annotated[bool, typer.Option("--no-session", help="Keep nothing.")] = False,
@@ -155,7 +208,9 @@ def session_start(
 
 @session_app.command("resume", epilog="Example: goose-like session resume")
 def session_resume(
-    name: Annotated[str | None, typer.Argument(help="Which [default: the newest of this folder].")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Which [default: the newest of this folder].", autocompletion=_session_names)
+    ] = None,
     profile: ProfileOption = None,
     model: ModelOption = None,
     sandbox: SandboxOption = None,
@@ -188,7 +243,10 @@ def profile_list() -> None:
 
 @profile_app.command("show", epilog="Example: goose-like profile show local")
 def profile_show(
-    name: Annotated[str | None, typer.Argument(help="Which profile [default: what `run` would take].")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Which profile [default: what `run` would take].", autocompletion=_profile_names),
+    ] = None,
 ) -> None:
     """Show a profile as it works, with all that it extends."""
     from .reports import show_profile
@@ -198,14 +256,64 @@ def profile_show(
 
 @profile_app.command("check", epilog="Example: goose-like profile check default")
 def profile_check(
-    name: Annotated[str | None, typer.Argument(help="Which profile [default: what `run` would take].")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Which profile [default: what `run` would take].", autocompletion=_profile_names),
+    ] = None,
 ) -> None:
-    """Check that a profile can be used: its file, models, toolkits and what they require."""
+    """Tell where each value of a profile comes from, and check that it can be used."""
     from .reports import check_profile
     from .start import chosen_profile, finish
 
     chosen = chosen_profile(name)
-    raise typer.Exit(finish(check_profile(chosen.profile), chosen))
+    raise typer.Exit(finish(check_profile(chosen.profile, chosen.source), chosen))
+
+
+@profile_app.command("new", epilog="Example: goose-like profile new careful --from default")
+def profile_new(
+    name: Annotated[str, typer.Argument(help="A name for it.")],
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="The profile that it extends [default: NAME's own, else default].",
+            autocompletion=_profile_names,
+        ),
+    ] = None,
+) -> None:
+    """Add a profile to your profiles.yaml that extends another."""
+    from ..profiles_file import add_profile
+
+    print(f"added {name!r} to {add_profile(name, base)}; change it: goose-like profile edit {name}")
+
+
+@profile_app.command("edit", epilog="Example: goose-like profile edit")
+def profile_edit(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Which of your profiles [default: the whole file].", autocompletion=_own_profile_names),
+    ] = None,
+) -> None:
+    """Edit your profiles in $VISUAL or $EDITOR; what is wrong is told with its line before it is saved."""
+    from .edit import edit_profile
+
+    edit_profile(name)
+
+
+@profile_app.command("use", epilog="Example: goose-like profile use local")
+def profile_use(name: Annotated[str, typer.Argument(help="Which profile.", autocompletion=_profile_names)]) -> None:
+    """Take this profile from now on when none is named."""
+    from ..profiles_file import use_profile
+
+    print(f"without --profile, {name!r} is used from now on: {use_profile(name)}")
+
+
+@profile_app.command("schema", epilog="Example: goose-like profile schema > profiles.schema.json")
+def profile_schema() -> None:
+    """Print the JSON Schema of profiles.yaml, for editors."""
+    from ..profiles_file import schema_text
+
+    print(schema_text(), end="")
 
 
 @toolkit_app.command("list", epilog="Example: goose-like toolkit list")
@@ -217,7 +325,7 @@ def toolkit_list() -> None:
 
 
 @toolkit_app.command("show", epilog="Example: goose-like toolkit show developer")
-def toolkit_show(name: Annotated[str, typer.Argument(help="Which toolkit.")]) -> None:
+def toolkit_show(name: Annotated[str, typer.Argument(help="Which toolkit.", autocompletion=_toolkit_names)]) -> None:
     """Show a toolkit's tools as a model is told of them."""
     from .reports import show_toolkit
     from .start import finish
@@ -311,10 +419,34 @@ def doctor(profile: ProfileOption = None) -> None:
     raise typer.Exit(finish(show_doctor(profile)))
 
 
-@app.command("help", hidden=True)
-def show_help(context: typer.Context) -> None:
-    """What --help prints, for those who type it as a command."""
-    print((context.parent or context).get_help())
+@app.command("help", epilog="Example: goose-like help run")
+def show_help(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[COMMAND|TOPIC]...", help="Which.", autocompletion=_help_topics)
+    ] = None,
+) -> None:
+    """Show the page of a command, or of a topic: profiles, toolkits, sandbox, keys, exit-codes, ..."""
+    from pydoc import pager
+
+    from .pages import page
+
+    pager(page(app, words or []))
+
+
+@app.command(epilog="Example: goose-like completion bash")
+def completion(shell: Annotated[Shell, typer.Argument(help="Which shell's.")]) -> None:
+    """Print a script that makes a shell complete commands, options and names; source it in the shell's start file."""
+    from .completion import SCRIPTS
+
+    print(SCRIPTS[shell.value].strip())
+
+
+@app.command(hidden=True)
+def complete(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """What the last word may become: the scripts of `completion` ask for it."""
+    from .completion import print_candidates
+
+    print_candidates(app, words or [])
 
 
 @app.command(epilog="Example: goose-like version")

@@ -4,7 +4,7 @@ import inspect
 import json
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from ..notifier import Notifier
 from ..places import cache_folder, config_folder, sessions_folder
 from ..plugins import GROUPS, did_you_mean, found
 from ..policy import confinement
-from ..profile import ModelChoice, Profile, find_profile, sources
+from ..profile import ModelChoice, Profile, Source, find_profile, own_file, sources, used_name
 from ..provider import Probed
 from ..sandbox import why_unavailable
 from ..session import list_sessions
@@ -108,8 +108,14 @@ def show_profile(name: str | None = None) -> None:
     YAML().dump(profile.model_dump(mode="json", exclude={"name"}, exclude_none=True), sys.stdout)
 
 
-async def check_profile(profile: Profile) -> int:
-    """Builds the profile's exchange without asking a model anything; what is wrong is raised."""
+async def check_profile(profile: Profile, source: Source) -> int:
+    """Tells where each value comes from, then builds the exchange, asking no model; what is wrong is raised."""
+    table = _table("key", "value", "from")
+    for path, value in _leaves(profile.model_dump(mode="json", exclude={"name"})):
+        shown = "-" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        table.add_row(".".join(map(str, path)), one_line(shown, 60), source.origin(*path) or "default")
+    _print(table)
+    print(flush=True)
     async with build_exchange(profile, Notifier()) as exchange:
         print(f"{profile.name}: ready")
         print(f"  used     {_when_used(profile)}")
@@ -117,6 +123,15 @@ async def check_profile(profile: Profile) -> int:
         print(f"  tools    {', '.join(exchange.tools)}")
         print(f"  sandbox  {confinement(profile.sandbox, profile.approval)}, approval {profile.approval}")
     return 0
+
+
+def _leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Every value that is no mapping or list of others, with its path."""
+    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value)):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _leaves(item, (*path, key))
+    else:
+        yield path, value
 
 
 def _when_used(profile: Profile) -> str:
@@ -129,6 +144,8 @@ def _when_used(profile: Profile) -> str:
 
 def why_profile(name: str) -> str:
     """Why `default_profile` took this one, if it needs saying."""
+    if used_name() == name:
+        return f", since {own_file()} says `use: {name}`"
     return ", since no key is set" if name == "local" else ""
 
 

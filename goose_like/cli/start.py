@@ -51,7 +51,7 @@ def chosen_profile(
     elif name is None and model is None:
         profile, source = default_profile(project)
     else:
-        profile, source = find_profile("default" if name is None else name, project)
+        profile, source = find_profile(name, project)
     over: dict[str, Any] = {"sandbox": sandbox, "approval": approval}
     if model is not None:
         over["processor"] = over["accelerator"] = ModelChoice(model=model)

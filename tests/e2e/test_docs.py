@@ -13,14 +13,16 @@ from loopback import answer, said, sse, threaded, words
 
 from goose_like.build import provider_class
 from goose_like.profile import sources
+from goose_like.profiles_file import NEW_FILE
 from goose_like.providers.rows import Row, rows
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = [
     ["--help"],
-    *([name, "--help"] for name in ("run", "doctor", "version", "session", "profile", "toolkit", "provider", "trust")),
+    *([name, "--help"] for name in ("run", "doctor", "completion", "help", "version")),
+    *([name, "--help"] for name in ("session", "profile", "toolkit", "provider", "trust")),
     *(["session", name, "--help"] for name in ("start", "resume", "list")),
-    *(["profile", name, "--help"] for name in ("list", "show", "check")),
+    *(["profile", name, "--help"] for name in ("list", "show", "check", "new", "edit", "use", "schema")),
     *(["provider", name, "--help"] for name in ("list", "check", "login", "logout")),
     *(["toolkit", name, "--help"] for name in ("list", "show", "new")),
     *(["trust", name, "--help"] for name in ("add", "list", "forget")),
@@ -44,7 +46,7 @@ def run_line(place, line: str, **env: str) -> "subprocess.CompletedProcess[str]"
     """A line of a page, in a shell, with a server that answers `ok` in the place of OpenAI's."""
     with threaded([sse(said("ok"))]) as server:
         path = put_command_on_path(place.home)
-        env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url, "PATH": path, **env}
+        env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url, "PATH": path, "VISUAL": "true", **env}
         return subprocess.run(
             ["bash", "-c", line],
             cwd=place.work,
@@ -152,6 +154,26 @@ def test_each_shipped_profile_can_be_used(place, name):
     done = run_line(place, f"goose-like profile check {name} && goose-like profile show {name}")
     assert done.returncode == 0, done.stderr
     assert "tools" in done.stdout
+
+
+def test_the_commands_of_the_profiles_page(place):
+    """In their order, as a person would."""
+    (commands,) = blocks("docs/profiles.md", "sh")
+    done = run_line(place, f"set -e\n{commands}")
+    assert done.returncode == 0, done.stderr
+    assert (place.home / "config/profiles.yaml").read_text().endswith("mine:\n  extends: default\n\nuse: default\n")
+
+
+def test_the_line_for_editors_is_the_one_that_new_files_have():
+    assert NEW_FILE.startswith(blocks("docs/profiles.md", "yaml")[1])
+
+
+def test_the_command_of_the_exit_codes(place):
+    (command,) = blocks("docs/exit-codes.md", "sh")
+    assert run_line(place, command).stdout == "ok\n"
+    (place.home / "config").mkdir()
+    (place.home / "config/profiles.yaml").write_text("default: {processr: x}")
+    assert run_line(place, command).stdout == "it ended with 2\n"
 
 
 def test_the_profiles_of_the_docs(place):

@@ -1,0 +1,1 @@
+"""The pages that `goose-like help` shows."""

@@ -1,0 +1,224 @@
+"""`profile new`, `edit`, `use` and `check` as a person meets them: a real editor process, a real terminal."""
+
+import os
+import shlex
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from command import Place
+from test_terminal import Terminal
+
+OLD = "# mine\nsmall: {processor: local}\n\nbig:\n  processor: openai:big\n"
+
+
+@pytest.fixture
+def file(place):
+    """The person's profiles.yaml."""
+    path = place.home / "config/profiles.yaml"
+    path.parent.mkdir()
+    path.write_text(OLD)
+    return path
+
+
+def editor(place: Place, body: str) -> dict[str, str]:
+    """An editor that does this with `file` (a Path) and the `words` it was given, and notes the words."""
+    program = place.home / "editor.py"
+    program.write_text(
+        f"import sys, os\nfrom pathlib import Path\nwords = sys.argv[1:]\nfile = Path(words[-1])\n"
+        f"Path({str(place.home / 'words')!r}).write_text(' '.join(words))\n{body}\n"
+    )
+    return {"VISUAL": shlex.join([sys.executable, str(program)]), "EDITOR": "false"}
+
+
+def copies(file: Path) -> list[Path]:
+    return sorted(file.parent.glob(".edit-*"))
+
+
+def test_from_nothing_to_a_profile_that_is_used(place):
+    model = place.script("done")
+    assert place.run("profile", "new", "mine").returncode == 0
+    change = f"file.write_text(file.read_text() + '  processor: {model}\\n')"
+    assert place.run("profile", "edit", "mine", env=editor(place, change)).returncode == 0
+    used = place.run("profile", "use", "mine")
+    assert (used.returncode, used.stdout.partition(":")[0]) == (
+        0,
+        "without --profile, 'mine' is used from now on",
+    )
+    ran = place.run("run", "a task")
+    assert (ran.returncode, ran.stdout) == (0, "done\n"), ran.stderr
+    assert place.events()[0]["profile"] == "mine"
+    listed = place.run("profile", "list").stdout
+    assert "without --profile: mine, since " in listed
+    assert "says `use: mine`" in listed
+
+
+def test_a_check_names_where_each_value_comes_from(place, file):
+    file.write_text(
+        f"base:\n  provider: scripted\n  processor: {place.script('x').removeprefix('scripted:')}\n"
+        "  limits: {steps: 5, tokens: 7}\n  toolkits: [[developer, {}]]\n"
+        "mine:\n  extends: base\n  processor: {window: 9}\n  limits:\n    steps: 6\n  moderator: passive\n"
+    )
+    done = place.run("profile", "check", "mine")
+    assert done.returncode == 0, done.stderr
+    rows = {line.split()[0]: line.split(maxsplit=2)[2] for line in done.stdout.partition("\n\n")[0].splitlines()[1:]}
+    assert {key: origin.removeprefix(f"{file}, ") for key, origin in rows.items()} == {
+        "processor.model": "line 3",
+        "processor.window": "line 8",
+        **dict.fromkeys(
+            [f"processor.{key}" for key in ("tools", "base_url", "max_output_tokens", "images")], "default"
+        ),
+        **dict.fromkeys(
+            ["processor.temperature", "processor.stall_s", "accelerator", "sandbox", "approval"], "default"
+        ),
+        "moderator.name": "line 11",
+        "toolkits.0.name": "line 5",
+        "limits.steps": "line 10",
+        "limits.tokens": "line 4",
+        **dict.fromkeys([f"limits.{key}" for key in ("cost_usd", "time_s", "output_bytes")], "default"),
+    }
+
+
+def test_an_edit_is_saved_with_its_mode_and_the_editor_told_the_line(place, file):
+    file.chmod(0o640)
+    env = editor(place, "file.write_text(file.read_text().replace('openai:big', 'openai:bigger  # now'))")
+    link = place.home / "vim"
+    link.write_text(f'#!/bin/sh\nexec {env["VISUAL"]} "$@"\n')
+    link.chmod(0o755)
+    done = place.run("profile", "edit", "big", env={"VISUAL": "", "EDITOR": str(link)})
+    assert (done.returncode, done.stdout) == (0, f"saved: {file}\n"), done.stderr
+    assert file.read_text() == OLD.replace("openai:big", "openai:bigger  # now")
+    assert file.stat().st_mode & 0o777 == 0o640
+    words = (place.home / "words").read_text().split()
+    assert words[0] == "+4"
+    assert Path(words[1]).parent == file.parent
+    assert copies(file) == []
+
+
+def test_a_profile_of_a_file_of_its_own_is_edited_there(place, file):
+    own = file.parent / "profiles/own.yaml"
+    own.parent.mkdir()
+    own.write_text("processor: local\n")
+    done = place.run("profile", "edit", "own", env=editor(place, "file.write_text('processor: openai:x')"))
+    assert done.returncode == 0, done.stderr
+    assert (own.read_text(), file.read_text()) == ("processor: openai:x", OLD)
+
+
+ENDS = {
+    "nothing changed": ("pass", 0, "nothing was changed", None),
+    "a bad edit": (
+        "file.write_text('small: {}\\nbig: {procesor: x}')",
+        2,
+        "line 2: unknown key 'procesor'",
+        "procesor",
+    ),
+    "no YAML": ("file.write_text('small: [')", 2, "line 1: this is no valid YAML", "small: ["),
+    "no text": ("file.write_bytes(b'\\xff')", 2, "can't be read", "\udcff"),
+    "the editor fails": ("sys.exit(3)", 1, "the editor ended with 3; nothing was changed", None),
+    "the editor fails late": ("file.write_text('x: {}'); sys.exit(3)", 1, "the editor ended with 3", "x: {}"),
+    "the editor is killed": ("os.kill(os.getpid(), 9)", 1, "the editor ended with -9", None),
+    "the file changes meanwhile": (
+        "(file.parent / 'profiles.yaml').write_text('theirs: {}'); file.write_text('ours: {}')",
+        1,
+        "changed by somebody else",
+        "ours: {}",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ENDS)
+def test_no_edit_is_lost_and_no_bad_one_saved(place, file, kind):
+    body, code, told, kept = ENDS[kind]
+    done = place.run("profile", "edit", env=editor(place, body))
+    assert done.returncode == code, done.stderr
+    assert told in done.stdout + done.stderr
+    assert file.read_text() == ("theirs: {}" if "meanwhile" in kind else OLD)
+    assert len(copies(file)) == (kept is not None)
+    for copy in copies(file):
+        assert kept in copy.read_text(errors="surrogateescape")
+        assert str(copy) in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "told"),
+    [
+        (["bigg"], {}, "unknown profile 'bigg'; did you mean 'big'?; or make it: goose-like profile new bigg"),
+        (["default"], {}, "make one of your own that extends it: goose-like profile new default"),
+        ([], {"VISUAL": "/no/such/editor"}, "the editor '/no/such/editor' is not there; set VISUAL or EDITOR"),
+        ([], {"VISUAL": "'"}, "is not there; set VISUAL or EDITOR"),
+        ([], {"VISUAL": "", "EDITOR": "", "PATH": "/nowhere"}, "there is no editor; set VISUAL or EDITOR"),
+    ],
+)
+def test_what_can_not_be_edited(place, file, words, env, told):
+    done = place.run("profile", "edit", *words, env={"VISUAL": "true", **env})
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert copies(file) == []
+
+
+def test_a_broken_file_is_mended(place, file):
+    file.write_text("small: [")
+    done = place.run("profile", "edit", "small", env=editor(place, "file.write_text('small: {}')"))
+    assert (done.returncode, file.read_text()) == (0, "small: {}"), done.stderr
+
+
+@pytest.fixture
+def edit_in_terminal(place, file):
+    """`profile edit` before a person; the editor writes `bad` at first, and then `good`."""
+    body = "file.write_text('good: {}' if 'bad' in file.read_text() else 'a: {}\\nb: {bad: x}')"
+    env = [f"{name}={value}" for name, value in editor(place, body).items()]
+    terminal = Terminal(place, ["env", *env, sys.executable, "-m", "goose_like", "profile", "edit"])
+    yield terminal
+    terminal.close()
+
+
+def test_a_person_goes_on_with_a_bad_edit(edit_in_terminal, file):
+    edit_in_terminal.see("line 2: unknown key 'bad'")
+    edit_in_terminal.see("edit again?")
+    edit_in_terminal.type("\r")
+    edit_in_terminal.see("saved: ")
+    assert edit_in_terminal.ended() == 0
+    assert (file.read_text(), copies(file)) == ("good: {}", [])
+
+
+def test_a_person_drops_a_bad_edit(edit_in_terminal, file):
+    edit_in_terminal.see("edit again?")
+    edit_in_terminal.type("n\r")
+    edit_in_terminal.see("dropped; ")
+    assert edit_in_terminal.ended() == 0
+    assert (file.read_text(), copies(file)) == (OLD, [])
+
+
+def test_ctrl_c_at_the_question_keeps_what_was_written(edit_in_terminal, file):
+    edit_in_terminal.see("edit again?")
+    edit_in_terminal.type("\x03")
+    assert edit_in_terminal.ended() == 1
+    (copy,) = copies(file)
+    assert "bad: x" in copy.read_text()
+    assert str(copy) in edit_in_terminal.text.replace("\r\n", "")
+    assert file.read_text() == OLD
+
+
+def test_ctrl_c_belongs_to_the_editor(place, file):
+    body = """import signal, time
+signal.signal(signal.SIGINT, lambda *_: (file.write_text('x: {}'), sys.exit(0)))
+print('rea' + 'dy', flush=True)
+time.sleep(60)"""
+    env = [f"{name}={value}" for name, value in editor(place, body).items()]
+    terminal = Terminal(place, ["env", *env, sys.executable, "-m", "goose_like", "profile", "edit"])
+    try:
+        terminal.see("ready")
+        terminal.type("\x03")
+        terminal.see("saved: ")
+        assert terminal.ended() == 0
+    finally:
+        terminal.close()
+    assert file.read_text() == "x: {}"
+
+
+def test_a_kill_leaves_the_copy(place, file):
+    body = "file.write_text('x: {}'); os.kill(os.getppid(), 9)"
+    assert place.run("profile", "edit", env=editor(place, body)).returncode == -signal.SIGKILL
+    assert file.read_text() == OLD
+    assert [os.fspath(copy.parent) for copy in copies(file)] == [os.fspath(file.parent)]
