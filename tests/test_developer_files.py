@@ -399,6 +399,8 @@ async def test_what_was_changed_and_not_run_is_doubted(tmp_path):
         await made.ok("write_file", path="a.py", content="print(2)\n")
         await made.shell("python3 a.py")
         assert made.kit.doubt() is None
+        await made.ok("write_file", path="a.py", content="print(2)\n")
+        assert made.kit.doubt() is None, "nothing was changed"
     async with desk(tmp_path, "full") as made:
         await made.ok("write_file", path="b.py", content="print(1)\n")
         assert made.kit.doubt() is None

@@ -262,6 +262,16 @@ async def test_what_runs_in_the_background_ends_with_the_session(tmp_path):
     await until(lambda: not is_held(held))
 
 
+async def test_a_file_that_a_redirection_emptied_is_told(tmp_path):
+    async with desk(tmp_path, "full") as made:
+        (made.root / "names.txt").write_text("b\na\n")
+        (made.root / "log").write_text("old\n")
+        assert (await made.shell("sort 'names.txt' | uniq > sorted")) == "[no output]"
+        assert "log" not in await made.shell("echo new > log")
+        answer = await made.shell("sort names.txt | uniq > names.txt")
+        assert "[names.txt is empty now: `>` emptied it before it was read; write to another file, then mv]" in answer
+
+
 # --- the sandbox
 
 

@@ -42,6 +42,7 @@ class Files:
         self._notifier = notifier
         self._here = here
         self._shown_bytes = shown_bytes
+        self.unchecked = ""  # what was changed last, until somebody runs something
         self._known: dict[Path, bytes] = {}
         self._changing = asyncio.Lock()  # of two patches to one file in one message the second sees the first
 
@@ -114,7 +115,7 @@ class Files:
                 new = Text(new.exact)
         if new == old:
             self._known[real] = sha256(data).digest()
-            return f"{path} holds exactly this already; nothing was changed"
+            return f"nothing was changed: {path} holds exactly this already; write what shall be different"
         self._require_known(path, real, data, is_new_to_it=bool(data))
         return await self._save(path, real, old, new)
 
@@ -171,6 +172,7 @@ class Files:
         data = new.encode()
         with _in_words(path):
             await self._workspace.write_bytes(real, data)
+        self.unchecked = path
         self._known[real] = sha256(data).digest()
         diff, change = _compared(path, lines(old.shown) if old else [], lines(new.shown))
         self._notifier.log(diff)

@@ -19,6 +19,7 @@ from goose_like.workspace import Access, Process
 
 MAX_TIMEOUT_S = 3600.0
 MAX_OUTPUT_BYTES = 1 << 30
+MAX_WORDS = 200
 MAX_STATE_BYTES = 100_000  # every program is started with these variables, and Linux has an end to that (2 MiB)
 MAX_ARGUMENT_BYTES = 120_000  # Linux takes 128 KiB in one argument: MAX_ARG_STRLEN in execve(2)
 STOP_GRACE_S = 2.0
@@ -98,6 +99,7 @@ class Shell:
         if not 0 < timeout_s <= MAX_TIMEOUT_S:
             raise ToolError(f"timeout_s is in seconds, more than 0 and at most {MAX_TIMEOUT_S:g}")
         before = self.state
+        full = _full_files(command, Path(before.cwd))
         with ExitStack() as held:
             held.callback(output.close)
             process, end = await self.start(command, access, held)
@@ -118,6 +120,7 @@ class Shell:
             *([ending(code)] if code else []),
             *(self._advice(text, access) if code or why_stopped else []),
             *self._remembered(before, state, command),
+            *_emptied(full),
             *await self._workspace.inspect_changes(),
             *([why_stopped] if why_stopped else []),
         ]
@@ -232,6 +235,27 @@ class _Live:
         self._rest = None if is_last or not text else asyncio.get_running_loop().call_later(SHOW_EVERY_S, self._tell)
         if text:
             self._show(text)
+
+
+def _full_files(command: str, here: Path) -> list[tuple[str, Path]]:
+    """The files that a command that writes to one names, and that hold something."""
+    if ">" not in command:
+        return []
+    named = {word.strip("\"'`;&|<>()"): None for word in command.split()[:MAX_WORDS]}
+    return [(word, here / word) for word in named if word and _size_bytes(here / word) > 0]
+
+
+def _emptied(full: list[tuple[str, Path]]) -> Iterator[str]:
+    """What weak models overlook: `sort x > x` ends well and says nothing."""
+    for word, path in full:
+        if _size_bytes(path) == 0:
+            yield f"{word} is empty now: `>` emptied it before it was read; write to another file, then mv"
+
+
+def _size_bytes(path: Path) -> int:
+    with suppress(OSError, ValueError):
+        return path.stat().st_size if path.is_file() else -1
+    return -1
 
 
 def _checked(command: str) -> int:

@@ -44,7 +44,6 @@ class DeveloperToolkit(Toolkit):
         # Resumed elsewhere, it starts there: the folder of the session's former workspace is none of this one's.
         is_here = cwd and Path(cwd).is_relative_to(self.workspace.root)
         self._shell = Shell(self.workspace, self.progress, cwd if is_here else None)
-        self._unchecked = ""  # the file that was changed last, until a command runs
         self._processes = Processes(self._shell, self.workspace, self.progress)
         self._web = Web(self.workspace, notifier, allows_private=is_open)
         self._files = Files(self.workspace, notifier, lambda: self._shell.state.cwd, self._room)
@@ -63,7 +62,7 @@ class DeveloperToolkit(Toolkit):
 
     def doubt(self) -> str | None:
         """With `asks_back`, which weak models need: something was changed, and nothing was run since."""
-        changed, self._unchecked = self._unchecked, ""
+        changed, self._files.unchecked = self._files.unchecked, ""
         if not (changed and self.config.get("asks_back", False)):
             return None
         return f"You changed {changed} and ran nothing since. Check it with the shell; if it is right, finish."
@@ -98,7 +97,7 @@ class DeveloperToolkit(Toolkit):
         """
         keep = self._processes.keep if self._has("view_process_output", "cancel_process") else None
         cwd = self._shell.state.cwd
-        self._unchecked = ""
+        self._files.unchecked = ""
         try:
             answer = await self._shell.run(command, timeout_s, access, self._output("shell"), keep)
             self._files.saw(command, answer)
@@ -142,16 +141,12 @@ class DeveloperToolkit(Toolkit):
     @tool
     async def write_file(self, path: str, content: str) -> str:
         """Create a file, or replace all of one that you have read."""
-        answer = await self._files.write(path, content)
-        self._unchecked = path
-        return answer
+        return await self._files.write(path, content)
 
     @tool
     async def patch_file(self, path: str, patches: list[Patch]) -> str:
         """Replace parts of a file, one after the other, all or none."""
-        answer = await self._files.patch(path, patches)
-        self._unchecked = path
-        return answer
+        return await self._files.patch(path, patches)
 
     @tool(time_limit_s=None)
     async def fetch_web_content(self, url: str) -> str:
