@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 
 import pytest
 from command import Place
@@ -64,7 +65,7 @@ run_command_line()
 print(*sorted(set({heavy.split("|")}) & set(sys.modules)))
 """
     done = subprocess.run(
-        [shutil.which("python") or "python3", "-c", program],
+        [sys.executable, "-c", program],
         env=place.env(),
         capture_output=True,
         text=True,
