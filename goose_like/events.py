@@ -115,6 +115,13 @@ class Reminded(Value):
     text: Words
 
 
+class Interjected(Value):
+    """What the person said while a turn ran; it stands after the results of the step before it."""
+
+    type: Literal["interjected"] = "interjected"
+    message: Message
+
+
 class UsageRecorded(Value):
     """Tokens spent beside the conversation: side questions, summaries, nested work."""
 
@@ -230,6 +237,7 @@ Durable = (
     | Asked
     | Answered
     | Reminded
+    | Interjected
     | UsageRecorded
     | Compacted
     | Rewound

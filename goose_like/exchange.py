@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .errors import DeniedError, GooseLikeError
 from .events import (
+    Interjected,
     MessageCompleted,
     Reminded,
     Retrying,
@@ -19,6 +20,7 @@ from .events import (
 )
 from .history import History
 from .images import LIMIT_BYTES, keep_image, named_images
+from .inbox import Inbox
 from .journal import Journal
 from .message import Image, Message, Text, ToolCall, ToolResult, in_words
 from .moderator import Moderator
@@ -50,6 +52,7 @@ class Exchange:
     patience: Patience
     read_file: Callable[[str, int], bytes]
     doubts: Sequence[Callable[[], str | None]] = ()
+    inbox: Inbox = field(default_factory=Inbox)
 
     @property
     def history(self) -> History:
@@ -66,9 +69,7 @@ class Exchange:
             SessionError: when the session file can't be written.
         """
         said, told = self._with_images(message) if isinstance(message, str) else (message, [])
-        self.journal.emit(TurnStarted(message=said))
-        for sentence in told:
-            self.journal.log(sentence)
+        self._say(TurnStarted(message=said), told)
         end = TurnFinished(reason="error", detail="a fault in goose_like or in a plugin", exit_code=1)
         try:
             async with asyncio.timeout(self.limits.time_s) as time_limit:
@@ -85,6 +86,11 @@ class Exchange:
         finally:
             self.journal.emit(end)
         return end
+
+    def _say(self, event: TurnStarted | Interjected, told: Sequence[str]) -> None:
+        self.journal.emit(event)
+        for sentence in told:
+            self.journal.log(sentence)
 
     def _with_images(self, words: str) -> tuple[Message, list[str]]:
         """The person's words with the images that they name, and what the person is told of these."""
@@ -109,17 +115,27 @@ class Exchange:
         for _ in range(self.limits.steps):
             if spent := self._spent():
                 return spent
-            answer = await self._ask_model()
-            if answer.message.tool_calls:
+            self._take_interjections()
+            with self.inbox:
+                answer = await self._ask_model()
                 await self._run_tools(answer.message.tool_calls)
-                if self.history.open_calls:
-                    return TurnFinished(reason="handed_off")
-            elif doubt := None if is_doubted or answer.is_cut else self._doubt():
+            if self.inbox.words:
+                continue
+            if self.history.open_calls:
+                return TurnFinished(reason="handed_off")
+            if answer.message.tool_calls:
+                continue
+            if doubt := None if is_doubted or answer.is_cut else self._doubt():
                 is_doubted = True
                 self.journal.emit(Reminded(text=doubt))
             else:
                 return self._final(answer)
         return TurnFinished(reason="step_limit", detail=f"the limit of {self.limits.steps} steps", exit_code=3)
+
+    def _take_interjections(self) -> None:
+        for words in self.inbox.take():
+            message, told = self._with_images(words)
+            self._say(Interjected(message=message), told)
 
     async def _ask_model(self) -> MessageCompleted:
         """One step: the model's message, recorded. What was heard of one that broke off is recorded as cut."""

@@ -10,6 +10,7 @@ from .events import (
     Answered,
     Compacted,
     Durable,
+    Interjected,
     MessageCompleted,
     PlanUpdated,
     ProfileChanged,
@@ -37,6 +38,14 @@ def estimate_tokens(message: Message) -> int:
     return len(message.model_dump_json().encode()) // 4 + IMAGE_TOKENS * len(message.images)
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn that stands: its number among all that were ever begun, and which message it began with."""
+
+    number: int
+    start: int
+
+
 @dataclass(slots=True)
 class History:
     """What the events so far amount to. Only `apply` changes it, so that a replay gives the very same state.
@@ -46,6 +55,8 @@ class History:
     """
 
     messages: list[Message] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    turn_count: int = 0
     header: SessionStarted | None = None
     plan: tuple[Task, ...] = ()
     steps_since_plan: int = 0
@@ -124,6 +135,9 @@ class History:
                 self.steps_since_plan = 0
                 if not self.open_calls:
                     self._remind()
+            case Interjected(message=message):
+                self.close()
+                self.messages.append(message)
             case Answered(question=question, answer=answer):
                 if answer.by == "nobody":
                     self.unanswered.append(question)
@@ -145,6 +159,7 @@ class History:
                     del self.messages[-1]  # nor a call without its result
                 if len(self.messages) < self.kept_from:
                     self.summary, self.kept_from = None, 0
+                self.turns = [turn for turn in self.turns if turn.start < len(self.messages)]
                 self.measured = (0, 0)
                 if len(self.messages) < self._bare_to:
                     self._forget_thinking()
@@ -185,6 +200,8 @@ class History:
                 self._results[result.call_id] = result
         self.turn_usage, self.unanswered, self.last_turn = {}, [], None
         self.close()
+        self.turn_count += 1
+        self.turns.append(Turn(self.turn_count, len(self.messages)))
         said = tuple(part for part in message.parts if isinstance(part, Text | Image))
         if said:
             self.messages.append(Message(role="user", parts=said))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from goose_like.errors import CredentialError, ModelUnavailableError, SessionError
 from goose_like.events import (
     Compacted,
+    Interjected,
     Logged,
     MessageCompleted,
     PlanUpdated,
@@ -543,3 +544,91 @@ async def test_usage_is_counted_by_model(bench):
     b = bench([calls(call("echo", '{"text": "x"}')), "Done."], echo)
     await b.exchange.reply("Hi.")
     assert b.exchange.history.usage == {"scripted:x": Usage(input_tokens=10, output_tokens=5)}
+
+
+# --- words while it works
+
+
+async def test_words_that_wait_are_said_before_the_next_step(bench):
+    def look() -> str:
+        """Looks."""
+        b.exchange.inbox.put("and mind the cat")
+        return "seen"
+
+    b = bench([calls(call("look")), "done"], look)
+    await b.exchange.reply("go")
+    assert [message.text or message.role for message in b.messages] == [
+        "go",
+        "assistant",
+        "tool",
+        "and mind the cat",
+        "done",
+    ]
+    assert len(b.provider.requests) == 2
+    assert [event.message.text for event in b.told(Interjected)] == ["and mind the cat"]
+
+
+async def test_words_that_wait_at_the_end_go_on_with_the_turn(bench):
+    class Late(Recorder):
+        def notify(self, event):
+            super().notify(event)
+            if isinstance(event, TextDelta) and event.text == "first":
+                b.exchange.inbox.put("one thing more")
+
+    b = bench(["first", "second"], front=Late())
+    assert await b.exchange.reply("go") == TurnFinished(reason="stop")
+    assert [message.text for message in b.messages] == ["go", "first", "one thing more", "second"]
+    assert b.exchange.history.turn_count == 1
+
+
+async def test_steering_cuts_a_stream_and_says_the_words_now(bench):
+    b = bench([[TextDelta(text="so I will"), PAUSE], "as you wish"])
+    assert not b.exchange.inbox.steer()
+    turn = asyncio.create_task(b.exchange.reply("go"))
+    while not b.told(TextDelta):
+        await asyncio.sleep(0)
+    assert not b.exchange.inbox.steer()  # there is nothing to say
+    b.exchange.inbox.put("stop that")
+    assert b.exchange.inbox.steer()
+    assert not b.exchange.inbox.steer()
+    assert await turn == TurnFinished(reason="stop")
+    assert [message.text for message in b.messages] == ["go", "so I will", "stop that", "as you wish"]
+    assert [event.is_cut for event in b.told(MessageCompleted)] == [True, False]
+    assert b.provider.streams_closed == 2
+
+
+async def test_steering_ends_running_tools_and_answers_their_calls(bench):
+    is_running, is_cancelled = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> str:
+        """Waits."""
+        is_running.set()
+        try:
+            return await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            is_cancelled.set()
+            raise
+
+    b = bench([calls(call("wait"), call("echo", '{"text": "x"}', id="c2")), "as you wish"], wait, echo)
+    turn = asyncio.create_task(b.exchange.reply("go"))
+    await is_running.wait()
+    b.exchange.inbox.put("no")
+    assert b.exchange.inbox.steer()
+    assert await turn == TurnFinished(reason="stop")
+    assert is_cancelled.is_set()
+    assert INTERRUPTED in b.outputs
+    assert [message.text or message.role for message in b.messages] == ["go", "assistant", "tool", "no", "as you wish"]
+
+
+async def test_cancelling_a_turn_that_is_steered_cancels_it(bench):
+    b = bench([[TextDelta(text="so"), PAUSE]])
+    turn = asyncio.create_task(b.exchange.reply("go"))
+    while not b.told(TextDelta):
+        await asyncio.sleep(0)
+    b.exchange.inbox.put("no")
+    b.exchange.inbox.steer()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    assert b.told(TurnFinished)[-1].reason == "cancelled"
+    assert b.exchange.inbox.take() == ["no"]

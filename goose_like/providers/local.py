@@ -24,7 +24,7 @@ from ..profile import ModelChoice
 from ..provider import Delta, Facts, Request
 from .constrained import ConstrainedFold, brief, constrain
 from .openai_wire import Fold
-from .tagged import Tags, examples, grammar, stops
+from .tagged import Tags, examples, grammar, stops, with_task_again
 from .weights import find_or_assemble, find_parts, is_ready
 
 WINDOW_TOKENS = 16_384
@@ -77,9 +77,8 @@ class LocalProvider:
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
         tools = [brief(tool) for tool in request.tools]
         form = Tags.of(tools)
-        body = self._body(
-            constrain(replace(request, tools=tools, messages=[*examples(tools), *request.messages]), form)
-        )
+        messages = [*examples(tools), *with_task_again(request.messages)]
+        body = self._body(constrain(replace(request, tools=tools, messages=messages), form))
         if tools:
             body |= {"grammar": grammar(tools), "stop": stops(tools)}
         loop = asyncio.get_running_loop()

@@ -26,6 +26,7 @@ Each reply is one of these; then you get its result and reply again.
 
 _NAME = re.compile(r"\s*<([\w-]+)(?=[ >])")
 _ATTRIBUTE = re.compile(r" ([\w-]+)=")
+_TASK_CHARACTERS = 500
 _JSON = json.JSONDecoder()
 
 
@@ -53,6 +54,21 @@ def examples(tools: Sequence[ToolSpec]) -> tuple[Message, ...]:
     """Two small tasks as they are done, if these tools are there to do them."""
     names = {call.name for message in _EXAMPLES for call in message.tool_calls}
     return _EXAMPLES if names <= {tool.name for tool in tools} else ()
+
+
+def with_task_again(messages: Sequence[Message]) -> list[Message]:
+    """The messages, and at the end of a tool's result what the person asked for: the smallest models forget it.
+
+    Only in the newest result, so that the engine has read all of the former request but this line.
+    """
+    asked = [message.text for message in messages if message.role == "user"]
+    *former, last = messages
+    if not asked or not last.tool_results:
+        return [*messages]
+    *others, newest = last.tool_results
+    task = " ".join(asked[-1].split())[:_TASK_CHARACTERS]
+    told = newest.model_copy(update={"output": f"{newest.output}\n\n(The task: {task})"})
+    return [*former, last.model_copy(update={"parts": (*others, told)})]
 
 
 def grammar(tools: Sequence[ToolSpec]) -> str:
