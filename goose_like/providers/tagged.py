@@ -44,9 +44,10 @@ _EXAMPLES = (
     ),
     *_told("shell", "7", command="python bill.py"),
     Message.assistant("bill.py added 1 to the sum. I took it out; now it prints 7."),
-    Message.user("How many lines does server.log have?"),
-    *_told("shell", "12 server.log", command="wc -l server.log"),
-    Message.assistant("server.log has 12 lines."),
+    Message.user("What is the highest price in menu.csv?"),
+    *_told("shell", "dish,price\nsoup,4\nfish,11\nrice,3", command="cat menu.csv"),
+    *_told("shell", "11", command="tail -n +2 menu.csv | cut -d, -f2 | sort -n | tail -n 1"),
+    Message.assistant("The highest price in menu.csv is 11."),
 )
 
 
