@@ -122,8 +122,10 @@ class Chat:
         self._work.cancel()
         return True
 
-    def steer(self) -> None:
-        """Says what waits now, in place of what runs."""
+    def steer(self, words: str) -> None:
+        """Says the words, and what waits, now: in place of the step that runs."""
+        if words and self._exchange:
+            self._say(words)
         if self._exchange:
             self._exchange.inbox.steer()
 

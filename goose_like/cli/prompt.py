@@ -17,7 +17,7 @@ from prompt_toolkit.completion import Completer, ThreadedCompleter
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import Condition, has_completions, is_searching, vi_navigation_mode
+from prompt_toolkit.filters import Condition, emacs_mode, has_completions, is_searching, vi_navigation_mode
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import create_input
@@ -37,14 +37,15 @@ class Prompt:
     """One input line or more, always there: what is typed while something runs is not lost.
 
     `live(width, height)` gives the rows above the input and `status(width)` the last row, as text with ANSI colours.
-    `on_interrupt` is called for Ctrl-C and says whether there was something to stop; `on_steer` for Ctrl-S.
+    `on_interrupt` is called for Ctrl-C and says whether there was something to stop; `on_steer` for Ctrl-S, with the words
+    that stand in the input.
     """
 
     def __init__(self, *, history: Path | None = None, completer: Completer | None = None, is_vi: bool = False) -> None:
         self.live: Callable[[int, int], str] = lambda width, height: ""
         self.status: Callable[[int], str] = lambda width: ""
         self.on_interrupt: Callable[[], bool] = lambda: False
-        self.on_steer: Callable[[], object] = lambda: None
+        self.on_steer: Callable[[str], None] = lambda words: None
         self._lines: asyncio.Queue[str] = asyncio.Queue()
         self._asked: asyncio.Future[str] | None = None
         self._label = "goose> "
@@ -228,7 +229,7 @@ class Prompt:
         def _(event: KeyPressEvent) -> None:
             self._buffer.complete_state = None
 
-        @keys.add("escape", "enter", filter=is_typing)
+        @keys.add("escape", "enter", filter=is_typing & emacs_mode)
         def _(event: KeyPressEvent) -> None:
             self._buffer.newline(copy_margin=False)
 
@@ -243,11 +244,11 @@ class Prompt:
             else:
                 self.close()
 
-        @keys.add("c-s")
+        @keys.add("c-s", filter=Condition(lambda: self._asked is None))
         def _(event: KeyPressEvent) -> None:
-            if self._buffer.text.strip():
-                self._buffer.validate_and_handle()
-            self.on_steer()
+            words = self._buffer.text.strip()
+            self._buffer.reset(append_to_history=bool(words))
+            self.on_steer(words)
 
         @keys.add("c-x", "c-e", filter=is_typing)
         def _(event: KeyPressEvent) -> None:

@@ -17,9 +17,14 @@ from .status import StatusLine
 from .terminal import Lines, is_terminal, screen
 
 
-class Stoppable(Protocol):
+class Work(Protocol):
+    """What runs because of the lines that were typed."""
+
     def stop(self) -> bool:
         """Stops what runs; whether something did."""
+
+    def steer(self, words: str) -> None:
+        """Says the words now, in place of what the running step would do."""
 
 
 class Seat(Protocol):
@@ -52,7 +57,7 @@ class Seat(Protocol):
     def leave(self) -> None:
         """Lets `next` give ''."""
 
-    def open(self, desk: Desk, work: Stoppable) -> None:
+    def open(self, desk: Desk, work: Work) -> None:
         """Shows a conversation from now on, with what it was before; `work` can be stopped."""
 
 
@@ -91,7 +96,7 @@ class LineSeat:
     def put(self, text: str) -> None:
         self.show(f"not said: {text}")
 
-    def open(self, desk: Desk, work: Stoppable) -> None:
+    def open(self, desk: Desk, work: Work) -> None:
         for damage in desk.exchange.session.damage:
             self.show(damage)
         if messages := desk.exchange.history.messages:
@@ -121,10 +126,10 @@ class LiveSeat:
     def finished(self) -> Sequence[tuple[ToolCall, ToolResult]]:
         return self.screen.finished
 
-    def open(self, desk: Desk, work: Stoppable) -> None:
+    def open(self, desk: Desk, work: Work) -> None:
         inbox, session = desk.exchange.inbox, desk.exchange.session
         self.screen.queued = lambda: inbox.words
-        self.prompt.on_interrupt, self.prompt.on_steer = work.stop, inbox.steer
+        self.prompt.on_interrupt, self.prompt.on_steer = work.stop, work.steer
         self.prompt.status = StatusLine(desk.exchange, desk.profile).text
         self._completer.desk = desk
         for damage in session.damage:

@@ -106,7 +106,8 @@ async def decided(
     keys = _keys(question)
     words = "  ".join(f"[{'N' if key == 'n' else key}] {word}" for key, word in keys.items())
     while True:
-        key = (await read(f"  {words}: ")).strip().lower()[:1]
+        typed = (await read(f"  {words}: ")).strip().lower()
+        key = {"yes": "y", "no": "n"}.get(typed, typed)  # not more: it may have been meant for the model
         if key == "t" and "t" in keys:
             show_detail(question)
         elif not key or key in keys:

@@ -10,9 +10,7 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from command import Place, shell
@@ -110,42 +108,6 @@ def answers(place: Place) -> list[tuple[str, str]]:
     return [(answer["choice"], answer["by"]) for answer in found]
 
 
-def test_leaving_says_how_to_resume(session, place):
-    terminal = session("hello you")
-    assert "Ctrl-D or /exit leaves" in terminal.text
-    terminal.type("hi\r")
-    terminal.see("hello you")
-    terminal.see("goose>")
-    terminal.type("\x04")
-    terminal.see("resume with: goose-like session resume talk")
-    assert terminal.ended() == 0
-    assert "tokens" not in terminal.text
-
-
-@pytest.mark.parametrize(
-    ("key", "verdict", "answer"),
-    [
-        ("y\n", "network allowed", ("allow", "person")),
-        ("s\n", "network allowed until", ("allow_session", "person")),
-        ("a\n", "network allowed from now on", ("allow_always", "person")),
-        ("n\n", "network denied", ("deny", "person")),
-        ("\n", "network denied", ("deny", "person")),
-        ("\x04", "network denied", ("deny", "person")),
-    ],
-)
-def test_a_question_is_answered(session, place, key, verdict, answer):
-    terminal = session({"calls": [NETWORK]}, "as you say")
-    terminal.type("go\r")
-    terminal.see("[N] no: ")
-    terminal.type(key)
-    terminal.see(f"\n  {verdict}")
-    terminal.see("as you say")
-    terminal.see("goose>")
-    terminal.type("/exit\r")
-    assert terminal.ended() == 0
-    assert answers(place) == [answer]
-
-
 def test_an_answer_for_good_is_not_asked_again_until_it_is_forgotten(place, open_terminal):
     def run() -> Terminal:
         return open_terminal("run", "--model", place.script({"calls": [NETWORK]}, "done"), "x")
@@ -215,130 +177,6 @@ def test_a_person_is_asked_about_what_a_project_brings(place, open_terminal):
     assert terminal.ended() == 0
 
 
-def test_what_comes_while_a_question_is_open_is_shown_after_it(session, place):
-    terminal = session({"calls": [shell("sleep 0.5; echo meanwhile"), NETWORK | {"id": "b"}]}, "as you say")
-    terminal.type("go\r")
-    terminal.see("[N] no: ")
-    time.sleep(2)
-    terminal.type("n\n")
-    terminal.see("\n  ")
-    assert "meanwhile" not in terminal.text.partition("[N] no: ")[2].partition("\n")[0]
-    terminal.see("│1 meanwhile")
-    terminal.see("as you say")
-
-
-def test_what_is_no_answer_is_asked_again(session, place):
-    terminal = session({"calls": [NETWORK]}, "as you say")
-    terminal.type("go\r")
-    terminal.see("[N] no: ")
-    terminal.type("what\n")
-    terminal.see("[N] no: ")
-    terminal.type("n\n")
-    terminal.see("as you say")
-    assert answers(place) == [("deny", "person")]
-
-
-def test_ctrl_c_at_a_question_ends_the_turn_on_a_line_of_its_own(session, place):
-    terminal = session({"calls": [NETWORK]}, "still here")
-    terminal.type("go\r")
-    terminal.see("[N] no: ")
-    terminal.type("\x03")
-    terminal.see("^C\r\n■ cancelled")
-    terminal.see("goose>")
-    terminal.type("next\r")
-    terminal.see("still here")
-    assert answers(place) == []
-
-
-def test_keys_typed_before_a_question_are_no_answer_to_it(session, place):
-    terminal = session({"calls": [shell("echo first; sleep 1"), NETWORK | {"id": "later"}]}, "as you say")
-    terminal.type("go\r")
-    terminal.see("[N] no: ")
-    terminal.type("n\n")
-    terminal.see("as you say")
-    assert answers(place) == [("deny", "person")]
-
-
-def test_ctrl_c_while_the_model_speaks(session, place):
-    terminal = session({"text": "one two three " * 100, "delta_delay_s": 0.05}, "second answer")
-    terminal.type("hi\r")
-    terminal.see("three one")
-    terminal.type("\x03")
-    terminal.see("(cut off)\r\n■ cancelled")
-    terminal.see("goose>")
-    terminal.type("next\r")
-    terminal.see("second answer")
-    terminal.see("goose>")
-    terminal.type("\x04")
-    assert terminal.ended() == 0
-    assert ends(place) == ["cancelled", "stop"]
-    assert said(place) == ["hi", "next"]
-
-
-def test_ctrl_c_in_a_tool(session, place):
-    slow = shell("echo running; sleep 300; echo never > never.txt")
-    terminal = session({"calls": [slow, shell("sleep 300")]}, "second answer")
-    terminal.type("hi\r")
-    terminal.see("│1 running")
-    terminal.type("\x03")
-    terminal.see("■ cancelled")
-    terminal.see("goose>")
-    terminal.type("next\r")
-    terminal.see("second answer")
-    terminal.see("goose>")
-    terminal.type("\x04")
-    assert terminal.ended() == 0
-    assert ends(place) == ["cancelled", "stop"]
-    assert not (place.work / "never.txt").exists()
-
-
-def test_ctrl_c_at_the_prompt_leaves_nothing(session):
-    terminal = session("hello you")
-    terminal.type("half a thought\x03")
-    terminal.see("goose>")
-    terminal.type("/exit\r")
-    assert terminal.ended() == 0
-
-
-def test_pasted_lines_are_one_input(session, place):
-    terminal = session("got it", "got that")
-    terminal.type("\x1b[200~first\nsecond\nthird\x1b[201~")
-    terminal.see("third")
-    terminal.type("\r")
-    terminal.see("got it")
-    terminal.see("goose>")
-    terminal.type("one\x1b\rtwo\r")
-    terminal.see("got that")
-    assert said(place) == ["first\nsecond\nthird", "one\ntwo"]
-
-
-def test_an_unknown_command_is_not_sent_to_the_model(session, place):
-    terminal = session({"text": "never"})
-    terminal.type("/quit\r")
-    terminal.see("no command /quit; there are /help and /exit")
-    terminal.type("/exit now\r")
-    terminal.see("no command /exit;")
-    terminal.type("/help\r")
-    terminal.see("Alt-Enter")
-    terminal.type("\r  \r/exit\r")
-    assert terminal.ended() == 0
-    assert not list(place.home.glob("state/sessions/*")), "a session in which nothing was said is not kept"
-
-
-def test_what_is_typed_while_it_works_is_not_echoed_but_kept(session, place):
-    terminal = session({"calls": [shell("echo working; read -t 300 < wait; echo went on")]}, "first", "second")
-    os.mkfifo(place.work / "wait")
-    terminal.type("hi\r")
-    terminal.see("│ working")
-    terminal.type("typed ahead\n")
-    (place.work / "wait").write_text("go\n")
-    terminal.see("first")
-    assert "typed ahead" not in terminal.text
-    terminal.see("typed ahead")
-    terminal.see("second")
-    assert said(place) == ["hi", "typed ahead"]
-
-
 def test_a_run_asks_its_person(place, open_terminal):
     terminal = open_terminal("run", "--model", place.script({"calls": [NETWORK]}, "done"), "x")
     terminal.see("[N] no: ")
@@ -394,17 +232,6 @@ def test_the_third_ctrl_c_ends_what_can_not_be_cancelled(open_terminal):
 
 def terminal_echoes(terminal: Terminal) -> bool:
     return bool(termios.tcgetattr(terminal._ours)[3] & termios.ECHO)
-
-
-def test_a_prompt_that_is_told_to_end_closes_the_session(session, place):
-    terminal = session("hello you")
-    terminal.type("hi\r")
-    terminal.see("hello you")
-    terminal.see("goose>")
-    (child,) = Path(f"/proc/{terminal.process.pid}/task/{terminal.process.pid}/children").read_text().split() or [""]
-    os.kill(int(child or terminal.process.pid), signal.SIGTERM)
-    terminal.see("resume with: goose-like session resume talk")
-    assert terminal.ended() == 143
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

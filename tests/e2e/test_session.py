@@ -1,0 +1,561 @@
+"""The session before a person: a terminal types, and its emulated screen is read."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command import Place, shell
+from screen import ScreenTerminal
+
+from goose_like.history import INTERRUPTED
+
+NETWORK = shell("echo got through", access="network")
+SLOW = {"text": "one two three " * 100, "delta_delay_s": 0.05}
+
+
+@pytest.fixture
+def opened(place) -> Iterator[object]:
+    """Opens commands on terminals and closes them at the end."""
+    terminals: list[ScreenTerminal] = []
+
+    def start(*words: str, **how) -> ScreenTerminal:
+        terminals.append(ScreenTerminal(place, *words, **how))
+        return terminals[-1]
+
+    yield start
+    for terminal in terminals:
+        terminal.close()
+
+
+@pytest.fixture
+def session(place, opened):
+    """A session that plays these steps, at its prompt."""
+
+    def start(*steps: object, words: tuple[str, ...] = (), **how) -> ScreenTerminal:
+        terminal = opened("session", "start", "talk", "--model", place.script(*steps), *words, **how)
+        terminal.see("goose>")
+        return terminal
+
+    return start
+
+
+def said(place: Place) -> list[str]:
+    kinds = ("turn_started", "interjected")
+    return [event["message"]["parts"][0]["text"] for event in place.events() if event["type"] in kinds]
+
+
+def ends(place: Place) -> list[str]:
+    return [event["reason"] for event in place.events() if event["type"] == "turn_finished"]
+
+
+def answers(place: Place) -> list[tuple[str, str]]:
+    found = [event["answer"] for event in place.events() if event["type"] == "answered"]
+    return [(answer["choice"], answer["by"]) for answer in found]
+
+
+def results(place: Place) -> list[str]:
+    return [event["result"]["output"] for event in place.events() if event["type"] == "tool_finished"]
+
+
+def leave(terminal: ScreenTerminal) -> int:
+    terminal.idle()
+    terminal.type("\x04")
+    return terminal.ended()
+
+
+# --- coming and going
+
+
+def test_leaving_says_how_to_resume(session, place):
+    terminal = session("hello you")
+    terminal.type("hi\r")
+    terminal.see("hello you")
+    assert leave(terminal) == 0
+    assert "> hi\nhello you\n" in terminal.text
+    assert "resume with: goose-like session resume talk" in terminal.text
+    assert "goose>" not in terminal.text, "the prompt is taken away"
+
+
+def test_a_resumed_session_shows_what_was_said(session, place, opened):
+    plan = {"tool": "update_plan", "arguments": {"tasks": [{"description": "look", "status": "in-progress"}]}}
+    terminal = session({"calls": [plan, shell("echo one; exit 3") | {"id": "b"}]}, "hello you")
+    terminal.type("hi\r")
+    terminal.see("hello you")
+    assert leave(terminal) == 0
+    terminal = opened("session", "resume", "talk")
+    terminal.see("goose>")
+    terminal.see("▶ look")
+    assert "> hi\n▸ shell  echo one; exit 3\n  │ one\n  ✗ exit code 3\nhello you\n" in terminal.text
+    assert leave(terminal) == 0
+
+
+@pytest.mark.parametrize("keys", ["exit\r", ":q\r", "/exit\r", "\x04", "\x03\x03"])
+def test_ways_to_leave(session, keys):
+    terminal = session("hello you")
+    for key in [keys] if keys[0] != "\x03" else keys:
+        terminal.type(key)
+        time.sleep(0.05)
+    assert terminal.ended() == 0
+
+
+def test_a_session_that_is_told_to_end_closes(session, place):
+    terminal = session("hello you")
+    terminal.type("hi\r")
+    terminal.see("hello you")
+    terminal.idle()
+    terminal.signal(signal.SIGTERM)
+    assert terminal.ended() == 143
+    assert "resume with: goose-like session resume talk" in terminal.text
+
+
+def test_a_session_whose_terminal_is_gone_is_closed(session, place):
+    terminal = session(SLOW)
+    terminal.type("hi\r")
+    terminal.see("one two three")
+    terminal.close()
+    ends_s = time.monotonic() + 30
+    while "turn_finished" not in [event["type"] for event in place.events()]:
+        assert time.monotonic() < ends_s
+        time.sleep(0.05)
+    assert ends(place) == ["cancelled"]
+
+
+# --- what is drawn
+
+
+def test_a_turn_is_drawn(session, place):
+    write = {"tool": "write_file", "arguments": {"path": "a.py", "content": "print(1)\n"}}
+    lines = shell("for i in $(seq 30); do echo line $i; done")
+    terminal = session({"text": "I look first.", "calls": [lines]}, {"calls": [write]}, "All is **done**.")
+    terminal.type("go\r")
+    terminal.see("All is done.")
+    assert leave(terminal) == 0
+    drawn = terminal.text.partition("> go\n")[2]
+    for part in (
+        "I look first.\n",
+        "▸ shell  for i in $(seq 30); do echo line $i; done\n  │ line 1\n",
+        "  │ line 12\n  │ … 15 more lines · /show 1\n  │ line 28\n  │ line 29\n  │ line 30\n  ✓ ",
+        "▸ write_file  a.py · 9 bytes\n  --- /dev/null\n  +++ b/a.py\n  @@ -0,0 +1 @@\n     1 +print(1)\n",
+        "  ✓ created a.py",
+    ):
+        assert part in drawn
+        drawn = drawn.partition(part)[2]
+
+
+def test_folded_output_can_be_shown(session):
+    terminal = session({"calls": [shell("seq 100 130")]}, "done")
+    terminal.type("go\r")
+    terminal.see("/show 1")
+    terminal.idle()
+    assert "120" not in terminal.text
+    terminal.type("/show 1\r")
+    terminal.see("120\n121\n")
+    terminal.type("/show 2\r")
+    terminal.see("'2' is none of the numbers 1 to 1")
+
+
+def test_the_plan_is_kept_in_view(session, place):
+    def plan(*states: str) -> dict:
+        tasks = [{"description": f"task {number}", "status": state} for number, state in enumerate(states, 1)]
+        return {"tool": "update_plan", "arguments": {"tasks": tasks}}
+
+    os.mkfifo(place.work / "wait")
+    waits = shell("seq 60; read < wait") | {"id": "w"}
+    terminal = session(
+        {"calls": [plan("in-progress", "planned"), waits]}, {"calls": [plan("complete", "complete")]}, "ok"
+    )
+    terminal.type("go\r")
+    terminal.see("▶ task 1")
+    terminal.see("60")
+    assert [row for row in terminal.rows if "task" in row] == ["  ▶ task 1", "  ☐ task 2"]
+    (place.work / "wait").write_text("\n")
+    terminal.see("ok")
+    terminal.idle()
+    assert terminal.text.count("☑ task 1") == 1
+
+
+def test_escapes_are_shown_and_not_obeyed(session):
+    terminal = session(
+        {"text": "see \x1b[2J\x1b]0;title\x07this \u202etxet", "calls": [shell(r"printf '\033[31mred\a\n'")]}, "end"
+    )
+    terminal.type("go\r")
+    terminal.see("\\x1b[31mred\\x07")
+    assert "see \\x1b[2J\\x1b]0;title\\x07this \\u202etxet" in terminal.text
+
+
+def test_without_colour_nothing_is_coloured(session):
+    terminal = session({"text": "**bold** and `code`", "calls": [shell("false")]}, "end", NO_COLOR="1")
+    terminal.type("go\r")
+    terminal.see("end")
+    assert leave(terminal) == 0
+    assert not any(f"\x1b[{code}m".encode() in terminal.raw for code in (31, 32, 33, 36, "1;36"))
+
+
+@pytest.mark.parametrize("columns", [20, 40, 200])
+def test_width_and_resizing(session, columns):
+    words = "the quick brown fox jumps over the lazy dog " * 5
+    terminal = session(words, words, columns=columns)
+    terminal.type("go\r")
+    terminal.see("dog")
+    terminal.idle()
+    terminal.resize(60, 20)
+    terminal.signal(signal.SIGWINCH)
+    terminal.type("again\r")
+    terminal.see("> again")
+    terminal.idle()
+    assert leave(terminal) == 0
+
+
+# --- the input
+
+
+def test_pasted_lines_are_one_input(session, place):
+    terminal = session("got it", "got that")
+    terminal.type("\x1b[200~first\nsecond\nthird\x1b[201~")
+    terminal.see("third")
+    terminal.type("\r")
+    terminal.see("got it")
+    terminal.idle()
+    terminal.type("one\x1b\rtwo")
+    terminal.see("two")
+    terminal.type("\r")
+    terminal.see("got that")
+    assert said(place) == ["first\nsecond\nthird", "one\ntwo"]
+
+
+def test_nothing_is_refused_quietly(session, place):
+    terminal = session("hello")
+    terminal.type("\r  \r\r")
+    terminal.type("hi\r")
+    terminal.see("hello")
+    assert said(place) == ["hi"] or said(place) == ["  hi"]
+
+
+def test_an_unknown_command_is_not_sent_to_the_model(session, place):
+    terminal = session("hello")
+    terminal.type("/hlep\r")
+    terminal.see("no command /hlep; did you mean 'help'? a space before the / makes it a message")
+    terminal.type("/help\r")
+    terminal.see("Alt-Enter")
+    terminal.type(" /usr is a folder\r")
+    terminal.see("hello")
+    assert said(place) == [" /usr is a folder"]
+
+
+def test_commands_are_completed(session):
+    terminal = session("hello")
+    terminal.type("/con")
+    terminal.see("Draw what fills the model's window")
+    terminal.type("\t")
+    terminal.see("goose> /context")
+    terminal.type("\r")
+    terminal.gone("Draw what fills")
+    terminal.type("\r")
+    terminal.see("system prompt")
+
+
+def test_what_was_typed_before_can_be_searched(session, opened, place):
+    terminal = session("one", "two")
+    terminal.type("find the needle\r")
+    terminal.see("one")
+    assert leave(terminal) == 0
+    terminal = opened("session", "resume", "talk")
+    terminal.see("goose>")
+    terminal.type("\x12needle")
+    terminal.see("goose> find the needle")
+    terminal.type("\r\r")
+    terminal.see("> find the needle", times=2)
+
+
+def test_an_editor_can_be_used(session, place):
+    editor = place.home / "editor"
+    editor.write_text('#!/bin/sh\necho "from the editor" >> "$1"\n')
+    editor.chmod(0o755)
+    terminal = session("hello", EDITOR=str(editor))
+    terminal.type("\x18\x05")
+    terminal.see("from the editor")
+    terminal.type("\r")
+    terminal.see("hello")
+    assert said(place) == ["from the editor"]
+
+
+def test_vi_keys(session, place, opened):
+    config = place.home / "config"
+    config.mkdir(exist_ok=True)
+    (config / "profiles.yaml").write_text("default: {extends: default, session: {keys: vi}}\n")
+    terminal = session("hello")
+    terminal.type("abc\x1b")
+    time.sleep(0.3)  # an Esc is one when nothing follows
+    terminal.type("0xiz\x1b")
+    time.sleep(0.3)
+    terminal.type("\r")
+    terminal.see("hello")
+    assert said(place) == ["zbc"]
+
+
+def test_a_command_of_one_s_own_is_shown_to_the_model(session, place):
+    terminal = session("I saw it")
+    terminal.type("!echo hello from me; exit 4\r")
+    terminal.see("[exit code 4]")
+    terminal.idle()
+    terminal.type("look\r")
+    terminal.see("I saw it")
+    kinds = [event["type"] for event in place.events()]
+    assert kinds.index("reminded") < kinds.index("turn_started")
+    (told,) = [event["text"] for event in place.events() if event["type"] == "reminded"]
+    assert told == "The person ran `echo hello from me; exit 4`:\nhello from me\n\n[exit code 4]"
+
+
+# --- while it works
+
+
+def test_words_wait_for_the_next_step(session, place):
+    os.mkfifo(place.work / "wait")
+    terminal = session({"calls": [shell("echo working; read < wait")]}, "first")
+    terminal.type("hi\r")
+    terminal.see("│ working")
+    terminal.type("and mind the cat\r")
+    terminal.see("⏎ and mind the cat")
+    (place.work / "wait").write_text("\n")
+    terminal.see("first")
+    terminal.idle()
+    assert "> and mind the cat\nfirst" in terminal.text
+    assert said(place) == ["hi", "and mind the cat"]
+    assert ends(place) == ["stop"]
+
+
+def test_words_can_be_said_now(session, place):
+    terminal = session({"calls": [shell("echo working; sleep 300")]}, "as you wish")
+    terminal.type("hi\r")
+    terminal.see("│ working")
+    terminal.type("leave that\x13")
+    terminal.see("as you wish")
+    terminal.idle()
+    assert said(place) == ["hi", "leave that"]
+    assert results(place) == []
+    assert INTERRUPTED.partition(":")[0] not in terminal.text
+
+
+def test_what_is_being_typed_stays(session, place):
+    terminal = session("done and done", "second")
+    terminal.type("hi\rhalf a thou")
+    terminal.see("done and done")
+    terminal.idle()
+    terminal.type("ght\r")
+    terminal.see("second")
+    assert said(place) == ["hi", "half a thought"]
+
+
+# --- questions
+
+
+@pytest.mark.parametrize(
+    ("key", "verdict", "answer"),
+    [
+        ("y\r", "network allowed", ("allow", "person")),
+        ("s\r", "network allowed until", ("allow_session", "person")),
+        ("a\r", "network allowed from now on", ("allow_always", "person")),
+        ("n\r", "network denied", ("deny", "person")),
+        ("\r", "network denied", ("deny", "person")),
+        ("\x04", "network denied", ("deny", "person")),
+    ],
+)
+def test_a_question_is_answered(session, place, key, verdict, answer):
+    terminal = session({"calls": [NETWORK]}, "as you say")
+    terminal.type("go\r")
+    terminal.see("[N] no:")
+    terminal.type(key)
+    terminal.see(f"\n  {verdict}")
+    terminal.see("as you say")
+    assert leave(terminal) == 0
+    assert answers(place) == [answer]
+
+
+def test_what_is_no_answer_is_asked_again(session, place):
+    terminal = session({"calls": [NETWORK]}, "as you say")
+    terminal.type("go\r")
+    terminal.see("[N] no:")
+    terminal.type("yep, do\r")
+    terminal.gone("yep, do")
+    terminal.type("n\r")
+    terminal.see("as you say")
+    assert answers(place) == [("deny", "person")]
+
+
+def test_what_is_being_typed_is_no_answer(session, place):
+    os.mkfifo(place.work / "wait")
+    waits = {"calls": [shell("echo first; read < wait")]}
+    terminal = session(waits, {"calls": [NETWORK | {"id": "later"}]}, "as you say")
+    terminal.type("go\r")
+    terminal.see("first")
+    terminal.type("yes, and")
+    terminal.see("yes, and")
+    (place.work / "wait").write_text("\n")
+    terminal.see("[N] no:")
+    terminal.gone("yes, and")
+    terminal.type("\r")
+    terminal.see("as you say")
+    terminal.see("goose> yes, and")
+    assert answers(place) == [("deny", "person")]
+
+
+# --- Ctrl-C
+
+
+def test_ctrl_c_while_the_model_is_awaited(session, place):
+    terminal = session({"text": "late", "delay_s": 300}, "second answer")
+    terminal.type("hi\r")
+    terminal.see("thinking")
+    stop_and_go_on(terminal, place)
+    assert said(place) == ["hi", "next"]
+
+
+def test_ctrl_c_while_the_model_speaks(session, place):
+    terminal = session(SLOW, "second answer")
+    terminal.type("hi\r")
+    terminal.see("three one")
+    stop_and_go_on(terminal, place)
+    assert "(cut off)\n■ cancelled" in terminal.text
+    (cut,) = [event for event in place.events() if event.get("is_cut")]
+    assert cut["message"]["parts"][0]["text"].startswith("one two three")
+
+
+def test_ctrl_c_in_a_tool(session, place):
+    slow = shell("echo running; trap '' TERM; sleep 300 & wait; echo never > never.txt")
+    terminal = session({"calls": [slow]}, "second answer")
+    terminal.type("hi\r")
+    terminal.see("│ running")
+    stop_and_go_on(terminal, place)
+    assert not (place.work / "never.txt").exists()
+
+
+def test_ctrl_c_in_a_pair_of_tools(session, place):
+    slow = [shell("echo one runs; sleep 300") | {"id": "a"}, shell("echo two runs; sleep 300") | {"id": "b"}]
+    terminal = session({"calls": slow}, "second answer")
+    terminal.type("hi\r")
+    terminal.see("│1 one runs")
+    terminal.see("│2 two runs")
+    stop_and_go_on(terminal, place)
+
+
+def test_ctrl_c_at_a_question(session, place):
+    terminal = session({"calls": [NETWORK]}, "second answer")
+    terminal.type("go\r")
+    terminal.see("[N] no:")
+    stop_and_go_on(terminal, place)
+    assert answers(place) == []
+
+
+def test_ctrl_c_in_a_command_of_one_s_own(session, place):
+    terminal = session("second answer")
+    terminal.type("!echo mine; sleep 300\r")
+    terminal.see("mine")
+    terminal.type("\x03")
+    terminal.see("[interrupted]")
+    terminal.type("next\r")
+    terminal.see("second answer")
+
+
+def stop_and_go_on(terminal: ScreenTerminal, place: Place) -> None:
+    """One Ctrl-C ends the turn and nothing else; the next one works."""
+    terminal.type("\x03")
+    terminal.see("■ cancelled")
+    terminal.idle()
+    terminal.type("next\r")
+    terminal.see("second answer")
+    assert leave(terminal) == 0
+    assert ends(place) == ["cancelled", "stop"]
+
+
+def test_words_that_waited_when_the_turn_was_stopped_come_back(session, place):
+    terminal = session({"calls": [shell("echo working; sleep 300")]}, "second")
+    terminal.type("hi\r")
+    terminal.see("│ working")
+    terminal.type("wait for me\r")
+    terminal.see("⏎ wait for me")
+    terminal.type("\x03")
+    terminal.see("■ cancelled")
+    terminal.see("goose> wait for me")
+    terminal.type("\r")
+    terminal.see("second")
+    assert said(place) == ["hi", "wait for me"]
+
+
+def test_ctrl_c_clears_what_is_typed(session, place):
+    terminal = session("hello you")
+    terminal.type("half a thought\x03")
+    terminal.gone("half a thought")
+    time.sleep(2.1)  # else a second one leaves
+    terminal.type("hi\r")
+    terminal.see("hello you")
+    assert said(place) == ["hi"]
+
+
+# --- commands
+
+
+def test_retry_and_clear(session, place):
+    terminal = session("first", {"text": "second", "expect": "hi"}, "third")
+    terminal.type("hi\r")
+    terminal.see("first")
+    terminal.idle()
+    terminal.type("/retry\r")
+    terminal.see("second")
+    terminal.idle()
+    terminal.type("/clear\r")
+    terminal.see("has forgotten everything")
+    terminal.type("/retry\r")
+    terminal.see("nothing was asked yet")
+
+
+def test_another_model(session, place):
+    terminal = session("first")
+    other = place.script({"text": "the other one", "expect": "again"})
+    terminal.type("hi\r")
+    terminal.see("first")
+    terminal.idle()
+    terminal.type("/model nothing:at-all\r")
+    terminal.see("unknown provider 'nothing'")
+    terminal.type(f"/model {other}\r")
+    terminal.see(Path(other).name, times=2)
+    terminal.type("again\r")
+    terminal.see("the other one")
+    assert leave(terminal) == 0
+
+
+def test_commands_that_only_show(session, place):
+    terminal = session({"text": "first", "usage": {"input": 1000, "output": 20}}, rows=60)
+    terminal.type("/cost\r")
+    terminal.see("nothing was spent yet")
+    terminal.type("hi\r")
+    terminal.see("first")
+    terminal.idle()
+    for command, shown in {
+        "/cost": "1,000 tokens in, 20 out · $0.0000",
+        "/toolkits": "patch_file",
+        "/plan": "there is no plan",
+        "/profile": "> default",
+        "/file:a.py": "goose> @a.py",
+    }.items():
+        terminal.type(f"{command}\r")
+        terminal.see(shown)
+
+
+def test_commands_that_change_something_wait_for_the_end_of_the_turn(session, place):
+    terminal = session({"calls": [shell("echo working; sleep 300")]})
+    terminal.type("hi\r")
+    terminal.see("│ working")
+    terminal.type("/clear\r")
+    terminal.see("/clear waits for the end of the turn")
+
+
+def test_a_session_by_lines_knows_the_commands(place):
+    done = place.run("session", "start", "--model", place.script("first"), input="hi\n/cost\n/nonsense\n")
+    assert done.returncode == 0
+    assert "first" in done.stderr
+    assert "no command /nonsense" in done.stderr
+    assert "\x1b" not in done.stderr
+    assert not Path(place.home / "state/history").exists()
