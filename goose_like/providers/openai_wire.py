@@ -15,6 +15,7 @@ from ..events import MessageCompleted, TextDelta, ThinkingDelta
 from ..message import Image, Message, Part, Text, Thinking, ToolCall, Usage
 from ..provider import Delta, Request, ToolSpec
 from .wire import (
+    Sent,
     allowed_name,
     count,
     error_within,
@@ -46,10 +47,8 @@ class Encoder:
         self._extras = dict(choice_extras)
         self._call_extras = dict(call_extras)
         self._constants: tuple[str, str, tuple[ToolSpec, ...]] | None = None
-        self._images: Path | None = None
         self._head = self._system = b""
-        self._messages: list[Message] = []
-        self._encoded: list[bytes] = []
+        self._sent = Sent(self._encode)
 
     def body(self, request: Request) -> bytes:
         """The request's whole JSON body."""
@@ -58,21 +57,11 @@ class Encoder:
             self._constants = constants
             self._head = self._encode_head(request)
             self._system = json_bytes({"role": "system", "content": request.system}) if request.system else b""
-        if request.images != self._images:
-            self._images, self._messages, self._encoded = request.images, [], []
-        # The messages are held, not their ids: an id may be used again once its object is gone.
-        same = 0
-        for old, new in zip(self._messages, request.messages, strict=False):
-            if old is not new:
-                break
-            same += 1
-        del self._messages[same:], self._encoded[same:]
-        for message in request.messages[same:]:
-            self._messages.append(message)
-            self._encoded.append(
-                b",".join(map(json_bytes, message_entries(message, request.images, self._call_extras)))
-            )
-        return self._head + b",".join(filter(None, (self._system, *self._encoded))) + b"]}"
+        entries = (entry for _, entry in self._sent.entries(request.messages, request.images))
+        return self._head + b",".join(filter(None, (self._system, *entries))) + b"]}"
+
+    def _encode(self, message: Message, images: Path | None) -> bytes:
+        return b",".join(map(json_bytes, message_entries(message, images, self._call_extras)))
 
     def _encode_head(self, request: Request) -> bytes:
         head: dict[str, Any] = {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}

@@ -19,7 +19,7 @@ FLOORS = {
     4: "policy provider session spawn inspection jail keys profile_schema providers/wire",
     5: "workspace journal moderator view providers/openai_wire providers/anthropic_wire providers/door "
     "providers/weights providers/rows profiles_file",
-    6: "exchange toolkit providers/constrained providers/scripted providers/probe",
+    6: "exchange toolkit providers/constrained providers/scripted providers/probe providers/connection",
     7: "compat testing providers/openai providers/anthropic providers/tagged",
     8: "build cli/render cli/completion cli/pages providers/local",
     9: "cli/terminal cli/scaffold cli/reports cli/login",
