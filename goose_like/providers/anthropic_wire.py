@@ -331,7 +331,7 @@ def error_of(body: object, status: int, model: str, key_variable: str, wait_s: f
     """The error that a refusal stands for; within a stream, whose status is 200, the error's type says which."""
     error = body.get("error") if isinstance(body, Mapping) else None
     kind = error.get("type") if isinstance(error, Mapping) else None
-    if status < 400:
+    if status == 200:
         status = _STATUS_OF_TYPE.get(str(kind), 500)
     if status == 400 and "credit balance" in server_words(body):
         status = 402
