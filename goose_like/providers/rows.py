@@ -14,9 +14,9 @@ from ..environment import is_secret
 from ..errors import ProfileError
 from ..message import Value
 from ..places import config_folder
-from ..plugins import found
-from ..profile import Source, explain, read_yaml
+from ..plugins import did_you_mean, found
 from ..provider import Facts
+from ..source import Source, explain, read_yaml
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
@@ -120,8 +120,8 @@ def _row(source: Source, base: Mapping[str, Row]) -> Row:
     try:
         return Row.model_validate({**before, **source.data, "name": name})
     except ValidationError as error:
-        raise ProfileError(explain(error, source, _keys_at, f"provider {name!r}")) from error
+        raise ProfileError(explain(error, source, _near, f"provider {name!r}")) from error
 
 
-def _keys_at(path: tuple[str | int, ...]) -> set[str]:
-    return set(Row.model_fields) - {"name"}
+def _near(path: tuple[str | int, ...]) -> str:
+    return did_you_mean(str(path[-1]), set(Row.model_fields) - {"name"})
