@@ -34,6 +34,7 @@ class Row(Value):
     processor: str | None = None
     accelerator: str | None = None
     takes_images: bool = Field(default=False, description="whether its models are shown images")
+    is_free: bool = Field(default=False, description="whether its tokens cost nothing: it runs on one's own machine")
     output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     body: dict[str, Any] = Field(default={}, description="laid over each request's body; null takes a key away")
     call: dict[str, Any] = Field(default={}, description="laid over each tool call that goes back")
