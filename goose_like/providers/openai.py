@@ -45,7 +45,7 @@ class OpenAIProvider(Connection):
         super().__init__(choice, _base_url(choice, row), keys.find(row.key_variable), follows_redirects=is_bearer)
         self._row = row
         self._extras: dict[str, Any] = {}
-        self._encoder = Encoder(call_extras=row.call)
+        self._encoder = Encoder({}, row.call, row.thinking_key)
 
     @staticmethod
     def missing(choice: ModelChoice, row: Row = OPENAI) -> GooseLikeError | None:
@@ -149,7 +149,7 @@ class OpenAIProvider(Connection):
             extras["reasoning_effort"] = "none"
         extras |= row.body
         if extras != self._extras:
-            self._extras, self._encoder = extras, Encoder(extras, row.call)
+            self._extras, self._encoder = extras, Encoder(extras, row.call, row.thinking_key)
         return self._encoder.body(request)
 
 

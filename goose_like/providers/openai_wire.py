@@ -39,13 +39,20 @@ class Encoder:
     `]}`, begin those of the next one: the server's prompt cache holds, and a long history costs one join.
     """
 
-    def __init__(self, choice_extras: Mapping[str, Any] = {}, call_extras: Mapping[str, Any] = {}) -> None:
+    def __init__(
+        self,
+        choice_extras: Mapping[str, Any] = {},
+        call_extras: Mapping[str, Any] = {},
+        thinking_key: str | None = None,
+    ) -> None:
         """`choice_extras` are further keys of the body, the same in each request (limits, temperature, a schema).
 
-        One that is None takes the key away. `call_extras` are further keys of each tool call that goes back.
+        One that is None takes the key away. `call_extras` are further keys of each tool call that goes back,
+        `thinking_key` is what thinking goes back under.
         """
         self._extras = dict(choice_extras)
         self._call_extras = dict(call_extras)
+        self._thinking_key = thinking_key
         self._constants: tuple[str, str, tuple[ToolSpec, ...]] | None = None
         self._head = self._system = b""
         self._sent = Sent(self._encode)
@@ -61,7 +68,7 @@ class Encoder:
         return self._head + b",".join(filter(None, (self._system, *entries))) + b"]}"
 
     def _encode(self, message: Message, images: Path | None) -> bytes:
-        return b",".join(map(json_bytes, message_entries(message, images, self._call_extras)))
+        return b",".join(map(json_bytes, message_entries(message, images, self._call_extras, self._thinking_key)))
 
     def _encode_head(self, request: Request) -> bytes:
         head: dict[str, Any] = {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
@@ -78,12 +85,15 @@ class Encoder:
 
 
 def message_entries(
-    message: Message, images: Path | None = None, call_extras: Mapping[str, Any] = {}
+    message: Message,
+    images: Path | None = None,
+    call_extras: Mapping[str, Any] = {},
+    thinking_key: str | None = None,
 ) -> list[dict[str, Any]]:
     """A message as entries of the wire's `messages`; a message of tool results gives one for each result.
 
-    Thinking is left out: this wire has no place where it may go back. Nor has it one for images in results, which
-    follow them in the user's name.
+    Thinking is left out where there is no `thinking_key`: the wire itself has no place for it. Nor has it one for
+    images in results, which follow them in the user's name.
     """
     if message.role == "tool":
         pictures = [part for image in message.images for part in _said(image, images)]
@@ -112,6 +122,10 @@ def message_entries(
             }
             for call in message.tool_calls
         ]
+    if thinking_key:
+        thought = "".join(part.text for part in message.parts if isinstance(part, Thinking))
+        if thought or message.tool_calls:
+            entry[thinking_key] = thought or " "  # what was thought is not always known any more
     return [entry]
 
 
