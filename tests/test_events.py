@@ -52,6 +52,10 @@ PINNED = [
     ),
     (e.Reminded(text="x"), '{"type":"reminded","text":"x"}'),
     (
+        e.Interjected(message=Message.user("hi")),
+        '{"type":"interjected","message":{"role":"user","parts":[{"type":"text","text":"hi"}]}}',
+    ),
+    (
         e.UsageRecorded(model="local", usage=USAGE, purpose="summary"),
         f'{{"type":"usage_recorded","model":"local","usage":{USAGE_JSON},"purpose":"summary"}}',
     ),

@@ -581,12 +581,20 @@ async def test_words_that_wait_at_the_end_go_on_with_the_turn(bench):
     assert b.exchange.history.turn_count == 1
 
 
+async def heard(b: Bench) -> None:
+    """Lets the turn run until something of the answer came."""
+    for _ in range(1000):
+        if b.told(TextDelta):
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("nothing came")
+
+
 async def test_steering_cuts_a_stream_and_says_the_words_now(bench):
     b = bench([[TextDelta(text="so I will"), PAUSE], "as you wish"])
     assert not b.exchange.inbox.steer()
     turn = asyncio.create_task(b.exchange.reply("go"))
-    while not b.told(TextDelta):
-        await asyncio.sleep(0)
+    await heard(b)
     assert not b.exchange.inbox.steer()  # there is nothing to say
     b.exchange.inbox.put("stop that")
     assert b.exchange.inbox.steer()
@@ -623,8 +631,7 @@ async def test_steering_ends_running_tools_and_answers_their_calls(bench):
 async def test_cancelling_a_turn_that_is_steered_cancels_it(bench):
     b = bench([[TextDelta(text="so"), PAUSE]])
     turn = asyncio.create_task(b.exchange.reply("go"))
-    while not b.told(TextDelta):
-        await asyncio.sleep(0)
+    await heard(b)
     b.exchange.inbox.put("no")
     b.exchange.inbox.steer()
     turn.cancel()

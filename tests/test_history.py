@@ -9,6 +9,7 @@ from goose_like.events import (
     Answer,
     Answered,
     Compacted,
+    Interjected,
     Logged,
     MessageCompleted,
     PlanUpdated,
@@ -41,6 +42,7 @@ def turn(draw, number):
                 StateSaved(toolkit="t", value=number),
                 Answered(question=Question(kind="network", subject="s", text="t"), answer=Answer()),
                 Reminded(text="from a toolkit"),
+                Interjected(message=Message.user("wait")),
                 ProfileChanged(profile="q", models={"processor": "other"}, tools=()),
             ]
         ),

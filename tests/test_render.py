@@ -7,7 +7,9 @@ import re
 import pytest
 from rich.console import Console
 
-from goose_like.cli.render import CALL_ROWS, Screen, describe, exact, one_line, spent, visible
+from goose_like.cli.render import CALL_ROWS, Screen, spent
+from goose_like.cli.running import describe
+from goose_like.cli.visible import exact, one_line, visible
 from goose_like.events import (
     Answer,
     Answered,
@@ -312,7 +314,7 @@ def test_a_turn_of_a_session():
         "  --- a/f",
         "  +++ b/f",
         "  @@ -0,0 +1 @@",
-        "  +x",
+        "     1 +x",
     ]
 
 
@@ -426,4 +428,19 @@ def test_each_answer_is_told():
         "  command allowed until the session ends",
         "  command allowed from now on",
         "  command denied",
+    ]
+
+
+def test_the_lines_of_a_change_have_their_numbers():
+    diff = "--- a/f\n+++ b/f\n@@ -9,4 +9,4 @@\n one\n-two\n+zwei\n three\n+vier\n-- a/f"
+    assert drawn(Logged(text=diff)).splitlines() == [
+        "  --- a/f",
+        "  +++ b/f",
+        "  @@ -9,4 +9,4 @@",
+        "     9  one",
+        "    10 -two",
+        "    10 +zwei",
+        "    11  three",
+        "    12 +vier",
+        "    12 -- a/f",
     ]

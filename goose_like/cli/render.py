@@ -1,14 +1,10 @@
 """Events to lines on a terminal: one `match`, and nothing of a model's or a tool's text is obeyed by the terminal."""
 
-import json
 import re
 import time
-import unicodedata
-from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import chop_cells
 from rich.console import Console, RenderableType
 from rich.status import Status as Spinner
 from rich.text import Text as Styled
@@ -37,13 +33,12 @@ from ..events import (
 )
 from ..message import Message, ToolCall, ToolResult, Usage
 from ..notifier import Notifier
+from .running import FAILED, LIVE_LINES, MAX_LINE, Running, describe, shown
+from .visible import exact, one_line, visible
 
-LIVE_LINES = 12
-TAIL_LINES = 3
 ERROR_ROWS = 10
 CALL_ROWS = 5
-MAX_LINE = 1_000
-_PLAN_TOOL = "update_plan"
+PLAN_TOOL = "update_plan"
 _MARKS = {"planned": "☐", "in-progress": "▶", "complete": "☑", "failed": "☒"}
 _STYLES = {"planned": "", "in-progress": "bold cyan", "complete": "green", "failed": "red"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -53,63 +48,10 @@ _VERDICTS = {
     "allow_always": "allowed from now on",
     "deny": "denied",
 }
-_SHOWN = {code: f"\\x{code:02x}" for code in [*range(32), *range(127, 160)] if chr(code) not in "\n\t"}
-_SHOWN |= {code: f"\\u{code:04x}" for code in [0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]}
-_NO_TEXT = {chr(code) for code in _SHOWN} - {"\r", "\x1b"} | {"\ufffd"}
-
-# Of the characters that are neither controls nor spaces those that show as nothing: fillers, variation selectors, the
-# blank of Braille.
-_BLANKS = (
-    *(range(code, code + 1) for code in (0x034F, 0x2800, 0x3164, 0xFFA0)),
-    *(range(0x115F, 0x1161), range(0x17B4, 0x17B6), range(0x180B, 0x1810), range(0xFE00, 0xFE10)),
-    range(0xE0000, 0xE1000),
-)
-_GAP = re.compile(r"[ \t]{40,}|\n{6,}")
-
-# What commands tell in brackets at the end of their output (toolkits/developer/shell.py), and what stands in the place
-# of a part that was too long to send (output.py).
-_NOTE = re.compile(r"\[([a-z].{0,998})\]")
-_FAILED = re.compile(r"exit code \d|killed by ")
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)")
 _BAR = re.compile(r" [█░]+ *\d+%")
+# What stands in the place of a part that was too long to send (output.py).
 _LEFT_OUT = re.compile(r"\(([\d,]+) lines\) left out here; (.+?)(?:: search it| \.\.\.\])")
-
-
-def visible(text: str) -> str:
-    """The text with control and direction characters written out, so that a terminal shows instead of obeys them."""
-    return text.replace("\r\n", "\n").translate(_SHOWN)
-
-
-def exact(text: str) -> str:
-    """The text with everything written out that one does not see or would take for something else.
-
-    For what a person is asked to allow: no zero-width or tag character, no look-alike of a space, no long gap hides
-    anything. Of line ends only \\n is one.
-    """
-    return _GAP.sub(_gap, "".join(one if _is_plain(one) else _written_out(ord(one)) for one in text))
-
-
-def _is_plain(character: str) -> bool:
-    """A letter, digit, sign, accent or space that is what it looks like."""
-    if character in " \n\t":
-        return True
-    is_blank = any(ord(character) in blank for blank in _BLANKS)
-    return not is_blank and unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp")
-
-
-def _written_out(code: int) -> str:
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def _gap(found: re.Match[str]) -> str:
-    size = f"{len(found[0]):,}"
-    return f"\n[{size} line ends]\n" if found[0][0] == "\n" else f" [{size} blanks] "
-
-
-def one_line(text: str, width: int = 100) -> str:
-    """The text as one line of at most `width` columns."""
-    line = Styled(" ".join(visible(text[: 20 * width]).split()))
-    line.truncate(max(width, 1), overflow="ellipsis")
-    return line.plain
 
 
 class Screen(Notifier):
@@ -123,7 +65,7 @@ class Screen(Notifier):
         self._says_answer = says_answer
         self._spinner: Spinner | None = None
         self._labels: dict[str, str] = {}
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, Running] = {}
         self._is_mid_line = False
         self._is_cut = False
         self._heard = ""
@@ -238,7 +180,7 @@ class Screen(Notifier):
 
     def _complete(self, message: Message, is_cut: bool) -> None:
         """The calls of one message run side by side: with more than one, each gets a number to be told by."""
-        drawn = [call.id for call in message.tool_calls if call.name != _PLAN_TOOL]
+        drawn = [call.id for call in message.tool_calls if call.name != PLAN_TOOL]
         self._labels = {call_id: str(number) for number, call_id in enumerate(drawn, 1)} if len(drawn) > 1 else {}
         self._heard = ""
         self._is_cut = is_cut
@@ -249,20 +191,21 @@ class Screen(Notifier):
             self._line("(cut off)", "yellow")
 
     def _start(self, call: ToolCall) -> None:
-        running = self._running[call.id] = _Running(call, self._labels.get(call.id, ""))
-        if call.name != _PLAN_TOOL:  # the plan itself is drawn
-            self._mark(running)
+        running = self._running[call.id] = Running(call, self._labels.get(call.id, ""), time.monotonic())
+        if call.name != PLAN_TOOL:  # the plan itself is drawn
+            self._line(self._marked(running))
         self._wait_on()
 
-    def _mark(self, running: "_Running") -> None:
+    def _marked(self, running: Running) -> Styled:
+        """What a call is, in a few rows."""
         call, mark = running.call, f"▸{running.label} "
         name = visible(call.name)
         gutter = len(mark) + len(name) + 2
         first, *more = self._rows(describe(call, CALL_ROWS * self._room(gutter)), gutter)
         what = f"\n{' ' * gutter}".join([first, *more])
-        self._line(Styled.assemble((mark, "cyan"), (name, "bold"), "  ", what))
+        return Styled.assemble((mark, "cyan"), (name, "bold"), "  ", what)
 
-    def _show_output(self, running: "_Running", text: str) -> None:
+    def _show_output(self, running: Running, text: str) -> None:
         """Whole lines as they come, up to a few; of the rest the count, and at the end the last ones."""
         width = self._room(4 + len(running.label))
         for line in running.take(text, width):
@@ -270,15 +213,15 @@ class Screen(Notifier):
             if running.line_count <= LIVE_LINES and not is_blank_start:
                 self._show_line(running, line)
         more = f" · {running.line_count:,} lines" if running.line_count > LIVE_LINES else ""
-        rest = f" · {_shown(running.rest, 0, width)}" if running.rest else ""
+        rest = f" · {shown(running.rest, 0, width)}" if running.rest else ""
         self._wait(f"running {running.call.name}{more}{rest}")
 
-    def _show_line(self, running: "_Running", line: str) -> None:
+    def _show_line(self, running: Running, line: str) -> None:
         gutter = f"  │{running.label} "
         for row in self._rows(line, len(gutter)):
             self._line(gutter + row, "dim")
 
-    def _finish(self, running: "_Running", result: ToolResult) -> None:
+    def _finish(self, running: Running, result: ToolResult) -> None:
         if running.rest:
             self._show_output(running, "\n")
         body, notes = running.read(result.output)
@@ -286,14 +229,14 @@ class Screen(Notifier):
         every = int(long[1].replace(",", "")) if long else len(body) if running.is_command else 0
         hidden = max(every, running.line_count) - LIVE_LINES - len(running.tail)
         if running.tail and hidden > 0:
-            self._show_line(running, f"… {hidden:,} more line{'s' * (hidden > 1)}")
+            self._show_line(running, self._left_out(hidden))
         for line in running.tail:
             self._show_line(running, line)
-        is_failure = result.is_error or any(map(_FAILED.match, notes))
-        if running.call.name == _PLAN_TOOL:
+        is_failure = result.is_error or any(map(FAILED.match, notes))
+        if running.call.name == PLAN_TOOL:
             if not is_failure:
                 return self._wait_on()
-            self._mark(running)
+            self._line(self._marked(running))
         if result.is_error and not notes:
             notes = [result.output.strip()]
         elif not notes and not running.line_count:
@@ -303,6 +246,9 @@ class Screen(Notifier):
         self._conclude(running, visible(" · ".join(filter(None, notes))), is_failure)
         return self._wait_on()
 
+    def _left_out(self, count: int) -> str:
+        return f"… {count:,} more line{'s' * (count > 1)}"
+
     def _first_line(self, body: list[str]) -> str:
         """What a result begins with; a line in brackets there says what the others are."""
         if len(body) > 1 and (about := re.fullmatch(r"\[(.+)\]", body[0])):
@@ -310,22 +256,25 @@ class Screen(Notifier):
         more = f" (+{len(body) - 1} lines)" if len(body) > 1 else ""
         return one_line(body[0], self._room(14 + len(more))) + more if body else ""
 
-    def _conclude(self, running: "_Running", what: str, is_failure: bool) -> None:
+    def _conclude(self, running: Running, what: str, is_failure: bool) -> None:
         head = f"  {'✗' if is_failure else '✓'}{running.label} "
         rows = [row[:MAX_LINE] for row in self._rows(what, len(head))] if what else []
         if len(rows) > ERROR_ROWS:
             rows = [*rows[: ERROR_ROWS - 1], f"… {len(rows) - ERROR_ROWS + 1} more lines"]
-        took = f"{time.monotonic() - running.started:.1f} s"
-        is_tight = rows and len(head) + len(rows[-1]) + len(took) + 3 > self._room(0)
-        rows = [*rows, took] if is_tight or not rows else [*rows[:-1], f"{rows[-1]} · {took}"]
+        if running.started is not None:
+            took = f"{time.monotonic() - running.started:.1f} s"
+            is_tight = rows and len(head) + len(rows[-1]) + len(took) + 3 > self._room(0)
+            rows = [*rows, took] if is_tight or not rows else [*rows[:-1], f"{rows[-1]} · {took}"]
         text = f"\n{' ' * len(head)}".join(rows)
         self._line(head + text, "red" if is_failure else "green")
 
     def _draw_plan(self, tasks: Sequence[Task]) -> None:
         for task in tasks:
-            first, *more = self._rows(visible(task.description), 4)
-            text = "\n    ".join([f"  {_MARKS[task.status]} {first}", *more])
-            self._line(text, _STYLES[task.status])
+            self._line(self._drawn_task(task))
+
+    def _drawn_task(self, task: Task) -> Styled:
+        rows = self._rows(visible(task.description), 4)
+        return Styled(f"  {_MARKS[task.status]} " + "\n    ".join(rows), _STYLES[task.status])
 
     def _draw_question(self, question: Question) -> None:
         """All of it, each row behind a bar, so that no part of a command passes for a line of ours."""
@@ -352,9 +301,8 @@ class Screen(Notifier):
 
     def _log(self, text: str) -> None:
         is_diff = text.startswith("--- ") and "\n+++ " in text
-        for number, line in enumerate(visible(text).split("\n")):
-            colour = _DIFF_STYLES.get(line[:1], "dim") if is_diff else ""
-            self._line(f"  {line}", "dim" if is_diff and number < 2 else colour)
+        for line in numbered(visible(text)) if is_diff else visible(text).split("\n"):
+            self._line(line if isinstance(line, Styled) else Styled(f"  {line}", "dim"))
 
     def _close(self, end: TurnFinished) -> None:
         self.pause()
@@ -369,95 +317,19 @@ class Screen(Notifier):
             self._line(f"■ {' '.join(filter(None, told))}", "red" if end.reason == "error" else "yellow")
 
 
-class _Running:
-    """A call that is being shown: how much it printed, the end of it, and the line that is not whole yet."""
-
-    def __init__(self, call: ToolCall, label: str) -> None:
-        self.call = call
-        self.label = label
-        self.started = time.monotonic()
-        self.line_count = 0
-        self.tail: deque[str] = deque(maxlen=TAIL_LINES)
-        self.rest = ""
-        self._dropped = 0
-        self._last = ""
-
-    @property
-    def is_command(self) -> bool:
-        return "command" in arguments_of(self.call) or self.line_count > 0
-
-    def take(self, text: str, width: int) -> Iterator[str]:
-        """Yields the lines that are whole now, as they are shown where there are `width` columns."""
-        first, *more = text.split("\n")
-        self._grow(first)
-        for piece in more:
-            self._last = _after_return(self.rest)
-            line = _shown(self._last, self._dropped, width)
-            self.rest, self._dropped = "", 0
-            self._grow(piece)
-            self.line_count += 1
-            if self.line_count > LIVE_LINES:
-                self.tail.append(line)
-            yield line
-
-    def _grow(self, piece: str) -> None:
-        """A carriage return starts the line over; one at the end may be half of a line's end and waits."""
-        line = self.rest + piece
-        if start := line.rfind("\r", 0, len(line) - 1) + 1:
-            line, self._dropped = line[start:], 0
-        self._dropped += max(0, len(line) - MAX_LINE)
-        self.rest = line[:MAX_LINE]
-
-    def read(self, output: str) -> tuple[list[str], list[str]]:
-        """The result's lines, and the notes that a command's result ends with; how it failed stands first."""
-        body, notes = output.removesuffix("\n").split("\n"), list[str]()
-        while self.is_command and body and (note := _NOTE.fullmatch(body[-1])):
-            if self.line_count and _after_return(body[-1]) == self._last:
-                break  # the command printed that itself
-            notes.insert(0, note[1])
-            body.pop()
-        return body, sorted(notes, key=lambda note: not _FAILED.match(note))
-
-
-def _after_return(line: str) -> str:
-    return line.rstrip("\r").rpartition("\r")[2]
-
-
-def _shown(line: str, dropped: int, width: int) -> str:
-    """A line of output as it is shown: in three rows at most. `dropped` characters more of it were not kept."""
-    size = len(line) + dropped
-    if sum(character in _NO_TEXT for character in line) > max(3, len(line) // 10):
-        return f"[binary, {size:,} byte{'s' * (size != 1)}]"
-    if dropped == 0 and cell_len(shown := visible(line)) <= 3 * width:
-        return shown
-    told = f" [{size:,} characters]"
-    return one_line(line, min(width, 100) - len(told)) + told
-
-
-def arguments_of(call: ToolCall) -> dict[str, Any]:
-    """The call's arguments by name; those that are no JSON object under no name."""
-    try:
-        arguments = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError):
-        arguments = call.arguments
-    return arguments if isinstance(arguments, dict) else {"": arguments}
-
-
-def describe(call: ToolCall, width: int) -> str:
-    """A call's arguments in one line: a command or a path as it is, the others by name, content by its size."""
-    shown = []
-    for name, value in arguments_of(call).items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        if name in ("command", "path", ""):
-            shown.append(text)
-        elif name == "content":
-            size = len(text.encode(errors="replace"))
-            shown.append(f"{size:,} byte{'s' * (size != 1)}")
-        elif isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
-            shown.append(f"{len(value)} {name if len(value) != 1 else name.removesuffix('es')}")
-        else:
-            shown.append(f"{name}={one_line(text, 40)}")
-    return one_line(" · ".join(shown), width)
+def numbered(diff: str) -> Iterator[Styled]:
+    """A unified diff by lines, with the number of each afterwards; of those that went, before."""
+    before = after = 0
+    for line in diff.split("\n"):
+        kind, style = line[:1], _DIFF_STYLES.get(line[:1], "dim")
+        if found := _HUNK.match(line):
+            before, after = int(found[1]), int(found[2])
+        if not (before or after) or found or kind not in (" ", "+", "-"):
+            yield Styled(f"  {line}", style if found else "dim")
+            continue
+        yield Styled.assemble((f"  {before if kind == '-' else after:>4} ", "dim"), (line, style))
+        before += kind != "+"
+        after += kind != "-"
 
 
 def spent(usage: Usage, cost_usd: float | None) -> str:

@@ -29,7 +29,7 @@ from ..source import Source
 from ..tool import Tool
 from ..toolkit import Toolkit
 from ..trust import PROFILES, is_trusted, read_project
-from .render import one_line
+from .visible import one_line
 
 _ENDLESS = 100_000
 _MODELS_SHOWN = 40

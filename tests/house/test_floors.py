@@ -18,9 +18,9 @@ FLOORS = {
     3: "tool profile history notifier sandbox",
     4: "policy provider session spawn inspection jail keys profile_schema providers/wire",
     5: "workspace journal moderator view providers/openai_wire providers/anthropic_wire providers/door "
-    "providers/weights providers/rows profiles_file",
-    6: "prices toolkit providers/constrained providers/scripted providers/probe providers/connection",
-    7: "exchange compat testing providers/openai providers/anthropic providers/tagged",
+    "providers/weights providers/rows profiles_file inbox",
+    6: "prices toolkit cli/visible providers/constrained providers/scripted providers/probe providers/connection",
+    7: "exchange compat testing cli/running providers/openai providers/anthropic providers/tagged",
     8: "build cli/render cli/completion cli/pages providers/local",
     9: "cli/terminal cli/scaffold cli/reports cli/login",
     10: "cli/trust cli/once cli/chat cli/edit",
