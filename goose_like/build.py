@@ -18,11 +18,12 @@ from .notifier import Notifier
 from .places import config_folder
 from .plugins import did_you_mean, found, load
 from .policy import task_in_words
-from .profile import ApprovalMode, Limits, ModelChoice, Profile, Source, ToolkitChoice, find_profile
+from .profile import ApprovalMode, Limits, ModelChoice, Profile, ToolkitChoice, find_profile
 from .provider import Facts, Model, Models, Patience, ProviderKind
 from .providers.openai import Server
 from .providers.rows import rows
 from .session import Session
+from .source import Source
 from .tool import Tool
 from .toolkit import Requirements, Toolkit
 from .trust import Project

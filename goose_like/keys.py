@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from .errors import CredentialError, ProfileError
 from .places import config_folder
-from .profile import read_yaml
+from .source import read_yaml
 
 _SERVICE = "goose-like"
 _ENVIRONMENT, _KEYRING = "the environment", "the keyring"

@@ -1,10 +1,13 @@
-"""What tokens cost, from genai-prices' offline table; a model that it doesn't know has no price, not a price of 0."""
+"""What tokens cost, from genai-prices' offline table; a model that it doesn't know has no price, not a price of 0.
+
+What runs on one's own machine costs nothing.
+"""
 
 from collections.abc import Mapping
 
 from .message import Usage
-
-FREE = ("local", "scripted")
+from .plugins import found
+from .providers.rows import rows
 
 
 def cost_usd(usage: Mapping[str, Usage]) -> float | None:
@@ -12,13 +15,21 @@ def cost_usd(usage: Mapping[str, Usage]) -> float | None:
     total = 0.0
     for label, spent in usage.items():
         provider, _, name = label.partition(":")
-        if provider in FREE or not spent.total_tokens:
+        if not spent.total_tokens or _is_free(provider):
             continue
         price = _price(provider, name, spent)
         if price is None:
             return None
         total += price
     return total
+
+
+def _is_free(provider: str) -> bool:
+    # The table is only read for those whom it is about: what is wrong in a person's own rows is no matter for others.
+    if provider in found("goose_like.provider"):
+        return provider in ("local", "scripted")
+    row = rows().get(provider)
+    return row is not None and row.is_free
 
 
 def _price(provider: str, name: str, spent: Usage) -> float | None:

@@ -1,28 +1,22 @@
-"""Profiles: their schema, where they are found, how they extend each other, and errors that name the line."""
+"""Profiles: their schema, where they are found, and how they extend each other."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from .errors import ProfileError
 from .message import Value
 from .places import config_folder
 from .plugins import did_you_mean, found, load
+from .source import AS_WRITTEN, Drafts, Source, explain, parsed, read_yaml
 from .trust import PROFILES, Project, trusted_project
 
 SandboxMode = Literal["read-only", "workspace", "workspace+network", "full"]
 ApprovalMode = Literal["auto", "ask", "plan", "yolo"]
-
-
-Drafts = Mapping[Path, str]
-_AS_WRITTEN: Drafts = MappingProxyType({})
 
 
 class ModelChoice(Value):
@@ -141,49 +135,14 @@ class Profile(Value):
         return forms
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where a profile is written: `data` keeps its line numbers. `extended` are the sources that it builds on."""
-
-    name: str
-    file: Path
-    data: Any
-    extended: tuple["Source", ...] = ()
-    fault: ProfileError | None = None
-    is_project: bool = False
-
-    def place(self, *path: str | int) -> str:
-        """`file, line N` of the value at `path`, or of the nearest thing around it, here or in what it extends."""
-        # Of equals the first: the profile itself overrides what it extends.
-        deepest = max((self, *self.extended), key=lambda source: len(source._lines(path)))
-        lines = deepest._lines(path)
-        return f"{deepest.file}, line {lines[-1] + 1}" if lines else f"{deepest.file}"
-
-    def origin(self, *path: str | int) -> str | None:
-        """`file, line N` where the value at `path` comes from, in whichever form it is written; None: a default."""
-        for source in (self, *self.extended):
-            is_older = path[0] == "processor" and "processor" not in source.data and "provider" in source.data
-            within = ("provider",) if is_older else path
-            if (is_written := _is_written(source.data, within)) is not None:
-                return replace(source, extended=()).place(*within) if is_written else None
-        return None
-
-    def _lines(self, path: tuple[str | int, ...]) -> list[int]:
-        """The line of the whole, then those of each step of the path as far as it is written here."""
-        node: Any = self.data
-        lines = [node.lc.line] if hasattr(node, "lc") else []
-        for key in path:
-            try:
-                marks = node.lc
-                lines.append((marks.key(key) if isinstance(node, Mapping) else marks.item(key))[0])
-                node = node[key]
-            except (AttributeError, KeyError, IndexError, TypeError):
-                break
-        return lines
-
-    def located(self, error: ProfileError) -> ProfileError:
-        """The error with this file and the line of its path before it."""
-        return ProfileError(f"{self.place(*error.path)}: {error}" if error.path else str(error))
+def origin(source: Source, *path: str | int) -> str | None:
+    """`file, line N` where the value at `path` comes from, in whichever form it is written; None: a default."""
+    for each in (source, *source.extended):
+        is_older = path[0] == "processor" and "processor" not in each.data and "provider" in each.data
+        within = ("provider",) if is_older else path
+        if (is_written := _is_written(each.data, within)) is not None:
+            return replace(each, extended=()).place(*within) if is_written else None
+    return None
 
 
 def _is_written(node: Any, path: tuple[str | int, ...]) -> bool | None:
@@ -204,7 +163,7 @@ def own_file() -> Path:
     return config_folder() / "profiles.yaml"
 
 
-def sources(project: Project | None = None, drafts: Drafts = _AS_WRITTEN) -> list[Source]:
+def sources(project: Project | None = None, drafts: Drafts = AS_WRITTEN) -> list[Source]:
     """Every profile that is written somewhere: the user's own first, then the project's, then those of packages.
 
     Args:
@@ -220,7 +179,7 @@ def _all_sources(project: Project | None, drafts: Drafts) -> Iterator[Source]:
             yield source
     yield from _each_in(config_folder() / "profiles", drafts)
     if project and (text := project.files.get(PROFILES)):
-        for source in _named(file := project.file(PROFILES), _parsed(file, text)):
+        for source in _named(file := project.file(PROFILES), parsed(file, text)):
             yield replace(source, fault=_presumption(source), is_project=True)
     for name in found("goose_like.profile"):
         for folder in getattr(load("goose_like.profile", name), "__path__", ()):
@@ -265,33 +224,7 @@ def _keys(node: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | i
         yield from _keys(value, (*path, index))
 
 
-def read_yaml(file: Path, drafts: Drafts = _AS_WRITTEN) -> Any:
-    """What a file, or its draft, holds, with the lines of its values; an empty one holds an empty mapping.
-
-    Raises:
-        ProfileError: it can't be read, or is no YAML; the text names the file and the line.
-    """
-    try:
-        text = drafts[file] if file in drafts else file.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise ProfileError(f"{file}: can't be read: {reason}") from error
-    return _parsed(file, text)
-
-
-def _parsed(file: Path, text: str) -> Any:
-    try:
-        data = YAML().load(text)
-        return {} if data is None else data
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else "?"
-        raise ProfileError(f"{file}, line {line}: this is no valid YAML: {error.problem or error}") from error
-    except (YAMLError, ValueError) as error:  # ValueError: a date that there is not
-        reason = " ".join(str(error).split())
-        raise ProfileError(f"{file}: can't be read: {reason}") from error
-
-
-def used_name(project: Project | None = None, drafts: Drafts = _AS_WRITTEN) -> str | None:
+def used_name(project: Project | None = None, drafts: Drafts = AS_WRITTEN) -> str | None:
     """The profile that the user's `use: NAME` names; None when that line is not there.
 
     Raises:
@@ -308,7 +241,7 @@ def used_name(project: Project | None = None, drafts: Drafts = _AS_WRITTEN) -> s
 
 
 def find_profile(
-    name: str | None, project: Project | None = None, drafts: Drafts = _AS_WRITTEN
+    name: str | None, project: Project | None = None, drafts: Drafts = AS_WRITTEN
 ) -> tuple[Profile, Source]:
     """The profile of that name with what it extends merged in, and where it is written.
 
@@ -351,7 +284,7 @@ def _found_in(every: list[Source], name: str) -> tuple[Profile, Source]:
     try:
         return Profile.model_validate({**merged, "name": name}), source
     except ValidationError as error:
-        raise ProfileError(explain(error, source, _keys_at, "the profile")) from error
+        raise ProfileError(explain(error, source, _near, "the profile")) from error
 
 
 def _own_confinement(chain: list[Source], every: list[Source]) -> dict[str, Any]:
@@ -382,33 +315,8 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def explain(
-    error: ValidationError, source: Source, keys: Callable[[tuple[str | int, ...]], Iterable[str]], whole: str
-) -> str:
-    """A validation's faults in the order of the file, a sentence each: where, what, and the nearest valid key.
-
-    `keys` gives those of the mapping at a path; `whole` is what the thing itself is called.
-    """
-    faults = sorted(error.errors(), key=lambda fault: source._lines(fault["loc"]))
-    return "\n".join(_explain(fault, source, keys, whole) for fault in faults)
-
-
-def _explain(
-    fault: Mapping[str, Any], source: Source, keys: Callable[[tuple[str | int, ...]], Iterable[str]], whole: str
-) -> str:
-    path = tuple(fault["loc"])
-    what = ".".join(str(step) for step in path) or whole
-    if fault["type"] == "extra_forbidden":
-        return f"{source.place(*path)}: unknown key {what!r}; {did_you_mean(str(path[-1]), keys(path[:-1]))}"
-    if fault["type"] == "told":  # what was given may be a secret
-        return f"{source.place(*path)}: {what}: {fault['msg']}"
-    if fault["type"] == "missing":
-        return f"{source.place(*path)}: {what}: this key is missing"
-    kinds = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list", "string_type": "text"}
-    expected = kinds.get(fault["type"]) or fault["msg"].removeprefix("Input should be ")
-    given = repr(fault["input"])
-    clipped = given if len(given) <= 80 else given[:77] + "..."
-    return f"{source.place(*path)}: {what}: expected {expected}, not {clipped}"
+def _near(path: tuple[str | int, ...]) -> str:
+    return did_you_mean(str(path[-1]), _keys_at(path[:-1]))
 
 
 def _keys_at(path: tuple[str | int, ...]) -> set[str]:

@@ -13,9 +13,10 @@ from goose_like_toolkits.screen import ScreenToolkit
 
 from goose_like.errors import GooseLikeError, ProfileError
 from goose_like.events import MessageCompleted, TurnStarted, UsageRecorded
-from goose_like.message import Message
+from goose_like.message import Message, ToolCall
 from goose_like.testing import trial
-from goose_like.toolkit import ToolError
+from goose_like.tool import call_tool
+from goose_like.toolkit import Picture, ToolError
 
 # --- github, jira
 
@@ -154,7 +155,7 @@ def programs(tmp_path, monkeypatch):
     return make
 
 
-PICTURE = 'for last; do :; done; echo "$0 $* $XAUTHORITY" > "$last"'
+PICTURE = 'for last; do :; done; printf "\\211PNG\\r\\n\\032\\n%s" "$0 $* $XAUTHORITY" > "$last"'
 
 
 @pytest.mark.parametrize(
@@ -173,8 +174,9 @@ async def test_a_picture_is_taken(programs, monkeypatch, program, variable, word
     async with trial(ScreenToolkit) as screen:
         for number in (1, 2):
             file = screen.toolkit.session.outputs / f"screenshot-{number}.png"
-            assert str(file) in await screen.call("take_screenshot")
-            assert file.read_text() == f"{Path(os.environ['PATH']) / program} {words}{file} /key\n"
+            outcome = await call_tool(screen.tools, ToolCall(id="1", name="take_screenshot", arguments="{}"))
+            taken = f"{Path(os.environ['PATH']) / program} {words}{file} /key"
+            assert outcome.picture == Picture(b"\x89PNG\r\n\x1a\n" + taken.encode(), str(file))
 
 
 async def test_no_screen_or_no_program(programs, monkeypatch):
@@ -182,6 +184,14 @@ async def test_no_screen_or_no_program(programs, monkeypatch):
     monkeypatch.setenv("DISPLAY", ":7")  # no Wayland, which grim needs
     async with trial(ScreenToolkit) as screen:
         with pytest.raises(ToolError, match="no picture of the screen can be taken here"):
+            await screen.call("take_screenshot")
+
+
+async def test_a_picture_that_is_none(programs, monkeypatch):
+    programs("scrot", 'for last; do :; done; echo "no picture" > "$last"')
+    monkeypatch.setenv("DISPLAY", ":7")
+    async with trial(ScreenToolkit) as screen:
+        with pytest.raises(ToolError, match=r"screenshot-1\.png is no PNG"):
             await screen.call("take_screenshot")
 
 

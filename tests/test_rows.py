@@ -12,7 +12,7 @@ from goose_like import build
 from goose_like.build import build_exchange, provider_class, provider_names
 from goose_like.errors import CredentialError, ModelUnavailableError, ProfileError, ProviderError, RateLimitError
 from goose_like.events import MessageCompleted
-from goose_like.message import Message, ToolCall, ToolResult
+from goose_like.message import Message, Thinking, ToolCall, ToolResult
 from goose_like.notifier import Recorder
 from goose_like.profile import ModelChoice, Profile
 from goose_like.provider import Probed, Request, ToolSpec
@@ -167,6 +167,27 @@ async def test_calls_go_back_to_google_signed(monkeypatch):
     (back,) = body["messages"][1]["tool_calls"]
     assert back["extra_content"] == {"google": {"thought_signature": "skip_thought_signature_validator"}}
     assert back["function"] == {"name": "shell", "arguments": "{}"}
+
+
+async def test_thinking_goes_back_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEEPSEEK_API_KEY", KEY)
+    monkeypatch.setenv("GROQ_API_KEY", KEY)
+    call = ToolCall(id="1", name="shell", arguments="{}")
+    history = [
+        Message.user("go"),
+        Message(role="assistant", parts=(Thinking(text="first "), Thinking(text="look"), call)),
+        Message(role="tool", parts=(ToolResult(call_id="1", output="x"),)),
+        Message(role="assistant", parts=(call,)),
+        Message(role="tool", parts=(ToolResult(call_id="1", output="x"),)),
+        Message.assistant("so"),
+        Message.user("and?"),
+    ]
+    request = Request("m1", "", history)
+    _, body = await sent("deepseek", request)
+    thought = [entry.get("reasoning_content") for entry in body["messages"] if entry["role"] == "assistant"]
+    assert thought == ["first look", " ", None]
+    assert not any("reasoning_content" in entry for entry in body["messages"] if entry["role"] != "assistant")
+    assert "look" not in json.dumps((await sent("groq", request))[1])
 
 
 async def test_a_row_of_ones_own(own, monkeypatch):

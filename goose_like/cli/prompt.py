@@ -37,8 +37,8 @@ class Prompt:
     """One input line or more, always there: what is typed while something runs is not lost.
 
     `live(width, height)` gives the rows above the input and `status(width)` the last row, as text with ANSI colours.
-    `on_interrupt` is called for Ctrl-C and says whether there was something to stop; `on_steer` for Ctrl-S, with the words
-    that stand in the input.
+    `on_interrupt` is called for Ctrl-C and says whether there was something to stop; `on_steer` for Ctrl-S, with what
+    was typed.
     """
 
     def __init__(self, *, history: Path | None = None, completer: Completer | None = None, is_vi: bool = False) -> None:

@@ -21,10 +21,11 @@ from ..notifier import Notifier
 from ..places import cache_folder, config_folder, sessions_folder
 from ..plugins import GROUPS, did_you_mean, found
 from ..policy import confinement
-from ..profile import ModelChoice, Profile, Source, find_profile, own_file, sources, used_name
+from ..profile import ModelChoice, Profile, find_profile, origin, own_file, sources, used_name
 from ..provider import Probed
 from ..sandbox import why_unavailable
 from ..session import list_sessions
+from ..source import Source
 from ..tool import Tool
 from ..toolkit import Toolkit
 from ..trust import PROFILES, is_trusted, read_project
@@ -113,7 +114,7 @@ async def check_profile(profile: Profile, source: Source) -> int:
     table = _table("key", "value", "from")
     for path, value in _leaves(profile.model_dump(mode="json", exclude={"name"})):
         shown = "-" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        table.add_row(".".join(map(str, path)), one_line(shown, 60), source.origin(*path) or "default")
+        table.add_row(".".join(map(str, path)), one_line(shown, 60), origin(source, *path) or "default")
     _print(table)
     print(flush=True)
     async with build_exchange(profile, Notifier()) as exchange:

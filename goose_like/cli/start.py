@@ -10,8 +10,9 @@ from typing import Any
 from ..build import choose_models, default_profile, label_of
 from ..errors import ProfileError
 from ..policy import warning
-from ..profile import ModelChoice, Profile, Source, find_profile
+from ..profile import ModelChoice, Profile, find_profile
 from ..session import Session
+from ..source import Source
 from ..trust import Project
 from .trust import settled_project
 

@@ -1,10 +1,5 @@
-"""Anthropic's models through the anthropic SDK, and the same models where Amazon and Google serve them.
+"""Anthropic's models through the anthropic SDK, and the same models where Amazon and Google serve them."""
 
-The SDK carries the connection and the headers and splits the stream into events. The body goes in ready-made: its typed
-path would rebuild the whole history on each call.
-"""
-
-import asyncio
 import json
 import os
 import re
@@ -16,23 +11,18 @@ from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
 from .. import keys
-from ..errors import (
-    BrokenStreamError,
-    CredentialError,
-    GooseLikeError,
-    ModelUnavailableError,
-    ProfileError,
-    ProviderError,
-)
+from ..errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError, ProviderError
 from ..profile import ModelChoice
-from ..provider import Delta, Facts, Probe, Request
+from ..provider import Facts, Probe, Request
 from .anthropic_wire import Encoder, Fold, error_of
-from .door import cause, host, port, retry_after_s, uncollected, without_secrets
+from .connection import Connection
+from .door import base_url, host, key_fault, retry_after_s, url_fault, without_secrets
 from .probe import list_models
 from .wire import clip
 
 KEY_VARIABLE = "ANTHROPIC_API_KEY"
 ANTHROPIC_HOST = "api.anthropic.com"
+_ADDRESS_NAMES = "base_url or ANTHROPIC_BASE_URL"
 _VERSION = "2023-06-01"
 
 _FIFTH = r"claude-[a-z]+-[5-9]\b"
@@ -41,9 +31,10 @@ _FIFTH = r"claude-[a-z]+-[5-9]\b"
 _WINDOWS = ((_FIFTH, 1_000_000), (r"claude-", 200_000))
 
 
-class AnthropicProvider:
-    """A connection to one server; the key goes nowhere but into its header."""
+class AnthropicProvider(Connection):
+    """A connection to Anthropic's server, or to one that is like it."""
 
+    sdk_name = "anthropic"
     facts: ClassVar[Facts] = Facts(
         summary="Anthropic's models, and any server that speaks their messages (ANTHROPIC_BASE_URL)",
         key_variable=KEY_VARIABLE,
@@ -54,10 +45,7 @@ class AnthropicProvider:
     )
 
     def __init__(self, choice: ModelChoice) -> None:
-        self._choice = choice
-        self._url = _base_url(choice)
-        self._key = keys.find(KEY_VARIABLE)
-        self._client: Any = None
+        super().__init__(choice, _base_url(choice), keys.find(KEY_VARIABLE))
         self._model = ""
         self._encoder = Encoder()
 
@@ -89,106 +77,42 @@ class AnthropicProvider:
             raise
         return Probe(host(url), models, bool(key) and url.hostname == ANTHROPIC_HOST)
 
-    async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        try:
-            if fault := self.missing(self._choice):
-                raise fault
-            fold = Fold()
-            async with aclosing(self._events(request)) as events:
-                async for event in events:
-                    for delta in fold.feed(event):
-                        yield delta
-            yield fold.result()
-        except ProviderError as error:
-            where = " at ".join(filter(None, (self._choice.provider, host(self._url))))
-            error.args = (without_secrets(f"{where}: {error}", self._key, self._url.password),)
-            raise
+    def _fault(self) -> GooseLikeError | None:
+        return self.missing(self._choice)
 
-    async def close(self) -> None:
-        if self._client is not None:
-            await self._client.close()
+    def _address_names(self) -> str:
+        return _ADDRESS_NAMES
 
-    async def _events(self, request: Request) -> AsyncGenerator[Any, None]:
-        """The answer's decoded events; whatever the SDK raises becomes one of our errors here, and only here."""
-        client = await self._connection()
-        import anthropic
-        import httpx2
+    def _made(self, **options: Any) -> Any:
+        # A server that asks for no key gets one all the same: without, the SDK would look for another of its own.
+        return self._sdk.AsyncAnthropic(api_key=self._key or "none", base_url=self._url.geturl(), **options)
 
-        def refused(body: object, status: int, headers: Any) -> ProviderError:
-            wait_s = retry_after_s(headers, time.time())
-            return error_of(body, status, request.model, self.facts.key_variable or "the credentials", wait_s)
-
-        try:
-            stream = await self._post(client, self._body(request), anthropic.AsyncStream[object])
-        except anthropic.APIStatusError as error:
-            raise refused(error.body, error.status_code, error.response.headers) from error
-        except anthropic.APIConnectionError as error:
-            raise ModelUnavailableError(
-                f"no answer from {self._url.hostname}:{port(self._url)} ({cause(error)}); "
-                "check the network, and base_url or ANTHROPIC_BASE_URL",
-                is_retryable=True,
-            ) from error
-        has_begun = False
-        # The SDK's own iteration hides pings. They count as life: nothing else comes while a long argument is written.
-        events = stream.raw_events(stream.response)
-        try:
-            while True:
-                try:
-                    # Not `async for`: its generator would outlive this one when this one is closed half-way.
-                    # The SDK's own time limit is for single bytes: a server that only sends comments never meets it.
-                    async with asyncio.timeout(self._choice.stall_s):
-                        event = await anext(events)
-                    data = json.loads(event.data) if event.data else None
-                except StopAsyncIteration:
-                    break
-                except (ValueError, RecursionError) as error:  # bytes that are no UTF-8, too
-                    raise BrokenStreamError(f"the stream is no valid JSON ({clip(str(error), 80)})") from error
-                has_begun = True
-                if event.event == "error" or (isinstance(data, dict) and data.get("type") == "error"):
-                    raise refused(data, 200, stream.response.headers)
-                if data is not None:
-                    yield data
-        except (httpx2.TimeoutException, TimeoutError) as error:
-            raise BrokenStreamError(
-                f"the stream stalled: nothing came for {self._choice.stall_s:g} s (`stall_s`)"
-            ) from error
-        except httpx2.HTTPError as error:
-            raise BrokenStreamError(f"the connection broke within the answer ({cause(error)})") from error
-        finally:
-            await events.aclose()
-            await stream.close()
-        if not has_begun:
-            kind = clip(stream.response.headers.get("content-type", "nothing"), 60)
-            raise BrokenStreamError(f"no event stream came but {kind}; does base_url point to the API?")
-
-    async def _post(self, client: Any, body: bytes, stream_cls: Any) -> Any:
-        sent = self._sent(body)
-        return await client.post("/v1/messages", cast_to=object, stream=True, stream_cls=stream_cls, **sent)
+    async def _post(self, body: bytes) -> Any:
+        return await self._client.post(
+            "/v1/messages",
+            cast_to=object,
+            stream=True,
+            stream_cls=self._sdk.AsyncStream[object],
+            **self._sent(body),
+        )
 
     def _sent(self, body: bytes) -> dict[str, Any]:
         return {"content": body}
 
-    async def _connection(self) -> Any:
-        if self._client is None:
-            import httpcore2
+    async def _events(self, stream: Any, request: Request) -> AsyncGenerator[Any, None]:
+        # The SDK's own iteration hides pings. They count as life: nothing else comes while a long argument is written.
+        async with aclosing(stream.raw_events(stream.response)) as events:
+            async for event in events:
+                data = json.loads(event.data) if event.data else None
+                if event.event == "error" or (isinstance(data, dict) and data.get("type") == "error"):
+                    raise self._refused(request, 200, data, retry_after_s(stream.response.headers, time.time()))
+                yield data
 
-            # Reading the machine's certificates takes long and holds no lock: a thread does it during the import.
-            certificates = asyncio.get_running_loop().run_in_executor(None, httpcore2.default_ssl_context)
-            with uncollected():
-                import anthropic
-            import httpx2
+    def _fold(self) -> Fold:
+        return Fold()
 
-            timeout = httpx2.Timeout(self._choice.stall_s, connect=10)
-            self._client = self._made(
-                anthropic,
-                max_retries=0,
-                http_client=anthropic.DefaultAsyncHttpxClient(verify=await certificates, timeout=timeout),
-            )
-        return self._client
-
-    def _made(self, sdk: Any, **options: Any) -> Any:
-        # A server that asks for no key gets one all the same: without, the SDK would look for another of its own.
-        return sdk.AsyncAnthropic(api_key=self._key or "none", base_url=self._url.geturl(), **options)
+    def _refused(self, request: Request, status: int, body: object, wait_s: float | None) -> ProviderError:
+        return error_of(body, status, request.model, self.facts.key_variable or "the credentials", wait_s)
 
     def _body(self, request: Request) -> bytes:
         if request.model != self._model:
@@ -208,12 +132,10 @@ class _Elsewhere(AnthropicProvider):
         super().__init__(choice)
         self._url, self._key = urlsplit(choice.base_url or ""), ""
 
-    async def _post(self, client: Any, body: bytes, stream_cls: Any) -> Any:
-        import anthropic
-
+    async def _post(self, body: bytes) -> Any:
         try:
-            return await super()._post(client, body, stream_cls)
-        except anthropic.APIError:
+            return await super()._post(body)
+        except self._sdk.APIError:
             raise
         except Exception as error:  # the company's own library, looking for credentials
             raise CredentialError(f"no credentials that work ({clip(str(error), 200)}); log in there first") from error
@@ -233,8 +155,8 @@ class BedrockProvider(_Elsewhere):
         """What to install or set before this choice works; None when it is ready."""
         return _choice_fault(choice) or _elsewhere_fault("bedrock", "boto3", "AWS_REGION", choice)
 
-    def _made(self, sdk: Any, **options: Any) -> Any:
-        client = sdk.AsyncAnthropicBedrockMantle(base_url=self._choice.base_url, **options)
+    def _made(self, **options: Any) -> Any:
+        client = self._sdk.AsyncAnthropicBedrockMantle(base_url=self._choice.base_url, **options)
         self._url = urlsplit(str(client.base_url))
         return client
 
@@ -253,8 +175,8 @@ class VertexProvider(_Elsewhere):
         """What to install or set before this choice works; None when it is ready."""
         return _choice_fault(choice) or _elsewhere_fault("vertex", "google.auth", "CLOUD_ML_REGION", choice)
 
-    def _made(self, sdk: Any, **options: Any) -> Any:
-        client = sdk.AsyncAnthropicVertex(base_url=self._choice.base_url, **options)
+    def _made(self, **options: Any) -> Any:
+        client = self._sdk.AsyncAnthropicVertex(base_url=self._choice.base_url, **options)
         self._url = urlsplit(str(client.base_url))
         return client
 
@@ -264,10 +186,7 @@ class VertexProvider(_Elsewhere):
 
 def _base_url(choice: ModelChoice) -> SplitResult:
     text = choice.base_url or os.environ.get("ANTHROPIC_BASE_URL") or f"https://{ANTHROPIC_HOST}"
-    try:
-        return urlsplit(text.strip().rstrip("/").removesuffix("/v1"))  # the SDK adds it
-    except ValueError:  # "http://[::1"
-        return SplitResult("", "", text, "", "")
+    return base_url(text.strip().rstrip("/").removesuffix("/v1"))  # the SDK adds it
 
 
 def _choice_fault(choice: ModelChoice) -> GooseLikeError | None:
@@ -279,11 +198,7 @@ def _choice_fault(choice: ModelChoice) -> GooseLikeError | None:
 
 
 def _url_fault(url: SplitResult) -> GooseLikeError | None:
-    if url.scheme in ("http", "https") and url.hostname and port(url) is not None:
-        return None
-    return ProfileError(
-        f"{host(url) or url.path!r} is no base URL; write base_url or ANTHROPIC_BASE_URL like http://localhost:8080"
-    )
+    return url_fault(url, _ADDRESS_NAMES, "http://localhost:8080")
 
 
 def _key_fault(url: SplitResult, key: str) -> GooseLikeError | None:
@@ -291,9 +206,7 @@ def _key_fault(url: SplitResult, key: str) -> GooseLikeError | None:
         return CredentialError(
             f"set {KEY_VARIABLE} (or `goose-like provider login anthropic`), or base_url to a server that needs no key"
         )
-    if not (key.isascii() and key.isprintable()):
-        return CredentialError(f"{KEY_VARIABLE} holds characters that no key has; set it anew")
-    return None
+    return key_fault(key, KEY_VARIABLE)
 
 
 def _elsewhere_fault(extra: str, package: str, region: str, choice: ModelChoice) -> GooseLikeError | None:

@@ -4,7 +4,7 @@ The rules are those of Anthropic's API reference (messages, "create" and "stream
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from ..events import MessageCompleted, TextDelta, ThinkingDelta
 from ..message import Image, Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
 from ..provider import Delta, Request, ToolSpec
 from .wire import (
+    Sent,
     allowed_name,
     count,
     error_of_status,
@@ -46,39 +47,19 @@ class Encoder:
         """`choice_extras` are further keys of the body, the same in each request (`max_tokens`, `thinking`)."""
         self._extras = dict(choice_extras)
         self._constants: tuple[str, str, tuple[ToolSpec, ...]] | None = None
-        self._images: Path | None = None
         self._head = b""
-        self._messages: list[Message] = []
-        self._encoded: list[bytes] = []
+        self._sent = Sent(encoded)
 
     def body(self, request: Request) -> bytes:
         """The request's whole JSON body."""
         constants = (request.model, request.system, tuple(request.tools))
         if constants != self._constants:
             self._constants, self._head = constants, self._encode_head(request)
-        if request.images != self._images:
-            self._images, self._messages, self._encoded = request.images, [], []
-        # The messages are held, not their ids: an id may be used again once its object is gone.
-        same = 0
-        for old, new in zip(self._messages, request.messages, strict=False):
-            if old is not new:
-                break
-            same += 1
-        del self._messages[same:], self._encoded[same:]
-        for message in request.messages[same:]:
-            self._messages.append(message)
-            self._encoded.append(encoded(message, request.images))
-        entries = list(self._encoded)
-        for at in self._ends():
+        sent = self._sent.entries(request.messages, request.images)
+        entries = [entry for _, entry in sent]
+        for at in _ends(sent):
             entries[at] = entries[at].removesuffix(_END) + _MARK + _END
         return self._head + b",".join(filter(None, entries)) + b"]}"
-
-    def _ends(self) -> set[int]:
-        """Where this request and the former one end: their last messages that are not the model's."""
-        ours = [at for at, entry in enumerate(self._encoded) if entry and self._messages[at].role != "assistant"]
-        answers = [at for at, entry in enumerate(self._encoded) if entry and self._messages[at].role == "assistant"]
-        former = [at for at in ours if answers and at < answers[-1]]
-        return {*ours[-1:], *former[-1:]}
 
     def _encode_head(self, request: Request) -> bytes:
         mark = {"cache_control": {"type": "ephemeral"}}
@@ -94,6 +75,14 @@ class Encoder:
         if has_system:
             head["system"] = [{"type": "text", "text": request.system, **mark}]
         return json_bytes(head | {"messages": []}).removesuffix(b"]}")
+
+
+def _ends(sent: Sequence[tuple[Message, bytes]]) -> set[int]:
+    """Where this request and the former one end: their last messages that are not the model's."""
+    ours = [at for at, (message, entry) in enumerate(sent) if entry and message.role != "assistant"]
+    answers = [at for at, (message, entry) in enumerate(sent) if entry and message.role == "assistant"]
+    former = [at for at in ours if answers and at < answers[-1]]
+    return {*ours[-1:], *former[-1:]}
 
 
 def encoded(message: Message, images: Path | None = None) -> bytes:
@@ -342,7 +331,7 @@ def error_of(body: object, status: int, model: str, key_variable: str, wait_s: f
     """The error that a refusal stands for; within a stream, whose status is 200, the error's type says which."""
     error = body.get("error") if isinstance(body, Mapping) else None
     kind = error.get("type") if isinstance(error, Mapping) else None
-    if status < 400:
+    if status == 200:
         status = _STATUS_OF_TYPE.get(str(kind), 500)
     if status == 400 and "credit balance" in server_words(body):
         status = 402

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import SplitResult
+from urllib.parse import SplitResult, urlsplit
 
+from ..errors import CredentialError, ProfileError
 from .wire import clip
 
 
@@ -52,6 +53,28 @@ def without_secrets(text: str, *secrets: str | None) -> str:
         if secret and len(secret) > 3:  # a shorter one ("x") hides nothing and would riddle the words
             text = text.replace(secret, "***")
     return text
+
+
+def base_url(text: str) -> SplitResult:
+    """The URL in its parts; where it is none, the text is its path."""
+    try:
+        return urlsplit(text.strip())
+    except ValueError:  # "http://[::1"
+        return SplitResult("", "", text, "", "")
+
+
+def url_fault(url: SplitResult, names: str, example: str) -> ProfileError | None:
+    """What to set where this is no base URL; `names` are what it may be set with."""
+    if url.scheme in ("http", "https") and url.hostname and port(url) is not None:
+        return None
+    return ProfileError(f"{host(url) or url.path!r} is no base URL; write {names} like {example}")
+
+
+def key_fault(key: str, variable: str | None) -> CredentialError | None:
+    """What to set where the key can't be one."""
+    if key.isascii() and key.isprintable():
+        return None
+    return CredentialError(f"{variable} holds characters that no key has; set it anew")
 
 
 def host(url: SplitResult) -> str:

@@ -1,35 +1,22 @@
-"""OpenAI's chat completions, and every row of the table of servers that speak them, through the openai SDK.
+"""OpenAI's chat completions, and every row of the table of servers that speak them, through the openai SDK."""
 
-The SDK carries the connection, the headers and the event stream. The body goes in ready-made: its typed path would
-rebuild the whole history on each call.
-"""
-
-import asyncio
 import os
 import re
-import time
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
-from urllib.parse import SplitResult, urlsplit
+from typing import Any, ClassVar, cast
+from urllib.parse import SplitResult
 
 from .. import keys
-from ..errors import (
-    BrokenStreamError,
-    CredentialError,
-    GooseLikeError,
-    ModelUnavailableError,
-    ProfileError,
-    ProviderError,
-)
+from ..errors import CredentialError, GooseLikeError, ProfileError, ProviderError
 from ..profile import ModelChoice
-from ..provider import Delta, Facts, Probe, Request
-from .door import cause, host, port, retry_after_s, uncollected, without_secrets
+from ..provider import Facts, Probe, Request
+from .connection import Connection, Folding
+from .door import base_url, host, key_fault, url_fault, without_secrets
 from .openai_wire import Encoder, Fold
 from .probe import list_models
 from .rows import Row
-from .wire import clip, error_of_status, error_within
+from .wire import error_of_status
 
 OPENAI_HOST = "api.openai.com"
 
@@ -46,19 +33,19 @@ OPENAI = Row(
 )
 
 
-class OpenAIProvider:
-    """A connection to the server of a row; the key goes nowhere but into its header."""
+class OpenAIProvider(Connection):
+    """A connection to the server of a row."""
 
     facts: ClassVar[Facts] = OPENAI.facts
+    sdk_name = "openai"
 
     def __init__(self, choice: ModelChoice, row: Row = OPENAI) -> None:
-        self._choice = choice
+        # Where a redirect leads to another host, only a bearer's key is kept back.
+        is_bearer = row.key_header is None
+        super().__init__(choice, _base_url(choice, row), keys.find(row.key_variable), follows_redirects=is_bearer)
         self._row = row
-        self._url = _base_url(choice, row)
-        self._key = keys.find(row.key_variable)
-        self._client: Any = None
         self._extras: dict[str, Any] = {}
-        self._encoder = Encoder(call_extras=row.call)
+        self._encoder = Encoder({}, row.call, row.thinking_key)
 
     @staticmethod
     def missing(choice: ModelChoice, row: Row = OPENAI) -> GooseLikeError | None:
@@ -97,112 +84,45 @@ class OpenAIProvider:
             raise
         return Probe(host(url), models, is_proven)
 
-    async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        try:
-            if fault := _url_fault(self._url, self._row) or _key_fault(self._url, self._key, self._row):
-                raise fault
-            fold = self._constrained().ConstrainedFold() if self._choice.tools == "constrained" else Fold()
-            async with aclosing(self._chunks(request)) as chunks:
-                async for chunk in chunks:
-                    for delta in fold.feed(chunk):
-                        yield delta
-            yield fold.result()
-        except ProviderError as error:
-            told = f"{self._row.name} at {host(self._url)}: {error}"
-            error.args = (without_secrets(told, self._key, self._url.password),)
-            raise
+    def _fault(self) -> GooseLikeError | None:
+        return _url_fault(self._url, self._row) or _key_fault(self._url, self._key, self._row)
 
-    async def close(self) -> None:
-        if self._client is not None:
-            await self._client.close()
+    def _address_names(self) -> str:
+        return _address_names(self._row)
 
-    async def _chunks(self, request: Request) -> AsyncGenerator[Any, None]:
-        """The answer's decoded chunks; whatever the SDK raises becomes one of our errors here, and only here."""
-        connection = await self._connection()
-        import openai
+    def _made(self, **options: Any) -> Any:
+        # A server that asks for no key gets one all the same: the SDK does not go without.
+        return self._sdk.AsyncOpenAI(
+            api_key=self._key or "none", base_url=self._url.geturl(), default_query=self._row.query, **options
+        )
 
-        body = self._body(request)
-        try:
-            stream = await connection.post(
-                "/chat/completions",
-                content=body,
-                options={"headers": self._headers()},
-                cast_to=object,
-                stream=True,
-                stream_cls=openai.AsyncStream[object],
-            )
-        except openai.APIStatusError as error:
-            wait_s = retry_after_s(error.response.headers, time.time())
-            raise error_of_status(error.status_code, error.body, request.model, _key_name(self._row), wait_s) from error
-        except openai.APIConnectionError as error:
-            raise ModelUnavailableError(
-                f"no answer from {self._url.hostname}:{port(self._url)} ({cause(error)}); "
-                f"check the network, and {_url_names(self._row)}",
-                is_retryable=True,
-            ) from error
-        has_begun = False
-        try:
-            while True:
-                try:
-                    # Not `async for`: its generator would outlive this one when this one is closed half-way.
-                    # The SDK's own time limit is for single bytes: a server that only says `: ping` never meets it.
-                    async with asyncio.timeout(self._choice.stall_s):
-                        chunk = await anext(stream)
-                except StopAsyncIteration:
-                    break
-                # The SDK lets what its JSON and UTF-8 decoders raise escape as it is.
-                except (ValueError, RecursionError) as error:
-                    raise BrokenStreamError(f"the stream is no valid JSON ({clip(str(error), 80)})") from error
-                has_begun = True
-                yield chunk
-        except (openai.APITimeoutError, TimeoutError) as error:
-            raise BrokenStreamError(
-                f"the stream stalled: nothing came for {self._choice.stall_s:g} s (`stall_s`)"
-            ) from error
-        except openai.APIConnectionError as error:
-            raise BrokenStreamError(f"the connection broke within the answer ({cause(error)})") from error
-        except openai.APIError as error:
-            raise error_within(error.body) from error
-        finally:
-            await stream.close()
-        if not has_begun:
-            kind = clip(stream.response.headers.get("content-type", "nothing"), 60)
-            raise BrokenStreamError(f"no event stream came but {kind}; does base_url point to the API?")
+    async def _post(self, body: bytes) -> Any:
+        # As "events", an error within the stream comes as a chunk, and not as an exception of the SDK's.
+        return await self._client.post(
+            "/chat/completions",
+            content=body,
+            options={"headers": self._headers(), "stream_mode": "events"},
+            cast_to=object,
+            stream=True,
+            stream_cls=self._sdk.AsyncStream[object],
+        )
 
-    async def _connection(self) -> Any:
-        if self._client is None:
-            import httpcore2
+    def _events(self, stream: Any, request: Request) -> AsyncIterator[Any]:
+        return cast(AsyncIterator[Any], stream)
 
-            # Reading the machine's certificates takes long and holds no lock: a thread does it during the import.
-            certificates = asyncio.get_running_loop().run_in_executor(None, httpcore2.default_ssl_context)
-            import httpx2
+    def _fold(self) -> Folding:
+        return self._constrained().ConstrainedFold() if self._choice.tools == "constrained" else Fold()
 
-            with uncollected():
-                import openai
-
-            timeout = httpx2.Timeout(self._choice.stall_s, connect=10)
-            self._client = openai.AsyncOpenAI(
-                # A server that asks for no key gets one all the same: the SDK does not go without.
-                api_key=self._key or "none",
-                base_url=self._url.geturl(),
-                max_retries=0,
-                default_query=self._row.query,
-                # Where a redirect leads to another host, only a bearer's key is kept back.
-                http_client=openai.DefaultAsyncHttpxClient(
-                    verify=await certificates, timeout=timeout, follow_redirects=self._row.key_header is None
-                ),
-            )
-        return self._client
+    def _refused(self, request: Request, status: int, body: object, wait_s: float | None) -> ProviderError:
+        return error_of_status(status, body, request.model, _key_name(self._row), wait_s)
 
     def _headers(self) -> dict[str, Any]:
         """What differs from the SDK's own headers: it takes who one is at OpenAI from the environment."""
         if self._row is OPENAI:
             return {}
-        import openai
-
         custom = (line.partition(":")[0].strip() for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines())
         names = ("OpenAI-Organization", "OpenAI-Project", "Authorization", *filter(None, custom))
-        return {**dict.fromkeys(names, openai.Omit()), **_key_headers(self._row, self._key)}
+        return {**dict.fromkeys(names, self._sdk.Omit()), **_key_headers(self._row, self._key)}
 
     @staticmethod
     def _constrained() -> Any:
@@ -229,7 +149,7 @@ class OpenAIProvider:
             extras["reasoning_effort"] = "none"
         extras |= row.body
         if extras != self._extras:
-            self._extras, self._encoder = extras, Encoder(extras, row.call)
+            self._extras, self._encoder = extras, Encoder(extras, row.call, row.thinking_key)
         return self._encoder.body(request)
 
 
@@ -254,24 +174,16 @@ class Server:
 
 
 def _base_url(choice: ModelChoice, row: Row) -> SplitResult:
-    text = choice.base_url or row.address()
-    try:
-        return urlsplit(text.strip())
-    except ValueError:  # "http://[::1"
-        return SplitResult("", "", text, "", "")
+    return base_url(choice.base_url or row.address())
 
 
-def _url_names(row: Row) -> str:
+def _address_names(row: Row) -> str:
     """What a person may set a server's address with."""
     return " or ".join(["base_url", *re.findall(r"\$\{(\w+)", row.base_url)])
 
 
 def _url_fault(url: SplitResult, row: Row) -> GooseLikeError | None:
-    if url.scheme in ("http", "https") and url.hostname and port(url) is not None:
-        return None
-    return ProfileError(
-        f"{host(url) or url.path!r} is no base URL; write {_url_names(row)} like http://localhost:8080/v1"
-    )
+    return url_fault(url, _address_names(row), "http://localhost:8080/v1")
 
 
 def _key_name(row: Row) -> str:
@@ -283,9 +195,7 @@ def _key_fault(url: SplitResult, key: str, row: Row) -> GooseLikeError | None:
         return CredentialError(f"{_how_to_set(row)}, or base_url to a server that needs no key")
     if not key and row is not OPENAI and row.key_variable and not row.key_is_optional:
         return CredentialError(_how_to_set(row))
-    if not (key.isascii() and key.isprintable()):
-        return CredentialError(f"{row.key_variable} holds characters that no key has; set it anew")
-    return None
+    return key_fault(key, row.key_variable)
 
 
 def _key_headers(row: Row, key: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from ..events import MessageCompleted, TextDelta, ThinkingDelta
 from ..message import Image, Message, Part, Text, Thinking, ToolCall, Usage
 from ..provider import Delta, Request, ToolSpec
 from .wire import (
+    Sent,
     allowed_name,
     count,
     error_within,
@@ -38,18 +39,23 @@ class Encoder:
     `]}`, begin those of the next one: the server's prompt cache holds, and a long history costs one join.
     """
 
-    def __init__(self, choice_extras: Mapping[str, Any] = {}, call_extras: Mapping[str, Any] = {}) -> None:
+    def __init__(
+        self,
+        choice_extras: Mapping[str, Any] = {},
+        call_extras: Mapping[str, Any] = {},
+        thinking_key: str | None = None,
+    ) -> None:
         """`choice_extras` are further keys of the body, the same in each request (limits, temperature, a schema).
 
-        One that is None takes the key away. `call_extras` are further keys of each tool call that goes back.
+        One that is None takes the key away. `call_extras` are further keys of each tool call that goes back,
+        `thinking_key` is what thinking goes back under.
         """
         self._extras = dict(choice_extras)
         self._call_extras = dict(call_extras)
+        self._thinking_key = thinking_key
         self._constants: tuple[str, str, tuple[ToolSpec, ...]] | None = None
-        self._images: Path | None = None
         self._head = self._system = b""
-        self._messages: list[Message] = []
-        self._encoded: list[bytes] = []
+        self._sent = Sent(self._encode)
 
     def body(self, request: Request) -> bytes:
         """The request's whole JSON body."""
@@ -58,21 +64,11 @@ class Encoder:
             self._constants = constants
             self._head = self._encode_head(request)
             self._system = json_bytes({"role": "system", "content": request.system}) if request.system else b""
-        if request.images != self._images:
-            self._images, self._messages, self._encoded = request.images, [], []
-        # The messages are held, not their ids: an id may be used again once its object is gone.
-        same = 0
-        for old, new in zip(self._messages, request.messages, strict=False):
-            if old is not new:
-                break
-            same += 1
-        del self._messages[same:], self._encoded[same:]
-        for message in request.messages[same:]:
-            self._messages.append(message)
-            self._encoded.append(
-                b",".join(map(json_bytes, message_entries(message, request.images, self._call_extras)))
-            )
-        return self._head + b",".join(filter(None, (self._system, *self._encoded))) + b"]}"
+        entries = (entry for _, entry in self._sent.entries(request.messages, request.images))
+        return self._head + b",".join(filter(None, (self._system, *entries))) + b"]}"
+
+    def _encode(self, message: Message, images: Path | None) -> bytes:
+        return b",".join(map(json_bytes, message_entries(message, images, self._call_extras, self._thinking_key)))
 
     def _encode_head(self, request: Request) -> bytes:
         head: dict[str, Any] = {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
@@ -89,12 +85,15 @@ class Encoder:
 
 
 def message_entries(
-    message: Message, images: Path | None = None, call_extras: Mapping[str, Any] = {}
+    message: Message,
+    images: Path | None = None,
+    call_extras: Mapping[str, Any] = {},
+    thinking_key: str | None = None,
 ) -> list[dict[str, Any]]:
     """A message as entries of the wire's `messages`; a message of tool results gives one for each result.
 
-    Thinking is left out: this wire has no place where it may go back. Nor has it one for images in results, which
-    follow them in the user's name.
+    Thinking is left out where there is no `thinking_key`: the wire itself has no place for it. Nor has it one for
+    images in results, which follow them in the user's name.
     """
     if message.role == "tool":
         pictures = [part for image in message.images for part in _said(image, images)]
@@ -123,6 +122,10 @@ def message_entries(
             }
             for call in message.tool_calls
         ]
+    if thinking_key:
+        thought = "".join(part.text for part in message.parts if isinstance(part, Thinking))
+        if thought or message.tool_calls:
+            entry[thinking_key] = thought or " "  # what was thought is not always known any more
     return [entry]
 
 

@@ -14,9 +14,9 @@ from ..environment import is_secret
 from ..errors import ProfileError
 from ..message import Value
 from ..places import config_folder
-from ..plugins import found
-from ..profile import Source, explain, read_yaml
+from ..plugins import did_you_mean, found
 from ..provider import Facts
+from ..source import Source, explain, read_yaml
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
@@ -34,9 +34,11 @@ class Row(Value):
     processor: str | None = None
     accelerator: str | None = None
     takes_images: bool = Field(default=False, description="whether its models are shown images")
+    is_free: bool = Field(default=False, description="whether its tokens cost nothing: it runs on one's own machine")
     output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     body: dict[str, Any] = Field(default={}, description="laid over each request's body; null takes a key away")
     call: dict[str, Any] = Field(default={}, description="laid over each tool call that goes back")
+    thinking_key: str | None = Field(default=None, description="the key of a message that thinking goes back under")
     models_path: str = Field(default="/models", description="where its models are listed")
     key_path: str | None = Field(default="/models", description="what is only answered to a right key")
 
@@ -120,8 +122,8 @@ def _row(source: Source, base: Mapping[str, Row]) -> Row:
     try:
         return Row.model_validate({**before, **source.data, "name": name})
     except ValidationError as error:
-        raise ProfileError(explain(error, source, _keys_at, f"provider {name!r}")) from error
+        raise ProfileError(explain(error, source, _near, f"provider {name!r}")) from error
 
 
-def _keys_at(path: tuple[str | int, ...]) -> set[str]:
-    return set(Row.model_fields) - {"name"}
+def _near(path: tuple[str | int, ...]) -> str:
+    return did_you_mean(str(path[-1]), set(Row.model_fields) - {"name"})

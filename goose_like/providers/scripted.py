@@ -26,15 +26,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError
 
 from ..errors import BrokenStreamError, GooseLikeError, ModelUnavailableError, ProfileError, ProviderError
 from ..events import MessageCompleted, TextDelta, ThinkingDelta
 from ..message import Message, Part, Text, Thinking, ToolCall, Usage, Value
 from ..plugins import did_you_mean
-from ..profile import ModelChoice, Source
+from ..profile import ModelChoice
 from ..provider import Delta, Facts, Request
+from ..source import Source, read_yaml
 from .wire import clip, error_of_status
 
 
@@ -203,13 +202,7 @@ def read_script(file: Path) -> tuple[Source, list[Step]]:
     Raises:
         ProfileError: it can't be read, is no YAML, or says what no step can say; the text names file and line.
     """
-    try:
-        data = YAML().load(file.read_text(encoding="utf-8"))
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else "?"
-        raise ProfileError(f"{file}, line {line}: this is no valid YAML: {error.problem or error}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{file}: can't be read: {error}") from error
+    data = read_yaml(file)
     source = Source("script", file, data)
     if not isinstance(data, list):
         raise ProfileError(f"{file}: a script is a list of steps, e.g. `- text: hello`")

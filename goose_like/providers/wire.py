@@ -3,7 +3,7 @@
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..errors import (
     ProviderError,
     RateLimitError,
 )
-from ..message import Image
+from ..message import Image, Message
 
 # --- what we send
 
@@ -57,6 +57,29 @@ def image_base64(image: Image, folder: Path | None) -> str | None:
         return b64encode((folder / image.name).read_bytes()).decode() if folder else None
     except OSError:
         return None
+
+
+class Sent:
+    """Messages as bytes, each encoded once: those of a request begin those of the next one."""
+
+    def __init__(self, encode: Callable[[Message, Path | None], bytes]) -> None:
+        """`encode` gives a message's bytes; the images' bytes lie in the folder."""
+        self._encode = encode
+        self._images: Path | None = None
+        self._sent: list[tuple[Message, bytes]] = []
+
+    def entries(self, messages: Sequence[Message], images: Path | None) -> Sequence[tuple[Message, bytes]]:
+        """The messages, each with its bytes."""
+        if images != self._images:
+            self._images, self._sent = images, []
+        # The messages are held, not their ids: an id may be used again once its object is gone.
+        same = 0
+        for (old, _), new in zip(self._sent, messages, strict=False):
+            if old is not new:
+                break
+            same += 1
+        self._sent[same:] = ((new, self._encode(new, images)) for new in messages[same:])
+        return self._sent
 
 
 # --- what we receive, by its type: `what` names the place; null counts as empty

@@ -14,15 +14,16 @@ CORE = ROOT / "goose_like"
 
 FLOORS = {
     1: "message errors places plain spawner repositories environment",
-    2: "events plugins output images trust difference",
-    3: "tool command profile history notifier prices sandbox",
+    2: "events plugins output images trust difference source",
+    3: "tool command profile history notifier sandbox",
     4: "policy provider session spawn inspection jail keys profile_schema providers/wire cli/slash",
     5: "workspace journal moderator view providers/openai_wire providers/anthropic_wire providers/door "
     "providers/weights providers/rows profiles_file inbox",
-    6: "exchange toolkit cli/visible cli/prompt providers/constrained providers/scripted providers/probe",
-    7: "compat testing desk cli/running cli/status cli/markdown providers/openai providers/anthropic providers/tagged",
-    8: "build cli/render cli/complete cli/own_command cli/completion cli/pages providers/local",
-    9: "cli/terminal cli/commands cli/scaffold cli/reports cli/login",
+    6: "prices toolkit cli/visible cli/prompt providers/constrained providers/scripted providers/probe "
+    "providers/connection",
+    7: "exchange compat testing cli/running cli/markdown providers/openai providers/anthropic providers/tagged",
+    8: "build desk cli/render cli/status cli/completion cli/pages providers/local",
+    9: "cli/terminal cli/commands cli/complete cli/own_command cli/scaffold cli/reports cli/login",
     10: "cli/trust cli/once cli/live cli/edit",
     11: "cli/start cli/seat",
     12: "cli/chat",

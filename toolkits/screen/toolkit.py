@@ -3,7 +3,7 @@
 import os
 import shutil
 
-from goose_like.toolkit import ToolError, Toolkit, tool
+from goose_like.toolkit import Picture, ToolError, Toolkit, tool
 
 _PROGRAMS = {
     "grim": ("WAYLAND_DISPLAY", ()),
@@ -28,8 +28,8 @@ class ScreenToolkit(Toolkit):
         )
 
     @tool(alone=True)
-    async def take_screenshot(self) -> str:
-        """Take a picture of the whole screen; the person may be asked first."""
+    async def take_screenshot(self) -> Picture:
+        """Take a picture of the whole screen and look at it; the person may be asked first."""
         program, words = _program()
         self.session.outputs.mkdir(parents=True, exist_ok=True)
         taken = len(list(self.session.outputs.glob("screenshot-*.png")))
@@ -49,7 +49,7 @@ class ScreenToolkit(Toolkit):
                 f"{program} took no picture: {said.decode(errors='replace').strip() or 'it did not say why'}"
             )
         self.notifier.log(f"took a picture of the screen: {file}")
-        return f"the screen is in {file}"
+        return Picture(file.read_bytes(), str(file))
 
 
 def _program() -> tuple[str, tuple[str, ...]]:

@@ -1,0 +1,159 @@
+"""A provider through its vendor's SDK: what is the same for both SDKs, which one generator has made.
+
+The SDK carries the connection, the headers and the event stream. The body goes in ready-made: its typed path would
+rebuild the whole history on each call.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from importlib import import_module
+from typing import Any, ClassVar, Protocol
+from urllib.parse import SplitResult
+
+from ..errors import BrokenStreamError, GooseLikeError, ModelUnavailableError, ProviderError
+from ..events import MessageCompleted
+from ..profile import ModelChoice
+from ..provider import Delta, Request
+from .door import cause, host, port, retry_after_s, uncollected, without_secrets
+from .wire import clip
+
+
+class Folding(Protocol):
+    """What becomes of an answer's events: deltas, and in the end the message."""
+
+    def feed(self, event: Any, /) -> list[Delta]: ...
+
+    def result(self) -> MessageCompleted: ...
+
+
+class Connection:
+    """A connection to one server; the key goes nowhere but into its header. What is the vendor's is said below it."""
+
+    sdk_name: ClassVar[str]
+
+    def __init__(self, choice: ModelChoice, url: SplitResult, key: str, *, follows_redirects: bool = True) -> None:
+        self._choice = choice
+        self._url = url
+        self._key = key
+        self._follows_redirects = follows_redirects
+        self._sdk: Any = None
+        self._client: Any = None
+
+    # --- the vendor's
+
+    def _fault(self) -> GooseLikeError | None:
+        """What to set before this connection works."""
+        raise NotImplementedError
+
+    def _address_names(self) -> str:
+        """What a person may set the address with."""
+        raise NotImplementedError
+
+    def _made(self, **options: Any) -> Any:
+        """The SDK's client."""
+        raise NotImplementedError
+
+    def _body(self, request: Request) -> bytes:
+        """The request's whole JSON body."""
+        raise NotImplementedError
+
+    async def _post(self, body: bytes) -> Any:
+        """The SDK's stream of an answer whose head has come."""
+        raise NotImplementedError
+
+    def _events(self, stream: Any, request: Request) -> AsyncIterator[Any]:
+        """What comes in the stream, decoded; it has an `aclose`."""
+        raise NotImplementedError
+
+    def _fold(self) -> Folding:
+        """Where the events go."""
+        raise NotImplementedError
+
+    def _refused(self, request: Request, status: int, body: object, wait_s: float | None) -> ProviderError:
+        """The error that a refusal stands for; the server wishes a pause of `wait_s`."""
+        raise NotImplementedError
+
+    # --- the same for all
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
+        try:
+            if fault := self._fault():
+                raise fault
+            fold = self._fold()
+            async with aclosing(self._answer(request)) as events:
+                async for event in events:
+                    for delta in fold.feed(event):
+                        yield delta
+            yield fold.result()
+        except ProviderError as error:
+            where = " at ".join(filter(None, (self._choice.provider, host(self._url))))
+            error.args = (without_secrets(f"{where}: {error}", self._key, self._url.password),)
+            raise
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+    async def _answer(self, request: Request) -> AsyncGenerator[Any, None]:
+        """The answer's decoded events; whatever the SDK raises becomes one of our errors here, and only here."""
+        await self._connect()
+        import httpx2
+
+        sdk, stall_s, body = self._sdk, self._choice.stall_s, self._body(request)
+        try:
+            stream = await self._post(body)
+        except sdk.APIStatusError as error:
+            wait_s = retry_after_s(error.response.headers, time.time())
+            raise self._refused(request, error.status_code, error.body, wait_s) from error
+        except sdk.APIConnectionError as error:
+            raise ModelUnavailableError(
+                f"no answer from {self._url.hostname}:{port(self._url)} ({cause(error)}); "
+                f"check the network, and {self._address_names()}",
+                is_retryable=True,
+            ) from error
+        has_begun = False
+        events: Any = self._events(stream, request)
+        try:
+            while True:
+                try:
+                    # Not `async for`: its generator would outlive this one when this one is closed half-way.
+                    # The SDK's own time limit is for single bytes: a server that only says `: ping` never meets it.
+                    async with asyncio.timeout(stall_s):
+                        event = await anext(events)
+                except StopAsyncIteration:
+                    break
+                # The SDK lets what its JSON and UTF-8 decoders raise escape as it is.
+                except (ValueError, RecursionError) as error:
+                    raise BrokenStreamError(f"the stream is no valid JSON ({clip(str(error), 80)})") from error
+                has_begun = True
+                yield event
+        except (sdk.APITimeoutError, httpx2.TimeoutException, TimeoutError) as error:
+            raise BrokenStreamError(f"the stream stalled: nothing came for {stall_s:g} s (`stall_s`)") from error
+        except (sdk.APIConnectionError, httpx2.HTTPError) as error:
+            raise BrokenStreamError(f"the connection broke within the answer ({cause(error)})") from error
+        finally:
+            await events.aclose()
+            await stream.close()
+        if not has_begun:
+            kind = clip(stream.response.headers.get("content-type", "nothing"), 60)
+            raise BrokenStreamError(f"no event stream came but {kind}; does base_url point to the API?")
+
+    async def _connect(self) -> None:
+        if self._client is not None:
+            return
+        import httpcore2
+
+        # Reading the machine's certificates takes long and holds no lock: a thread does it during the import.
+        certificates = asyncio.get_running_loop().run_in_executor(None, httpcore2.default_ssl_context)
+        import httpx2
+
+        with uncollected():
+            self._sdk = import_module(self.sdk_name)
+        http_client = self._sdk.DefaultAsyncHttpxClient(
+            verify=await certificates,
+            timeout=httpx2.Timeout(self._choice.stall_s, connect=10),
+            follow_redirects=self._follows_redirects,
+        )
+        self._client = self._made(max_retries=0, http_client=http_client)

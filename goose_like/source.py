@@ -1,0 +1,104 @@
+"""Where something in YAML is written: read with the lines of its values, so that errors name them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from .errors import ProfileError
+
+Drafts = Mapping[Path, str]
+AS_WRITTEN: Drafts = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where something in YAML is written: `data` keeps its lines. `extended` are the sources that it builds on."""
+
+    name: str
+    file: Path
+    data: Any
+    extended: tuple["Source", ...] = ()
+    fault: ProfileError | None = None
+    is_project: bool = False
+
+    def place(self, *path: str | int) -> str:
+        """`file, line N` of the value at `path`, or of the nearest thing around it, here or in what it extends."""
+        # Of equals the first: the profile itself overrides what it extends.
+        deepest = max((self, *self.extended), key=lambda source: len(source.lines(path)))
+        lines = deepest.lines(path)
+        return f"{deepest.file}, line {lines[-1] + 1}" if lines else f"{deepest.file}"
+
+    def lines(self, path: tuple[str | int, ...]) -> list[int]:
+        """The line of the whole, then those of each step of the path as far as it is written here."""
+        node: Any = self.data
+        lines = [node.lc.line] if hasattr(node, "lc") else []
+        for key in path:
+            try:
+                marks = node.lc
+                lines.append((marks.key(key) if isinstance(node, Mapping) else marks.item(key))[0])
+                node = node[key]
+            except (AttributeError, KeyError, IndexError, TypeError):
+                break
+        return lines
+
+    def located(self, error: ProfileError) -> ProfileError:
+        """The error with this file and the line of its path before it."""
+        return ProfileError(f"{self.place(*error.path)}: {error}" if error.path else str(error))
+
+
+def read_yaml(file: Path, drafts: Drafts = AS_WRITTEN) -> Any:
+    """What a file, or its draft, holds, with the lines of its values; an empty one holds an empty mapping.
+
+    Raises:
+        ProfileError: it can't be read, or is no YAML; the text names the file and the line.
+    """
+    try:
+        text = drafts[file] if file in drafts else file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ProfileError(f"{file}: can't be read: {reason}") from error
+    return parsed(file, text)
+
+
+def parsed(file: Path, text: str) -> Any:
+    """What the text of a file holds, as `read_yaml`."""
+    try:
+        data = YAML().load(text)
+        return {} if data is None else data
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else "?"
+        raise ProfileError(f"{file}, line {line}: this is no valid YAML: {error.problem or error}") from error
+    except (YAMLError, ValueError) as error:  # ValueError: a date that there is not
+        reason = " ".join(str(error).split())
+        raise ProfileError(f"{file}: can't be read: {reason}") from error
+
+
+def explain(error: ValidationError, source: Source, near: Callable[[tuple[str | int, ...]], str], whole: str) -> str:
+    """A validation's faults in the order of the file, a sentence each: where, and what.
+
+    `near` gives words for the unknown key at a path; `whole` is what the thing itself is called.
+    """
+    faults = sorted(error.errors(), key=lambda fault: source.lines(fault["loc"]))
+    return "\n".join(_explain(fault, source, near, whole) for fault in faults)
+
+
+def _explain(fault: Mapping[str, Any], source: Source, near: Callable[[tuple[str | int, ...]], str], whole: str) -> str:
+    path = tuple(fault["loc"])
+    what = ".".join(str(step) for step in path) or whole
+    if fault["type"] == "extra_forbidden":
+        return f"{source.place(*path)}: unknown key {what!r}; {near(path)}"
+    if fault["type"] == "told":  # what was given may be a secret
+        return f"{source.place(*path)}: {what}: {fault['msg']}"
+    if fault["type"] == "missing":
+        return f"{source.place(*path)}: {what}: this key is missing"
+    kinds = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list", "string_type": "text"}
+    expected = kinds.get(fault["type"]) or fault["msg"].removeprefix("Input should be ")
+    given = repr(fault["input"])
+    clipped = given if len(given) <= 80 else given[:77] + "..."
+    return f"{source.place(*path)}: {what}: expected {expected}, not {clipped}"

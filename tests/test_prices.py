@@ -1,0 +1,39 @@
+"""What tokens cost: a price, nothing on one's own machine, or not known, which is not nothing."""
+
+import pytest
+
+from goose_like.message import Usage
+from goose_like.prices import cost_usd
+
+SPENT = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
+
+
+@pytest.mark.parametrize(
+    "label", ["local", "scripted:x", "ollama:qwen3", "lmstudio:qwen3", "vllm:qwen3", "llama-server:gpt-4o"]
+)
+def test_ones_own_machine_costs_nothing(label):
+    assert cost_usd({label: SPENT}) == 0.0
+
+
+def test_a_known_model_has_its_price_and_the_others_none():
+    price = cost_usd({"openai:gpt-4o": SPENT})
+    assert price is not None
+    assert price > 1
+    assert cost_usd({"openai:gpt-4o": SPENT, "ollama:qwen3": SPENT}) == price
+    for unknown in ("openai:made-up", "nowhere:gpt-4o", "groq:made-up"):
+        assert cost_usd({"openai:gpt-4o": SPENT, unknown: SPENT}) is None
+        assert cost_usd({unknown: Usage()}) == 0.0
+
+
+def test_a_row_of_ones_own(home):
+    (home / "config").mkdir(parents=True)
+    file = home / "config/providers.yaml"
+    file.write_text("box: {base_url: 'http://box:1/v1', is_free: true}\nollama: {is_free: false}\n")
+    assert cost_usd({"box:x": SPENT}) == 0.0
+    assert cost_usd({"ollama:made-up": SPENT}) is None
+
+
+def test_rows_that_cant_be_used_are_no_matter_for_other_providers(home):
+    (home / "config").mkdir(parents=True)
+    (home / "config/providers.yaml").write_text("box: {bass_url: x}\n")
+    assert cost_usd({"openai:gpt-4o": SPENT, "local": SPENT}) == cost_usd({"openai:gpt-4o": SPENT})
