@@ -15,12 +15,12 @@ CORE = ROOT / "goose_like"
 FLOORS = {
     1: "message errors places plain spawner repositories environment",
     2: "events plugins output images trust difference",
-    3: "tool profile history notifier prices sandbox",
-    4: "policy provider session spawn inspection jail keys profile_schema providers/wire",
+    3: "tool profile history notifier prices sandbox cli/visible cli/rows",
+    4: "policy provider session spawn inspection jail keys profile_schema providers/wire cli/code cli/phrases",
     5: "workspace journal moderator view providers/openai_wire providers/anthropic_wire providers/door "
-    "providers/weights providers/rows profiles_file inbox",
-    6: "exchange toolkit cli/visible providers/constrained providers/scripted providers/probe",
-    7: "compat testing cli/running providers/openai providers/anthropic providers/tagged",
+    "providers/weights providers/rows profiles_file inbox cli/tables",
+    6: "exchange toolkit cli/blocks providers/constrained providers/scripted providers/probe",
+    7: "compat testing cli/running cli/markdown providers/openai providers/anthropic providers/tagged",
     8: "build cli/render cli/completion cli/pages providers/local",
     9: "cli/terminal cli/scaffold cli/reports cli/login",
     10: "cli/trust cli/once cli/chat cli/edit",
