@@ -48,24 +48,40 @@ def below(text: str, width: int = 80, height: int = 10) -> str:
 
 # --- cut anywhere it comes out the same
 
-LINES = [
-    *("", "", "words of a line", "two **bold", "words** and *so* on", "a `code` b", "a | b", "--- | :-:", "| 1 | 2"),
-    *("- one", "- two", "-", "  more", "   - deep", "    - deeper", "* star", "1. first", "2. second", "9) ninth"),
-    *("    indented", "```", "```python", "````", "~~~", "x = '''a", "'''", "/* c", "*/ d", "  ```", "   ```js"),
-    *("> quote", "> - in it", ">", "> ```", "# title", "#", "under", "===", "---", "***", "-  wide", "10. ten"),
-    *("[a]: http://b", "[see][a] [b](http://c)", "<div>", "</div>", "<!-- x", "-->", "世界 word", "a\tb", "\t- x"),
-    *("a\\", "end  ", "&#27;[1m", "\x1b[31m", "![i](u)", "-     code", " - shifted", "\u202eabc", "\r", "x\r"),
-]
+KINDS = {
+    "text": ["words of a line", "two **bold", "words** and *so* on", "a `code` b", "a\\", "end  ", "世界 word", "a\tb"],
+    "bullets": [
+        "- one",
+        "-",
+        "   - deep",
+        "    - deeper",
+        "* star",
+        "-  wide",
+        "-     code",
+        " - shifted",
+        "\t- x",
+        "  more",
+    ],
+    "numbers": ["1. first", "2. second", "9) ninth", "10. ten", "   1. deep", "1.", "   more"],
+    "tables": ["a | b", "--- | :-:", "| 1 | 2", "- a | b"],
+    "code": ["```", "```python", "````", "~~~", "x = '''a", "'''", "/* c", "*/ d", "  ```", "   ```js", "    indented"],
+    "quotes": ["> quote", "> - in it", ">", "> ```", "lazy"],
+    "titles": ["# title", "#", "under", "===", "---", "***"],
+    "others": ["[a]: http://b", "[see][a] [b](http://c)", "<div>", "</div>", "<!-- x", "-->", "![i](u)"],
+    "escapes": ["&#27;[1m", "\x1b[31m", "\u202eabc", "\r", "x\r"],
+}
 
 
 @st.composite
 def cuts(draw: st.DrawFn) -> tuple[str, list[str], set[int]]:
     """A text, the same in pieces, and after which of them there is a frame."""
-    some = draw(st.lists(st.sampled_from(LINES), min_size=1, max_size=5))  # few, so that they meet one another
-    text = "\n".join(draw(st.lists(st.sampled_from(some), max_size=14)))
-    at = sorted(draw(st.sets(st.integers(0, len(text)), max_size=20)))
-    deltas = [text[start:end] for start, end in zip([0, *at], [*at, len(text)], strict=True)]
-    frames = draw(st.sets(st.integers(0, len(deltas)), max_size=len(deltas)))
+    kinds = draw(st.lists(st.sampled_from([*KINDS]), min_size=1, max_size=3))
+    some = [draw(st.sampled_from(KINDS[kind])) for kind in kinds]  # few, so that they meet one another
+    text = "\n".join(draw(st.lists(st.sampled_from([*some, ""]), min_size=2, max_size=12)))
+    size = draw(st.integers(1, 10))
+    at = range(0, len(text) + size, size)
+    deltas = [text[start : start + size] for start in at]
+    frames = draw(st.one_of(st.just(set(range(len(deltas)))), st.sets(st.sampled_from(range(len(deltas))))))
     return text, deltas, frames
 
 

@@ -75,7 +75,8 @@ class Block:
     def stub(self) -> str:
         """A line in whose place what follows reads as it does after this fence's first line, or after this item."""
         line = self.lines[self.start]
-        if mark := None if self.is_fence else _ITEM.match(line):
+        is_empty = len(self.tokens) <= 2  # so is its stub: nothing after an empty line belongs to it
+        if mark := None if is_empty else _ITEM.match(line):
             line = f"{mark[0]}." if mark[0][-1].isspace() else f"{mark[0]} ."
         return f"{line}\n"
 
