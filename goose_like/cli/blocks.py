@@ -66,10 +66,22 @@ class Block:
         return _code(self.tokens[0])
 
     @property
+    def end(self) -> int:
+        """The number of the line after its last."""
+        return _place(self.tokens)[1]
+
+    @property
     def is_closed(self) -> bool:
-        """Whether the fence after the code has come."""
-        start, end = _place(self.tokens)
-        return end > start + 1 + len(self.code)
+        """Whether nothing that follows can belong to it."""
+        match self.tokens[0].type:
+            case "fence":
+                return self.end > self.start + 1 + len(self.code)
+            case "hr":
+                return True
+            case "list_item_open" | "code_block":
+                return False
+            case _:
+                return not self.lines[self.end].strip() and self.end < len(self.lines) - 1
 
     @property
     def stub(self) -> str:

@@ -4,12 +4,11 @@ import copy
 import re
 from collections.abc import Sequence
 
-from rich.cells import chop_cells
 from rich.console import RenderableType
 
 from .blocks import LIMIT, Block, blocks, plain
 from .code import Code
-from .rows import Row, Rows, last_row_start
+from .rows import Row, Rows, last_fold_start, last_row_start
 from .visible import visible
 
 _EMPTY_LINE = re.compile(r"(?:\A|\n)[ \t]*\n")
@@ -94,29 +93,25 @@ class MarkdownStream:
         *final, last = found
         for block in final:
             rows += self._finished(block, width)
-        if last.is_fence:
-            return rows + self._lines_of_code(last, width)
-        if final:
-            self._cut(last.lines, last.start)
-            self._head, self._number = "", None
-            if last.is_next:
-                self._head, self._number = final[-1].stub + "\n" * last.is_spaced, final[-1].number
-        return rows
-
-    def _lines_of_code(self, block: Block, width: int) -> list[Row]:
-        rows = self._drawn(block, width)
-        ends = block.start + 1 + len(block.code)
-        self._cut(block.lines, ends + block.is_closed)
-        self._head, self._number = "" if block.is_closed else block.stub, None
-        if block.is_closed:
-            self._end_block()
+        number, head, ends = None, "", last.start
+        if last.is_closed:
+            rows += self._finished(last, width)
+            ends = last.end
+        elif last.is_fence:
+            rows += self._drawn(last, width)
+            head, ends = last.stub, last.start + 1 + len(last.code)
+        elif last.is_next and not final:
+            return rows
+        elif last.is_next:
+            head, number = final[-1].stub + "\n" * last.is_spaced, final[-1].number
+        self._cut(last.lines, ends)
+        self._head, self._number = head, number
         return rows
 
     def _give_up(self, width: int) -> None:
         """Goes on without an open block that has become too long; of code only the line is ended."""
         if self._code:
-            last = len(chop_cells(self._text, max(width - 2, 2))[-1])
-            at = len(self._text) - last or LIMIT
+            at = last_fold_start(self._text, max(width - 2, 2)) or LIMIT
             self._text = f"{self._text[:at]}\n{self._text[at:]}"
             self._has_new_lines = True
         else:

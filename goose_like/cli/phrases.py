@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -11,25 +12,45 @@ from rich.style import Style
 from .rows import Row, merged
 from .visible import visible
 
-MAX_BRACKETS = 300
-"""Opening brackets from which on a paragraph is shown as it is: the search for links is quadratic in them."""
+MAX_MARKS = 400
+"""Marks from which on a paragraph is shown as it is: the search for pairs is quadratic in them."""
+
+PIECE, CUTS = 150, 4
+"""Characters after which it is tried to take a paragraph apart, and how often."""
 
 DIM = Style(dim=True)
 BOLD = Style(bold=True)
 _STYLES = {"em": Style(italic=True), "strong": BOLD, "s": Style(strike=True)}
 _CODE = Style(color="cyan")
 _BREAKS = {"softbreak": " ", "hardbreak": "\n"}
+_MARK = re.compile(r"[*_`\[]|~~")
 _BLANKS = re.compile(r"[\t\n]")
 
 
 def phrases(text: str, parser: MarkdownIt, style: Style | None = None) -> Row:
     """The runs of a paragraph's text; its line ends are those that the author asked for."""
     base = style or Style.null()
-    if text.count("[") > MAX_BRACKETS:
+    if len(_MARK.findall(text)) > MAX_MARKS:
         return [Segment(said(text), base)]
+    end = 0
+    for _ in range(CUTS):  # so that a paragraph that grows is not read from its start again and again
+        end = text.find(" ", end + PIECE) + 1
+        if not end:
+            break
+        is_between_words = text[end - 2] != " " and not text[end : end + 1].isspace()
+        piece, is_whole = _parsed(text[:end], parser, base) if is_between_words else ([], False)
+        if is_whole:
+            return [*piece, *phrases(text[end:], parser, style)]
+    return _parsed(text, parser, base)[0]
+
+
+@lru_cache(maxsize=512)
+def _parsed(text: str, parser: MarkdownIt, base: Style) -> tuple[Row, bool]:
+    """The runs, and whether no mark among them is left that could yet be half of a pair."""
     tokens: list[Token] = []
     parser.inline.parse(text, parser, {}, tokens)
-    return merged(_runs(tokens, base))
+    is_whole = not any(_MARK.search(token.content) for token in tokens if token.type == "text")
+    return merged(_runs(tokens, base)), is_whole
 
 
 def said(text: str) -> str:

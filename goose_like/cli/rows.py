@@ -76,6 +76,11 @@ def last_row_start(text: str, width: int) -> int:
     return [0, *(start for start, _ in _spans(text, width))][-1]
 
 
+def last_fold_start(text: str, width: int) -> int:
+    """The same for rows that may be cut anywhere."""
+    return [start for start, _ in _chopped(text, 0, width)][-1]
+
+
 def _spans(text: str, width: int) -> Iterator[tuple[int, int]]:
     """Where each row begins and ends; blanks around it are left out."""
     start = end = column = 0
@@ -107,7 +112,7 @@ def _spans(text: str, width: int) -> Iterator[tuple[int, int]]:
 
 
 def _chopped(text: str, offset: int, width: int) -> Iterator[tuple[int, int]]:
-    for piece in chop_cells(text, width):
+    for piece in chop_cells(text, width) or [text]:  # it gives none for a text without width
         yield offset, offset + len(piece)
         offset += len(piece)
 
