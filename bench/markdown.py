@@ -91,10 +91,8 @@ def ours(shown: list[list[str]]) -> list[float]:
         for delta in deltas:
             stream.feed(delta)
         out.control(Control((ControlType.CURSOR_UP, drawn), (ControlType.ERASE_IN_LINE, 2)))
-        for rows in stream.take(WIDTH):
-            out.print(rows)
-        end = stream.open(WIDTH, LIVE_ROWS)
-        out.print(end)
+        final, end = stream.take(WIDTH), stream.open(WIDTH, LIVE_ROWS)
+        out.print(*final, end)
         drawn = len(end)
         taken.append(time.process_time() - before)
     for rows in stream.finish(WIDTH):
@@ -126,7 +124,8 @@ def main() -> None:
         print(
             f"{rate:,} deltas/s, {len(shown):,} frames, {size / 1000:,.0f} kB: "
             f"{statistics.median(ratios):.2f}x Rich's own print ({TARGET_RATIO}x are wanted; {sum(bare):.1f} s), "
-            f"longest frame {statistics.median(longest):.0f} ms (at most {TARGET_MS})"
+            f"longest frame {statistics.median(longest):.0f} ms (at most {TARGET_MS})",
+            flush=True,
         )
     fast = frames(RATES[-1])
     half, full = peak_bytes(fast[: len(fast) // 2]), peak_bytes(fast)
