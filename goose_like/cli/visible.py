@@ -6,7 +6,8 @@ import unicodedata
 from rich.text import Text as Styled
 
 _SHOWN = {code: f"\\x{code:02x}" for code in [*range(32), *range(127, 160)] if chr(code) not in "\n\t"}
-_SHOWN |= {code: f"\\u{code:04x}" for code in [0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]}
+_SEPARATORS_AND_DIRECTIONS = (0x061C, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+_SHOWN |= {code: f"\\u{code:04x}" for code in _SEPARATORS_AND_DIRECTIONS}
 NO_TEXT = {chr(code) for code in _SHOWN} - {"\r", "\x1b"} | {"\ufffd"}
 
 # Of the characters that are neither controls nor spaces those that show as nothing: fillers, variation selectors, the

@@ -15,11 +15,12 @@ CORE = ROOT / "goose_like"
 FLOORS = {
     1: "message errors places plain spawner repositories environment",
     2: "events plugins output images trust difference source",
-    3: "tool command profile history notifier sandbox",
-    4: "policy provider session spawn inspection jail keys profile_schema providers/wire cli/slash",
+    3: "tool command profile history notifier sandbox cli/visible cli/rows",
+    4: "policy provider session spawn inspection jail keys profile_schema providers/wire cli/slash "
+    "cli/code cli/phrases",
     5: "workspace journal moderator view providers/openai_wire providers/anthropic_wire providers/door "
-    "providers/weights providers/rows profiles_file inbox",
-    6: "prices toolkit cli/visible cli/prompt providers/constrained providers/scripted providers/probe "
+    "providers/weights providers/rows profiles_file inbox cli/tables",
+    6: "prices toolkit cli/blocks cli/prompt providers/constrained providers/scripted providers/probe "
     "providers/connection",
     7: "exchange compat testing cli/running cli/markdown providers/openai providers/anthropic providers/tagged",
     8: "build desk cli/render cli/status cli/completion cli/pages providers/local",

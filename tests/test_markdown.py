@@ -1,0 +1,311 @@
+"""Markdown as it comes: what is printed above and what is drawn below, as text."""
+
+import io
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+from rich.style import Style
+
+from goose_like.cli.blocks import LIMIT, _parser
+from goose_like.cli.code import Code
+from goose_like.cli.markdown import MarkdownStream
+from goose_like.cli.phrases import _parsed
+from goose_like.cli.rows import Rows, wrapped
+
+WIDTHS = [20, 80, 200]
+
+
+def printed(renderables: list[RenderableType], *, color_system: str | None = None) -> str:
+    file = io.StringIO()
+    console = Console(file=file, width=200, force_terminal=True, color_system=color_system, legacy_windows=False)
+    for renderable in renderables:
+        console.print(renderable)
+    return file.getvalue()
+
+
+def whole(text: str, width: int = 80, color_system: str | None = None) -> str:
+    """The text given at once."""
+    stream = MarkdownStream()
+    stream.feed(text)
+    return printed(stream.finish(width), color_system=color_system)
+
+
+def streamed(deltas: list[str], frames: set[int], width: int = 80, color_system: str | None = None) -> str:
+    """The text in pieces, looked at after those whose numbers are given."""
+    stream = MarkdownStream()
+    shown = ""
+    for number, delta in enumerate(deltas):
+        stream.feed(delta)
+        if number in frames:
+            shown += printed(stream.take(width), color_system=color_system)
+            stream.open(width, 10)
+    return shown + printed(stream.finish(width), color_system=color_system)
+
+
+def below(text: str, width: int = 80, height: int = 10) -> str:
+    """The open end after the text has come."""
+    stream = MarkdownStream()
+    stream.feed(text)
+    stream.take(width)
+    return printed([stream.open(width, height)])
+
+
+# --- cut anywhere it comes out the same
+
+KINDS = {
+    "text": ["words of a line", "two **bold", "words** and *so* on", "a `code` b", "a\\", "end  ", "世界 word", "a\tb"],
+    "bullets": [
+        "- one",
+        "-",
+        "   - deep",
+        "    - deeper",
+        "* star",
+        "-  wide",
+        "-     code",
+        " - shifted",
+        "\t- x",
+        "  more",
+    ],
+    "numbers": ["1. first", "2. second", "9) ninth", "10. ten", "   1. deep", "1.", "   more"],
+    "tables": ["a | b", "--- | :-:", "| 1 | 2", "- a | b"],
+    "code": ["```", "```python", "````", "~~~", "x = '''a", "'''", "/* c", "*/ d", "  ```", "   ```js", "    indented"],
+    "quotes": ["> quote", "> - in it", ">", "> ```", "lazy"],
+    "titles": ["# title", "#", "under", "===", "---", "***"],
+    "others": ["[a]: http://b", "[see][a] [b](http://c)", "<div>", "</div>", "<!-- x", "-->", "![i](u)"],
+    "escapes": ["&#27;[1m", "\x1b[31m", "\u202eabc", "\r", "x\r"],
+}
+
+
+@st.composite
+def cuts(draw: st.DrawFn) -> tuple[str, list[str], set[int]]:
+    """A text, the same in pieces, and after which of them there is a frame."""
+    kinds = draw(st.lists(st.sampled_from([*KINDS]), min_size=1, max_size=3))
+    some = [draw(st.sampled_from(KINDS[kind])) for kind in kinds]  # few, so that they meet one another
+    text = "\n".join(draw(st.lists(st.sampled_from([*some, ""]), min_size=2, max_size=12)))
+    size = draw(st.integers(1, 10))
+    at = range(0, len(text) + size, size)
+    deltas = [text[start : start + size] for start in at]
+    frames = draw(st.one_of(st.just(set(range(len(deltas)))), st.sets(st.sampled_from(range(len(deltas))))))
+    return text, deltas, frames
+
+
+@settings(max_examples=400, deadline=None)
+@given(cuts(), st.sampled_from(WIDTHS))
+def test_cut_anywhere_it_is_printed_as_at_once(cut, width):
+    text, deltas, frames = cut
+    assert streamed(deltas, frames, width, "standard") == whole(text, width, "standard")
+
+
+@settings(max_examples=100, deadline=None)
+@given(cuts(), st.sampled_from(WIDTHS))
+def test_no_row_is_wider_than_the_window(cut, width):
+    text, _, _ = cut
+    assert [row for row in whole(text, width).split("\n") if cell_len(row) > width] == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.sampled_from(["word", "**b", "b**", "*c*", "`d", "e`", "[f](g)", "[h", "](i)", "a_b", "~~s", "s~~"]))
+)
+def test_a_long_paragraph_taken_apart_reads_as_in_one(words):
+    text = " ".join(["some words to begin with"] * 7 + words * 5)
+    apart = whole(text, 80, "standard")
+    together = printed([Rows(tuple(wrapped(_parsed(text, _parser(), Style.null())[0], 80)))], color_system="standard")
+    assert apart == together
+
+
+# --- what each block looks like
+
+SHOWN = [
+    ("heading", "# A *title*\ntext\n\nUnder\n---", "A title\n\ntext\n\nUnder"),
+    ("paragraph", "one\ntwo  \nthree\\\nfour", "one two\nthree\nfour"),
+    ("bullets", "- a\n  b\n- c\n\n* d", "• a b\n• c\n\n• d"),
+    ("items apart", "- a\n\n- b\n- c", "• a\n\n• b\n• c"),
+    ("numbers", "3. a\n3. b\n   1) c\n\n      d", "3. a\n4. b\n   1. c\n\n      d"),
+    ("quote", "> a\n>\n> > b\n> - c", "│ a\n│ \n│ │ b\n│ • c"),
+    ("code", "a\n```py x\nx = 1\n\ny\n```\nb", "a\n\n  x = 1\n\n  y\n\nb"),
+    ("code by indent", "    a\n\n      b", "  a\n\n    b"),
+    ("no language of that name", "```nope\n<x>\n```", "  <x>"),
+    ("rule", "a\n\n***", f"a\n\n{'─' * 40}"),
+    (
+        "table",
+        "|Name|Size|\n|--|-:|\n|`a`|1|\n|bcdefg|10|",
+        "Name   │ Size\n───────┼─────\na      │    1\nbcdefg │   10",
+    ),
+    ("link", "[a](http://b) <http://c> <d@e.f>", "a (http://b) http://c d@e.f"),
+    ("link in bold", "**[a *b*](http://c)**", "a b (http://c)"),
+    ("image", "see ![a cat](cat.png)", "see [image: a cat (cat.png)]"),
+    ("html", "<b>a</b>\n\n<div>\n<!-- c -->\n</div>", "<b>a</b>\n\n<div> <!-- c --> </div>"),
+    ("definition", "[a][b]\n\n[b]: http://c", "[a][b]\n\n[b]: http://c"),
+    ("struck", "~~a~~ ~b~", "a ~b~"),
+    ("wide", "世界 " * 20, "世界 " * 15 + "世界\n" + "世界 " * 3 + "世界"),
+]
+
+
+@pytest.mark.parametrize(("text", "shown"), [pair[1:] for pair in SHOWN], ids=[pair[0] for pair in SHOWN])
+def test_a_block_at_once_and_letter_by_letter(text, shown):
+    assert whole(text) == f"{shown}\n"
+    assert streamed(list(text), set(range(len(text)))) == f"{shown}\n"
+
+
+def test_a_wide_table_folds_its_cells():
+    table = "| Name | What it is |\n|---|---|\n| one | a cell with many words |"
+    assert whole(table, 20) == ("Name │ What it is\n─────┼──────────────\none  │ a cell with\n     │ many words\n")
+
+
+def test_a_table_without_room_is_a_list():
+    assert whole("|aaaa|bbbb|cccc|\n|-|-|-|\n|1111|2222|3333|\n|4|5|6|", 12) == (
+        "aaaa: 1111\nbbbb: 2222\ncccc: 3333\n\naaaa: 4\nbbbb: 5\ncccc: 6\n"
+    )
+
+
+@pytest.mark.parametrize("mark", ["> ", "- "])
+def test_nesting_without_end_is_shown_as_it_is(mark):
+    assert "at the bottom" in " ".join(whole(mark * 300 + "at the bottom", 20).split())
+
+
+# --- colours
+
+
+def test_there_are_no_codes_without_colours():
+    text = "# a\n**b** `c` [d](e)\n\n```py\ndef f(): return 'x'  # y\n```\n> q\n\n|a|\n|-|\n|b|"
+    assert "\x1b" not in whole(text)
+    assert "\x1b" in whole(text, color_system="standard")
+
+
+def test_code_has_the_terminals_own_colours_and_no_ground():
+    shown = whole("```py\ndef f(): return 'x'  # y\n```", color_system="truecolor")
+    codes = {code for found in re.findall(r"\x1b\[([\d;]*)m", shown) for code in found.split(";")}
+    assert codes <= {"0", "1", "2", "3", "31", "32", "35", "36"}
+    assert "\x1b[35mdef\x1b[0m" in shown
+
+
+@pytest.mark.parametrize(
+    ("language", "lines"),
+    [
+        ("python", ['"""one', "return if", '"""']),
+        ("python", ["x = '''a", "def", "'''"]),
+        ("js", ["/* one", "return if", "*/"]),
+        ("js", ["x = `a", "return", "`"]),
+        ("html", ["<!-- one", "<b>", "-->"]),
+    ],
+)
+def test_strings_and_comments_go_on_over_lines(language, lines):
+    first, *_ = Code(language).rows(lines[:1], 80)
+    code = Code(language)
+    _, second, third, after = code.rows([*lines, "return"], 80)
+    assert second[1].style == third[1].style == first[-1].style
+    assert after[1:] == Code(language).rows(["return"], 80)[0][1:]
+
+
+# --- nothing is obeyed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b[31mred\x07",
+        "`\x1b[31m`",
+        "```\n\x1b]0;title\x07\n```",
+        "```\x1b[31m\na\n```",
+        "|\x1b[31m|\n|-|\n|\x9b31m|",
+        "[a](http://b/\x1b[31m)",
+        "[a](<http://b/&#27;&#x202e;>)",
+        "![\x1b[31m](\u202e)",
+        "- \u202eabc\n- &#x202e;",
+        "&#27; &#x9b; &#x202e; &lrm; &#x61c;",
+        "a\rb",
+        "    \x1b[31m",
+    ],
+)
+def test_no_escape_reaches_the_terminal(text):
+    shown = whole(text) + streamed(list(text), set(range(len(text)))) + below(text)
+    assert [one for one in shown if one != "\n" and unicodedata.category(one) in ("Cc", "Cf")] == []
+
+
+def test_an_escape_is_written_out():
+    assert whole("a \x1b[31mb &#x202e;") == "a \\x1b[31mb \\u202e\n"
+
+
+def test_a_line_end_of_two_characters_may_come_in_two_pieces():
+    assert streamed(["a\r", "\n\r", "\nb"], {0, 1, 2}) == "a\n\nb\n"
+
+
+# --- the open end
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a **bold wor", "a bold wor"),
+        ("a `co", "a co"),
+        ("a **", "a"),
+        ("a\n-", "a"),
+        ("a\n\n- b\n- c\n- d", "• c\n• d"),
+        ("```py\nx = 1\ny =", "  y ="),
+        ("|a|b|\n|-|-|\n|c|d|\n|e", "a │ b\n──┼──\nc │ d\ne │ "),
+    ],
+)
+def test_the_open_end_is_what_is_not_final(text, shown):
+    assert below(text).strip("\n") == shown
+
+
+def test_the_open_end_keeps_to_its_height():
+    rows = below("\n".join(f"word{number}  " for number in range(30)), height=3)
+    assert rows == "word27\nword28\nword29\n"
+    assert below("a", height=0) == ""
+
+
+def test_what_was_cut_in_a_fence_is_all_there():
+    stream = MarkdownStream()
+    stream.feed("a\n\n```py\nx = 1\ny = ")
+    assert printed(stream.take(80)) == "a\n\n  x = 1\n"
+    assert printed(stream.finish(80)) == "  y = \n"
+    assert stream.finish(80) == []
+
+
+def test_a_list_is_printed_by_items_and_numbered_on():
+    stream = MarkdownStream()
+    shown = []
+    for number in range(12):
+        stream.feed(f"1. item {number}\n")
+        shown.append(printed(stream.take(80)))
+    assert shown[:2] == ["", "1. item 0\n"]
+    assert shown[11] == "11. item 10\n"
+    assert printed(stream.finish(80)) == "12. item 11\n"
+
+
+# --- what has no end
+
+
+@pytest.mark.parametrize(("head", "piece"), [("", "word "), ("", "x"), ("- ", "word "), ("> ", "世"), ("```\n", "y")])
+def test_a_line_without_end_is_printed_and_forgotten(head, piece):
+    stream = MarkdownStream()
+    stream.feed(head)
+    shown, held = "", 0
+    for _ in range(60):
+        stream.feed(piece * 1000)
+        shown += printed(stream.take(80))
+        held = max(held, len(stream._text))
+    shown += printed(stream.finish(80))
+    assert held <= LIMIT
+    assert shown.count(piece.strip()) == 60_000
+    assert max(map(cell_len, shown.split("\n"))) <= 80
+
+
+def test_after_a_block_that_was_too_long_markdown_goes_on():
+    stream = MarkdownStream()
+    stream.feed("*word* " * 3000)
+    shown = printed(stream.take(80))
+    stream.feed("*end*\n\n*after*\n")
+    shown += printed(stream.take(80)) + printed(stream.finish(80))
+    assert shown.endswith("*word* *end*\n\nafter\n")
+
+
+def test_marks_without_end_are_shown_as_they_are():
+    assert "".join(whole("[" * 9000).split()) == "[" * 9000
