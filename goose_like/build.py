@@ -26,6 +26,7 @@ from .session import Session
 from .tool import Tool
 from .toolkit import Requirements, Toolkit
 from .trust import Project
+from .undo import Undo
 from .view import ExchangeView
 from .workspace import Workspace
 
@@ -79,6 +80,11 @@ async def build_exchange(
                     session_folder=session.folder,
                 )
             )
+        undo = None
+        if session.is_kept:
+            undo = Undo(session.folder / "undo", workspace.root, journal.history, workspace.run, journal)
+            workspace.before_change(undo.before_change)
+            stack.push_async_callback(undo.close)
         limits = limits or profile.limits
         view = ExchangeView(journal.history, models, journal)
         toolkits: dict[str, Toolkit] = {}
@@ -121,6 +127,7 @@ async def build_exchange(
             limits=limits,
             patience=patience,
             read_file=workspace.read_bytes,
+            undo=undo,
             doubts=[toolkit.doubt for toolkit in toolkits.values()],
         )
 

@@ -30,6 +30,7 @@ from .profile import Limits
 from .provider import Models, Patience, Request, stream_with_retries
 from .session import Session
 from .tool import Tool, call_tool, current_call
+from .undo import Undo
 
 REMIND_AFTER_STEPS = 8
 IMAGES = 8
@@ -51,6 +52,7 @@ class Exchange:
     limits: Limits
     patience: Patience
     read_file: Callable[[str, int], bytes]
+    undo: Undo | None = None
     doubts: Sequence[Callable[[], str | None]] = ()
     inbox: Inbox = field(default_factory=Inbox)
 
@@ -84,6 +86,8 @@ class Exchange:
             end = TurnFinished(reason="cancelled", exit_code=130)
             raise
         finally:
+            if self.undo:
+                self.undo.end_turn()
             self.journal.emit(end)
         return end
 

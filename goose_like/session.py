@@ -47,7 +47,7 @@ class Session:
         self.name = name
         self.history = history
         self.damage: list[str] = []
-        self._is_kept = is_kept
+        self.is_kept = is_kept
         self._is_empty = False
         self._descriptor = -1
 
@@ -171,10 +171,10 @@ class Session:
     def close(self) -> None:
         """Lets other processes open it; a temporary session, and a new one in which nothing was said, is deleted."""
         if self._descriptor >= 0:
-            self._is_kept = self._is_kept and not self._is_empty
+            self.is_kept = self.is_kept and not self._is_empty
             os.close(self._descriptor)
             self._descriptor = -1
-        if not self._is_kept:
+        if not self.is_kept:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 

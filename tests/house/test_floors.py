@@ -13,10 +13,10 @@ ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "goose_like"
 
 FLOORS = {
-    1: "message errors places plain spawner repositories environment",
-    2: "events plugins output images trust difference",
-    3: "tool profile history notifier prices sandbox",
-    4: "policy provider session spawn inspection jail keys profile_schema providers/wire",
+    1: "message errors places plain spawner repositories environment contents",
+    2: "events plugins output images trust difference tree",
+    3: "tool profile history notifier prices sandbox records reversal",
+    4: "policy provider session spawn inspection jail keys profile_schema undo providers/wire",
     5: "workspace journal moderator view providers/openai_wire providers/anthropic_wire providers/door "
     "providers/weights providers/rows profiles_file inbox",
     6: "exchange toolkit cli/visible providers/constrained providers/scripted providers/probe",
