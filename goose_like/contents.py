@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 
 _SIZE_BYTES = 8
@@ -53,7 +54,8 @@ class Contents:
     def get(self, name: str) -> bytes:
         """The content of that SHA-256. Raises: OSError: it is not there, or damaged."""
         start, length = self._places.get(name, (0, 0))
-        self._file.flush()
+        with suppress(OSError):  # the disk is full of others
+            self._file.flush()
         data = os.pread(self._file.fileno(), length, start)
         if hashlib.sha256(data).hexdigest() != name:
             raise OSError("its former content is damaged")

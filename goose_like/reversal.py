@@ -23,10 +23,15 @@ class Change:
     stands there and what would."""
 
     path: Path
-    kind: Literal["restore", "remove", "recreate"]
     is_edited: bool
     now: Node
     target: Node
+
+    @property
+    def kind(self) -> Literal["restore", "remove", "recreate"]:
+        if self.target == ABSENT:
+            return "remove"
+        return "recreate" if self.now == ABSENT else "restore"
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,8 +90,8 @@ def look(root: Path, left_out: Container[str], keep: Keep, known: Mapping[str, S
     Raises:
         OSError: of `keep`, or the folder itself is gone.
     """
-    tree, unread = Tree(), []
-    room_bytes = LIMIT_TREE_BYTES
+    tree, room_bytes = Tree(), LIMIT_TREE_BYTES
+    unread: list[tuple[str, os.stat_result]] = []
     for path, status in _walk(str(root), left_out, known):
         if len(tree.seen) + len(unread) >= LIMIT_ENTRIES:
             return Tree(is_complete=False)

@@ -112,8 +112,7 @@ class Undo:
             now, target = node_at(path, self._keep_or_name), steps[0].before
             is_edited = steps[-1].after != now or any(one.after != two.before for one, two in pairwise(steps))
             if now != target:
-                kind = "remove" if target == ABSENT else "recreate" if now == ABSENT else "restore"
-                changes.append(Change(Path(path), kind, is_edited, now, target))
+                changes.append(Change(Path(path), is_edited, now, target))
         return Reversal(number, tuple(sorted(changes, key=lambda change: change.path)), contents.get)
 
     async def _restore(self, changes: list[Change]) -> list[str]:
@@ -200,8 +199,7 @@ class Undo:
         ignored = await self._ignored(str(self._root))
         tree = await asyncio.to_thread(self._look, contents, str(self._root), ignored)
         if tree.is_complete:
-            nodes = {path: seen.node for path, seen in tree.seen.items()}
-            await asyncio.to_thread(records.stock, number, str(self._root), ignored, nodes)
+            await asyncio.to_thread(self._write_stock, contents, records, number, ignored, tree)
             self._stocked = number
         else:
             self._is_too_large = True
@@ -213,10 +211,16 @@ class Undo:
             self._has_told_gaps = True
             self._notifier.log(f"undo does not cover what commands do to {_listed(tree.gaps)}")
 
+    def _write_stock(
+        self, contents: Contents, records: Records, number: int, ignored: frozenset[str], tree: Tree
+    ) -> None:
+        contents.flush()
+        records.stock(number, str(self._root), ignored, {path: seen.node for path, seen in tree.seen.items()})
+
     def _look(self, contents: Contents, root: str, left_out: frozenset[str]) -> Tree:
         ours = {os.path.realpath(folder) for folder in (state_folder(), self._folder.parent)}
-        tree = look(Path(root), left_out | ours, contents.keep, self._seen)
-        contents.flush()
+        keep = self._keep_or_name if self._is_off else contents.keep
+        tree = look(Path(root), left_out | ours, keep, self._seen)
         self._seen = tree.seen
         return tree
 
@@ -239,12 +243,15 @@ class Undo:
             before |= records.tree
             after |= {path: seen.node for path, seen in tree.seen.items()}
             if not tree.is_complete:  # what is new among so many can't be told
-                after |= {path: node_at(path, contents.keep) for path in before}
+                after |= {path: node_at(path, self._keep_or_name) for path in before}
         before |= open_.kept
-        after |= {path: node_at(path, contents.keep) for path in open_.kept}
+        after |= {path: node_at(path, self._keep_or_name) for path in open_.kept}
         both = {path: (before.get(path, ABSENT), after.get(path, ABSENT)) for path in before.keys() | after.keys()}
-        contents.flush()
-        records.leave(open_.turn, {path: pair for path, pair in both.items() if pair[0] != pair[1]}, is_ours=is_ours)
+        try:
+            contents.flush()
+        finally:  # it is folded, whatever can be written
+            changes = {path: pair for path, pair in both.items() if pair[0] != pair[1]}
+            records.leave(open_.turn, changes, is_ours=is_ours)
 
     async def _ignored(self, root: str) -> frozenset[str]:
         """What git leaves out there. Nothing where there is no repository, or no git, or it does not answer."""
