@@ -5,6 +5,7 @@ import hashlib
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -61,20 +62,20 @@ class Undo:
             return
         if path is None and (self._is_too_large or number == self._stocked):
             return
-        work = self._take_stock(number) if path is None else self._keep(number, path)
-        await asyncio.shield(self._next(self._told_if_failed(work)))
+        work = partial(self._take_stock, number) if path is None else partial(self._keep, number, path)
+        await asyncio.shield(self._next(self._unless_off(work)))
 
     def end_turn(self) -> None:
         """To be told when a turn is over. What it changed is looked at from here on, and nobody waits for that."""
         self._ended = self._history.turn_count
         if self._last is not None and not self._is_off:
-            self._next(self._told_if_failed(self._settle()))
+            self._next(self._unless_off(self._settle))
 
     async def close(self) -> None:
         """Waits for what is under way. Changes are no longer listened to."""
-        self._is_off = True
         if self._last is not None:
             await asyncio.wait({self._last})
+        self._is_off = True
         if self._store is not None:
             for part in self._store:
                 with suppress(OSError):
@@ -147,13 +148,13 @@ class Undo:
         self._last = task = asyncio.create_task(in_order())
         return task
 
-    async def _told_if_failed(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _unless_off(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await work
-        except (OSError, GooseLikeError) as error:
             if not self._is_off:
-                self._is_off = True
-                self._notifier.log(f"undo is off from here on: what changes now can't be taken back ({error})")
+                await work()
+        except (OSError, GooseLikeError) as error:
+            self._is_off = True
+            self._notifier.log(f"undo is off from here on: what changes now can't be taken back ({error})")
 
     async def _opened(self) -> tuple[Contents, Records]:
         """The store; at first what a process that was killed left open is looked at, which may be anyone's by now."""

@@ -489,7 +489,7 @@ async def test_a_store_that_becomes_full(tmp_path, monkeypatch, has_limit):
             await p.turn("echo 2 > b; seq 300000 > large")
             await p.turn("echo 3 > a; echo 3 > c")
             plan = await p.undo.plan(first)
-            assert shown(plan) == [("a", "restore", True), ("b", "remove", True), ("large", "remove", True)]
+            assert shown(plan) == [("a", "restore", True), *((name, "remove", True) for name in ("b", "c", "large"))]
             assert len(p.told) == 1
             assert await p.undo.restore(plan, frozenset({p.root / "a"})) == []
         finally:
