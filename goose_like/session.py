@@ -1,7 +1,8 @@
 """A session's folder: its events, one JSON object a line, appended and never rewritten; its outputs beside them.
 
 Layout of `sessions/<id>/`: `events.jsonl` (each line a durable event with an added `at`, RFC 3339 in UTC),
-`outputs/` (tool output that was too long for a model), `nested/<call_id>/` (sessions of nested exchanges).
+`outputs/` (tool output that was too long for a model), `undo/` (former contents of files), `nested/<call_id>/`
+(sessions of nested exchanges).
 """
 
 import fcntl
@@ -40,7 +41,10 @@ class Listed:
 
 
 class Session:
-    """One session, open for appending by this process alone. `history` is what its file says so far."""
+    """One session, open for appending by this process alone. `history` is what its file says so far.
+
+    One that is not `is_kept` is deleted by `close`.
+    """
 
     def __init__(self, folder: Path, name: str, history: History, *, is_kept: bool = True) -> None:
         self.folder = folder

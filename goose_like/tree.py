@@ -14,9 +14,9 @@ FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 LIMIT_ENTRIES = 20_000
 LIMIT_FILE_BYTES = 10 << 20
-LIMIT_TREE_BYTES = 200 << 20
+LIMIT_TREE_BYTES = 100 << 20
 
-_KINDS = (stat.S_ISREG, stat.S_ISLNK, stat.S_ISDIR)
+_KINDS = {stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR}
 _UNKNOWN = "\0"  # no link leads to such a name
 _TICK_NS = 50_000_000
 _TRIES = 3
@@ -88,7 +88,7 @@ def look(root: Path, left_out: Container[str], keep: Keep, known: Mapping[str, S
     marks of `known` is as it was. Small files come first where not all can be kept.
 
     Raises:
-        OSError: of `keep`, or the folder itself is gone.
+        OSError: of `keep`.
     """
     tree, room_bytes = Tree(), LIMIT_TREE_BYTES
     unread: list[tuple[str, os.stat_result]] = []
@@ -141,16 +141,18 @@ def _walk(
             path = entry.path
             if entry.name == ".git" or path in left_out:
                 continue
-            with suppress(FileNotFoundError):
+            try:
                 status = entry.stat(follow_symlinks=False)
-                if status.st_dev == device and _is_ours(status):
-                    if stat.S_ISDIR(status.st_mode):
-                        folders.append(path)
-                    yield path, status
+            except FileNotFoundError:
+                continue
+            if status.st_dev == device and _is_ours(status):
+                if stat.S_ISDIR(status.st_mode):
+                    folders.append(path)
+                yield path, status
 
 
 def _is_ours(status: os.stat_result) -> bool:
-    return any(is_kind(status.st_mode) for is_kind in _KINDS)
+    return stat.S_IFMT(status.st_mode) in _KINDS
 
 
 def _see(path: str, status: os.stat_result, keep: Keep, room_bytes: int) -> tuple[Seen, str]:

@@ -198,9 +198,8 @@ class Undo:
             return
         contents, records = await self._opened()
         ignored = await self._ignored(str(self._root))
-        tree = await asyncio.to_thread(self._look, contents, str(self._root), ignored)
+        tree = await asyncio.to_thread(self._stock, contents, records, number, ignored)
         if tree.is_complete:
-            await asyncio.to_thread(self._write_stock, contents, records, number, ignored, tree)
             self._stocked = number
         else:
             self._is_too_large = True
@@ -212,11 +211,13 @@ class Undo:
             self._has_told_gaps = True
             self._notifier.log(f"undo does not cover what commands do to {_listed(tree.gaps)}")
 
-    def _write_stock(
-        self, contents: Contents, records: Records, number: int, ignored: frozenset[str], tree: Tree
-    ) -> None:
+    def _stock(self, contents: Contents, records: Records, number: int, ignored: frozenset[str]) -> Tree:
+        root = str(self._root)
+        tree = self._look(contents, root, ignored)
         contents.flush()
-        records.stock(number, str(self._root), ignored, {path: seen.node for path, seen in tree.seen.items()})
+        if tree.is_complete:
+            records.stock(number, root, ignored, {path: seen.node for path, seen in tree.seen.items()})
+        return tree
 
     def _look(self, contents: Contents, root: str, left_out: frozenset[str]) -> Tree:
         ours = {os.path.realpath(folder) for folder in (state_folder(), self._folder.parent)}

@@ -16,12 +16,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from goose_like import tree, undo
+from goose_like.build import build_exchange
 from goose_like.errors import GooseLikeError
 from goose_like.events import Logged, TurnFinished, TurnStarted
 from goose_like.history import History
 from goose_like.message import Message
 from goose_like.notifier import Recorder
+from goose_like.profile import Profile
 from goose_like.reversal import Reversal
+from goose_like.session import Session
 from goose_like.undo import Undo
 from goose_like.workspace import Workspace
 
@@ -561,3 +564,43 @@ async def test_a_cancelled_command_leaves_its_stock(tmp_path):
         await p.turn("echo 2 > a")
         assert await p.back(number) == []
         assert (p.root / "a").read_text() == "0"
+
+
+def test_the_page_states_the_limits():
+    page = (Path(__file__).parent.parent / "docs/undo.md").read_text()
+    limits = (tree.LIMIT_FILE_BYTES, tree.LIMIT_TREE_BYTES, undo.LIMIT_STORE_BYTES)
+    for words in (*(f"{limit >> 20:,} MB" for limit in limits), f"{tree.LIMIT_ENTRIES:,} files"):
+        assert words in page
+
+
+# --- as it is wired
+
+
+async def test_an_exchange_has_undo_where_its_session_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("GOOSE_LIKE_HOME", str(tmp_path / "home"))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    (tmp_path / "script.yaml").write_text(
+        "- calls: [{tool: shell, arguments: {command: echo 1 > a; echo 1 > b}}]\n"
+        "- calls: [{tool: write_file, arguments: {path: a, content: two}}]\n"
+        "- text: done\n- text: nothing to do\n"
+    )
+    profile = Profile(processor=f"scripted:{tmp_path}/script.yaml", toolkits=["developer"], sandbox="full")
+    async with build_exchange(profile, Recorder()) as exchange:
+        assert exchange.undo is None
+    session = Session.create()
+    async with build_exchange(profile, Recorder(), session=session) as exchange:
+        await exchange.reply("make files")
+        await exchange.reply("and now?")
+        assert exchange.undo
+        assert (await exchange.undo.plan(2)).changes == ()
+        plan = await exchange.undo.plan(1)
+        assert shown(plan) == [("a", "remove", False), ("b", "remove", False)]
+    session.close()
+    resumed = Session.resume(session.name)
+    async with build_exchange(profile, Recorder(), session=resumed) as exchange:
+        assert exchange.undo
+        assert shown(await exchange.undo.plan(1)) == shown(plan)
+        assert await exchange.undo.restore(plan) == []
+        assert list((tmp_path / "work").iterdir()) == []
+    resumed.close()
