@@ -3,7 +3,7 @@
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,7 +96,8 @@ def put_back(changes: Iterable[Change], get: Get, keep: Callable[[bytes], str]) 
                     failed.add(change.path)
                     told.append(f"{change.path} is left as it is: {getattr(error, 'strerror', None) or error}")
 
-    with _opened({change.path.parent for change in to_do}):
+    folders = {change.path: change.target.mode for change in to_do if stat.S_ISDIR(change.target.mode)}
+    with _opened({change.path.parent for change in to_do}, folders):
         each((change for change in reversed(by_depth) if _must_go(change)), _remove)
         each((change for change in by_depth if stat.S_ISDIR(change.target.mode)), _make_folder)
         each((change for change in by_depth if stat.S_ISLNK(change.target.mode)), _link)
@@ -104,7 +105,7 @@ def put_back(changes: Iterable[Change], get: Get, keep: Callable[[bytes], str]) 
             (change for change in by_depth if stat.S_ISREG(change.target.mode)),
             lambda folder, change: _write(folder, change, get(change.target.content)),
         )
-    each((change for change in reversed(by_depth) if stat.S_ISDIR(change.target.mode)), _set_mode)
+        each((change for change in reversed(by_depth) if stat.S_ISDIR(change.target.mode)), _set_mode)
     return told
 
 
@@ -122,8 +123,8 @@ def _folder_of(path: Path) -> Iterator[int]:
 
 
 @contextmanager
-def _opened(folders: Iterable[Path]) -> Iterator[None]:
-    """Within, these folders can be written, where they are ours."""
+def _opened(folders: Iterable[Path], modes: Mapping[Path, int]) -> Iterator[None]:
+    """Within, these folders can be written, where they are ours; after it they have these modes, or their own."""
     closed: list[tuple[Path, int]] = []
     for folder in sorted(folders):
         with suppress(OSError):
@@ -136,7 +137,7 @@ def _opened(folders: Iterable[Path]) -> Iterator[None]:
     finally:
         for folder, mode in reversed(closed):
             with suppress(OSError):
-                _chmod(folder, mode)
+                _chmod(folder, modes.get(folder, mode))
 
 
 def _chmod(folder: Path, mode: int) -> None:

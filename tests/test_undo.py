@@ -127,6 +127,7 @@ EDITS: dict[str, Callable[[Path, Path], object]] = {
     "delete": lambda a, b: a.unlink(),
     "rename": lambda a, b: a.rename(b),
     "chmod": lambda a, b: a.chmod(0o750 if a.is_dir() else 0o604),
+    "close": lambda a, b: a.chmod(0o500),
     "link": lambda a, b: a.symlink_to(b.name),
     "folder": lambda a, b: (a / "x").mkdir(parents=True),
     "no folder": lambda a, b: a.rmdir(),
