@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
@@ -63,13 +63,13 @@ class Undo:
         if path is None and (self._is_too_large or number == self._stocked):
             return
         work = partial(self._take_stock, number) if path is None else partial(self._keep, number, path)
-        await asyncio.shield(self._next(self._unless_off(work)))
+        await asyncio.shield(self._next(partial(self._unless_off, work)))
 
     def end_turn(self) -> None:
         """To be told when a turn is over. What it changed is looked at from here on, and nobody waits for that."""
         self._ended = self._history.turn_count
         if self._last is not None and not self._is_off:
-            self._next(self._unless_off(self._settle))
+            self._next(partial(self._unless_off, self._settle))
 
     async def close(self) -> None:
         """Waits for what is under way. Changes are no longer listened to."""
@@ -89,7 +89,7 @@ class Undo:
         Raises:
             GooseLikeError: what was kept can't be read.
         """
-        return await asyncio.shield(self._next(self._plan(number)))
+        return await asyncio.shield(self._next(partial(self._plan, number)))
 
     async def restore(self, plan: Reversal, overwrite: frozenset[Path] = frozenset()) -> list[str]:
         """Goes back, but for files that somebody else changed: these only where `overwrite` names them.
@@ -97,7 +97,7 @@ class Undo:
         Gives sentences for what could not be done. It can be gone back on in its turn, as a part of the newest turn.
         """
         chosen = [change for change in plan.changes if not change.is_edited or change.path in overwrite]
-        return await asyncio.shield(self._next(self._restore(chosen)))
+        return await asyncio.shield(self._next(partial(self._restore, chosen)))
 
     async def _plan(self, number: int) -> Reversal:
         contents, records = await self._opened()
@@ -136,14 +136,14 @@ class Undo:
 
     # --- one after another
 
-    def _next(self, work: Coroutine[Any, Any, _T]) -> "asyncio.Task[_T]":
+    def _next(self, work: Callable[[], Awaitable[_T]]) -> "asyncio.Task[_T]":
         """The work as a task, which begins when all that came before is done, and goes on when nobody waits for it."""
         before = self._last
 
         async def in_order() -> _T:
             if before is not None:
                 await asyncio.wait({before})
-            return await work
+            return await work()
 
         self._last = task = asyncio.create_task(in_order())
         return task

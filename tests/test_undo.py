@@ -96,8 +96,10 @@ async def place(folder: Path, history: History | None = None) -> AsyncIterator[P
     async with Workspace(root, mode="full", approval="auto", notifier=recorder) as workspace:
         undo = Undo(folder / "session/undo", workspace.root, history, workspace.run, recorder)
         workspace.before_change(undo.before_change)
-        yield Place(workspace.root, history, workspace, undo, recorder)
-        await undo.close()
+        try:
+            yield Place(workspace.root, history, workspace, undo, recorder)
+        finally:
+            await undo.close()
 
 
 def repository(root: Path) -> None:
