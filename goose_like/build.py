@@ -126,9 +126,10 @@ async def build_exchange(
             session=session,
             limits=limits,
             patience=patience,
-            read_file=workspace.read_bytes,
+            workspace=workspace,
             undo=undo,
             doubts=[toolkit.doubt for toolkit in toolkits.values()],
+            commands={made.name: made for toolkit in toolkits.values() for made in toolkit.commands()},
         )
 
 

@@ -6,12 +6,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .command import Command
 from .errors import DeniedError, GooseLikeError
 from .events import (
     Interjected,
     MessageCompleted,
     Reminded,
     Retrying,
+    Rewound,
     TextDelta,
     ToolFinished,
     ToolStarted,
@@ -31,6 +33,7 @@ from .provider import Models, Patience, Request, stream_with_retries
 from .session import Session
 from .tool import Tool, call_tool, current_call
 from .undo import Undo
+from .workspace import Workspace
 
 REMIND_AFTER_STEPS = 8
 IMAGES = 8
@@ -51,9 +54,10 @@ class Exchange:
     session: Session
     limits: Limits
     patience: Patience
-    read_file: Callable[[str, int], bytes]
+    workspace: Workspace
     undo: Undo | None = None
     doubts: Sequence[Callable[[], str | None]] = ()
+    commands: Mapping[str, Command] = field(default_factory=dict)
     inbox: Inbox = field(default_factory=Inbox)
 
     @property
@@ -91,6 +95,10 @@ class Exchange:
             self.journal.emit(end)
         return end
 
+    def rewind(self, to: int) -> None:
+        """Takes the conversation back to its first `to` messages. Files stay as they are."""
+        self.journal.emit(Rewound(to=to))
+
     def _say(self, event: TurnStarted | Interjected, told: Sequence[str]) -> None:
         self.journal.emit(event)
         for sentence in told:
@@ -102,7 +110,7 @@ class Exchange:
         told: list[str] = []
         for path in named_images(words)[:IMAGES]:
             try:
-                data = self.read_file(path, LIMIT_BYTES)
+                data = self.workspace.read_bytes(path, LIMIT_BYTES)
                 images.append(keep_image(data, path, self.session.outputs))
             except (FileNotFoundError, NotADirectoryError):
                 # A name in a sentence, or of a file that is to be made; or one that only the person sees.

@@ -62,7 +62,8 @@ class Jail:
             _refuse_no_file(path, status.st_mode)
             if limit_bytes is not None and status.st_size > limit_bytes:
                 raise GooseLikeError(
-                    f"{path} has {status.st_size:,} bytes, more than {limit_bytes:,}; look at parts of it in the shell"
+                    f"{path} has {status.st_size:,} bytes, more than {limit_bytes:,}; "
+                    "take a smaller one, or look at a part of it"
                 )
             with open(descriptor, "rb", closefd=False) as file:
                 return file.read()

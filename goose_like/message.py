@@ -99,6 +99,11 @@ class Message(Value):
         return cls(role="assistant", parts=(*said, *calls))
 
     @property
+    def first_text(self) -> str:
+        """What was typed; the text of files that came with it stands in parts of its own."""
+        return next((part.text for part in self.parts if isinstance(part, Text)), "")
+
+    @property
     def text(self) -> str:
         """All text parts, one after the other."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))

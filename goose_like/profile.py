@@ -95,6 +95,13 @@ def _with_provider(data: Mapping[str, Any]) -> dict[str, Any]:
     return data
 
 
+class SessionChoice(Value):
+    """How a session feels to the person at the terminal."""
+
+    keys: Literal["emacs", "vi"] = Field(default="emacs", description="the keys of the input line")
+    notify: Literal["bell", "osc9", "off"] = Field(default="bell", description="how a long turn's end is told")
+
+
 class Profile(Value):
     """Which models, which toolkits, and what they may do."""
 
@@ -108,6 +115,7 @@ class Profile(Value):
     sandbox: SandboxMode = Field(default="workspace", description="what commands can reach")
     approval: ApprovalMode = Field(default="auto", description="what a person is asked")
     limits: Limits = Field(default=Limits(), description="where a turn ends by itself")
+    session: SessionChoice = Field(default=SessionChoice(), description="the prompt and the screen of a session")
 
     @model_validator(mode="before")
     @classmethod

@@ -14,6 +14,7 @@ import re
 import secrets
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +26,9 @@ from .events import Durable, SessionStarted, TurnStarted, durable_json
 from .history import History
 from .places import sessions_folder
 from .plugins import did_you_mean
+
+RECENT_EVENTS = 300
+"""How many of a resumed session's events are kept for its screen."""
 
 _EVENTS = "events.jsonl"
 
@@ -51,6 +55,7 @@ class Session:
         self.name = name
         self.history = history
         self.damage: list[str] = []
+        self.recent: deque[Durable] = deque(maxlen=RECENT_EVENTS)
         self.is_kept = is_kept
         self._is_empty = False
         self._descriptor = -1
@@ -147,7 +152,9 @@ class Session:
             self.damage.append(f"{self.file}: the last line was torn and is left out")
         for number, line in enumerate(data[:end].splitlines(), 1):
             try:
-                yield _read_event(line)
+                event = _read_event(line)
+                self.recent.append(event)
+                yield event
             except ValueError as error:
                 reason = str(error).splitlines()[0]
                 self.damage.append(f"{self.file}, line {number}: left out, it can't be read ({reason})")

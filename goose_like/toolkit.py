@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .command import Command, command, is_command, make_command
 from .errors import ProfileError
 from .events import ToolProgress
 from .notifier import Notifier
@@ -13,7 +14,18 @@ from .tool import Marks, Picture, Tool, ToolError, current_call, make_tool, tool
 from .view import ExchangeView
 from .workspace import Workspace
 
-__all__ = ["ExchangeView", "Notifier", "Picture", "Requirements", "Tool", "ToolError", "Toolkit", "Workspace", "tool"]
+__all__ = [
+    "ExchangeView",
+    "Notifier",
+    "Picture",
+    "Requirements",
+    "Tool",
+    "ToolError",
+    "Toolkit",
+    "Workspace",
+    "command",
+    "tool",
+]
 
 
 class Requirements(Mapping[str, "Toolkit"]):
@@ -96,6 +108,12 @@ class Toolkit:
             if name not in names:
                 raise ProfileError(f"no tool {name!r} to pick; {did_you_mean(name, names)}", ("config", "tools"))
         return tuple(make_tool(getattr(self, name)) for name in picked)
+
+    def commands(self) -> tuple[Command, ...]:
+        """The methods marked with `@command`: what a person can type as `/name` in a session."""
+        names = dict.fromkeys(name for kind in reversed(type(self).__mro__) for name in vars(kind))
+        methods = [getattr(type(self), name) for name in names]
+        return tuple(make_command(getattr(self, method.__name__)) for method in methods if is_command(method))
 
     def doubt(self) -> str | None:
         """What speaks against being done, when the model says that it is. It is asked back once a turn."""

@@ -17,6 +17,7 @@ from goose_like.profile import Limits, ModelChoice
 from goose_like.provider import Delta, Facts, Model, Models, Patience, Request
 from goose_like.session import Session
 from goose_like.tool import Tool, make_tool
+from goose_like.workspace import Workspace
 
 PAUSE = object()
 """In a script: the stream stands still until it is cancelled."""
@@ -94,7 +95,7 @@ class Bench:
         label: str = "scripted:x",
         doubts: Sequence[Callable[[], str | None]] = (),
         takes_images: bool = False,
-        read_file: Callable[[str, int], bytes] = lambda path, limit: Path(path).read_bytes(),
+        workspace: Workspace | None = None,
     ) -> None:
         self.provider = Played(script)
         self.recorder = Recorder()
@@ -113,7 +114,7 @@ class Bench:
             session=self.session,
             limits=limits,
             patience=NO_PATIENCE,
-            read_file=read_file,
+            workspace=workspace or Workspace(Path.cwd(), mode="full", approval="auto", notifier=self.journal),
             doubts=doubts,
         )
 

@@ -122,7 +122,7 @@ async def test_a_model_that_takes_no_images_is_told_where_one_was(
         ("make a plot.png", []),
         ("see https://example.org/x.png and shot.png/x.png", []),
         ("see fake.png", ["fake.png is no PNG"]),
-        ("see huge.png", ["make it smaller"]),
+        ("see huge.png", ["take a smaller one"]),
     ],
 )
 async def test_what_can_not_be_shown(
@@ -138,7 +138,7 @@ async def test_what_can_not_be_shown(
 async def test_only_what_the_jail_lets_through_is_shown(tmp_path: Path) -> None:
     (tmp_path / "elsewhere.png").write_bytes(PNG)  # below the machine's /tmp, which the sandbox has not
     async with desk(tmp_path) as here:
-        bench = Bench(["no"], folder=tmp_path / "s2", takes_images=True, read_file=here.workspace.read_bytes)
+        bench = Bench(["no"], folder=tmp_path / "s2", takes_images=True, workspace=here.workspace)
         await bench.exchange.reply(f"see {tmp_path}/elsewhere.png")
     assert bench.provider.requests[0].messages == (Message.user(f"see {tmp_path}/elsewhere.png"),)
     assert ["put it into the workspace" in event.text for event in bench.told(Logged)] == [True]

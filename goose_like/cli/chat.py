@@ -1,130 +1,201 @@
-"""The session as a plain loop: read a line, reply, again; Ctrl-C stops the turn, Ctrl-D leaves."""
+"""The session: what is done with each line that is typed. Turns are the exchange's, drawing is the seat's."""
 
 import asyncio
+import inspect
+import os
 import re
 import shlex
 import signal
 import sys
-from collections.abc import Coroutine
-from contextlib import suppress
-from typing import Any, TypeVar
-
-from prompt_toolkit import PromptSession
-from prompt_toolkit.filters import is_searching
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.patch_stdout import patch_stdout
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from ..build import build_exchange
-from ..events import Status
+from ..desk import Desk, Reopen
+from ..errors import GooseLikeError
+from ..events import PlanUpdated, Status, Task
 from ..exchange import Exchange
-from ..notifier import Notifier
+from ..history import History
+from ..places import state_folder
+from ..plugins import did_you_mean
 from ..prices import cost_usd
 from ..profile import Profile
 from ..session import Session
+from .own_command import run_own_command
 from .render import spent
-from .terminal import Lines, echo, is_terminal, on_signals, screen
+from .seat import LineSeat, LiveSeat, Seat
+from .slash import slash_commands
+from .terminal import has_person, is_terminal, on_signals
 
-T = TypeVar("T")
-
-LEAVE = ("exit", ":q", "/exit", "quit")
-HELP = """Say what you want done.
-Enter sends it; Alt-Enter (or Esc, Enter) begins a new line.
-Ctrl-C stops a turn; three times ends goose-like at once.
-  /help   this
-  /exit   leave; so do exit, :q and Ctrl-D"""
-_NO_COMMAND = "no command {}; there are /help and /exit, and a space before the / makes it a message"
+LEAVE = ("exit", ":q", "quit")
+_COMMAND = re.compile(r"/([\w-]+)(?:[:\s]\s*(.*))?", re.DOTALL)
 
 
-async def chat(profile: Profile, session: Session) -> int:
-    """Talks until the person leaves; gives the exit code.
+async def chat(profile: Profile, session: Session, plan: tuple[Task, ...] = (), first: str = "") -> int:
+    """Talks until the person leaves; gives the exit code. `plan` and `first` are begun with, before a line is read.
 
     Raises:
-        GooseLikeError: what kept the session from starting.
+        GooseLikeError: what kept the session from starting, or from being kept.
     """
-    front = screen(says_answer=True)
-    async with build_exchange(profile, front, session=session) as exchange:
-        _show_where_we_are(exchange, front)
-        code = await _talk(exchange, front)
-    history = exchange.history
+    is_person = is_terminal(sys.stdin)
+    async with _seated(profile) as seat:
+        chat = Chat(seat)
+        with on_signals(lambda: chat.signalled(signals)) as signals:
+            again: Reopen | None = Reopen(profile, session)
+            while again:
+                opened = again
+                async with build_exchange(opened.profile, seat.front, session=opened.session) as exchange:
+                    again = await chat.talk(exchange, opened.profile, plan, first)
+                plan, first = (), ""
+                if again and again.session is not opened.session:
+                    opened.session.close()
+    _tell_the_end(opened.session.history, opened.session.name)
+    if ends := [number for number in signals if number != signal.SIGINT or not is_person]:
+        return 128 + ends[0]
+    return 0 if is_person else chat.exit_code
+
+
+@asynccontextmanager
+async def _seated(profile: Profile) -> AsyncIterator[Seat]:
+    """The seat of who sits there; its prompt is up before there is an exchange."""
+    if not has_person() or os.environ.get("TERM", "dumb") == "dumb":
+        yield LineSeat()
+        return
+    seat = LiveSeat(state_folder() / "history", profile.session)
+    shown = asyncio.create_task(seat.prompt.run())
+    try:
+        yield seat
+    finally:
+        seat.screen.draw()
+        seat.leave()
+        await shown
+
+
+def _tell_the_end(history: History, name: str) -> None:
     with suppress(OSError):  # the terminal that is gone may be why the session ends
         if history.total_usage.total_tokens:
             print(spent(history.total_usage, cost_usd(history.usage)), file=sys.stderr)
         if history.messages:
-            print(f"resume with: goose-like session resume {shlex.quote(session.name)}", file=sys.stderr)
-    return code
+            print(f"resume with: goose-like session resume {shlex.quote(name)}", file=sys.stderr)
 
 
-async def _talk(exchange: Exchange, front: Notifier) -> int:
-    """The exit code: 128 and the signal that ended it, else 0 for a person and the last turn's for a program."""
-    is_person = is_terminal(sys.stdin)
-    read = _Prompt().next if is_person else Lines().next
-    code = 0
-    while True:
-        line, end = await _stoppable(read(), front)
-        if end or not line or line.strip() in LEAVE:
-            return end or code
-        if command := re.match(r"/[\w-]*(?!\S)", line):
-            front.log(HELP if command[0] == "/help" else _NO_COMMAND.format(command[0]))
+class Chat:
+    """What a person types, line by line, and the work that comes of it: one piece at a time, which can be stopped."""
+
+    def __init__(self, seat: Seat) -> None:
+        self.exit_code = 0
+        self._seat = seat
+        self._work: asyncio.Task[None] | None = None
+        self._exchange: Exchange | None = None
+        self._fault: BaseException | None = None
+
+    async def talk(self, exchange: Exchange, profile: Profile, plan: tuple[Task, ...], first: str) -> Reopen | None:
+        """Takes lines until the person leaves, or a command wants to go on elsewhere."""
+        self._exchange = exchange
+        seat = self._seat
+        commands = slash_commands(exchange.commands)
+        desk = Desk(exchange, profile, commands, seat.show, seat.ask, seat.put, seat.copy, seat.finished)
+        seat.open(desk, self)
+        if plan:
+            exchange.journal.emit(PlanUpdated(tasks=plan))
+        if first:
+            self._say(first)
+        try:
+            while not (desk.is_over or desk.next):
+                if seat.waits and self._work:
+                    await asyncio.wait([self._work])
+                if not (line := await seat.next()):
+                    break
+                await self._take(line.rstrip("\n"), desk)
+        finally:
+            await self._end_work()
+        if self._fault:
+            raise self._fault
+        return desk.next
+
+    def stop(self) -> bool:
+        """Stops what runs; whether something did."""
+        if self._work is None or self._work.done():
+            return False
+        self._seat.front.notify(Status(text="stopping"))
+        self._work.cancel()
+        return True
+
+    def steer(self) -> None:
+        """Says what waits now, in place of what runs."""
+        if self._exchange:
+            self._exchange.inbox.steer()
+
+    def signalled(self, signals: list[signal.Signals]) -> None:
+        self.stop()
+        if signals[-1] != signal.SIGINT or not is_terminal(sys.stdin):
+            self._seat.leave()
+
+    async def _take(self, line: str, desk: Desk) -> None:
+        if line.strip() in LEAVE:
+            desk.leave()
+        elif line.startswith("!") and line[1:].strip():
+            self._begin(run_own_command(desk, line[1:].strip()))
+        elif found := _COMMAND.fullmatch(line):
+            await self._command(desk, found[1], (found[2] or "").strip())
         elif line.strip():
-            with echo(False):
-                finished, end = await _stoppable(exchange.reply(line.rstrip("\n")), front)
-            if end:
-                return end
-            code = finished.exit_code if finished and not is_person else 0
+            self._say(line)
 
+    async def _command(self, desk: Desk, name: str, words: str) -> None:
+        command = desk.commands.get(name)
+        if command is None:
+            near = did_you_mean(name, desk.commands)
+            desk.show(f"no command /{name}; {near} a space before the / makes it a message")
+            return
+        if self._is_working and not command.anytime:
+            desk.show(f"/{name} waits for the end of the turn; Ctrl-C stops it")
+            return
+        try:
+            said = command.run(desk, words)
+            said = await said if inspect.isawaitable(said) else said
+        except GooseLikeError as error:
+            desk.show(f"/{name}: {error}")
+        except Exception as error:  # a package's command must not end the session
+            desk.show(f"/{name} failed: {type(error).__name__}: {error}")
+        else:
+            if said:
+                self._say(said)
 
-def _show_where_we_are(exchange: Exchange, front: Notifier) -> None:
-    for damage in exchange.session.damage:
-        front.log(damage)
-    if is_terminal(sys.stdin):
-        front.log("Ctrl-D or /exit leaves, /help tells more")
-    messages = exchange.history.messages
-    if messages:
-        front.log(f"resumed: {len(messages)} messages; the last: {messages[-1].text[:200] or messages[-1].role}")
+    def _say(self, words: str) -> None:
+        """Begins a turn, or leaves the words for the next step of the one that runs."""
+        assert self._exchange
+        if self._is_working:
+            self._exchange.inbox.put(words)
+            self._seat.front.notify(Status(text=""))
+        else:
+            self._begin(self._turns(self._exchange, words))
 
+    async def _turns(self, exchange: Exchange, words: str) -> None:
+        while words:
+            is_whole = False
+            try:
+                finished = await exchange.reply(words)
+                self.exit_code, is_whole = finished.exit_code, True
+            finally:
+                words = "\n".join(exchange.inbox.take())
+                if words and not is_whole:
+                    self._seat.put(words)
 
-class _Prompt:
-    """Input with editing: Enter sends, Alt-Enter begins a new line."""
+    @property
+    def _is_working(self) -> bool:
+        return self._work is not None and not self._work.done()
 
-    def __init__(self) -> None:
-        keys = KeyBindings()
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self._work = asyncio.create_task(work)
+        self._work.add_done_callback(self._ended)
 
-        @keys.add("enter", filter=~is_searching)
-        def _(event: KeyPressEvent) -> None:
-            event.current_buffer.validate_and_handle()
+    def _ended(self, work: "asyncio.Task[None]") -> None:
+        """What nobody foresaw, or a file that can't be written, ends the session."""
+        if not work.cancelled() and (fault := work.exception()):
+            self._fault = fault
+            self._seat.leave()
 
-        @keys.add("escape", "enter")
-        def _(event: KeyPressEvent) -> None:
-            event.current_buffer.newline(copy_margin=False)
-
-        self._session: PromptSession[str] = PromptSession(
-            "goose> ", multiline=True, key_bindings=keys, prompt_continuation="     … "
-        )
-
-    async def next(self) -> str:
-        """One input and a line end, '' when the person leaves: as `Lines.next`."""
-        with patch_stdout():
-            while True:
-                try:
-                    return await self._session.prompt_async() + "\n"
-                except KeyboardInterrupt:
-                    continue
-                except EOFError:
-                    return ""
-
-
-async def _stoppable(work: Coroutine[Any, Any, T], front: Notifier) -> tuple[T | None, int]:
-    """What comes of the work, which a signal cancels; the exit code if that one ends the session, else 0.
-
-    A person's Ctrl-C ends nothing but the work.
-    """
-    task = asyncio.create_task(work)
-
-    def stop() -> None:
-        front.notify(Status(text="stopping"))
-        task.cancel()
-
-    with on_signals(stop) as signals:
-        await asyncio.wait([task])
-    ends = [number for number in signals if number != signal.SIGINT or not is_terminal(sys.stdin)]
-    return None if task.cancelled() else task.result(), 128 + ends[0] if ends else 0
+    async def _end_work(self) -> None:
+        if self.stop() and self._work:
+            await asyncio.wait([self._work])

@@ -51,6 +51,11 @@ class Running:
             (self.head if self.line_count <= LIVE_LINES else self.tail).append(line)
             yield line
 
+    def recent(self, count: int) -> list[str]:
+        """The last lines, with the one that is not whole yet."""
+        lines = [*(self.head if len(self.tail) < TAIL_LINES else ()), *self.tail]
+        return [*lines, *([self.rest] if self.rest else [])][-count:]
+
     def _grow(self, piece: str) -> None:
         """A carriage return starts the line over; one at the end may be half of a line's end and waits."""
         line = self.rest + piece

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import termios
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, TextIO
@@ -87,20 +87,30 @@ class PersonScreen(Screen):
 
     async def _answer(self, question: Question) -> Answer:
         self.pause()
-        keys = _keys(question)
-        words = "  ".join(f"[{'N' if key == 'n' else key}] {word}" for key, word in keys.items())
         termios.tcflush(sys.stdin, termios.TCIFLUSH)  # keys typed before the question are no answer to it
         with echo(True):
-            while True:
-                self.console.print(f"  {words}: ", style="bold", markup=False, end="")
-                self._is_mid_line = True  # until Enter: what ends the question otherwise ends this line, too
-                line = await Lines().next()
-                self._is_mid_line = not line.endswith("\n")
-                key = line.strip().lower()[:1]
-                if key == "t" and "t" in keys:
-                    self.show_detail(question)
-                elif not key or key in keys:
-                    return _CHOICES[key]
+            return await decided(question, self._read, self.show_detail)
+
+    async def _read(self, label: str) -> str:
+        self.console.print(label, style="bold", markup=False, end="")
+        self._is_mid_line = True  # until Enter: what ends the question otherwise ends this line, too
+        line = await Lines().next()
+        self._is_mid_line = not line.endswith("\n")
+        return line
+
+
+async def decided(
+    question: Question, read: Callable[[str], Awaitable[str]], show_detail: Callable[[Question], None]
+) -> Answer:
+    """A person's answer: a key and Enter; what is none is asked again. `read` shows a label and gives the line."""
+    keys = _keys(question)
+    words = "  ".join(f"[{'N' if key == 'n' else key}] {word}" for key, word in keys.items())
+    while True:
+        key = (await read(f"  {words}: ")).strip().lower()[:1]
+        if key == "t" and "t" in keys:
+            show_detail(question)
+        elif not key or key in keys:
+            return _CHOICES[key]
 
 
 def _keys(question: Question) -> dict[str, str]:

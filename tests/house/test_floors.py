@@ -15,18 +15,19 @@ CORE = ROOT / "goose_like"
 FLOORS = {
     1: "message errors places plain spawner repositories environment contents",
     2: "events plugins output images trust difference tree",
-    3: "tool profile history notifier prices sandbox records reversal",
-    4: "policy provider session spawn inspection jail keys profile_schema undo providers/wire",
+    3: "tool command profile history notifier prices sandbox records reversal",
+    4: "policy provider session spawn inspection jail keys profile_schema undo providers/wire cli/slash",
     5: "workspace journal moderator view providers/openai_wire providers/anthropic_wire providers/door "
     "providers/weights providers/rows profiles_file inbox",
-    6: "exchange toolkit cli/visible providers/constrained providers/scripted providers/probe",
-    7: "compat testing cli/running providers/openai providers/anthropic providers/tagged",
-    8: "build cli/render cli/completion cli/pages providers/local",
-    9: "cli/terminal cli/scaffold cli/reports cli/login",
-    10: "cli/trust cli/once cli/chat cli/edit",
-    11: "cli/start",
-    12: "cli/main",
-    13: "__main__",
+    6: "exchange toolkit cli/visible cli/prompt providers/constrained providers/scripted providers/probe",
+    7: "compat testing desk cli/running cli/status cli/markdown providers/openai providers/anthropic providers/tagged",
+    8: "build cli/render cli/complete cli/own_command cli/completion cli/pages providers/local",
+    9: "cli/terminal cli/commands cli/scaffold cli/reports cli/login",
+    10: "cli/trust cli/once cli/live cli/edit",
+    11: "cli/start cli/seat",
+    12: "cli/chat",
+    13: "cli/main",
+    14: "__main__",
 }
 """From the ground up. A file imports only from lower floors; within the providers each is its own stair."""
 

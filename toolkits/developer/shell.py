@@ -23,6 +23,7 @@ MAX_WORDS = 200
 MAX_STATE_BYTES = 100_000  # every program is started with these variables, and Linux has an end to that (2 MiB)
 MAX_ARGUMENT_BYTES = 120_000  # Linux takes 128 KiB in one argument: MAX_ARG_STRLEN in execve(2)
 STOP_GRACE_S = 2.0
+CANCEL_GRACE_S = 0.1  # a person waits for the prompt
 SHOW_EVERY_S = 0.1
 SHOW_BYTES = 4096
 
@@ -201,7 +202,7 @@ async def _followed(
     except GooseLikeError as error:  # what it printed until then is worth keeping
         return 0, str(error)
     except asyncio.CancelledError:
-        await asyncio.shield(process.stop(STOP_GRACE_S))
+        await asyncio.shield(process.stop(CANCEL_GRACE_S))
         raise
     finally:
         live.close()

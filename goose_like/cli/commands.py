@@ -1,0 +1,186 @@
+"""The slash commands that come with goose_like. Each is a function of the desk and the words after its name."""
+
+from collections.abc import Iterable
+
+from rich.table import Table
+from rich.text import Text
+
+from ..build import open_model
+from ..command import command
+from ..desk import Desk
+from ..errors import UsageError
+from ..events import PlanUpdated
+from ..history import estimate_tokens
+from ..plugins import found
+from ..prices import cost_usd
+from ..profile import ModelChoice, find_profile, sources
+from .render import spent
+from .visible import one_line, visible
+
+KEYS = """Say what you want done; Enter sends it. While the model works, Enter leaves a message for its next step and
+Ctrl-S says it now. Alt-Enter (or Esc, Enter) begins a new line, Ctrl-X Ctrl-E opens your editor, Ctrl-R searches what
+you typed before, Tab and the arrows choose a completion.
+Ctrl-C stops a turn, twice leaves; so do Ctrl-D, exit and :q.
+!COMMAND runs a command yourself and shows it to the model; @PATH names a file."""
+
+
+@command(anytime=True)
+def show_help(desk: Desk, words: str) -> None:
+    """Show the keys and commands."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for one in sorted(desk.commands.values(), key=lambda one: one.name):
+        table.add_row(f"/{one.name} {one.usage}".rstrip(), one.about)
+    desk.show(KEYS)
+    desk.show(table)
+
+
+@command(anytime=True)
+def plan(desk: Desk, words: str) -> None:
+    """Show the plan."""
+    tasks = desk.exchange.history.plan
+    desk.show("\n".join(f"[{task.status}] {visible(task.description)}" for task in tasks) or "there is no plan")
+
+
+def _model_names(desk: Desk) -> Iterable[str]:
+    return (f"{name}:" for name in found("goose_like.provider"))
+
+
+@command(usage="[PROVIDER:MODEL]", choices=_model_names)
+async def model(desk: Desk, words: str) -> None:
+    """Show the models, or go on with another one."""
+    models = desk.exchange.models
+    if not words:
+        desk.show(f"processor    {models.processor.label}\naccelerator  {models.accelerator.label}")
+        return
+    choice = ModelChoice(model=words)
+    await open_model(choice).provider.close()  # raises if it can't be used, while the present one still can
+    desk.reopen(profile=desk.profile.model_copy(update={"processor": choice, "accelerator": choice}))
+
+
+def _profile_names(desk: Desk) -> Iterable[str]:
+    return sorted({source.name for source in sources()})
+
+
+@command(usage="[NAME]", choices=_profile_names)
+def profile(desk: Desk, words: str) -> None:
+    """Show the profiles, or go on with another one."""
+    if words:
+        desk.reopen(profile=find_profile(words)[0])
+    else:
+        here = desk.profile.name
+        desk.show("\n".join(f"{'>' if name == here else ' '} {name}" for name in _profile_names(desk)))
+
+
+@command(anytime=True)
+def toolkits(desk: Desk, words: str) -> None:
+    """Show the tools that the model has."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for tool in desk.exchange.tools.values():
+        table.add_row(tool.name, one_line(tool.spec.description, 200))
+    desk.show(", ".join(choice.name for choice in desk.profile.toolkits) or "no toolkits")
+    desk.show(table)
+
+
+@command(anytime=True)
+def context(desk: Desk, words: str) -> None:
+    """Draw what fills the model's window."""
+    exchange, history = desk.exchange, desk.exchange.history
+    window = exchange.models.processor.window
+    kinds = {"system prompt": len(exchange.system.encode()) // 4, "tools": 0}
+    kinds["tools"] = (
+        sum(len(str(tool.spec.schema)) + len(tool.spec.description) for tool in exchange.tools.values()) // 4
+    )
+    names = {"user": "your messages", "assistant": "answers and calls", "tool": "results of tools"}
+    for message in history.context:
+        kind = "summary" if message is history.summary else names[message.role]
+        kinds[kind] = kinds.get(kind, 0) + estimate_tokens(message)
+    whole = window or max(sum(kinds.values()), 1)
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for kind, tokens in [*kinds.items(), ("all", sum(kinds.values()))]:
+        table.add_row(kind, _bar(tokens / whole), f"{tokens:,}", f"{tokens / whole:.0%}")
+    desk.show(table)
+    desk.show(
+        f"tokens, estimated; the window has {window:,}" if window else "tokens, estimated; the window is not known"
+    )
+
+
+def _bar(share: float, width: int = 30) -> Text:
+    full = min(width, round(share * width))
+    return Text.assemble(("█" * full, "cyan"), ("░" * (width - full), "dim"))
+
+
+@command(anytime=True)
+def cost(desk: Desk, words: str) -> None:
+    """Show tokens and cost by model, of the last turn and of the session."""
+    history = desk.exchange.history
+    for title, usage in (("last turn", history.turn_usage), ("session", history.usage)):
+        for name, used in usage.items():
+            price = cost_usd({name: used})
+            money = "cost unknown" if price is None else f"${price:.4f}"
+            desk.show(f"{title}  {name}: {spent(used, None)} · {money}")
+    if not history.usage:
+        desk.show("nothing was spent yet")
+
+
+def _numbers(desk: Desk) -> Iterable[str]:
+    return (str(number + 1) for number in range(len(desk.finished)))
+
+
+@command(usage="[N]", anytime=True, choices=_numbers)
+def show(desk: Desk, words: str) -> None:
+    """Show all of a call's output, by its number [the last one]."""
+    if not desk.finished:
+        raise UsageError("no tool has run yet")
+    number = int(words) if words.isdecimal() else 0 if words else len(desk.finished)
+    if not 1 <= number <= len(desk.finished):
+        raise UsageError(f"{words!r} is none of the numbers 1 to {len(desk.finished)}")
+    call, result = desk.finished[number - 1]
+    file = desk.exchange.session.output_of(call.id)
+    text = file.read_text(errors="replace") if file.is_file() else result.output
+    desk.show(Text(visible(text)))
+
+
+@command(usage="PATH", anytime=True)
+def file(desk: Desk, words: str) -> None:
+    """Name a file in the message that you write."""
+    if not words:
+        raise UsageError("which file? /file PATH")
+    desk.put(f"@{words} ")
+
+
+@command(anytime=True)
+def copy(desk: Desk, words: str) -> None:
+    """Copy the last answer to the clipboard."""
+    answers = [message.text for message in desk.exchange.history.messages if message.role == "assistant"]
+    text = next(filter(None, reversed(answers)), "")
+    if not text:
+        raise UsageError("there is no answer yet")
+    desk.copy(text)
+    desk.show(f"copied {len(text):,} characters, if your terminal lets programs do so")
+
+
+@command
+def clear(desk: Desk, words: str) -> None:
+    """Begin a new conversation in this session; files stay as they are."""
+    desk.exchange.rewind(0)
+    if desk.exchange.history.plan:
+        desk.exchange.journal.emit(PlanUpdated(tasks=()))
+    desk.show("the model has forgotten everything; `session show` still has it")
+
+
+@command
+def retry(desk: Desk, words: str) -> str:
+    """Take the last answer back and ask again."""
+    history = desk.exchange.history
+    if not history.turns:
+        raise UsageError("nothing was asked yet")
+    start = history.turns[-1].start
+    said = history.messages[start].first_text
+    desk.exchange.rewind(start)
+    return said
+
+
+@command(anytime=True)
+def leave(desk: Desk, words: str) -> None:
+    """Leave; it says how to go on later."""
+    desk.leave()

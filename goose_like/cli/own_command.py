@@ -1,0 +1,43 @@
+"""`!command`: what the person runs, shown to them at once and to the model with the next message."""
+
+import asyncio
+import codecs
+
+from ..desk import Desk
+from ..errors import GooseLikeError
+from ..events import Reminded
+from ..output import Output
+
+STOP_GRACE_S = 0.1
+
+
+async def run_own_command(desk: Desk, command: str) -> None:
+    """Runs it in the workspace with the person's own rights; what it printed is recorded for the model."""
+    exchange = desk.exchange
+    desk.show(f"! {command}")
+    number = len(exchange.history.messages)
+    output = Output(exchange.session.outputs / f"own-{number}.txt", exchange.limits.output_bytes)
+    end = "interrupted"
+    try:
+        process = await exchange.workspace.spawn(["bash", "-c", command], access="full", is_own=True)
+        try:
+            decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            rest = ""
+            while chunk := await process.read():
+                output.write(chunk)
+                lines, _, rest = (rest + decoder.decode(chunk)).rpartition("\n")
+                if lines:
+                    desk.show(lines)
+            if rest:
+                desk.show(rest)
+            end = f"exit code {await process.wait()}"
+        except asyncio.CancelledError:
+            await asyncio.shield(process.stop(STOP_GRACE_S))
+            raise
+    except GooseLikeError as error:
+        end = str(error)
+    finally:
+        output.close()
+        if end != "exit code 0":
+            desk.show(f"[{end}]")
+        exchange.journal.emit(Reminded(text=f"The person ran `{command}`:\n{output.for_model()}\n[{end}]"))

@@ -1,0 +1,291 @@
+"""The last lines of a terminal: what goes on, the input, the status. What is printed scrolls away above them."""
+
+import asyncio
+import os
+import sys
+import time
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completer, ThreadedCompleter
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition, has_completions, is_searching, vi_navigation_mode
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.input import create_input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout import BufferControl, ConditionalContainer, FormattedTextControl, HSplit, Layout, Window
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.layout.processors import AppendAutoSuggestion, HighlightSelectionProcessor
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.widgets import SearchToolbar
+
+INPUT_ROWS = 10
+LEAVE_WITHIN_S = 2.0
+
+
+class Prompt:
+    """One input line or more, always there: what is typed while something runs is not lost.
+
+    `live(width, height)` gives the rows above the input and `status(width)` the last row, as text with ANSI colours.
+    `on_interrupt` is called for Ctrl-C and says whether there was something to stop; `on_steer` for Ctrl-S.
+    """
+
+    def __init__(self, *, history: Path | None = None, completer: Completer | None = None, is_vi: bool = False) -> None:
+        self.live: Callable[[int, int], str] = lambda width, height: ""
+        self.status: Callable[[int], str] = lambda width: ""
+        self.on_interrupt: Callable[[], bool] = lambda: False
+        self.on_steer: Callable[[], object] = lambda: None
+        self._lines: asyncio.Queue[str] = asyncio.Queue()
+        self._asked: asyncio.Future[str] | None = None
+        self._label = "goose> "
+        self._draft = Document()
+        self._held = ""
+        self._interrupted_at = 0.0
+        self._output = _terminal()
+        search = SearchToolbar()
+        past: History = FileHistory(str(history)) if history else InMemoryHistory()
+        self._buffer = Buffer(
+            multiline=True,
+            history=past,
+            completer=ThreadedCompleter(completer) if completer else None,
+            complete_while_typing=Condition(lambda: self._asked is None),
+            auto_suggest=AutoSuggestFromHistory(),
+            enable_history_search=False,
+            accept_handler=self._accept,
+            tempfile_suffix=".md",
+        )
+        field = BufferControl(
+            self._buffer,
+            input_processors=[HighlightSelectionProcessor(), AppendAutoSuggestion()],
+            search_buffer_control=search.control,
+            preview_search=True,
+        )
+        layout = HSplit(
+            [
+                ConditionalContainer(
+                    Window(FormattedTextControl(lambda: ANSI(self._rows())), dont_extend_height=True, wrap_lines=False),
+                    Condition(lambda: bool(self._rows())),
+                ),
+                Window(
+                    field,
+                    height=Dimension(min=1, max=INPUT_ROWS),
+                    dont_extend_height=True,
+                    wrap_lines=True,
+                    get_line_prefix=self._prefix,
+                ),
+                ConditionalContainer(CompletionsMenu(max_height=8, scroll_offset=1), has_completions),
+                search,
+                Window(FormattedTextControl(self._status), height=1),
+            ]
+        )
+        self.app: Application[None] = Application(
+            layout=Layout(layout, focused_element=field),
+            key_bindings=self._keys(),
+            editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
+            erase_when_done=True,
+            output=self._output,
+            input=create_input(),
+            enable_page_navigation_bindings=False,
+        )
+        self.app.ttimeoutlen = 0.05  # how long an Esc waits for what may belong to it
+        self.app.after_render += lambda _: self._print_held()
+
+    # --- what others do with it
+
+    async def run(self) -> None:
+        """Shows the prompt until `close`."""
+        await self.app.run_async(handle_sigint=False)
+
+    def close(self) -> None:
+        """Takes the prompt away; `run` ends, and so do `next` and `answer`, with ''."""
+        self._lines.put_nowait("")
+        self._give("")
+        if self.app.is_running:
+            self.app.exit()
+
+    async def next(self) -> str:
+        """The next input, with a line end; '' when the person leaves."""
+        return await self._lines.get()
+
+    async def answer(self, label: str) -> str:
+        """A line in answer to a question. What was being typed is put aside until then."""
+        self._draft, draft = Document(), self._buffer.document
+        self._asked, self._label = asyncio.get_running_loop().create_future(), label
+        self._buffer.reset()
+        self.redraw()
+        try:
+            return await self._asked
+        finally:
+            self._asked, self._label = None, "goose> "
+            self._buffer.reset(draft)
+            self.redraw()
+
+    def put_back(self, text: str) -> None:
+        """Puts words before those that are being typed."""
+        typed = self._buffer.text
+        self._buffer.set_document(Document(f"{text}\n{typed}" if typed else text))
+
+    @property
+    def size(self) -> Size:
+        """Columns and rows of the terminal."""
+        return self._output.get_size()
+
+    def tell(self, how: Literal["bell", "osc9", "off"]) -> None:
+        """Draws the attention of a person who looks elsewhere: the bell, or a notification of the desktop (OSC 9)."""
+        self._output.write_raw({"bell": "\a", "osc9": "\x1b]9;goose-like waits for you\a", "off": ""}[how])
+        self._output.flush()
+
+    def copy(self, text: str) -> None:
+        """Puts text into the clipboard by way of the terminal (xterm's OSC 52; tmux and most others take it)."""
+        self._output.write_raw(f"\x1b]52;c;{b64encode(text.encode()).decode()}\a")
+        self._output.flush()
+
+    def redraw(self) -> None:
+        """Draws the live rows and the status anew, soon."""
+        self.app.invalidate()
+
+    def print(self, text: str) -> None:
+        """Prints text (with ANSI colours, whole lines) above, in one write: nothing flickers."""
+        self._held += text
+        self._print_held()
+
+    def _print_held(self) -> None:
+        app = self.app
+        if not self._held or not app.is_running or app._running_in_terminal:  # an editor has the terminal
+            return
+        text, self._held = self._held, ""
+        with self._output.at_once():
+            app.renderer.erase()
+            self._output.write_raw(text.replace("\n", "\r\n"))
+            app._redraw()
+
+    # --- what is drawn
+
+    def _rows(self) -> str:
+        size = self.size
+        return self.live(size.columns, max(size.rows - self._input_rows(size.columns) - 2, 0))
+
+    def _input_rows(self, columns: int) -> int:
+        rows = sum(1 + len(line) // max(columns - 2, 1) for line in self._buffer.text.split("\n"))
+        return min(rows, INPUT_ROWS) + (8 if self._buffer.complete_state else 0)
+
+    def _status(self) -> ANSI:
+        return ANSI(self.status(self.size.columns))
+
+    def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
+        is_first = line == 0 and wrapped == 0
+        return [("bold" if self._asked else "ansicyan", self._label if is_first else " " * min(len(self._label), 2))]
+
+    # --- what is typed
+
+    def _accept(self, buffer: Buffer) -> bool:
+        """Takes the input; whether it should stay where it is."""
+        if self._asked:
+            self._give(buffer.text + "\n")
+            return False
+        if not buffer.text.strip():
+            return True
+        self._lines.put_nowait(buffer.text.rstrip("\n") + "\n")
+        return False
+
+    def _give(self, answer: str) -> None:
+        if self._asked and not self._asked.done():
+            self._asked.set_result(answer)
+
+    def _interrupt(self) -> None:
+        now = time.monotonic()
+        is_again, self._interrupted_at = now - self._interrupted_at < LEAVE_WITHIN_S, now
+        if is_again:
+            self.close()
+        elif not self.on_interrupt():
+            self._buffer.reset()
+            self.print("(once more leaves)\n")
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        is_typing = ~is_searching
+        has_choice = Condition(
+            lambda: bool(self._buffer.complete_state and self._buffer.complete_state.current_completion)
+        )
+
+        @keys.add("enter", filter=is_typing & ~vi_navigation_mode)
+        @keys.add("enter", filter=is_typing & vi_navigation_mode)
+        def _(event: KeyPressEvent) -> None:
+            self._buffer.validate_and_handle()
+
+        @keys.add("enter", filter=is_typing & has_choice)
+        @keys.add("c-y", filter=has_choice)
+        def _(event: KeyPressEvent) -> None:
+            self._buffer.complete_state = None
+
+        @keys.add("escape", "enter", filter=is_typing)
+        def _(event: KeyPressEvent) -> None:
+            self._buffer.newline(copy_margin=False)
+
+        @keys.add("c-c")
+        def _(event: KeyPressEvent) -> None:
+            self._interrupt()
+
+        @keys.add("c-d", filter=Condition(lambda: not self._buffer.text))
+        def _(event: KeyPressEvent) -> None:
+            if self._asked:
+                self._give("")
+            else:
+                self.close()
+
+        @keys.add("c-s")
+        def _(event: KeyPressEvent) -> None:
+            if self._buffer.text.strip():
+                self._buffer.validate_and_handle()
+            self.on_steer()
+
+        @keys.add("c-x", "c-e", filter=is_typing)
+        def _(event: KeyPressEvent) -> None:
+            self._buffer.open_in_editor()
+
+        @keys.add("c-l")
+        def _(event: KeyPressEvent) -> None:
+            event.app.renderer.clear()
+
+        return keys
+
+
+def _terminal() -> "_Output":
+    def size() -> Size:
+        try:
+            columns, rows = os.get_terminal_size(sys.stderr.fileno())
+        except OSError:  # it is gone
+            columns, rows = 0, 0
+        return Size(rows=rows or 24, columns=columns or 80)
+
+    # Where the cursor stands is not asked for: answers would mix with what is typed.
+    return _Output(sys.stderr, size, term=os.environ.get("TERM"), enable_cpr=False)
+
+
+class _Output(Vt100_Output):
+    """The terminal, which can be given several changes in one write."""
+
+    _is_held = False
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+            self.flush()
+
+    def flush(self) -> None:
+        if not self._is_held:
+            super().flush()

@@ -1,0 +1,135 @@
+"""Where a person or a program sits: what lines come from, and where everything is shown."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from ..desk import Desk
+from ..message import ToolCall, ToolResult
+from ..notifier import Notifier
+from ..profile import SessionChoice
+from .complete import SessionCompleter
+from .live import LiveScreen
+from .prompt import Prompt
+from .status import StatusLine
+from .terminal import Lines, is_terminal, screen
+
+
+class Stoppable(Protocol):
+    def stop(self) -> bool:
+        """Stops what runs; whether something did."""
+
+
+class Seat(Protocol):
+    """Lines in, everything else out. `waits`: a line is read only when what the last one began is over."""
+
+    waits: bool
+
+    @property
+    def front(self) -> Notifier: ...
+
+    @property
+    def finished(self) -> Sequence[tuple[ToolCall, ToolResult]]:
+        """The calls that are shown by number, with their results."""
+
+    async def next(self) -> str:
+        """The next input with its line end; '' when there is none any more."""
+
+    async def ask(self, label: str) -> str:
+        """A line in answer to a question."""
+
+    def show(self, renderable: object) -> None:
+        """Shows text or a Rich renderable."""
+
+    def put(self, text: str) -> None:
+        """Puts words into the input, before what is there."""
+
+    def copy(self, text: str) -> None:
+        """Puts text into the clipboard, where there is one."""
+
+    def leave(self) -> None:
+        """Lets `next` give ''."""
+
+    def open(self, desk: Desk, work: Stoppable) -> None:
+        """Shows a conversation from now on, with what it was before; `work` can be stopped."""
+
+
+class LineSeat:
+    """Input by lines, output as it comes: for pipes, and terminals that can do no more."""
+
+    waits = True
+    finished: Sequence[tuple[ToolCall, ToolResult]] = ()
+
+    def __init__(self) -> None:
+        self.front = screen(says_answer=True)
+        self._lines = Lines()
+        self._left = asyncio.Event()
+
+    async def next(self) -> str:
+        line, left = asyncio.ensure_future(self._read()), asyncio.ensure_future(self._left.wait())
+        try:
+            await asyncio.wait({line, left}, return_when=asyncio.FIRST_COMPLETED)
+            return line.result() if line.done() else ""
+        finally:
+            line.cancel()
+            left.cancel()
+
+    async def _read(self) -> str:
+        if is_terminal(sys.stdin):
+            print("goose> ", end="", file=sys.stderr, flush=True)
+        return await self._lines.next()
+
+    async def ask(self, label: str) -> str:
+        print(label, end="", file=sys.stderr, flush=True)
+        return await self._lines.next()
+
+    def show(self, renderable: object) -> None:
+        self.front.log(renderable)
+
+    def put(self, text: str) -> None:
+        self.show(f"not said: {text}")
+
+    def open(self, desk: Desk, work: Stoppable) -> None:
+        for damage in desk.exchange.session.damage:
+            self.show(damage)
+        if messages := desk.exchange.history.messages:
+            last = messages[-1].text[:200] or messages[-1].role
+            self.show(f"resumed: {len(messages)} messages; the last: {last}")
+
+    def copy(self, text: str) -> None:
+        self.show("there is no terminal to copy by")
+
+    def leave(self) -> None:
+        self._left.set()
+
+
+class LiveSeat:
+    """The prompt at the bottom, and the screen above it."""
+
+    waits = False
+
+    def __init__(self, history: Path, choice: SessionChoice) -> None:
+        self._completer = SessionCompleter()
+        self.prompt = Prompt(history=history, completer=self._completer, is_vi=choice.keys == "vi")
+        self.front = self.screen = LiveScreen(self.prompt, choice.notify)
+        self.next, self.ask = self.prompt.next, self.prompt.answer
+        self.put, self.copy, self.leave = self.prompt.put_back, self.prompt.copy, self.prompt.close
+
+    @property
+    def finished(self) -> Sequence[tuple[ToolCall, ToolResult]]:
+        return self.screen.finished
+
+    def open(self, desk: Desk, work: Stoppable) -> None:
+        inbox, session = desk.exchange.inbox, desk.exchange.session
+        self.screen.queued = lambda: inbox.words
+        self.prompt.on_interrupt, self.prompt.on_steer = work.stop, inbox.steer
+        self.prompt.status = StatusLine(desk.exchange, desk.profile).text
+        self._completer.desk = desk
+        for damage in session.damage:
+            self.show(damage)
+        self.screen.replay(session.recent)
+
+    def show(self, renderable: object) -> None:
+        self.screen.show(renderable)
