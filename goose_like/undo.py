@@ -13,22 +13,16 @@ from typing import Any, TypeVar
 from .contents import Contents
 from .errors import GooseLikeError
 from .history import History
+from .ignored import Run, ignored
 from .notifier import Notifier
 from .places import state_folder
 from .records import Open, Records
-from .repositories import root_of
 from .reversal import Change, Reversal, put_back
 from .tree import ABSENT, LIMIT_ENTRIES, Node, Seen, Tree, look, node_at
 
 LIMIT_STORE_BYTES = 1 << 30
-GIT_PATIENCE_S = 5.0
 
-Run = Callable[[list[str]], Awaitable[tuple[int, bytes]]]
 _T = TypeVar("_T")
-
-# Errors would come in one stream with the names.
-_GIT = ("sh", "-c", 'exec "$@" 2>/dev/null', "sh", "git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C")
-_IGNORED = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
 
 
 class Undo:
@@ -58,7 +52,11 @@ class Undo:
     async def before_change(self, path: Path | None, argv: Sequence[str]) -> None:
         """To be told of every change by the workspace. Between turns it is the person's own, and nothing is kept."""
         number = self._history.turn_count
-        if self._is_off or number == self._ended:
+        if self._is_off:
+            return
+        if number == self._ended:
+            if self._last is not None:  # or it would be taken for the turn's
+                await asyncio.wait({self._last})
             return
         if path is None and (self._is_too_large or number == self._stocked):
             return
@@ -118,6 +116,8 @@ class Undo:
 
     async def _restore(self, changes: list[Change]) -> list[str]:
         contents, records = await self._opened()
+        with suppress(OSError):
+            await self._settle(is_ours=not self._is_off)
 
         def put() -> list[str]:
             told = put_back(changes, contents.get, self._keep_or_name)
@@ -197,8 +197,8 @@ class Undo:
         if self._stocked == number or self._is_too_large:
             return
         contents, records = await self._opened()
-        ignored = await self._ignored(str(self._root))
-        tree = await asyncio.to_thread(self._stock, contents, records, number, ignored)
+        left_out = await ignored(self._root, self._run)
+        tree = await asyncio.to_thread(self._stock, contents, records, number, left_out)
         if tree.is_complete:
             self._stocked = number
         else:
@@ -209,14 +209,14 @@ class Undo:
             )
         if tree.gaps and not self._has_told_gaps:
             self._has_told_gaps = True
-            self._notifier.log(f"undo does not cover what commands do to {_listed(tree.gaps)}")
+            self._notifier.log(f"undo does not cover what commands do to {self._listed(tree.gaps)}")
 
-    def _stock(self, contents: Contents, records: Records, number: int, ignored: frozenset[str]) -> Tree:
+    def _stock(self, contents: Contents, records: Records, number: int, left_out: frozenset[str]) -> Tree:
         root = str(self._root)
-        tree = self._look(contents, root, ignored)
+        tree = self._look(contents, root, left_out)
         contents.flush()
         if tree.is_complete:
-            records.stock(number, root, ignored, {path: seen.node for path, seen in tree.seen.items()})
+            records.stock(number, root, left_out, {path: seen.node for path, seen in tree.seen.items()})
         return tree
 
     def _look(self, contents: Contents, root: str, left_out: frozenset[str]) -> Tree:
@@ -230,17 +230,18 @@ class Undo:
         """Looks at what the open turn has left, if there is one."""
         if self._store is None or (open_ := self._store[1].open) is None:
             return
-        ignored = await self._ignored(open_.root) if open_.root else frozenset[str]()
-        await asyncio.to_thread(self._compare, *self._store, open_, ignored, is_ours)
+        left_out = await ignored(Path(open_.root), self._run) if open_.root else frozenset[str]()
+        self._stocked = 0
+        await asyncio.to_thread(self._compare, *self._store, open_, left_out, is_ours)
 
     def _compare(
-        self, contents: Contents, records: Records, open_: Open, ignored: frozenset[str], is_ours: bool
+        self, contents: Contents, records: Records, open_: Open, now_ignored: frozenset[str], is_ours: bool
     ) -> None:
         """What was ignored when stock was taken is none of the turn's; what was not ignored then still counts."""
         before: dict[str, Node] = {}
         after: dict[str, Node] = {}
         if open_.root:
-            left_out = open_.ignored | {path for path in ignored if path not in records.tree}
+            left_out = open_.ignored | {path for path in now_ignored if path not in records.tree}
             tree = self._look(contents, open_.root, left_out)
             before |= records.tree
             after |= {path: seen.node for path, seen in tree.seen.items()}
@@ -255,18 +256,6 @@ class Undo:
             changes = {path: pair for path, pair in both.items() if pair[0] != pair[1]}
             records.leave(open_.turn, changes, is_ours=is_ours)
 
-    async def _ignored(self, root: str) -> frozenset[str]:
-        """What git leaves out there. Nothing where there is no repository, or no git, or it does not answer."""
-        if not (root_of(Path(root)) / ".git").exists():
-            return frozenset()
-        with suppress(GooseLikeError, TimeoutError):
-            async with asyncio.timeout(GIT_PATIENCE_S):
-                code, output = await self._run([*_GIT, root, *_IGNORED])
-            if code == 0:
-                names = (name.rstrip("/") for name in os.fsdecode(output).split("\0") if name)
-                return frozenset(os.path.join(root, name) for name in names)
-        return frozenset()
-
     def _keep_or_name(self, data: bytes) -> str:
         """For what is only looked at, or put out of the way: a full disk must not stand against going back."""
         if self._store is not None:
@@ -274,10 +263,9 @@ class Undo:
                 return self._store[0].keep(data)
         return hashlib.sha256(data).hexdigest()
 
-
-def _listed(gaps: Mapping[str, Sequence[str]]) -> str:
-    """`3 files over 10 MB, e.g. data.bin`."""
-    each = (
-        f"{len(paths)} {'file' if len(paths) == 1 else 'files'} {why}, e.g. {paths[0]}" for why, paths in gaps.items()
-    )
-    return "; ".join(each)
+    def _listed(self, gaps: Mapping[str, Sequence[str]]) -> str:
+        """`3 files over 10 MB, e.g. data.bin`."""
+        return "; ".join(
+            f"{len(paths)} {'file' if len(paths) == 1 else 'files'} {why}, e.g. {os.path.relpath(paths[0], self._root)}"
+            for why, paths in gaps.items()
+        )

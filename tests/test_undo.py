@@ -376,6 +376,16 @@ async def test_going_back_can_be_gone_back_on(tmp_path):
         assert (p.root / "a").read_text() == "0"
 
 
+async def test_a_plan_while_a_turn_runs(tmp_path):
+    async with place(tmp_path) as p:
+        number = p.begin()
+        await p.command("echo 1 > a")
+        assert shown(await p.undo.plan(number)) == [("a", "remove", False)]
+        await p.command("echo 2 > a; echo 2 > b")
+        p.end()
+        assert shown(await p.undo.plan(number)) == [("a", "remove", False), ("b", "remove", False)]
+
+
 async def test_what_is_shown_of_a_change(tmp_path):
     async with place(tmp_path) as p:
         for name in ("text", "same", "binary", "kind"):
@@ -434,8 +444,7 @@ async def test_limits_are_told_once_and_before(tmp_path, monkeypatch):
         number = p.begin()
         await p.undo.before_change(None, ("true",))
         assert p.told == [
-            f"undo does not cover what commands do to 1 file beyond 0 MB in all, e.g. {p.root}/two; "
-            f"1 file over 0 MB, e.g. {p.root}/big"
+            "undo does not cover what commands do to 1 file beyond 0 MB in all, e.g. two; 1 file over 0 MB, e.g. big"
         ]
         await p.command("rm big one two; echo 2 > small")
         p.end()

@@ -14,7 +14,7 @@ CORE = ROOT / "goose_like"
 
 FLOORS = {
     1: "message errors places plain spawner repositories environment contents",
-    2: "events plugins output images trust difference tree",
+    2: "events plugins output images trust difference tree ignored",
     3: "tool command profile history notifier prices sandbox records reversal",
     4: "policy provider session spawn inspection jail keys profile_schema undo providers/wire cli/slash",
     5: "workspace journal moderator view providers/openai_wire providers/anthropic_wire providers/door "
