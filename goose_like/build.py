@@ -27,6 +27,7 @@ from .source import Source
 from .tool import Tool
 from .toolkit import Requirements, Toolkit
 from .trust import Project
+from .undo import Undo
 from .view import ExchangeView
 from .workspace import Workspace
 
@@ -80,6 +81,11 @@ async def build_exchange(
                     session_folder=session.folder,
                 )
             )
+        undo = None
+        if session.is_kept:
+            undo = Undo(session.folder / "undo", workspace.root, journal.history, workspace.run, journal)
+            workspace.before_change(undo.before_change)
+            stack.push_async_callback(undo.close)
         limits = limits or profile.limits
         view = ExchangeView(journal.history, models, journal)
         toolkits: dict[str, Toolkit] = {}
@@ -122,6 +128,7 @@ async def build_exchange(
             limits=limits,
             patience=patience,
             workspace=workspace,
+            undo=undo,
             doubts=[toolkit.doubt for toolkit in toolkits.values()],
             commands={made.name: made for toolkit in toolkits.values() for made in toolkit.commands()},
         )

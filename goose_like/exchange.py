@@ -32,6 +32,7 @@ from .profile import Limits
 from .provider import Models, Patience, Request, stream_with_retries
 from .session import Session
 from .tool import Tool, call_tool, current_call
+from .undo import Undo
 from .workspace import Workspace
 
 REMIND_AFTER_STEPS = 8
@@ -54,6 +55,7 @@ class Exchange:
     limits: Limits
     patience: Patience
     workspace: Workspace
+    undo: Undo | None = None
     doubts: Sequence[Callable[[], str | None]] = ()
     commands: Mapping[str, Command] = field(default_factory=dict)
     inbox: Inbox = field(default_factory=Inbox)
@@ -88,6 +90,8 @@ class Exchange:
             end = TurnFinished(reason="cancelled", exit_code=130)
             raise
         finally:
+            if self.undo:
+                self.undo.end_turn()
             self.journal.emit(end)
         return end
 

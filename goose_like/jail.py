@@ -8,9 +8,9 @@ from pathlib import Path
 
 from .errors import DeniedError, GooseLikeError
 from .sandbox import Rule, Rules
+from .tree import open_folder
 
 _FOLLOW_NONE = os.O_NOFOLLOW | os.O_CLOEXEC
-_FOLDER = os.O_PATH | os.O_DIRECTORY | _FOLLOW_NONE
 
 
 class Jail:
@@ -75,7 +75,7 @@ class Jail:
 
         Follows no link on the way: whoever put one there after the path was checked gets an error, not a file.
         """
-        folder = _open_folder(place.parent)
+        folder = open_folder(place.parent)
         try:
             old = None
             with suppress(FileNotFoundError):
@@ -112,22 +112,3 @@ def _refuse_no_file(path: str | Path, mode: int) -> None:
         raise GooseLikeError(f"{path} is a folder; see what is in it with `ls` or `rg --files` in the shell")
     if not stat.S_ISREG(mode):
         raise GooseLikeError(f"{path} is a device, pipe or socket, no file")
-
-
-def _open_folder(path: Path) -> int:
-    """A descriptor of a real path's folder, made where missing, with no link followed."""
-    here = os.open("/", _FOLDER)
-    for name in path.parts[1:]:
-        try:
-            try:
-                below = os.open(name, _FOLDER, dir_fd=here)
-            except FileNotFoundError:
-                with suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=here)
-                below = os.open(name, _FOLDER, dir_fd=here)
-        except NotADirectoryError as error:
-            raise GooseLikeError(f"{path}: {name!r} is no folder, or became a link just now; look again") from error
-        finally:
-            os.close(here)
-        here = below
-    return here

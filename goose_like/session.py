@@ -1,7 +1,8 @@
 """A session's folder: its events, one JSON object a line, appended and never rewritten; its outputs beside them.
 
 Layout of `sessions/<id>/`: `events.jsonl` (each line a durable event with an added `at`, RFC 3339 in UTC),
-`outputs/` (tool output that was too long for a model), `nested/<call_id>/` (sessions of nested exchanges).
+`outputs/` (tool output that was too long for a model), `undo/` (former contents of files), `nested/<call_id>/`
+(sessions of nested exchanges).
 """
 
 import fcntl
@@ -44,7 +45,10 @@ class Listed:
 
 
 class Session:
-    """One session, open for appending by this process alone. `history` is what its file says so far."""
+    """One session, open for appending by this process alone. `history` is what its file says so far.
+
+    One that is not `is_kept` is deleted by `close`.
+    """
 
     def __init__(self, folder: Path, name: str, history: History, *, is_kept: bool = True) -> None:
         self.folder = folder
@@ -52,7 +56,7 @@ class Session:
         self.history = history
         self.damage: list[str] = []
         self.recent: deque[Durable] = deque(maxlen=RECENT_EVENTS)
-        self._is_kept = is_kept
+        self.is_kept = is_kept
         self._is_empty = False
         self._descriptor = -1
 
@@ -178,10 +182,10 @@ class Session:
     def close(self) -> None:
         """Lets other processes open it; a temporary session, and a new one in which nothing was said, is deleted."""
         if self._descriptor >= 0:
-            self._is_kept = self._is_kept and not self._is_empty
+            self.is_kept = self.is_kept and not self._is_empty
             os.close(self._descriptor)
             self._descriptor = -1
-        if not self._is_kept:
+        if not self.is_kept:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -212,6 +212,19 @@ class Workspace:
         spawner = await asyncio.shield(self._entered(access))
         return await spawner.spawn(argv, self.root / (cwd or ""), env or {}, stdin)
 
+    async def run(self, argv: list[str]) -> tuple[int, bytes]:
+        """The exit code and all output of a short command of our own, in the sandbox; nobody is asked or told."""
+        spawner = await self._entered("workspace")
+        process = await spawner.spawn(argv, Path("/"), {})
+        output = bytearray()
+        try:
+            while chunk := await process.read():
+                output += chunk
+            return await process.wait(), bytes(output)
+        except asyncio.CancelledError:
+            await process.stop(0)
+            raise
+
     def _entered(self, access: Access) -> "asyncio.Task[Spawner]":
         """The spawner of that kind, anew if it is gone."""
         task = self._spawners.get(access)
@@ -272,7 +285,7 @@ class Workspace:
         rules = self._draw(found)
         ours = os.path.realpath(state_folder())  # another session may make it at any time
         kept = [path for path, rule in rules.table.items() if rule in ("protected", "hidden") and str(path) != ours]
-        return rules, Inspection(survey, filter(self._lies_within, kept), self._run)
+        return rules, Inspection(survey, filter(self._lies_within, kept), self.run)
 
     async def _leave(self) -> None:
         if self._soon:
@@ -301,15 +314,6 @@ class Workspace:
 
     async def _refuse(self, subject: str, text: str) -> None:
         raise DeniedError(refusal("repository", text, "nobody"))
-
-    async def _run(self, argv: list[str]) -> tuple[int, bytes]:
-        """A short command of our own, in the sandbox."""
-        spawner = await self._entered("workspace")
-        process = await spawner.spawn(argv, Path("/"), {})
-        output = b""
-        while chunk := await process.read():
-            output += chunk
-        return await process.wait(), output
 
     # --- files
 

@@ -165,7 +165,8 @@ class LiveScreen(Screen):
 
     def _going_on(self, width: int, height: int) -> Iterator[RenderableType]:
         """What is not over, from the answer down to the plan, which is nearest to the input."""
-        yield from self._answer.open(width, min(OPEN_ROWS, height))
+        if rows := self._answer.open(width, min(OPEN_ROWS, height)):
+            yield rows
         for running in self._running.values():
             if running.call.name != PLAN_TOOL:
                 if running.call.id not in self._marked_ids:

@@ -105,7 +105,7 @@ class Prompt:
 
     async def run(self) -> None:
         """Shows the prompt until `close`."""
-        await self.app.run_async(handle_sigint=False)
+        await self.app.run_async(handle_sigint=False, set_exception_handler=False)
 
     def close(self) -> None:
         """Takes the prompt away; `run` ends, and so do `next` and `answer`, with ''."""

@@ -13,11 +13,11 @@ ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "goose_like"
 
 FLOORS = {
-    1: "message errors places plain spawner repositories environment",
-    2: "events plugins output images trust difference source",
-    3: "tool command profile history notifier sandbox cli/visible cli/rows",
-    4: "policy provider session spawn inspection jail keys profile_schema providers/wire cli/slash "
-    "cli/code cli/phrases",
+    1: "message errors places plain spawner repositories environment contents",
+    2: "events plugins output images trust difference source tree ignored",
+    3: "tool command profile history notifier sandbox records reversal cli/visible cli/rows",
+    4: "policy provider session spawn inspection jail keys profile_schema undo providers/wire "
+    "cli/slash cli/code cli/phrases",
     5: "workspace journal moderator view providers/openai_wire providers/anthropic_wire providers/door "
     "providers/weights providers/rows profiles_file inbox cli/tables",
     6: "prices toolkit cli/blocks cli/prompt providers/constrained providers/scripted providers/probe "
