@@ -11,7 +11,8 @@ import pytest
 from goose_like.errors import SessionError, UsageError
 from goose_like.events import Logged, SessionStarted, TurnFinished, TurnStarted
 from goose_like.message import Message
-from goose_like.session import Session, list_sessions
+from goose_like.session import Session
+from goose_like.sessions import list_sessions
 
 
 def header(name, cwd="/w"):
@@ -116,7 +117,8 @@ sys.stdin.read()
     other = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert other.stdout.readline() == b"held\n"
-        with pytest.raises(SessionError, match="'one' is open in another process; leave that one first"):
+        told = rf"'one' is open in another process \(process {other.pid}\); .*goose-like session fork one"
+        with pytest.raises(SessionError, match=told):
             Session.resume("one")
     finally:
         other.communicate()

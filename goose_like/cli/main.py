@@ -72,7 +72,7 @@ class Approval(StrEnum):
 
 
 def _session_names() -> list[tuple[str, str]]:
-    from ..session import list_sessions
+    from ..sessions import list_sessions
 
     return [(listed.name, listed.first_words[:60]) for listed in list_sessions()]
 

@@ -24,7 +24,7 @@ from ..policy import confinement
 from ..profile import ModelChoice, Profile, Source, find_profile, own_file, sources, used_name
 from ..provider import Probed
 from ..sandbox import why_unavailable
-from ..session import list_sessions
+from ..sessions import list_sessions
 from ..tool import Tool
 from ..toolkit import Toolkit
 from ..trust import PROFILES, is_trusted, read_project

@@ -15,7 +15,7 @@ CORE = ROOT / "goose_like"
 FLOORS = {
     1: "message errors places plain spawner repositories environment",
     2: "events plugins output images trust difference",
-    3: "tool profile history notifier prices sandbox",
+    3: "tool profile history notifier prices sandbox lines sessions",
     4: "policy provider session spawn inspection jail keys profile_schema providers/wire",
     5: "workspace journal moderator view providers/openai_wire providers/anthropic_wire providers/door "
     "providers/weights providers/rows profiles_file inbox",
