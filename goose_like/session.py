@@ -172,7 +172,7 @@ class Session:
                 (self.outputs / name).write_bytes(data)
         except OSError as error:
             raise SessionError(f"{self.outputs} can't be written: {error}; free some space") from error
-        self._write(lines.replace(_in_json(f"{outputs}/"), _in_json(f"{self.outputs}/")))
+        self._write(lines.replace(_in_json(f"{outputs}/"), _in_json(f"{self.outputs}/")) if outputs else lines)
         write_name(self.folder, self._name)
         self._is_empty = False
 

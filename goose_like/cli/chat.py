@@ -15,7 +15,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from ..build import build_exchange
-from ..events import Status
+from ..events import PlanUpdated, Status, Task
 from ..exchange import Exchange
 from ..notifier import Notifier
 from ..prices import cost_usd
@@ -35,8 +35,8 @@ Ctrl-C stops a turn; three times ends goose-like at once.
 _NO_COMMAND = "no command {}; there are /help and /exit, and a space before the / makes it a message"
 
 
-async def chat(profile: Profile, session: Session) -> int:
-    """Talks until the person leaves; gives the exit code.
+async def chat(profile: Profile, session: Session, *, plan: tuple[Task, ...] = (), first: str = "") -> int:
+    """Talks until the person leaves; gives the exit code. Planned work begins with `plan` on the screen and `first`.
 
     Raises:
         GooseLikeError: what kept the session from starting.
@@ -44,7 +44,9 @@ async def chat(profile: Profile, session: Session) -> int:
     front = screen(says_answer=True)
     async with build_exchange(profile, front, session=session) as exchange:
         _show_where_we_are(exchange, front)
-        code = await _talk(exchange, front)
+        if plan:
+            exchange.journal.emit(PlanUpdated(tasks=plan))
+        code = await _talk(exchange, front, first)
     history = exchange.history
     with suppress(OSError):  # the terminal that is gone may be why the session ends
         if history.total_usage.total_tokens:
@@ -54,13 +56,15 @@ async def chat(profile: Profile, session: Session) -> int:
     return code
 
 
-async def _talk(exchange: Exchange, front: Notifier) -> int:
+async def _talk(exchange: Exchange, front: Notifier, first: str) -> int:
     """The exit code: 128 and the signal that ended it, else 0 for a person and the last turn's for a program."""
     is_person = is_terminal(sys.stdin)
     read = _Prompt().next if is_person else Lines().next
     code = 0
     while True:
-        line, end = await _stoppable(read(), front)
+        line: str | None
+        line, end = (first, 0) if first else await _stoppable(read(), front)
+        first = ""
         if end or not line or line.strip() in LEAVE:
             return end or code
         if command := re.match(r"/[\w-]*(?!\S)", line):

@@ -5,7 +5,6 @@ import json
 import platform
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from ..policy import confinement
 from ..profile import ModelChoice, Profile, Source, find_profile, own_file, sources, used_name
 from ..provider import Probed
 from ..sandbox import why_unavailable
-from ..sessions import list_sessions
 from ..tool import Tool
 from ..toolkit import Toolkit
 from ..trust import PROFILES, is_trusted, read_project
@@ -58,23 +56,6 @@ def _print(renderable: object) -> None:
     with console.capture() as printed:
         console.print(renderable)
     print("\n".join(line.rstrip() for line in printed.get().splitlines()))
-
-
-def show_sessions() -> None:
-    """Every session, newest first."""
-    rows = [
-        (listed.name, _age(listed.changed), listed.cwd, one_line(listed.first_words, 60)) for listed in list_sessions()
-    ]
-    none = "no sessions yet; start one with `goose-like session start`"
-    print_table(("name", "age", "folder", "first words"), rows, none)
-
-
-def _age(then: datetime) -> str:
-    seconds = max(0.0, (datetime.now(UTC) - then).total_seconds())
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size:.0f} {unit}"
-    return "now"
 
 
 def show_profiles() -> None:

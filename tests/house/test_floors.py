@@ -15,15 +15,16 @@ CORE = ROOT / "goose_like"
 FLOORS = {
     1: "message errors places plain spawner repositories environment",
     2: "events plugins output images trust difference",
-    3: "tool profile history notifier prices sandbox lines sessions",
+    3: "tool profile history notifier prices sandbox lines sessions plan",
     4: "policy provider session spawn inspection jail keys profile_schema providers/wire",
     5: "workspace journal moderator view providers/openai_wire providers/anthropic_wire providers/door "
-    "providers/weights providers/rows profiles_file inbox",
-    6: "exchange toolkit cli/visible providers/constrained providers/scripted providers/probe",
+    "providers/weights providers/rows profiles_file inbox fork transfer/transcript transfer/goose09",
+    6: "exchange toolkit cli/visible providers/constrained providers/scripted providers/probe "
+    "transfer/archive transfer/markdown transfer/page",
     7: "compat testing cli/running providers/openai providers/anthropic providers/tagged",
     8: "build cli/render cli/completion cli/pages providers/local",
     9: "cli/terminal cli/scaffold cli/reports cli/login",
-    10: "cli/trust cli/once cli/chat cli/edit",
+    10: "cli/trust cli/once cli/chat cli/edit cli/sessions",
     11: "cli/start",
     12: "cli/main",
     13: "__main__",
