@@ -20,6 +20,10 @@ def fork(listed: Listed, *, at: int | None = None, name: str | None = None) -> S
         UsageError: there is no such turn, nothing stands before it, or `name` is none.
         SessionError: the name is taken, or the new one can't be written.
     """
+    if at is not None and at < 2:
+        raise UsageError(
+            f"nothing stands before turn {at}; fork before a later one, or begin: goose-like session start"
+        )
     damage: list[str] = []
     lines: list[bytes] = []
     turns = 0
@@ -28,10 +32,9 @@ def fork(listed: Listed, *, at: int | None = None, name: str | None = None) -> S
         if turns == at:
             break
         lines.append(line + b"\n")
-    if at is not None and (at < 2 or turns < at):
-        begun = f"{turns} turn{'s' * (turns != 1)}"
-        told = f"session {listed.name!r} can't be forked before turn {at}: it has {begun}"
-        raise UsageError(f"{told}, and what can be forked stands before turns 2 to {turns}" if turns > 1 else told)
+    if at is not None and turns < at:
+        told = f"{turns} turn{'s' * (turns != 1)}"
+        raise UsageError(f"session {listed.name!r} has {told}, no turn {at}; see goose-like session show")
     data = b"".join(lines)
     session = Session.create(name)
     try:

@@ -26,6 +26,7 @@ from .errors import SessionError
 from .events import Durable, TurnStarted
 from .history import History
 from .lines import line_of, read_lines
+from .memory import uncollected
 from .places import sessions_folder
 from .sessions import EVENTS, Listed, checked_name, find_session, given_name, sessions, short_names, write_name
 
@@ -110,7 +111,8 @@ class Session:
             found = find_session(name)
         session = cls(found.folder, found.name, History())
         session._open(is_new=False)
-        session.history = History.replay(session.read())
+        with uncollected():
+            session.history = History.replay(session.read())
         return session
 
     def _open(self, *, is_new: bool) -> None:

@@ -24,10 +24,11 @@ from ..errors import (
     ProfileError,
     ProviderError,
 )
+from ..memory import uncollected
 from ..profile import ModelChoice
 from ..provider import Delta, Facts, Probe, Request
 from .anthropic_wire import Encoder, Fold, error_of
-from .door import cause, host, port, retry_after_s, uncollected, without_secrets
+from .door import cause, host, port, retry_after_s, without_secrets
 from .probe import list_models
 from .wire import clip
 

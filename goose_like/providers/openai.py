@@ -23,9 +23,10 @@ from ..errors import (
     ProfileError,
     ProviderError,
 )
+from ..memory import uncollected
 from ..profile import ModelChoice
 from ..provider import Delta, Facts, Probe, Request
-from .door import cause, host, port, retry_after_s, uncollected, without_secrets
+from .door import cause, host, port, retry_after_s, without_secrets
 from .openai_wire import Encoder, Fold
 from .probe import list_models
 from .rows import Row

@@ -95,8 +95,10 @@ def _block(text: str) -> str:
 
 def _diff(text: str) -> str:
     tags = {"+": "ins", "-": "del", "@": "b"}
-    lines = ((tags.get(line[:1], "span"), escape(line)) for line in text.rstrip("\n").split("\n"))
-    return f'<pre class="diff">{"".join(f"<{tag}>{line}</{tag}>" for tag, line in lines)}</pre>'
+    head = 2 if text.startswith("--- ") else 0
+    lines = enumerate(text.rstrip("\n").split("\n"))
+    tagged = (("span" if number < head else tags.get(line[:1], "span"), escape(line)) for number, line in lines)
+    return f'<pre class="diff">{"".join(f"<{tag}>{line}</{tag}>" for tag, line in tagged)}</pre>'
 
 
 def _picture(image: Image, outputs: Path) -> str:

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "goose_like"
 
 FLOORS = {
-    1: "message errors places plain spawner repositories environment",
+    1: "message memory errors places plain spawner repositories environment",
     2: "events plugins output images trust difference",
     3: "tool profile history notifier prices sandbox lines sessions plan",
     4: "policy provider session spawn inspection jail keys profile_schema providers/wire",
