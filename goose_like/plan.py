@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError
 from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import SandboxedEnvironment
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -100,6 +100,8 @@ def _filled(text: str, file: Path, arguments: Mapping[str, str], whole: str) -> 
 def _of_markdown(text: str, file: Path) -> tuple[str, list[str]]:
     lines = text.rstrip().split("\n")
     end = next((number for number in range(len(lines), 0, -1) if _TASK.match(lines[number - 1])), 0)
+    if not end:
+        return text, []
     start = end
     while start and (_TASK.match(lines[start - 1]) or (lines[start - 1][:1].isspace() and lines[start - 1].strip())):
         start -= 1
@@ -116,7 +118,7 @@ def _of_markdown(text: str, file: Path) -> tuple[str, list[str]]:
 
 def _of_yaml(text: str, file: Path) -> tuple[str, list[str]]:
     try:
-        plan = TypeAdapter(_PlanFile, config=ConfigDict()).validate_python(YAML(typ="safe", pure=True).load(text))
+        plan = _PlanFile.model_validate(YAML(typ="safe", pure=True).load(text))
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""

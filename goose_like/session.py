@@ -78,8 +78,12 @@ class Session:
             UsageError: when that is no name.
             SessionError: when the name is taken or the folder can't be written.
         """
-        name = _short_name(short_names()) if name is None else checked_name(name)
-        last = name if re.fullmatch(r"[a-z0-9]{1,40}", name) else secrets.token_hex(3)
+        taken = short_names()
+        if name is None:
+            name = last = _short_name(taken)
+        else:  # a session that was renamed keeps its folder's name
+            is_free = re.fullmatch(r"[a-z0-9]{1,40}", checked_name(name)) and name not in taken
+            last = name if is_free else secrets.token_hex(3)
         session = cls(sessions_folder() / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{last}", name, History())
         session._open(is_new=True)
         session._is_empty = True

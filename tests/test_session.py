@@ -70,6 +70,14 @@ def test_only_the_owner_can_read_it():
     assert session.folder.stat().st_mode & 0o777 == 0o700
 
 
+def test_the_last_events_are_there_to_be_drawn_again():
+    filled("one", *map(str, range(200)))
+    resumed = Session.resume("one")
+    assert len(resumed.recent) == 300
+    assert resumed.recent[-2].message.text == "199"
+    assert resumed.recent[-1] == TurnFinished(reason="stop")
+
+
 def test_torn_last_line_is_cut_off():
     session = filled("one", "hello")
     whole = session.file.read_bytes()
@@ -93,6 +101,7 @@ def test_a_line_that_can_not_be_read_is_told_with_its_number(line):
     assert [message.text for message in resumed.history.messages] == ["hello", "there"]
     (damage,) = resumed.damage
     assert damage.startswith(f"{session.file}, line 3: left out, it can't be read (")
+    assert session.file.read_bytes() == b"".join([*lines[:2], line + b"\n", *lines[2:]])
     assert "\n" not in damage
 
 
