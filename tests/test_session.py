@@ -11,8 +11,8 @@ import pytest
 from goose_like.errors import SessionError, UsageError
 from goose_like.events import Logged, SessionStarted, TurnFinished, TurnStarted
 from goose_like.message import Message
-from goose_like.session import Session
-from goose_like.sessions import list_sessions
+from goose_like.session import Session, delete_session
+from goose_like.sessions import find_session, list_sessions, rename
 
 
 def header(name, cwd="/w"):
@@ -208,6 +208,10 @@ def test_read_only_home(tmpfs, monkeypatch):
         with pytest.raises(SessionError, match=r"can't be written: .*Read-only file system.*make that folder writable"):
             open_it()
     assert [listed.name for listed in list_sessions()] == ["one"]
+    with pytest.raises(SessionError, match=r"the name can't be written: .*Read-only"):
+        rename("one", "two")
+    with pytest.raises(SessionError, match=r"'one' can't be deleted: .*Read-only"):
+        delete_session(find_session("one"))
 
 
 def test_full_disk(tmpfs, monkeypatch):

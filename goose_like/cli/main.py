@@ -290,7 +290,7 @@ def session_list(
 @session_app.command("show", epilog="Example: goose-like session show NAME")
 def session_show(name: NameArgument) -> None:
     """Show a session: its turns and how they ended, the files written, what it took."""
-    from .sessions import show_session
+    from .session import show_session
 
     show_session(name)
 
@@ -306,7 +306,7 @@ def session_export(
     """Write a session as Markdown, as a web page, or as JSON that `session import` reads."""
     from pathlib import Path
 
-    from .sessions import export_session
+    from .session import export_session
 
     export_session(name, form.value if form else None, Path(file) if file else None)
 
@@ -319,7 +319,7 @@ def session_import(
     """Make a new session of a file; `session resume` goes on with it."""
     from pathlib import Path
 
-    from .sessions import import_session
+    from .session import import_session
 
     import_session(Path(file), name)
 
@@ -331,7 +331,7 @@ def session_fork(
     new: Annotated[str | None, typer.Option("--name", help="A name for it [default: a short one is made].")] = None,
 ) -> None:
     """Make a new session that begins as another did, which may be open and stays as it is."""
-    from .sessions import fork_session
+    from .session import fork_session
 
     fork_session(name, at, new)
 

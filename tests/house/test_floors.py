@@ -21,11 +21,11 @@ FLOORS = {
     "providers/weights providers/rows profiles_file inbox fork transfer/transcript transfer/goose09",
     6: "exchange toolkit cli/visible providers/constrained providers/scripted providers/probe "
     "transfer/archive transfer/markdown transfer/page",
-    7: "compat testing cli/running providers/openai providers/anthropic providers/tagged",
+    7: "compat testing cli/running cli/table providers/openai providers/anthropic providers/tagged",
     8: "build cli/render cli/completion cli/pages providers/local",
     9: "cli/terminal cli/scaffold cli/reports cli/login",
     10: "cli/trust cli/once cli/chat cli/edit cli/sessions",
-    11: "cli/start",
+    11: "cli/start cli/session",
     12: "cli/main",
     13: "__main__",
 }
