@@ -19,7 +19,7 @@ from .message import Value
 # Between two arguments stands a comma that a name follows: a value may have commas, and `http://` is no name.
 _BETWEEN = re.compile(r",(?=\s*[^\W\d]\w*\s*(?:=|:(?!//)))")
 _ARGUMENT = re.compile(r"\s*([^\W\d]\w*)\s*[=:](.*)", re.DOTALL)
-_TASK = re.compile(r"[-*]\s+(.+)")
+_TASK = re.compile(r"-\s+(.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +105,13 @@ def _of_markdown(text: str, file: Path) -> tuple[str, list[str]]:
     start = end
     while start and (_TASK.match(lines[start - 1]) or (lines[start - 1][:1].isspace() and lines[start - 1].strip())):
         start -= 1
+    while not _TASK.match(lines[start]):
+        start += 1
     tasks: list[str] = []
     for line in lines[start:]:
         if found := _TASK.match(line):
             tasks.append(found[1])
-        elif tasks and line[:1].isspace():
+        elif line[:1].isspace():
             tasks[-1] += f" {line.strip()}"
         elif line.strip():
             raise UsageError(f"{file}, after its tasks: {line!r} is neither one nor stands before them; move it up")

@@ -44,6 +44,11 @@ def test_markdown(tmp_path):
     assert plan.first.endswith("a=b.\n\nThe plan:\n- write lexer.py with tests\n- check this\n- check that")
 
 
+def test_what_is_indented_before_the_tasks_is_no_task(tmp_path):
+    plan = planned(tmp_path, "Run\n    make\n- once\n  more\n")
+    assert (plan.kickoff, plan.tasks) == ("Run\n    make", (Task(description="once more"),))
+
+
 @pytest.mark.parametrize("name", ["plan.yaml", "plan.YML"])
 def test_yaml(tmp_path, name):
     plan = planned(tmp_path, YAML, name, name="a: b\n- c")
