@@ -61,7 +61,7 @@ class Image(Value):
     """A picture whose bytes lie in the session's outputs under `name`; `source` tells where it came from."""
 
     type: Literal["image"] = "image"
-    name: str
+    name: str = Field(pattern=r"^[\w-][\w.-]*$")  # a session that was imported may not name other files
     media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
     source: Words
 
