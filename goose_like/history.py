@@ -1,5 +1,6 @@
 """State as a fold over events: messages, plan, usage, and the one repair of what was cut off."""
 
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Self
@@ -32,6 +33,9 @@ INTERRUPTED = "interrupted: this call was cut off before it gave a result; what 
 
 IMAGE_TOKENS = 1_500
 
+# Plain numbers while they are summed up: a frozen record for each sum took a third of a long session's replay.
+_counts = operator.attrgetter(*Usage.model_fields)
+
 
 def estimate_tokens(message: Message) -> int:
     """Bytes / 4 of the message's JSON, and something for images: near enough, and no tokenizer to download."""
@@ -62,8 +66,6 @@ class History:
     steps_since_plan: int = 0
     state: dict[str, JsonValue] = field(default_factory=dict)
     open_calls: dict[str, ToolCall] = field(default_factory=dict)
-    usage: dict[str, Usage] = field(default_factory=dict)
-    turn_usage: dict[str, Usage] = field(default_factory=dict)
     unanswered: list[Question] = field(default_factory=list)
     last_turn: TurnFinished | None = None
     call_ids: set[str] = field(default_factory=set)
@@ -72,6 +74,8 @@ class History:
     kept_from: int = 0
     _bare: list[Message] = field(default_factory=list)
     _bare_to: int = 0
+    _spent: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _turn_spent: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _results: dict[str, ToolResult] = field(default_factory=dict)
     _reminders: list[str] = field(default_factory=list)
 
@@ -102,17 +106,23 @@ class History:
         return tokens + sum(estimate_tokens(message) for message in newer)
 
     @property
+    def usage(self) -> dict[str, Usage]:
+        """All tokens by model."""
+        return {model: _usage(counts) for model, counts in self._spent.items()}
+
+    @property
+    def turn_usage(self) -> dict[str, Usage]:
+        """The tokens of the newest turn by model."""
+        return {model: _usage(counts) for model, counts in self._turn_spent.items()}
+
+    @property
     def total_usage(self) -> Usage:
         """All tokens of all models."""
         return sum(self.usage.values(), Usage())
 
     def apply(self, event: Durable) -> None:
         """Takes one event into the state. Never raises, whatever the order: a damaged file must resume too."""
-        match event:
-            case SessionStarted():
-                self.close()
-                self.header = event
-                self._forget_thinking()
+        match event:  # the most frequent first: a long session is resumed by this
             case TurnStarted(message=message):
                 self._start_turn(message)
             case MessageCompleted(message=message, usage=usage):
@@ -128,6 +138,13 @@ class History:
                     self._results[result.call_id] = result
                     if len(self._results) == len(self.open_calls):
                         self._answer_calls()
+            case TurnFinished():
+                self.last_turn = event
+                self.close()
+            case SessionStarted():
+                self.close()
+                self.header = event
+                self._forget_thinking()
             case PlanUpdated(tasks=tasks):
                 self.plan, self.steps_since_plan = tasks, 0
             case Reminded(text=text):
@@ -169,9 +186,6 @@ class History:
                 self._forget_thinking()
             case StateSaved(toolkit=toolkit, value=value):
                 self.state[toolkit] = value
-            case TurnFinished():
-                self.last_turn = event
-                self.close()
 
     def is_open(self, call_id: str) -> bool:
         """Whether this call still waits for its result."""
@@ -198,13 +212,13 @@ class History:
         for result in message.tool_results:
             if self.is_open(result.call_id):
                 self._results[result.call_id] = result
-        self.turn_usage, self.unanswered, self.last_turn = {}, [], None
+        self._turn_spent, self.unanswered, self.last_turn = {}, [], None
         self.close()
         self.turn_count += 1
         self.turns.append(Turn(self.turn_count, len(self.messages)))
         said = tuple(part for part in message.parts if isinstance(part, Text | Image))
         if said:
-            self.messages.append(Message(role="user", parts=said))
+            self.messages.append(message if said == message.parts else Message(role="user", parts=said))
 
     def _answer_calls(self) -> None:
         in_order = tuple(self._results[call_id] for call_id in self.open_calls)
@@ -218,5 +232,10 @@ class History:
         self._reminders.clear()
 
     def _count(self, model: str, usage: Usage) -> None:
-        for counts in (self.usage, self.turn_usage):
-            counts[model] = counts.get(model, Usage()) + usage
+        spent = _counts(usage)
+        for counts in (self._spent, self._turn_spent):
+            counts[model] = tuple(map(operator.add, counts[model], spent)) if model in counts else spent
+
+
+def _usage(counts: tuple[int, ...]) -> Usage:
+    return Usage.model_validate(dict(zip(Usage.model_fields, counts, strict=True)))

@@ -3,16 +3,27 @@
 import operator
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 
 def _encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-Words = Annotated[str, AfterValidator(_encodable)]
+class _Encodable:
+    """Text read from JSON, which pydantic takes as UTF-8 only, needs no second look: a session has 100,000 such."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        text = handler(source)
+        looked_at = core_schema.no_info_after_validator_function(_encodable, text)
+        return core_schema.json_or_python_schema(json_schema=text, python_schema=looked_at)
+
+
+Words = Annotated[str, _Encodable]
 """Text that UTF-8 can hold. Halves of surrogate pairs, which broken streams and file names bring, are joined where
 both are there, and else become U+FFFD: a session file and a request could not hold them."""
 
@@ -50,7 +61,7 @@ class Image(Value):
     """A picture whose bytes lie in the session's outputs under `name`; `source` tells where it came from."""
 
     type: Literal["image"] = "image"
-    name: str
+    name: str = Field(pattern=r"^[\w-][\w.-]*$")  # a session that was imported may not name other files
     media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
     source: Words
 

@@ -2,7 +2,7 @@
 
 Layout of `sessions/<id>/`: `events.jsonl` (each line a durable event with an added `at`, RFC 3339 in UTC),
 `outputs/` (tool output that was too long for a model), `undo/` (former contents of files), `nested/<call_id>/`
-(sessions of nested exchanges).
+(sessions of nested exchanges), `name` (when it was given another one later), `holder` (who opened it last).
 """
 
 import fcntl
@@ -12,53 +12,49 @@ import os
 import random
 import re
 import secrets
+import shlex
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from .errors import SessionError, UsageError
-from .events import Durable, SessionStarted, TurnStarted, durable_json
+from .errors import SessionError
+from .events import Durable, TurnStarted
 from .history import History
+from .lines import line_of, read_lines
+from .memory import uncollected
 from .places import sessions_folder
-from .plugins import did_you_mean
+from .sessions import EVENTS, Listed, checked_name, find_session, given_name, sessions, short_names, write_name
 
-RECENT_EVENTS = 300
-"""How many of a resumed session's events are kept for its screen."""
-
-_EVENTS = "events.jsonl"
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """What `session list` shows of a session."""
-
-    folder: Path
-    name: str
-    cwd: str
-    first_words: str
-    changed: datetime
+_RECENT = 300
+_HOLDER = "holder"
 
 
 class Session:
     """One session, open for appending by this process alone. `history` is what its file says so far.
 
-    One that is not `is_kept` is deleted by `close`.
+    Of a resumed one `recent` has the last events of the file, from which a screen is drawn again. One that is not
+    `is_kept` is deleted by `close`.
     """
 
     def __init__(self, folder: Path, name: str, history: History, *, is_kept: bool = True) -> None:
         self.folder = folder
-        self.name = name
         self.history = history
         self.damage: list[str] = []
-        self.recent: deque[Durable] = deque(maxlen=RECENT_EVENTS)
+        self.recent: deque[Durable] = deque(maxlen=_RECENT)
         self.is_kept = is_kept
+        self._name = name
         self._is_empty = False
         self._descriptor = -1
+
+    @property
+    def name(self) -> str:
+        """Its name now: it may be renamed while it is open."""
+        return given_name(self.folder) or self._name
 
     @property
     def outputs(self) -> Path:
@@ -68,7 +64,7 @@ class Session:
     @property
     def file(self) -> Path:
         """The events, one JSON object a line."""
-        return self.folder / _EVENTS
+        return self.folder / EVENTS
 
     def output_of(self, call_id: str) -> Path:
         """The file in `outputs` for this call. Ids are the vendor's: long ones and those with `/` are hashed."""
@@ -83,13 +79,12 @@ class Session:
             UsageError: when that is no name.
             SessionError: when the name is taken or the folder can't be written.
         """
-        if name is not None and not re.fullmatch(r"\w[\w.-]{0,63}", name):
-            raise UsageError(f"{name!r} is no name for a session; use up to 64 letters, digits, '-', '_' and '.'")
-        if name in {listed.name for listed in list_sessions()}:
-            raise SessionError(f"there is a session {name!r} already; resume it: goose-like session resume {name}")
-        # A short name is the end of its folder's name as well: to find a free one, no file need be read.
-        name = name or _short_name({folder.name.rpartition("-")[2] for folder in sessions_folder().glob("*-*")})
-        last = name if re.fullmatch(r"[a-z0-9]{1,40}", name) else secrets.token_hex(3)
+        taken = short_names()
+        if name is None:
+            name = last = _short_name(taken)
+        else:  # a session that was renamed keeps its folder's name
+            is_free = re.fullmatch(r"[a-z0-9]{1,40}", checked_name(name)) and name not in taken
+            last = name if is_free else secrets.token_hex(3)
         session = cls(sessions_folder() / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{last}", name, History())
         session._open(is_new=True)
         session._is_empty = True
@@ -111,22 +106,18 @@ class Session:
         Raises:
             SessionError: unknown name (with the nearest one), none there, or held by another process.
         """
-        every = list_sessions()
         if name is None:
-            here = [listed for listed in every if cwd in (None, listed.cwd)]
-            if not here:
+            found = next((listed for listed in sessions() if cwd in (None, listed.cwd)), None)
+            if found is None:
                 raise SessionError(
                     f"no session to resume{f' in {cwd}' if cwd else ''}; start one: goose-like session start"
                 )
-            found = here[0]
         else:
-            named = [listed for listed in every if name in (listed.name, listed.folder.name)]
-            if not named:
-                raise SessionError(f"no session {name!r}; {did_you_mean(name, [listed.name for listed in every])}")
-            found = named[0]
+            found = find_session(name)
         session = cls(found.folder, found.name, History())
         session._open(is_new=False)
-        session.history = History.replay(session.read())
+        with uncollected():
+            session.history = History.replay(session.read())
         return session
 
     def _open(self, *, is_new: bool) -> None:
@@ -135,13 +126,24 @@ class Session:
             flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if is_new else 0)
             self._descriptor = os.open(self.file, flags, 0o600)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(OSError):  # a full disk: the lock is held all the same
+                (self.folder / _HOLDER).write_text(f"{os.getpid()}\n")
         except BlockingIOError as error:
             os.close(self._descriptor)
-            raise SessionError(f"session {self.name!r} is open in another process; leave that one first") from error
+            raise SessionError(
+                f"session {self.name!r} is open in another process ({self._holder()}); leave it there first, "
+                f"or go on with a copy: goose-like session fork {shlex.quote(self.name)}"
+            ) from error
         except OSError as error:
             raise SessionError(
                 f"the session can't be written: {error}; make that folder writable or point GOOSE_LIKE_HOME elsewhere"
             ) from error
+
+    def _holder(self) -> str:
+        try:
+            return f"process {int((self.folder / _HOLDER).read_text())}"
+        except (OSError, ValueError):
+            return "its number is not known"
 
     def read(self) -> Iterator[Durable]:
         """The events in the file. A torn last line is cut off; others that can't be read are told in `damage`."""
@@ -150,14 +152,9 @@ class Session:
         if end != len(data):
             os.ftruncate(self._descriptor, end)
             self.damage.append(f"{self.file}: the last line was torn and is left out")
-        for number, line in enumerate(data[:end].splitlines(), 1):
-            try:
-                event = _read_event(line)
-                self.recent.append(event)
-                yield event
-            except ValueError as error:
-                reason = str(error).splitlines()[0]
-                self.damage.append(f"{self.file}, line {number}: left out, it can't be read ({reason})")
+        for _, event in read_lines(data[:end], self.file, self.damage):
+            self.recent.append(event)
+            yield event
 
     def append(self, event: Durable) -> None:
         """Writes one event, whole or not at all.
@@ -165,17 +162,36 @@ class Session:
         Raises:
             SessionError: when the disk is full or gone, or the session closed.
         """
-        stamp = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        line = f'{event.model_dump_json()[:-1]},"at":"{stamp}"}}\n'.encode()
+        self._write(line_of(event, datetime.now(UTC)))
+        self._is_empty = self._is_empty and not isinstance(event, TurnStarted)
+
+    def take_over(self, lines: bytes, outputs: str, files: Iterable[tuple[str, bytes]]) -> None:
+        """Begins a new session with another's lines, and the files by name that these name in its folder `outputs`.
+
+        They are copies of this session's own, and the lines name them as such: the other one may be deleted.
+
+        Raises:
+            SessionError: when the disk is full or gone.
+        """
+        try:
+            for name, data in files:
+                self.outputs.mkdir(exist_ok=True)
+                (self.outputs / name).write_bytes(data)
+        except OSError as error:
+            raise SessionError(f"{self.outputs} can't be written: {error}; free some space") from error
+        self._write(lines.replace(_in_json(f"{outputs}/"), _in_json(f"{self.outputs}/")) if outputs else lines)
+        write_name(self.folder, self._name)
+        self._is_empty = False
+
+    def _write(self, lines: bytes) -> None:
         try:
             before = os.fstat(self._descriptor).st_size
             try:
-                if os.write(self._descriptor, line) != len(line):
+                if os.write(self._descriptor, lines) != len(lines):
                     raise OSError("no space left on the device")
             except OSError:
                 os.ftruncate(self._descriptor, before)
                 raise
-            self._is_empty = self._is_empty and not isinstance(event, TurnStarted)
         except OSError as error:
             raise SessionError(f"the session file {self.file} can't be written: {error}; free some space") from error
 
@@ -196,43 +212,22 @@ def _short_name(taken: set[str]) -> str:
     return name
 
 
-def list_sessions() -> list[Listed]:
-    """Every session that said something, the newest first. Files that can't be read are left out."""
-    listed = [entry for file in sessions_folder().glob(f"*/{_EVENTS}") if (entry := _listed(file))]
-    return sorted(listed, key=lambda entry: entry.changed, reverse=True)
+def _in_json(text: str) -> bytes:
+    return json.dumps(text, ensure_ascii=False)[1:-1].encode()
 
 
-def _listed(file: Path) -> Listed | None:
-    """Reads only as far as the first message. None: nothing was said in it, or it can't be read."""
-    name, cwd, words = file.parent.name, "", None
+def delete_session(listed: Listed) -> bool:
+    """Deletes all of a session; False when it is open in a process, which keeps it.
+
+    Raises:
+        SessionError: when the folder can't be changed.
+    """
     try:
-        changed = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-        with file.open("rb") as lines:
-            for event in map(_event, lines):
-                if event is None:
-                    words = ""  # there may have been some in this line
-                elif isinstance(event, SessionStarted) and not cwd:
-                    name, cwd = event.name, event.cwd
-                elif isinstance(event, TurnStarted):
-                    words = " ".join(event.message.text.split())
-                    break
-    except OSError:
-        return None
-    return None if words is None else Listed(file.parent, name, cwd, words, changed)
-
-
-def _event(line: bytes) -> Durable | None:
-    """The event of a line, or None when it can't be read."""
-    try:
-        return _read_event(line)
-    except ValueError:
-        return None
-
-
-def _read_event(line: bytes) -> Durable:
-    """Raises: ValueError: when the line is no event (pydantic's and JSON's own errors are such)."""
-    record = json.loads(line)
-    if not isinstance(record, dict):
-        raise ValueError("it is no object")
-    record.pop("at", None)
-    return durable_json.validate_python(record)
+        with listed.file.open("rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(listed.folder)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise SessionError(f"session {listed.name!r} can't be deleted: {error}; make its folder writable") from error
+    return True

@@ -11,7 +11,8 @@ import pytest
 from goose_like.errors import SessionError, UsageError
 from goose_like.events import Logged, SessionStarted, TurnFinished, TurnStarted
 from goose_like.message import Message
-from goose_like.session import Session, list_sessions
+from goose_like.session import Session, delete_session
+from goose_like.sessions import find_session, list_sessions, rename
 
 
 def header(name, cwd="/w"):
@@ -69,6 +70,14 @@ def test_only_the_owner_can_read_it():
     assert session.folder.stat().st_mode & 0o777 == 0o700
 
 
+def test_the_last_events_are_there_to_be_drawn_again():
+    filled("one", *map(str, range(200)))
+    resumed = Session.resume("one")
+    assert len(resumed.recent) == 300
+    assert resumed.recent[-2].message.text == "199"
+    assert resumed.recent[-1] == TurnFinished(reason="stop")
+
+
 def test_torn_last_line_is_cut_off():
     session = filled("one", "hello")
     whole = session.file.read_bytes()
@@ -92,6 +101,7 @@ def test_a_line_that_can_not_be_read_is_told_with_its_number(line):
     assert [message.text for message in resumed.history.messages] == ["hello", "there"]
     (damage,) = resumed.damage
     assert damage.startswith(f"{session.file}, line 3: left out, it can't be read (")
+    assert session.file.read_bytes() == b"".join([*lines[:2], line + b"\n", *lines[2:]])
     assert "\n" not in damage
 
 
@@ -116,7 +126,8 @@ sys.stdin.read()
     other = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert other.stdout.readline() == b"held\n"
-        with pytest.raises(SessionError, match="'one' is open in another process; leave that one first"):
+        told = rf"'one' is open in another process \(process {other.pid}\); .*goose-like session fork one"
+        with pytest.raises(SessionError, match=told):
             Session.resume("one")
     finally:
         other.communicate()
@@ -197,6 +208,10 @@ def test_read_only_home(tmpfs, monkeypatch):
         with pytest.raises(SessionError, match=r"can't be written: .*Read-only file system.*make that folder writable"):
             open_it()
     assert [listed.name for listed in list_sessions()] == ["one"]
+    with pytest.raises(SessionError, match=r"the name can't be written: .*Read-only"):
+        rename("one", "two")
+    with pytest.raises(SessionError, match=r"'one' can't be deleted: .*Read-only"):
+        delete_session(find_session("one"))
 
 
 def test_full_disk(tmpfs, monkeypatch):

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 from enum import StrEnum
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -64,6 +64,12 @@ class Shell(StrEnum):
     fish = "fish"
 
 
+class Form(StrEnum):
+    markdown = "markdown"
+    html = "html"
+    json = "json"
+
+
 class Approval(StrEnum):
     auto = "auto"
     ask = "ask"
@@ -72,7 +78,7 @@ class Approval(StrEnum):
 
 
 def _session_names() -> list[tuple[str, str]]:
-    from ..session import list_sessions
+    from ..sessions import list_sessions
 
     return [(listed.name, listed.first_words[:60]) for listed in list_sessions()]
 
@@ -133,6 +139,13 @@ ApprovalOption = Annotated[
     Approval | None,
     typer.Option(help="auto: ask for what is beyond the sandbox. ask: for all. plan: read and plan. yolo: never ask."),
 ]
+NameArgument = Annotated[str, typer.Argument(help="Which session.", autocompletion=_session_names)]
+PlanOption = Annotated[
+    str | None, typer.Option(help="Begin with the work planned in a file, Markdown with a list or YAML.")
+]
+ArgsOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=VALUE,...", help="Values for the variables of the plan.")
+]
 TrustOption = Annotated[bool, typer.Option("--trust", help="Use the project's .goose-like/profiles.yaml this time.")]
 
 
@@ -192,6 +205,8 @@ def run(
 @session_app.command("start", epilog="Example: goose-like session start --profile local")
 def session_start(
     name: Annotated[str | None, typer.Argument(help="A name for it [default: a short one is made].")] = None,
+    plan: PlanOption = None,
+    args: ArgsOption = None,
     profile: ProfileOption = None,
     model: ModelOption = None,
     sandbox: SandboxOption = None,
@@ -199,11 +214,44 @@ def session_start(
     trust: TrustOption = False,
 ) -> None:
     """Start a session and talk; Ctrl-C stops a turn, Ctrl-D leaves."""
+    if args and not plan:
+        raise typer.BadParameter("--args fills in a plan, so it goes with --plan")
+    _start(name, plan, args, (profile, model, sandbox, approval), is_trusted=trust)
+
+
+@session_app.command("planned", epilog="Example: goose-like session planned --plan plan.md --args name=parser")
+def session_planned(
+    plan: Annotated[str, typer.Option(help="The file with the work, Markdown with a list or YAML.")],
+    args: ArgsOption = None,
+    profile: ProfileOption = None,
+    model: ModelOption = None,
+    sandbox: SandboxOption = None,
+    approval: ApprovalOption = None,
+    trust: TrustOption = False,
+) -> None:
+    """Start a session with planned work."""
+    _start(None, plan, args, (profile, model, sandbox, approval), is_trusted=trust)
+
+
+def _start(
+    name: str | None,
+    plan: str | None,
+    args: list[str] | None,
+    how: tuple[str | None, str | None, str | None, str | None],
+    *,
+    is_trusted: bool,
+) -> None:
     from .chat import chat
     from .start import begin, finish
 
-    chosen, kept = begin(profile, model, sandbox, approval, session=name, is_resumed=False, is_trusted=trust)
-    raise typer.Exit(finish(chat(chosen.profile, kept), chosen, kept))
+    work: dict[str, Any] = {}
+    if plan:
+        from ..plan import read_arguments, read_plan
+
+        planned = read_plan(plan, read_arguments(args or []))
+        work = {"plan": planned.tasks, "first": planned.first}
+    chosen, kept = begin(*how, session=name, is_resumed=False, is_trusted=is_trusted)
+    raise typer.Exit(finish(chat(chosen.profile, kept, **work), chosen, kept))
 
 
 @session_app.command("resume", epilog="Example: goose-like session resume")
@@ -225,12 +273,87 @@ def session_resume(
     raise typer.Exit(finish(chat(chosen.profile, kept), chosen, kept))
 
 
-@session_app.command("list", epilog="Example: goose-like session list")
-def session_list() -> None:
-    """List the sessions, newest first: name, age, folder, first words."""
-    from .reports import show_sessions
+@session_app.command("list", epilog="Example: goose-like session list --here")
+def session_list(
+    words: Annotated[
+        list[str] | None, typer.Argument(help="Only those with these words in name, folder or what you said.")
+    ] = None,
+    here: Annotated[bool, typer.Option("--here", help="Only those of this folder.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Not only the newest 20.")] = False,
+) -> None:
+    """List the sessions, newest first: name, age, folder, turns, cost, tokens, first words."""
+    from .sessions import show_sessions
 
-    show_sessions()
+    show_sessions(words or [], cwd=os.getcwd() if here else None, has_all=every)
+
+
+@session_app.command("show", epilog="Example: goose-like session show NAME")
+def session_show(name: NameArgument) -> None:
+    """Show a session: its turns and how they ended, the files written, what it took."""
+    from .session import show_session
+
+    show_session(name)
+
+
+@session_app.command("export", epilog="Example: goose-like session export NAME -o talk.html")
+def session_export(
+    name: NameArgument,
+    form: Annotated[
+        Form | None, typer.Option("--format", help="How [default: by the ending of FILE, else markdown].")
+    ] = None,
+    file: Annotated[str | None, typer.Option("-o", "--output", help="The file to write [default: stdout].")] = None,
+) -> None:
+    """Write a session as Markdown, as a web page, or as JSON that `session import` reads."""
+    from pathlib import Path
+
+    from .session import export_session
+
+    export_session(name, form.value if form else None, Path(file) if file else None)
+
+
+@session_app.command("import", epilog="Example: goose-like session import talk.json")
+def session_import(
+    file: Annotated[str, typer.Argument(help="What `session export --format json` or goose 0.9 wrote.")],
+    name: Annotated[str | None, typer.Option(help="A name for it [default: its own, where that is free].")] = None,
+) -> None:
+    """Make a new session of a file; `session resume` goes on with it."""
+    from pathlib import Path
+
+    from .session import import_session
+
+    import_session(Path(file), name)
+
+
+@session_app.command("fork", epilog="Example: goose-like session fork NAME --at 2")
+def session_fork(
+    name: NameArgument,
+    at: Annotated[int | None, typer.Option(help="Only what stands before this turn [default: all].")] = None,
+    new: Annotated[str | None, typer.Option("--name", help="A name for it [default: a short one is made].")] = None,
+) -> None:
+    """Make a new session that begins as another did, which may be open and stays as it is."""
+    from .session import fork_session
+
+    fork_session(name, at, new)
+
+
+@session_app.command("rename", epilog="Example: goose-like session rename NAME parser")
+def session_rename(name: NameArgument, new: Annotated[str, typer.Argument(help="Its new name.")]) -> None:
+    """Give a session another name."""
+    from ..sessions import rename
+
+    rename(name, new)
+    print(f"{name!r} is {new!r} now; go on with it: goose-like session resume {shlex.quote(new)}")
+
+
+@session_app.command("clear", epilog="Example: goose-like session clear --keep 10 --yes")
+def session_clear(
+    keep: Annotated[int, typer.Option(min=0, help="How many of the newest stay.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
+) -> None:
+    """Delete all sessions but the newest, after asking; those that are open stay."""
+    from .sessions import clear_sessions
+
+    clear_sessions(keep, is_agreed=yes)
 
 
 @profile_app.command("list", epilog="Example: goose-like profile list")

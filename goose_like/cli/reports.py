@@ -4,13 +4,10 @@ import inspect
 import json
 import platform
 import sys
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
 from ruamel.yaml import YAML
 
 from .. import __version__, keys
@@ -24,69 +21,25 @@ from ..policy import confinement
 from ..profile import ModelChoice, Profile, find_profile, origin, own_file, sources, used_name
 from ..provider import Probed
 from ..sandbox import why_unavailable
-from ..session import list_sessions
 from ..source import Source
 from ..tool import Tool
 from ..toolkit import Toolkit
 from ..trust import PROFILES, is_trusted, read_project
+from .table import print_fitted, table
 from .visible import one_line
 
-_ENDLESS = 100_000
 _MODELS_SHOWN = 40
-
-
-def _table(*columns: str) -> Table:
-    """What is too long for its column goes on in the next row: a path that was cut is of no use."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
-
-
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], otherwise: str) -> None:
-    """The rows below their headings; where there are none, what to say instead."""
-    table = _table(*columns)
-    for row in rows:
-        table.add_row(*row)
-    _print(table if rows else otherwise)
-
-
-def _print(renderable: object) -> None:
-    """Fitted to the terminal; without one as wide as it is, since its reader is a program."""
-    console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:
-        console.width = _ENDLESS
-    with console.capture() as printed:
-        console.print(renderable)
-    print("\n".join(line.rstrip() for line in printed.get().splitlines()))
-
-
-def show_sessions() -> None:
-    """Every session, newest first."""
-    rows = [
-        (listed.name, _age(listed.changed), listed.cwd, one_line(listed.first_words, 60)) for listed in list_sessions()
-    ]
-    none = "no sessions yet; start one with `goose-like session start`"
-    print_table(("name", "age", "folder", "first words"), rows, none)
-
-
-def _age(then: datetime) -> str:
-    seconds = max(0.0, (datetime.now(UTC) - then).total_seconds())
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size:.0f} {unit}"
-    return "now"
 
 
 def show_profiles() -> None:
     """Every profile, its model and the file it is in; broken ones say why. Of one name the first is used."""
-    table = _table("name", "processor", "file")
+    rows = table("name", "processor", "file")
     names: set[str] = set()
     for source in sources():
         processor = "(overridden)" if source.name in names else _processor(source.name)
         names.add(source.name)
-        table.add_row(source.name, processor, str(source.file))
-    _print(table)
+        rows.add_row(source.name, processor, str(source.file))
+    print_fitted(rows)
     project = read_project(Path.cwd())
     if project and PROFILES in project.files and not is_trusted(project):
         print(f"\nleft out, as you have not trusted it: {project.file(PROFILES)}; see `goose-like trust add --help`")
@@ -111,11 +64,11 @@ def show_profile(name: str | None = None) -> None:
 
 async def check_profile(profile: Profile, source: Source) -> int:
     """Tells where each value comes from, then builds the exchange, asking no model; what is wrong is raised."""
-    table = _table("key", "value", "from")
+    rows = table("key", "value", "from")
     for path, value in _leaves(profile.model_dump(mode="json", exclude={"name"})):
         shown = "-" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        table.add_row(".".join(map(str, path)), one_line(shown, 60), origin(source, *path) or "default")
-    _print(table)
+        rows.add_row(".".join(map(str, path)), one_line(shown, 60), origin(source, *path) or "default")
+    print_fitted(rows)
     print(flush=True)
     async with build_exchange(profile, Notifier()) as exchange:
         print(f"{profile.name}: ready")
@@ -152,14 +105,14 @@ def why_profile(name: str) -> str:
 
 def show_toolkits() -> None:
     """Every installed toolkit and the package that it comes from."""
-    table = _table("name", "what it does", "package")
+    rows = table("name", "what it does", "package")
     for name, point in found("goose_like.toolkit").items():
         try:
             words = (getattr(load_toolkit(name), "__doc__", None) or "").strip().partition("\n")[0]
         except GooseLikeError as error:
             words = f"broken: {error}"
-        table.add_row(name, words, getattr(point.dist, "name", "?"))
-    _print(table)
+        rows.add_row(name, words, getattr(point.dist, "name", "?"))
+    print_fitted(rows)
 
 
 async def show_toolkit(name: str) -> int:
@@ -202,7 +155,7 @@ def _kind(schema: dict[str, Any]) -> str:
 
 def show_providers() -> None:
     """Every provider and what it still needs; no server is asked."""
-    table = _table("name", "what it is", "models", "key", "state")
+    rows = table("name", "what it is", "models", "key", "state")
     for name in provider_names():
         kind = provider_class(name)
         facts = kind.facts
@@ -210,8 +163,8 @@ def show_providers() -> None:
         missing = kind.missing(ModelChoice(model=f"{name}:{facts.processor or ''}"))
         place = keys.where(facts.key_variable)
         state = str(missing or (f"ready, key from {place}" if place else "ready"))
-        table.add_row(name, facts.summary, models or "-", facts.key_variable or "-", state)
-    _print(table)
+        rows.add_row(name, facts.summary, models or "-", facts.key_variable or "-", state)
+    print_fitted(rows)
 
 
 async def check_provider(wanted: str) -> int:
@@ -249,26 +202,26 @@ async def check_provider(wanted: str) -> int:
 
 async def show_doctor(profile_name: str | None) -> int:
     """Prints what there is; gives 0 when the profile can be used, else the code that a run would end with."""
-    table = _table("what", "state")
-    table.add_row("goose-like", f"{__version__}, Python {platform.python_version()}, {platform.platform()}")
-    table.add_row("configuration", str(config_folder()))
-    table.add_row("sessions", str(sessions_folder()))
-    table.add_row("cache", str(cache_folder()))
-    table.add_row("sandbox", why_unavailable() or "works (bubblewrap)")
-    table.add_row("keys", _keys_told())
+    rows = table("what", "state")
+    rows.add_row("goose-like", f"{__version__}, Python {platform.python_version()}, {platform.platform()}")
+    rows.add_row("configuration", str(config_folder()))
+    rows.add_row("sessions", str(sessions_folder()))
+    rows.add_row("cache", str(cache_folder()))
+    rows.add_row("sandbox", why_unavailable() or "works (bubblewrap)")
+    rows.add_row("keys", _keys_told())
     missing = provider_class("local").missing(ModelChoice(model="local"))
-    table.add_row("embedded model", str(missing or "ready"))
+    rows.add_row("embedded model", str(missing or "ready"))
     for group, what in GROUPS.items():
         if names := found(group):
-            table.add_row(what, ", ".join(names))
+            rows.add_row(what, ", ".join(names))
     code = 0
     try:
         profile, source = find_profile(profile_name) if profile_name else default_profile()
         why = "" if profile_name else why_profile(profile.name)
-        table.add_row("profile", f"{profile.name} ({source.file}){why}")
+        rows.add_row("profile", f"{profile.name} ({source.file}){why}")
         processor, accelerator = choose_models(profile)
         why = "the profile names it" if profile.processor else "of the first provider whose key is set"
-        table.add_row("model", f"{processor.model} ({why}); accelerator {accelerator.model}")
+        rows.add_row("model", f"{processor.model} ({why}); accelerator {accelerator.model}")
         next_step = 'goose-like run "what is in this folder?"'
         if processor.provider == "local":
             next_step += (
@@ -279,10 +232,10 @@ async def show_doctor(profile_name: str | None) -> int:
             next_step, code = str(missing), missing.exit_code
         elif isinstance(kind, Probed):
             probe = await kind.probe(processor)
-            table.add_row("server", f"{probe.address} answers{', the key is accepted' if probe.is_key_proven else ''}")
+            rows.add_row("server", f"{probe.address} answers{', the key is accepted' if probe.is_key_proven else ''}")
     except GooseLikeError as error:
         next_step, code = str(error), error.exit_code
-    _print(table)
+    print_fitted(rows)
     print(f"\nnext: {next_step}")
     return code
 

@@ -43,7 +43,7 @@ def chosen_profile(
 ) -> Chosen:
     """The profile that the options ask for, with them laid over it; a resumed session keeps its own without them."""
     header = session.history.header if session else None
-    if name is None and header:
+    if name is None and header and header.profile:  # an imported one may have none
         name = header.profile
         profile, source = find_profile(name, project)
         before = header.models.get("processor")

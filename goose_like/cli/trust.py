@@ -8,7 +8,7 @@ from pathlib import Path
 from ..errors import UsageError
 from ..events import Answered, Asked, Question
 from ..trust import Approval, Project, allowed, allowed_in, forget, is_trusted, read_project, trust
-from .reports import print_table
+from .table import print_table
 from .terminal import has_person, screen
 from .visible import exact
 

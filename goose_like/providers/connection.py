@@ -14,9 +14,10 @@ from urllib.parse import SplitResult
 
 from ..errors import BrokenStreamError, GooseLikeError, ModelUnavailableError, ProviderError
 from ..events import MessageCompleted
+from ..memory import uncollected
 from ..profile import ModelChoice
 from ..provider import Delta, Request
-from .door import cause, host, port, retry_after_s, uncollected, without_secrets
+from .door import cause, host, port, retry_after_s, without_secrets
 from .wire import clip
 
 

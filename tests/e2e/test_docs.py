@@ -17,11 +17,12 @@ from goose_like.profiles_file import NEW_FILE
 from goose_like.providers.rows import Row, rows
 
 ROOT = Path(__file__).resolve().parents[2]
+SESSIONS = ("start", "planned", "resume", "list", "show", "export", "import", "fork", "rename", "clear")
 COMMANDS = [
     ["--help"],
     *([name, "--help"] for name in ("run", "doctor", "completion", "help", "version")),
     *([name, "--help"] for name in ("session", "profile", "toolkit", "provider", "trust")),
-    *(["session", name, "--help"] for name in ("start", "resume", "list")),
+    *(["session", name, "--help"] for name in SESSIONS),
     *(["profile", name, "--help"] for name in ("list", "show", "check", "new", "edit", "use", "schema")),
     *(["provider", name, "--help"] for name in ("list", "check", "login", "logout")),
     *(["toolkit", name, "--help"] for name in ("list", "show", "new")),
@@ -138,6 +139,12 @@ def test_each_help_has_an_example_that_works(place, words):
     (place.work / "key.txt").write_text("k")
     if "resume" in words:
         assert run_line(place, 'goose-like run "first"').returncode == 0
+    if words[0] == "session" and re.search(r"NAME|talk\.json", examples[0]):
+        line = "goose-like run --session NAME first && goose-like session export NAME -o talk.json"
+        assert run_line(place, line).returncode == 0
+        assert run_line(place, "goose-like run --session NAME --resume second").returncode == 0
+    if "planned" in words:
+        (place.work / "plan.md").write_text("Write {{ name }}.\n\n- write it\n")
     if "trust" in words:
         bring_profiles(place, "default: {extends: default}")
     if "forget" in words:
@@ -162,6 +169,25 @@ def test_the_commands_of_the_profiles_page(place):
     done = run_line(place, f"set -e\n{commands}")
     assert done.returncode == 0, done.stderr
     assert (place.home / "config/profiles.yaml").read_text().endswith("mine:\n  extends: default\n\nuse: default\n")
+
+
+def test_the_commands_of_the_page_on_sessions(place):
+    """In their order, as a person would; then the plans."""
+    commands, planned = blocks("docs/sessions.md", "sh")
+    for line in filter(None, commands.splitlines()):
+        done = run_line(place, line)
+        assert done.returncode == 0, done.stderr
+    assert (place.work / "parser.md").read_text().startswith("# parser\n")
+    listed = run_line(place, "goose-like session list").stdout
+    assert re.findall(r"^\S+", listed, re.MULTILINE) == ["name", "lexer", "again", "parser"]
+    (markdown,), (yaml,) = blocks("docs/sessions.md", "markdown"), blocks("docs/sessions.md", "yaml")
+    (place.work / "plan.md").write_text(markdown)
+    (place.work / "plan.yaml").write_text(yaml)
+    for line in planned.splitlines():
+        done = run_line(place, line)
+        assert done.returncode == 0, done.stderr
+        assert "☐ write toml.py" in done.stderr
+    assert "Write a parser for toml files" in run_line(place, "goose-like session show writing").stdout
 
 
 def test_the_line_for_editors_is_the_one_that_new_files_have():

@@ -13,20 +13,21 @@ ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "goose_like"
 
 FLOORS = {
-    1: "message errors places plain spawner repositories environment contents",
+    1: "message memory errors places plain spawner repositories environment contents",
     2: "events plugins output images trust difference source tree ignored",
-    3: "tool command profile history notifier sandbox records reversal cli/visible cli/rows",
-    4: "policy provider session spawn inspection jail keys profile_schema undo providers/wire "
+    3: "tool command profile history notifier sandbox records reversal lines plan cli/visible cli/rows",
+    4: "policy provider spawn inspection jail keys profile_schema undo sessions providers/wire "
     "cli/slash cli/code cli/phrases",
-    5: "workspace journal moderator view providers/openai_wire providers/anthropic_wire providers/door "
+    5: "workspace session moderator providers/openai_wire providers/anthropic_wire providers/door "
     "providers/weights providers/rows profiles_file inbox cli/tables",
-    6: "prices toolkit cli/blocks cli/prompt providers/constrained providers/scripted providers/probe "
-    "providers/connection",
-    7: "exchange compat testing cli/running cli/markdown providers/openai providers/anthropic providers/tagged",
-    8: "build desk cli/render cli/status cli/completion cli/pages providers/local",
-    9: "cli/terminal cli/commands cli/complete cli/own_command cli/scaffold cli/reports cli/login",
-    10: "cli/trust cli/once cli/live cli/edit",
-    11: "cli/start cli/seat",
+    6: "prices journal view fork transfer/transcript transfer/goose09 cli/blocks cli/prompt providers/constrained "
+    "providers/scripted providers/probe providers/connection",
+    7: "toolkit cli/running cli/markdown cli/table providers/openai providers/anthropic providers/tagged "
+    "transfer/archive transfer/markdown transfer/page",
+    8: "exchange compat testing cli/render cli/completion cli/pages",
+    9: "build desk cli/status cli/terminal cli/scaffold providers/local",
+    10: "cli/login cli/commands cli/complete cli/own_command cli/reports cli/trust cli/once cli/live cli/edit cli/sessions",
+    11: "cli/start cli/seat cli/session",
     12: "cli/chat",
     13: "cli/main",
     14: "__main__",

@@ -1,0 +1,113 @@
+"""Prints what resuming a session of 10,000 messages takes beside reading its file, and the bytes of 200 turns.
+
+`python bench/resume.py [--rounds N] [--profile]`
+"""
+
+import argparse
+import cProfile
+import gc
+import json
+import os
+import pstats
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from goose_like.events import (
+    Durable,
+    MessageCompleted,
+    SessionStarted,
+    ToolFinished,
+    TurnFinished,
+    TurnStarted,
+    durable_json,
+)
+from goose_like.message import Message, ToolCall, ToolResult, Usage
+from goose_like.session import Session
+
+MESSAGES, TURNS = 10_000, 200
+TARGET, TARGET_BYTES = 1.5, 1.2
+
+
+def turn(number: int) -> list[Durable]:
+    """A turn of four messages: a person's, a call, its output of 1 kB, an answer."""
+    call = ToolCall(id=f"call_{number}", name="shell", arguments=json.dumps({"command": f"sed -n {number}p README.md"}))
+    usage = Usage(input_tokens=900 + number, output_tokens=80, cache_read_tokens=800)
+    return [
+        TurnStarted(message=Message.user(f"What stands in line {number}, and why? " * 3)),
+        MessageCompleted(message=Message.assistant("I look.", [call]), usage=usage),
+        ToolFinished(
+            result=ToolResult(call_id=call.id, output='a line of some output, with „quotes“ "and" tabs\t\n' * 20)
+        ),
+        MessageCompleted(message=Message.assistant("It says what it does, in *words*. " * 12), usage=usage),
+        TurnFinished(reason="stop"),
+    ]
+
+
+def written(name: str, turns: int) -> tuple[Path, int]:
+    """The file of a new session, and the bytes of its events alone, without the times."""
+    session = Session.create(name)
+    header = SessionStarted(version="0", name=name, cwd="/w", profile="p", models={"processor": "openai:m"}, tools=())
+    events = [header, *(event for number in range(turns) for event in turn(number))]
+    for event in events:
+        session.append(event)
+    session.close()
+    return session.file, sum(len(event.model_dump_json()) + 1 for event in events)
+
+
+def resumed(name: str) -> None:
+    session = Session.resume(name)
+    assert len(session.history.messages) == MESSAGES
+    session.close()
+
+
+def main(rounds: int, *, is_profiled: bool) -> None:
+    with tempfile.TemporaryDirectory(prefix="goose-like-bench-") as home:
+        os.environ["GOOSE_LIKE_HOME"] = home
+        file, _ = written("long", MESSAGES // 4)
+        plain: TypeAdapter[Durable] = TypeAdapter(dict[str, object])
+        lines = [line.rsplit(b',"at":', 1)[0] + b"}" for line in file.read_bytes().splitlines()]
+        subjects: dict[str, Callable[[], object]] = {
+            "read, json.loads each line": lambda: [json.loads(line) for line in file.read_bytes().splitlines()],
+            "read, pydantic's parser, no models": lambda: [
+                plain.validate_json(line) for line in file.read_bytes().splitlines()
+            ],
+            "read, pydantic's models": lambda: (
+                file.read_bytes(),
+                [durable_json.validate_json(line) for line in lines],
+            ),
+            "Session.resume": lambda: resumed("long"),
+        }
+        if is_profiled:
+            resumed("long")
+            with cProfile.Profile() as profile:
+                resumed("long")
+            pstats.Stats(profile).sort_stats("tottime").print_stats(15)
+        times: dict[str, list[float]] = {subject: [] for subject in subjects}
+        for _ in range(rounds + 1):  # the first round builds the schemas and warms the caches up
+            for subject, work in subjects.items():
+                gc.collect()
+                start = time.process_time()
+                kept = work()
+                times[subject].append(time.process_time() - start)
+                del kept
+        medians = {subject: statistics.median(taken[1:]) for subject, taken in times.items()}
+        print(f"{MESSAGES:,} messages, {file.stat().st_size / 1e6:.1f} MB, processor time, median of {rounds}:")
+        for subject, taken in medians.items():
+            print(f"  {subject:36} {taken * 1000:7.0f} ms  resume is {medians['Session.resume'] / taken:.2f}x")
+        print(f"  target: {TARGET}x of reading into pydantic's models")
+        file, size = written("short", TURNS)
+        ratio = file.stat().st_size / size
+        print(f"{TURNS} turns: {file.stat().st_size:,} bytes, {ratio:.2f}x their events (target {TARGET_BYTES}x)")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--profile", action="store_true")
+    given = parser.parse_args()
+    main(given.rounds, is_profiled=given.profile)

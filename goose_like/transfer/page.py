@@ -1,0 +1,110 @@
+"""A session as a web page: one file, no script, nothing loaded from elsewhere."""
+
+import re
+from base64 import b64encode
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+
+from ..message import Image
+from ..prices import cost_usd
+from .transcript import Entry, Transcript, shown, when
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c2024; --dim: #60646c; --page: #fcfcfd; --box: #f0f0f3; --line: #d9d9e0;
+  --person: #0d74ce; --good: #18794e; --bad: #ce2c31; --added: #e6f6eb; --gone: #feebec; --hunk: #5b5bd6; }
+@media (prefers-color-scheme: dark) { :root { --ink: #edeef0; --dim: #b0b4ba; --page: #111113; --box: #1b1c1f;
+  --line: #363a3f; --person: #70b8ff; --good: #3dd68c; --bad: #ff9592; --added: #11291d; --gone: #3b1219;
+  --hunk: #b1a9ff; } }
+body { max-width: 54rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.55 system-ui, sans-serif; color: var(--ink);
+  background: var(--page); overflow-wrap: anywhere; }
+h1 { margin-bottom: 0; } h2 { font-size: .85rem; margin: 2.2rem 0 .4rem; color: var(--person); }
+.facts, .note, .end { color: var(--dim); font-size: .85rem; white-space: pre-wrap; margin: .4rem 0; }
+.end { color: var(--bad); } .plan { white-space: pre-wrap; margin: .6rem 0; }
+.person { border-left: 3px solid var(--person); padding-left: .8rem; white-space: pre-wrap; }
+pre { background: var(--box); padding: .6rem .8rem; border-radius: 6px; white-space: pre-wrap; margin: .4rem 0; }
+pre, code { font-family: ui-monospace, monospace; font-size: .85rem; }
+details { border: 1px solid var(--line); border-radius: 6px; padding: .3rem .7rem; margin: .5rem 0; }
+summary { cursor: pointer; font-family: ui-monospace, monospace; font-size: .85rem; }
+.good { color: var(--good); } .bad { color: var(--bad); }
+.diff > * { display: block; } .diff { white-space: pre-wrap; } ins, del { text-decoration: none; }
+ins { background: var(--added); color: var(--good); } del { background: var(--gone); color: var(--bad); }
+b { color: var(--hunk); font-weight: normal; } .diff > *:empty::before { content: " "; }
+table { border-collapse: collapse; } td, th { border: 1px solid var(--line); padding: .2rem .6rem; }
+img { max-width: 100%; border-radius: 6px; }
+"""
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_LIKE_A_DIFF = re.compile(r"^(?:diff --git |@@ -\d+(?:,\d+)? \+\d+)", re.MULTILINE)
+
+
+def page(transcript: Transcript) -> str:
+    """The document. Every text is escaped; the model's Markdown is drawn, without its HTML and its images."""
+    listed = transcript.listed
+    facts = [listed.cwd, f"last used {when(listed.changed)}"]
+    for model, spent in transcript.usage.items():
+        cost = cost_usd({model: spent})
+        price = "cost unknown" if cost is None else f"${cost:.4f}"
+        facts.append(f"{model}: {spent.input_tokens:,} tokens in, {spent.output_tokens:,} out, {price}")
+    draw = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
+    body = "\n".join(part for entry in transcript.entries() for part in _parts(entry, draw, listed.folder / "outputs"))
+    return shown(f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta name="viewport" content="width=device-width">
+<title>{escape(listed.name)}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<h1>{escape(listed.name)}</h1>
+<p class="facts">{escape(chr(10).join(facts))}</p>
+{body}
+</body>
+</html>
+""")
+
+
+def _parts(entry: Entry, draw: MarkdownIt, outputs: Path) -> Iterator[str]:
+    match entry.kind:
+        case "person":
+            yield f'<h2>{escape(entry.title)}</h2>\n<div class="person" dir="auto">{escape(entry.text)}</div>'
+        case "model":
+            yield f'<div class="model" dir="auto">{draw.render(entry.text)}</div>'
+        case "call" if entry.result:
+            mark, kind = ("✗", "bad") if entry.result.is_error else ("✓", "good")
+            yield f'<details><summary><span class="{kind}">{mark}</span> {escape(entry.title)}</summary>'
+            yield f"{_block(entry.text)}\n{_block(entry.result.output)}\n</details>"
+        case "diff":
+            yield f"<details open><summary>{escape(entry.title)}</summary>{_diff(entry.text)}</details>"
+        case "thinking" | "folded":
+            yield f"<details><summary>{escape(entry.title)}</summary>{_block(entry.text)}</details>"
+        case _:
+            yield f'<div class="{entry.kind}" dir="auto">{escape(entry.text)}</div>'
+    for image in entry.images:
+        yield _picture(image, outputs)
+
+
+def _block(text: str) -> str:
+    if not text.strip():
+        return ""
+    return _diff(text) if _LIKE_A_DIFF.search(text) else f'<pre dir="auto">{escape(text)}</pre>'
+
+
+def _diff(text: str) -> str:
+    tags = {"+": "ins", "-": "del", "@": "b"}
+    head = 2 if text.startswith("--- ") else 0
+    lines = enumerate(text.rstrip("\n").split("\n"))
+    tagged = (("span" if number < head else tags.get(line[:1], "span"), escape(line)) for number, line in lines)
+    return f'<pre class="diff">{"".join(f"<{tag}>{line}</{tag}>" for tag, line in tagged)}</pre>'
+
+
+def _picture(image: Image, outputs: Path) -> str:
+    source = escape(image.source)
+    try:
+        data = b64encode((outputs / Path(image.name).name).read_bytes()).decode()
+    except OSError:
+        return f'<div class="note">[image {source}]</div>'
+    return f'<img alt="{source}" src="data:{image.media_type};base64,{data}">'

@@ -1,0 +1,129 @@
+"""Planned work: the kickoff message, the tasks, the values, and what is wrong with a file."""
+
+import re
+
+import pytest
+
+from goose_like.errors import UsageError
+from goose_like.events import Task
+from goose_like.plan import read_arguments, read_plan
+
+MARKDOWN = """# Port {{ name }}
+
+- not a task: text stands after it
+
+Do it well. See {{ url }}.
+
+- write {{ name }}.py
+  with tests
+{% for part in parts.split() -%}
+- check {{ part }}
+{% endfor %}
+"""
+YAML = """
+kickoff_message: |
+  Port {{ name }}.
+  - not a task
+tasks:
+  - "write {{ name }}.py"
+  - check it
+"""
+
+
+def planned(tmp_path, text, file_name="plan.md", **arguments):
+    file = tmp_path / file_name
+    file.write_text(text)
+    return read_plan(str(file), arguments)
+
+
+def test_markdown(tmp_path):
+    plan = planned(tmp_path, MARKDOWN, name="lexer", url="http://x:80/?a=b", parts="this that")
+    assert plan.kickoff == ("# Port lexer\n\n- not a task: text stands after it\n\nDo it well. See http://x:80/?a=b.")
+    assert [task.description for task in plan.tasks] == ["write lexer.py with tests", "check this", "check that"]
+    assert {task.status for task in plan.tasks} == {"planned"}
+    assert plan.first.endswith("a=b.\n\nThe plan:\n- write lexer.py with tests\n- check this\n- check that")
+
+
+def test_what_is_indented_before_the_tasks_is_no_task(tmp_path):
+    plan = planned(tmp_path, "Run\n    make\n- once\n  more\n")
+    assert (plan.kickoff, plan.tasks) == ("Run\n    make", (Task(description="once more"),))
+
+
+@pytest.mark.parametrize("name", ["plan.yaml", "plan.YML"])
+def test_yaml(tmp_path, name):
+    plan = planned(tmp_path, YAML, name, name="a: b\n- c")
+    assert plan.kickoff == "Port a: b\n- c.\n- not a task"
+    assert plan.tasks == (Task(description="write a: b - c.py"), Task(description="check it"))
+
+
+@pytest.mark.parametrize(
+    ("given", "values"),
+    [
+        (["a=1,b:2"], {"a": "1", "b": "2"}),
+        (["url=http://x:80/"], {"url": "http://x:80/"}),
+        (["url:http://x:80/?q=1,name:y"], {"url": "http://x:80/?q=1", "name": "y"}),
+        (["list=a,b", "c=d"], {"list": "a,b", "c": "d"}),
+        (["a=http://x,http://y"], {"a": "http://x,http://y"}),
+        (["a=", "größe= 3 "], {"a": "", "größe": "3"}),
+        ([], {}),
+    ],
+)
+def test_arguments(given, values):
+    assert read_arguments(given) == values
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["abc"], "--args 'abc': 'abc' has no name; write NAME=VALUE, others after a comma"),
+        (["=1"], "has no name"),
+        (["1a=1"], "has no name"),
+        (["a=1,a=2"], "'a' is given twice"),
+        (["a=1", "a=2"], "'a' is given twice"),
+    ],
+)
+def test_arguments_that_are_none(given, told):
+    with pytest.raises(UsageError, match=re.escape(told)):
+        read_arguments(given)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "told"),
+    [
+        ("{{ a }}\n- b", {}, "'a' is undefined; none were given: --args NAME=VALUE"),
+        ("{{ a }}{{ b }}\n- b", {"b": "1"}, "'a' is undefined; given were b"),
+        ("{{ a }}\n- b", {"a": "1", "c": "1"}, "has no variable 'c'; it has a"),
+        ("a\n- b", {"c": "1"}, "has no variable 'c'; it has none"),
+        ("a\n{% if %}\n- b", {}, "plan.md, line 2: "),
+        ("{{ ''.__class__.__mro__ }}\n- b", {}, "is unsafe"),
+        ("{{ 1 / 0 }}\n- b", {}, "division by zero"),
+        ("only words", {}, "has no tasks: give a list whose lines begin with '-'"),
+        ("---\nonly words\n---", {}, "has no tasks"),
+        ("- a\n- b", {}, "has no text before its tasks"),
+        ("a\n- b\nc", {}, "after its tasks: 'c' is neither one nor stands before them"),
+    ],
+)
+def test_what_is_wrong_with_markdown(tmp_path, text, arguments, told):
+    with pytest.raises(UsageError, match=re.escape(told)):
+        planned(tmp_path, text, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("kickoff_message: [", "plan.yaml, line 1: "),
+        ("tasks: [a]", "kickoff_message: field required; a plan has `kickoff_message`, a text, and `tasks`"),
+        ("{kickoff_message: a, tasks: [{x: y}]}", "tasks.0: input should be a valid string"),
+        ("{kickoff_message: a, tasks: []}", "has no tasks"),
+        ("[]", "the file: input should be"),
+        ("{kickoff_message: a, task: [b]}", "tasks: field required"),
+    ],
+)
+def test_what_is_wrong_with_yaml(tmp_path, text, told):
+    with pytest.raises(UsageError, match=re.escape(told)):
+        planned(tmp_path, text, "plan.yaml")
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(UsageError, match=r"the plan '.*none.md' can't be read: .*; give a Markdown or YAML file"):
+        read_plan(str(tmp_path / "none.md"), {})
