@@ -31,8 +31,10 @@ from .prices import cost_usd
 from .profile import Limits
 from .provider import Models, Patience, Request, stream_with_retries
 from .session import Session
+from .summary import summarized
 from .tool import Tool, call_tool, current_call
 from .undo import Undo
+from .view import ExchangeView
 from .workspace import Workspace
 
 REMIND_AFTER_STEPS = 8
@@ -94,6 +96,15 @@ class Exchange:
                 self.undo.end_turn()
             self.journal.emit(end)
         return end
+
+    async def compact(self, focus: str = "") -> None:
+        """Goes on with a summary, written by the fast model, in the place of what was said. `focus` is not to be lost.
+
+        Raises:
+            GooseLikeError: there is none, or it would gain little; everything is as it was.
+        """
+        view = ExchangeView(self.history, self.models, self.journal)
+        self.journal.emit(await summarized(self.history, view.accelerator, focus))
 
     def rewind(self, to: int) -> None:
         """Takes the conversation back to its first `to` messages. Files stay as they are."""

@@ -1,6 +1,8 @@
 """The slash commands that come with goose_like. Each is a function of the desk and the words after its name."""
 
 from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
@@ -10,11 +12,17 @@ from ..command import command
 from ..desk import Desk
 from ..errors import UsageError
 from ..events import PlanUpdated
+from ..fork import fork as fork_session
 from ..history import estimate_tokens
 from ..plugins import found
 from ..prices import cost_usd
 from ..profile import ModelChoice, find_profile, sources
+from ..session import Session
+from ..sessions import find_session, list_sessions
 from .render import spent
+from .reports import examine
+from .session import write_export
+from .sessions import LISTED, age
 from .visible import one_line, visible
 
 KEYS = """Say what you want done; Enter sends it. While the model works, Enter leaves a message for its next step and
@@ -178,6 +186,58 @@ def retry(desk: Desk, words: str) -> str:
     said = history.messages[start].first_text
     desk.exchange.rewind(start)
     return said
+
+
+@command(usage="[FOCUS]")
+async def compact(desk: Desk, words: str) -> None:
+    """Go on with a summary in the place of what was said; with words: what it must not lose."""
+    exchange = desk.exchange
+    before = exchange.history.tokens
+    desk.show(f"{exchange.models.accelerator.label} writes a summary")
+    await exchange.compact(words)
+    desk.show(f"about {before:,} tokens before, {exchange.history.tokens:,} now; `/rewind` still goes back")
+
+
+@command(usage="[NAME]")
+def fork(desk: Desk, words: str) -> None:
+    """Go on in a copy of this session, which stays as it is."""
+    copied = fork_session(find_session(desk.exchange.session.name), name=words or None)
+    desk.show(f"this is {copied.name!r} now")
+    desk.reopen(session=copied)
+
+
+@command(usage="[FILE]", anytime=True)
+def export(desk: Desk, words: str) -> None:
+    """Write the session to a file: .md, .html or .json."""
+    file = Path(words or f"{desk.exchange.session.name}.md")
+    file = desk.exchange.workspace.root / file.expanduser()
+    if file.exists():
+        raise UsageError(f"{file} is there already; give another name")
+    desk.show(write_export(desk.exchange.session.name, file))
+
+
+def _session_names(desk: Desk) -> Iterable[str]:
+    return (listed.name for listed in list_sessions())
+
+
+@command(usage="[NAME]", choices=_session_names)
+def resume(desk: Desk, words: str) -> None:
+    """Go on with another session; without a name: list them."""
+    if words:
+        desk.reopen(session=Session.resume(words))
+        return
+    rows = Table(box=None, pad_edge=False, show_header=False)
+    for listed in islice(list_sessions(), LISTED):
+        rows.add_row(listed.name, age(listed.changed), one_line(listed.first_words, 60))
+    desk.show(rows)
+
+
+@command(anytime=True)
+async def doctor(desk: Desk, words: str) -> None:
+    """Show what is installed and set, and what to do next."""
+    rows, next_step, _ = await examine(desk.profile.name)
+    desk.show(rows)
+    desk.show(f"next: {next_step}")
 
 
 @command(anytime=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rich.table import Table
 from ruamel.yaml import YAML
 
 from .. import __version__, keys
@@ -202,6 +203,14 @@ async def check_provider(wanted: str) -> int:
 
 async def show_doctor(profile_name: str | None) -> int:
     """Prints what there is; gives 0 when the profile can be used, else the code that a run would end with."""
+    rows, next_step, code = await examine(profile_name)
+    print_fitted(rows)
+    print(f"\nnext: {next_step}")
+    return code
+
+
+async def examine(profile_name: str | None) -> tuple[Table, str, int]:
+    """What there is, what to do next, and the exit code of a run with this profile if it can't be used."""
     rows = table("what", "state")
     rows.add_row("goose-like", f"{__version__}, Python {platform.python_version()}, {platform.platform()}")
     rows.add_row("configuration", str(config_folder()))
@@ -235,9 +244,7 @@ async def show_doctor(profile_name: str | None) -> int:
             rows.add_row("server", f"{probe.address} answers{', the key is accepted' if probe.is_key_proven else ''}")
     except GooseLikeError as error:
         next_step, code = str(error), error.exit_code
-    print_fitted(rows)
-    print(f"\nnext: {next_step}")
-    return code
+    return rows, next_step, code
 
 
 def _keys_told() -> str:

@@ -68,23 +68,34 @@ def _turns(transcript: Transcript) -> list[tuple[str, str, str]]:
 
 def export_session(name: str, form: str | None, file: Path | None) -> None:
     """Writes a session to a file or stdout; without a form that of the file's ending, else Markdown."""
-    listed = find_session(name)
-    form = form or _FORMATS.get(file.suffix.lower() if file else "", "markdown")
-    if form == "json":
-        text = archive(listed)
+    if file is not None:
+        print(write_export(name, file, form))
     else:
-        transcript = Transcript.read(listed)
-        text = page(transcript) if form == "html" else markdown(transcript)
-        for sentence in transcript.damage:
-            print(f"goose-like: {visible(sentence)}", file=sys.stderr)
-    if file is None:
-        print(text, end="")
-        return
+        print(_exported(name, form or "markdown"), end="")
+
+
+def write_export(name: str, file: Path, form: str | None = None) -> str:
+    """Writes a session to a file and says so; without a form that of the file's ending, else Markdown.
+
+    Raises:
+        SessionError: no such session, or the file can't be written.
+    """
+    text = _exported(name, form or _FORMATS.get(file.suffix.lower(), "markdown"))
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise SessionError(f"{str(file)!r} can't be written: {error}; give another file after -o") from None
-    print(f"wrote {file}")
+    return f"wrote {file}"
+
+
+def _exported(name: str, form: str) -> str:
+    listed = find_session(name)
+    if form == "json":
+        return archive(listed)
+    transcript = Transcript.read(listed)
+    for sentence in transcript.damage:
+        print(f"goose-like: {visible(sentence)}", file=sys.stderr)
+    return page(transcript) if form == "html" else markdown(transcript)
 
 
 def import_session(file: Path, name: str | None) -> None:

@@ -22,13 +22,14 @@ FLOORS = {
     "providers/weights providers/rows profiles_file inbox cli/tables",
     6: "prices journal view fork transfer/transcript transfer/goose09 cli/blocks cli/prompt providers/constrained "
     "providers/scripted providers/probe providers/connection",
-    7: "toolkit cli/running cli/markdown cli/table providers/openai providers/anthropic providers/tagged "
+    7: "toolkit summary cli/running cli/markdown cli/table providers/openai providers/anthropic providers/tagged "
     "transfer/archive transfer/markdown transfer/page",
     8: "exchange compat testing cli/render cli/completion cli/pages",
     9: "build desk cli/status cli/terminal cli/scaffold providers/local",
-    10: "cli/login cli/commands cli/complete cli/own_command cli/reports cli/trust cli/once cli/live cli/edit cli/sessions",
+    10: "cli/login cli/going_back cli/complete cli/own_command cli/reports cli/trust cli/once "
+    "cli/live cli/edit cli/sessions",
     11: "cli/start cli/seat cli/session",
-    12: "cli/chat",
+    12: "cli/chat cli/commands",
     13: "cli/main",
     14: "__main__",
 }
