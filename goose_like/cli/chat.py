@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import os
 import re
 import shlex
 import signal
@@ -11,35 +10,41 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from rich.text import Text
+
 from ..build import build_exchange
 from ..desk import Desk, Reopen
 from ..errors import GooseLikeError
 from ..events import PlanUpdated, Status, Task
 from ..exchange import Exchange
 from ..history import History
-from ..places import state_folder
 from ..plugins import did_you_mean
 from ..prices import cost_usd
 from ..profile import Profile
 from ..session import Session
 from .own_command import run_own_command
+from .prompt import Prompt
 from .render import spent
 from .seat import LineSeat, LiveSeat, Seat
 from .slash import slash_commands
-from .terminal import has_person, is_terminal, on_signals
+from .terminal import is_terminal, on_signals
 
 LEAVE = ("exit", ":q", "quit")
 _COMMAND = re.compile(r"/([\w-]+)(?:[:\s]\s*(.*))?", re.DOTALL)
 
 
-async def chat(profile: Profile, session: Session, plan: tuple[Task, ...] = (), first: str = "") -> int:
+async def chat(
+    profile: Profile, session: Session, *, plan: tuple[Task, ...] = (), first: str = "", prompt: Prompt | None = None
+) -> int:
     """Talks until the person leaves; gives the exit code. `plan` and `first` are begun with, before a line is read.
+
+    Without a `prompt`, which must be open, lines are read from standard input.
 
     Raises:
         GooseLikeError: what kept the session from starting, or from being kept.
     """
     is_person = is_terminal(sys.stdin)
-    async with _seated(profile) as seat:
+    async with _seated(profile, prompt) as seat:
         chat = Chat(seat)
         with on_signals(lambda: chat.signalled(signals)) as signals:
             again: Reopen | None = Reopen(profile, session)
@@ -57,19 +62,16 @@ async def chat(profile: Profile, session: Session, plan: tuple[Task, ...] = (), 
 
 
 @asynccontextmanager
-async def _seated(profile: Profile) -> AsyncIterator[Seat]:
-    """The seat of who sits there; its prompt is up before there is an exchange."""
-    if not has_person() or os.environ.get("TERM", "dumb") == "dumb":
+async def _seated(profile: Profile, prompt: Prompt | None) -> AsyncIterator[Seat]:
+    if prompt is None:
         yield LineSeat()
         return
-    seat = LiveSeat(state_folder() / "history", profile.session)
-    shown = asyncio.create_task(seat.prompt.run())
+    seat = LiveSeat(prompt, profile.session)
     try:
         yield seat
     finally:
         seat.screen.draw()
-        seat.leave()
-        await shown
+        await prompt.gone()
 
 
 def _tell_the_end(history: History, name: str) -> None:
@@ -145,6 +147,8 @@ class Chat:
             self._say(line)
 
     async def _command(self, desk: Desk, name: str, words: str) -> None:
+        if not self._seat.waits:
+            desk.show(Text(f"> /{name} {words}".rstrip(), "dim"))
         command = desk.commands.get(name)
         if command is None:
             near = did_you_mean(name, desk.commands)

@@ -13,11 +13,12 @@ import typer
 
 from .. import __version__
 from ..errors import GooseLikeError
+from .guard import guarded
 
 app = typer.Typer(
     name="goose-like",
-    help='A developer agent for the shell. Try: goose-like run "explain what this repository does"',
-    no_args_is_help=True,
+    help="A developer agent for the shell. Alone it begins a session; `run` does one task.",
+    no_args_is_help=False,
     add_completion=False,
     rich_markup_mode=None,  # Rich help costs a third of the time of `--help`
     pretty_exceptions_enable=False,
@@ -149,6 +150,17 @@ ArgsOption = Annotated[
 TrustOption = Annotated[bool, typer.Option("--trust", help="Use the project's .goose-like/profiles.yaml this time.")]
 
 
+@app.callback(invoke_without_command=True)
+def _without_command(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        from .opening import has_prompt, open_session
+
+        if not has_prompt():
+            print(context.get_help())
+            raise typer.Exit(2)
+        raise typer.Exit(open_session())
+
+
 @app.command(epilog='Example: goose-like run --max-turns 20 "make the tests in tests/ pass"')
 def run(
     text: Annotated[list[str] | None, typer.Argument(help="The task; - at its end adds standard input.")] = None,
@@ -241,8 +253,7 @@ def _start(
     *,
     is_trusted: bool,
 ) -> None:
-    from .chat import chat
-    from .start import begin, finish
+    from .opening import open_session
 
     work: dict[str, Any] = {}
     if plan:
@@ -250,8 +261,7 @@ def _start(
 
         planned = read_plan(plan, read_arguments(args or []))
         work = {"plan": planned.tasks, "first": planned.first}
-    chosen, kept = begin(*how, session=name, is_resumed=False, is_trusted=is_trusted)
-    raise typer.Exit(finish(chat(chosen.profile, kept, **work), chosen, kept))
+    raise typer.Exit(open_session(how, session=name, is_trusted=is_trusted, **work))
 
 
 @session_app.command("resume", epilog="Example: goose-like session resume")
@@ -266,11 +276,10 @@ def session_resume(
     trust: TrustOption = False,
 ) -> None:
     """Go on with a session."""
-    from .chat import chat
-    from .start import begin, finish
+    from .opening import open_session
 
-    chosen, kept = begin(profile, model, sandbox, approval, session=name, is_resumed=True, is_trusted=trust)
-    raise typer.Exit(finish(chat(chosen.profile, kept), chosen, kept))
+    how = (profile, model, sandbox, approval)
+    raise typer.Exit(open_session(how, session=name, is_resumed=True, is_trusted=trust))
 
 
 @session_app.command("list", epilog="Example: goose-like session list --here")
@@ -590,24 +599,10 @@ def _add_plugins() -> None:
 
 
 def run_command_line() -> int:
-    """The command's exit code; every failure of ours is one line on stderr."""
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # no answer is lost to a locale
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        print("goose-like: the current folder is gone; cd into one that is there", file=sys.stderr)
-        return 2
-    try:
-        _add_plugins()
-        app(prog_name="goose-like")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 1
-    except GooseLikeError as error:
-        print(f"goose-like: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:  # the reader of a list has left; the interpreter must not complain about it again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    return 0
+    """What the words of the command line ask for; its exit code."""
+    return guarded(_run)
+
+
+def _run() -> None:
+    _add_plugins()
+    app(prog_name="goose-like")

@@ -6,20 +6,20 @@ import sys
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import Completer, ThreadedCompleter
+from prompt_toolkit.completion import Completer, DummyCompleter, DynamicCompleter, ThreadedCompleter
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, emacs_mode, has_completions, is_searching, vi_navigation_mode
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import BufferControl, ConditionalContainer, FormattedTextControl, HSplit, Layout, Window
@@ -41,11 +41,13 @@ class Prompt:
     was typed.
     """
 
-    def __init__(self, *, history: Path | None = None, completer: Completer | None = None, is_vi: bool = False) -> None:
+    def __init__(self, history: Path) -> None:
         self.live: Callable[[int, int], str] = lambda width, height: ""
         self.status: Callable[[int], str] = lambda width: ""
         self.on_interrupt: Callable[[], bool] = lambda: False
         self.on_steer: Callable[[str], None] = lambda words: None
+        self.completer: Completer = DummyCompleter()
+        self._shown: asyncio.Task[None] | None = None
         self._lines: asyncio.Queue[str] = asyncio.Queue()
         self._asked: asyncio.Future[str] | None = None
         self._label = "goose> "
@@ -54,11 +56,10 @@ class Prompt:
         self._interrupted_at = 0.0
         self._output = _terminal()
         search = SearchToolbar()
-        past: History = FileHistory(str(history)) if history else InMemoryHistory()
         self._buffer = Buffer(
             multiline=True,
-            history=past,
-            completer=ThreadedCompleter(completer) if completer else None,
+            history=_Past(str(history)),
+            completer=ThreadedCompleter(DynamicCompleter(lambda: self.completer)),
             complete_while_typing=Condition(lambda: self._asked is None),
             auto_suggest=AutoSuggestFromHistory(),
             enable_history_search=False,
@@ -92,7 +93,6 @@ class Prompt:
         self.app: Application[None] = Application(
             layout=Layout(layout, focused_element=field),
             key_bindings=self._keys(),
-            editing_mode=EditingMode.VI if is_vi else EditingMode.EMACS,
             erase_when_done=True,
             output=self._output,
             input=create_input(),
@@ -103,12 +103,30 @@ class Prompt:
 
     # --- what others do with it
 
-    async def run(self) -> None:
-        """Shows the prompt until `close`."""
-        await self.app.run_async(handle_sigint=False, set_exception_handler=False)
+    async def __aenter__(self) -> "Prompt":
+        """Shows the prompt; it takes keys now."""
+        is_drawn = asyncio.Event()
+        self.app.after_render += lambda _: is_drawn.set()
+        self._shown = asyncio.create_task(self.app.run_async(handle_sigint=False, set_exception_handler=False))
+        drawn = asyncio.create_task(is_drawn.wait())
+        await asyncio.wait([self._shown, drawn], return_when=asyncio.FIRST_COMPLETED)
+        drawn.cancel()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.gone()
+
+    async def gone(self) -> None:
+        """Takes the prompt away, and waits until the terminal is as it was."""
+        self.close()
+        if self._shown:
+            await asyncio.wait([self._shown])
+
+    def use_vi_keys(self) -> None:
+        self.app.editing_mode = EditingMode.VI
 
     def close(self) -> None:
-        """Takes the prompt away; `run` ends, and so do `next` and `answer`, with ''."""
+        """Takes the prompt away; `next` and `answer` give ''."""
         self._lines.put_nowait("")
         self._give("")
         if self.app.is_running:
@@ -130,6 +148,11 @@ class Prompt:
             self._asked, self._label = None, "goose> "
             self._buffer.reset(draft)
             self.redraw()
+
+    def complete(self) -> None:
+        """Looks anew for what may complete what is typed."""
+        if self._buffer.text and self.app.is_running:
+            self._buffer.start_completion()
 
     def put_back(self, text: str) -> None:
         """Puts words before those that are being typed."""
@@ -261,6 +284,15 @@ class Prompt:
         return keys
 
 
+class _Past(FileHistory):
+    """What was typed before, in a file; where that can't be written it is forgotten with the session."""
+
+    def store_string(self, string: str) -> None:
+        with suppress(OSError):
+            os.makedirs(os.path.dirname(self.filename), mode=0o700, exist_ok=True)
+            super().store_string(string)
+
+
 def _terminal() -> "_Output":
     def size() -> Size:
         try:
@@ -289,4 +321,5 @@ class _Output(Vt100_Output):
 
     def flush(self) -> None:
         if not self._is_held:
-            super().flush()
+            with suppress(OSError):  # the terminal is gone: SIGHUP ends the session
+                super().flush()

@@ -20,6 +20,7 @@ from ..events import (
     Question,
     Reminded,
     Retrying,
+    Rewound,
     RunFinished,
     SessionStarted,
     Status,
@@ -107,7 +108,12 @@ class Screen(Notifier):
             case Reminded(text=text):
                 self._line(f"↺ the model is told: {one_line(text, self._room(22))}", "dim")
             case Compacted(kept=kept):
-                self._line(f"(the window is full: the newest {kept} messages are kept in view)", "yellow")
+                newest = f"the newest {kept} messages" if kept else "a summary"
+                self._line(f"(the model goes on with {newest} in place of all that was said)", "yellow")
+            case Rewound(to=to):
+                self._line(
+                    f"(the conversation is back at {f'its first {to} messages' if to else 'its beginning'})", "yellow"
+                )
             case TurnFinished():
                 self._close(event)
             case RunFinished(usage=usage, cost_usd=cost):

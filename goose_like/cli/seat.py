@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Protocol
 
 from ..desk import Desk
@@ -115,9 +114,11 @@ class LiveSeat:
 
     waits = False
 
-    def __init__(self, history: Path, choice: SessionChoice) -> None:
-        self._completer = SessionCompleter()
-        self.prompt = Prompt(history=history, completer=self._completer, is_vi=choice.keys == "vi")
+    def __init__(self, prompt: Prompt, choice: SessionChoice) -> None:
+        self.prompt = prompt
+        prompt.completer = self._completer = SessionCompleter()
+        if choice.keys == "vi":
+            prompt.use_vi_keys()
         self.front = self.screen = LiveScreen(self.prompt, choice.notify)
         self.next, self.ask = self.prompt.next, self.prompt.answer
         self.put, self.copy, self.leave = self.prompt.put_back, self.prompt.copy, self.prompt.close
@@ -132,6 +133,7 @@ class LiveSeat:
         self.prompt.on_interrupt, self.prompt.on_steer = work.stop, work.steer
         self.prompt.status = StatusLine(desk.exchange, desk.profile).text
         self._completer.desk = desk
+        self.prompt.complete()
         for damage in session.damage:
             self.show(damage)
         self.screen.replay(session.recent)

@@ -108,8 +108,13 @@ def finish(work: Coroutine[Any, Any, int], chosen: Chosen | None = None, session
     Raises:
         ProfileError: with the file and the line of what is wrong in it.
     """
+    return asyncio.run(closing(work, chosen, session))
+
+
+async def closing(work: Coroutine[Any, Any, int], chosen: Chosen | None, session: Session | None) -> int:
+    """The same within a loop that runs."""
     try:
-        return asyncio.run(work)
+        return await work
     except ProfileError as error:
         raise (chosen.located(error) if chosen else error) from None
     finally:

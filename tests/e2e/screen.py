@@ -88,9 +88,14 @@ class ScreenTerminal:
         (child,) = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split() or [""]
         os.kill(int(child or self.process.pid), number)
 
+    def hang_up(self) -> int:
+        """Closes the terminal, as a window that is closed, and gives the exit code."""
+        os.close(self._ours)
+        return self.process.wait(PATIENCE_S)
+
     def close(self) -> None:
-        with suppress(OSError):
-            os.close(self._ours)  # who still holds the other end is told by SIGHUP
+        with suppress(OSError):  # it may be closed
+            os.close(self._ours)
         self.process.kill()
         self.process.wait()
 

@@ -1,0 +1,29 @@
+"""Around every command: a failure of ours is one line on stderr, and an exit code that tells the truth."""
+
+import os
+import sys
+from collections.abc import Callable
+
+from ..errors import GooseLikeError
+
+
+def guarded(act: Callable[[], int | None]) -> int:
+    """The exit code of what is done: its own, that of `sys.exit`, or of the error that it ended with."""
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # no answer is lost to a locale
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        print("goose-like: the current folder is gone; cd into one that is there", file=sys.stderr)
+        return 2
+    try:
+        return act() or 0
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    except GooseLikeError as error:
+        print(f"goose-like: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of a list has left; the interpreter must not complain about it again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
