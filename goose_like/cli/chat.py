@@ -47,15 +47,8 @@ async def chat(
     async with _seated(profile, prompt) as seat:
         chat = Chat(seat)
         with on_signals(lambda: chat.signalled(signals)) as signals:
-            again: Reopen | None = Reopen(profile, session)
-            while again:
-                opened = again
-                async with build_exchange(opened.profile, seat.front, session=opened.session) as exchange:
-                    again = await chat.talk(exchange, opened.profile, plan, first)
-                plan, first = (), ""
-                if again and again.session is not opened.session:
-                    opened.session.close()
-    _tell_the_end(opened.session.history, opened.session.name)
+            last = await chat.run(Reopen(profile, session), plan, first)
+    _tell_the_end(last.history, last.name)
     if ends := [number for number in signals if number != signal.SIGINT or not is_person]:
         return 128 + ends[0]
     return 0 if is_person else chat.exit_code
@@ -92,7 +85,31 @@ class Chat:
         self._exchange: Exchange | None = None
         self._fault: BaseException | None = None
 
-    async def talk(self, exchange: Exchange, profile: Profile, plan: tuple[Task, ...], first: str) -> Reopen | None:
+    async def run(self, wanted: Reopen | None, plan: tuple[Task, ...], first: str) -> Session:
+        """Talks in one exchange after another, until the person leaves; gives the session that was the last.
+
+        One that can't be built is told, and the one before goes on.
+        """
+        opened: Reopen | None = None
+        while wanted:
+            before, opened, is_built = opened, wanted, False
+            try:
+                async with build_exchange(opened.profile, self._seat.front, session=opened.session) as exchange:
+                    is_built = True
+                    if before and before.session is not opened.session:
+                        before.session.close()
+                    wanted = await self._talk(exchange, opened.profile, plan, first)
+            except GooseLikeError as error:
+                if is_built or before is None:
+                    raise
+                self._seat.show(str(error))
+                wanted = before
+            plan, first = (), ""
+        assert opened
+        opened.session.close()
+        return opened.session
+
+    async def _talk(self, exchange: Exchange, profile: Profile, plan: tuple[Task, ...], first: str) -> Reopen | None:
         """Takes lines until the person leaves, or a command wants to go on elsewhere."""
         self._exchange = exchange
         seat = self._seat

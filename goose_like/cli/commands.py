@@ -202,8 +202,11 @@ async def compact(desk: Desk, words: str) -> None:
 def fork(desk: Desk, words: str) -> None:
     """Go on in a copy of this session, which stays as it is."""
     copied = fork_session(find_session(desk.exchange.session.name), name=words or None)
-    desk.show(f"this is {copied.name!r} now")
-    desk.reopen(session=copied)
+    copied.close()
+    resumed = Session.resume(copied.name)
+    resumed.recent.clear()  # it stands on the screen already
+    desk.show(f"this is {resumed.name!r} now")
+    desk.reopen(session=resumed)
 
 
 @command(usage="[FILE]", anytime=True)

@@ -1,6 +1,7 @@
 """`/undo`, `/rewind` and `/diff`: back to before a message, for files, for the conversation, or for both."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from rich.table import Table
 from rich.text import Text
@@ -53,16 +54,13 @@ async def diff(desk: Desk, words: str) -> None:
     number = int(words) if words.isdecimal() else 1
     plan = await _plan(desk, number)
     if plan is None or not plan.changes:
-        desk.show(
-            "this session has changed no file that stands otherwise now" if plan else "nothing is kept to compare"
-        )
+        desk.show("no file stands otherwise" if plan else "what this session changed of files is not kept")
         return
-    back = {"-": "+", "+": "-"}
     for change in plan.changes:
-        # What is kept is the way back; what a person wants to see is what was done.
-        lines = plan.difference(change).split("\n")
-        desk.show(Text(str(change.path), "bold"))
-        desk.show(Text("\n".join(f"{back.get(line[:1], line[:1])}{line[1:]}" for line in lines)))
+        done = replace(change, now=change.target, target=change.now)  # what is kept is the way back
+        desk.show(Text(_name(desk, change), "bold"))
+        for line in numbered(visible(plan.difference(done))):
+            desk.show(line)
 
 
 async def _go_back(desk: Desk, turn: Turn, scope: str) -> None:
@@ -93,7 +91,7 @@ def _show(desk: Desk, plan: Reversal | None) -> None:
         desk.show("no file would change")
     for change in plan.changes[:_SHOWN]:
         edited = "  (somebody else changed it, too)" if change.is_edited else ""
-        desk.show(Text(f"  {visible(str(change.path))} {_KINDS[change.kind]}{edited}", "yellow" if edited else ""))
+        desk.show(Text(f"  {_name(desk, change)} {_KINDS[change.kind]}{edited}", "yellow" if edited else ""))
     if len(plan.changes) > _SHOWN:
         desk.show(f"  and {len(plan.changes) - _SHOWN} more")
 
@@ -116,7 +114,7 @@ async def _restore(desk: Desk, plan: Reversal) -> None:
 
 
 async def _is_given_up(desk: Desk, plan: Reversal, change: Change) -> bool:
-    desk.show(Text(f"{visible(str(change.path))} was changed by somebody else, too:", "bold yellow"))
+    desk.show(Text(f"{_name(desk, change)} was changed by somebody else, too:", "bold yellow"))
     for line in numbered(visible(plan.difference(change))):
         desk.show(line)
     return (await desk.ask("  overwrite it all the same? [y]es  [N]o: ")).strip().lower() in ("y", "yes")
@@ -124,6 +122,12 @@ async def _is_given_up(desk: Desk, plan: Reversal, change: Change) -> bool:
 
 async def _plan(desk: Desk, number: int) -> Reversal | None:
     return await desk.exchange.undo.plan(number) if desk.exchange.undo else None
+
+
+def _name(desk: Desk, change: Change) -> str:
+    """A path as the person would write it."""
+    root = desk.exchange.workspace.root
+    return visible(str(change.path.relative_to(root) if change.path.is_relative_to(root) else change.path))
 
 
 def _words_of(desk: Desk, turn: Turn) -> str:

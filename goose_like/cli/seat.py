@@ -137,6 +137,7 @@ class LiveSeat:
         for damage in session.damage:
             self.show(damage)
         self.screen.replay(session.recent)
+        session.recent.clear()  # drawn once, however often it is opened
 
     def show(self, renderable: object) -> None:
         self.screen.show(renderable)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -556,3 +557,121 @@ def test_a_session_by_lines_knows_the_commands(place):
     assert "no command /nonsense" in done.stderr
     assert "\x1b" not in done.stderr
     assert not Path(place.home / "state/history").exists()
+
+
+# --- going back
+
+
+def tree(folder: Path) -> dict[str, object]:
+    """Every path with its mode and content, `.git` aside."""
+    found: dict[str, object] = {}
+    for path in sorted(folder.rglob("*")):
+        if ".git" not in path.relative_to(folder).parts:
+            mode = path.lstat().st_mode
+            content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+            found[str(path.relative_to(folder))] = (mode, content)
+    return found
+
+
+@pytest.mark.parametrize("is_repository", [True, False])
+def test_undo_brings_the_tree_back(session, place, is_repository):
+    work = place.work
+    for name in ("edited.txt", "deleted.txt", "renamed.txt", "stream.txt"):
+        (work / name).write_text(f"hello from {name}\n")
+    (work / "link").symlink_to("edited.txt")
+    (work / "run.sh").write_text("#!/bin/sh\n")
+    (work / "run.sh").chmod(0o755)
+    if is_repository:
+        git = ["git", "-c", "user.name=t", "-c", "user.email=t@t"]
+        for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+            subprocess.run([*git, *words], cwd=work, check=True)
+    before = tree(work)
+    patch = {"path": "edited.txt", "patches": [{"before": "hello", "after": "bye"}]}
+    terminal = session(
+        {"calls": [{"tool": "patch_file", "arguments": patch}]},
+        {"calls": [{"tool": "write_file", "arguments": {"path": "new/deep.txt", "content": "x\n"}}]},
+        {"calls": [shell("sed -i s/hello/bye/ stream.txt; rm deleted.txt link; mv renamed.txt new/; chmod -x run.sh")]},
+        "all done",
+    )
+    terminal.type("go\r")
+    terminal.see("all done")
+    terminal.idle()
+    assert tree(work) != before
+    terminal.type("/diff\r")
+    terminal.see("+bye from edited.txt")
+    terminal.type("/undo\r")
+    terminal.see("deleted.txt is made again")
+    terminal.type("b\r")
+    terminal.see("back to before message 1: both")
+    assert tree(work) == before
+    terminal.see("goose> go")
+
+
+def test_undo_asks_before_it_overwrites_what_somebody_else_changed(session, place):
+    file = place.work / "a.txt"
+    file.write_text("one\n")
+    terminal = session({"calls": [shell("echo two > a.txt; echo x > b.txt")]}, "done")
+    terminal.type("go\r")
+    terminal.see("done")
+    terminal.idle()
+    file.write_text("mine\n")
+    terminal.type("/undo files\r")
+    terminal.see("overwrite it all the same?")
+    terminal.type("\r")
+    terminal.see("back to before message 1: files")
+    assert file.read_text() == "mine\n"
+    assert not (place.work / "b.txt").exists()
+    terminal.type("/undo files\r")
+    terminal.see("overwrite it all the same?")
+    terminal.type("y\r")
+    terminal.see("back to before message 1: files", times=2)
+    assert file.read_text() == "one\n"
+
+
+def test_rewind_takes_the_conversation_back(session, place):
+    terminal = session("first", "second", "third", {"text": "again", "expect": "two"})
+    for number, words in enumerate(("one", "two", "three")):
+        terminal.type(f"{words}\r")
+        terminal.see(("first", "second", "third")[number])
+        terminal.idle()
+    terminal.type("/rewind\r")
+    terminal.see("3  three")
+    terminal.type("/rewind 2 conversation\r")
+    terminal.see("goose> two")
+    terminal.type("\r")
+    terminal.see("again")
+    terminal.idle()
+    terminal.type("/rewind 9\r")
+    terminal.see("no message '9' stands")
+
+
+def test_fork_and_export(session, place):
+    terminal = session("first", "second")
+    terminal.type("hi\r")
+    terminal.see("first")
+    terminal.idle()
+    terminal.type("/fork copy\r")
+    terminal.see("this is 'copy' now")
+    terminal.type("more\r")
+    terminal.see("second", times=1)
+    terminal.idle()
+    terminal.type("/export talk.html\r")
+    terminal.see("wrote ")
+    assert "<html" in (place.work / "talk.html").read_text()
+    assert leave(terminal) == 0
+    listed = place.run("session", "list").stdout
+    assert "talk" in listed
+    assert "copy" in listed
+
+
+def test_compact(session, place):
+    terminal = session("a long answer " * 200, {"text": "the notes"}, {"text": "third", "expect": "next"})
+    terminal.type("hi\r")
+    terminal.see("a long answer")
+    terminal.idle()
+    terminal.type("/compact the names\r")
+    terminal.see("tokens before")
+    terminal.type("next\r")
+    terminal.see("third")
+    (compacted,) = [event for event in place.events() if event["type"] == "compacted"]
+    assert "the notes" in compacted["summary"]
