@@ -1,7 +1,11 @@
-"""A picture of a real run: `python docs/picture.py MODEL OUT.svg "task"`.
+"""Pictures of what is drawn, as SVG: of a run, or of a session that types by itself.
 
-MODEL is a script (a .yaml file), `provider:model`, or `-` for what this machine uses by itself. The command runs in a
-pseudo-terminal of 100 columns, in a folder and a home of its own.
+    python docs/picture.py run MODEL OUT.svg "task"
+    python docs/picture.py session FILE.yaml OUT.svg
+
+MODEL is a script (a .yaml file), `provider:model`, or `-` for what this machine uses by itself. FILE has `model`, a
+script's steps; `files` by name; and `keys`, a list of what is typed (`type`) and waited for (`see`). The command runs on
+an emulated terminal, in a folder and a home of its own.
 """
 
 import fcntl
@@ -16,86 +20,112 @@ import tempfile
 import termios
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
+import pyte
 from rich.console import Console
+from rich.style import Style
 from rich.text import Text
+from ruamel.yaml import YAML
 
 COLUMNS, ROWS = 100, 50
-_TOKEN = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[=>78]|([\s\S])")
+_COLOURS = {"brown": "yellow"}  # pyte's word for it
+
+
+class Terminal:
+    """A command on an emulated terminal; what scrolls away is kept."""
+
+    def __init__(self, command: list[str], home: str, work: str, rows: int) -> None:
+        self.screen = pyte.HistoryScreen(COLUMNS, rows, history=5000, ratio=1)
+        self._stream = pyte.ByteStream(self.screen)
+        child, self._terminal = pty.fork()
+        if child == 0:
+            os.chdir(work)
+            env = os.environ | {"HOME": home, "GOOSE_LIKE_HOME": f"{home}/.goose-like", "TERM": "xterm-256color"}
+            os.execvpe(command[0], command, env)
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, COLUMNS, 0, 0))
+
+    def type(self, keys: str) -> None:
+        os.write(self._terminal, keys.encode())
+
+    def see(self, text: str) -> None:
+        """Reads until the text stands on the screen."""
+        while text not in "\n".join(self.screen.display):
+            if not self.read():
+                sys.exit(f"{text!r} did not come")
+
+    def read(self) -> bool:
+        try:
+            chunk = os.read(self._terminal, 65536)
+        except OSError:  # Linux says so when the last process has left
+            return False
+        self._stream.feed(chunk)
+        return bool(chunk)
 
 
 def main() -> None:
-    if len(sys.argv) != 4:
-        sys.exit(__doc__)
-    model, out, task = sys.argv[1:]
-    file = Path(model).resolve()
-    chosen = [] if model == "-" else ["--model", f"scripted:{file}" if file.is_file() else model]
-    seen = run([sys.executable, "-m", "goose_like", "run", *chosen, task])
-    words = f"$ goose-like run {shlex.quote(task)}\n"
+    match sys.argv[1:]:
+        case ["run", model, out, task]:
+            file = Path(model).resolve()
+            chosen = [] if model == "-" else ["--model", f"scripted:{file}" if file.is_file() else model]
+            terminal = started(["run", *chosen, task], {}, ROWS)
+            while terminal.read():
+                pass
+            save(out, f"$ goose-like run {shlex.quote(task)}", terminal.screen)
+        case ["session", name, out]:
+            data: dict[str, Any] = YAML(typ="safe").load(Path(name).read_text())
+            script = io.StringIO()
+            YAML().dump(data["model"], script)
+            files = {"model.yaml": script.getvalue(), **data.get("files", {})}
+            terminal = started(["session", "start", "--model", "scripted:model.yaml"], files, data.get("rows", ROWS))
+            for step in data["keys"]:
+                for act, text in step.items():
+                    getattr(terminal, act)(text)
+            save(out, "$ goose-like", terminal.screen)
+        case _:
+            sys.exit(__doc__)
+
+
+def started(words: list[str], files: dict[str, str], rows: int) -> Terminal:
+    """The command in a folder with these files. Both folders are left to the system, as it may still run."""
+    home, work = tempfile.mkdtemp(), tempfile.mkdtemp()
+    for name, text in files.items():
+        (Path(work) / name).write_text(text)
+    return Terminal([sys.executable, "-m", "goose_like", *words], home, work, rows)
+
+
+def save(out: str, title: str, screen: pyte.HistoryScreen) -> None:
+    rows = [_row(row) for row in [*screen.history.top, *(screen.buffer[y] for y in range(screen.lines))]]
+    while rows and not rows[-1].plain.strip():
+        rows.pop()
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
-    console.print(Text(words, "bold"), Text.from_ansi(screen(seen)), sep="", soft_wrap=True)
+    console.print(Text("\n").join([Text(title, "bold"), *rows]), soft_wrap=True)
     drawn = console.export_svg(title="goose-like", unique_id="run")
     # Fonts from a far server are for browsers that would load them; the reader's own will do.
     Path(out).write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL), encoding="utf-8")
 
 
-def run(command: list[str]) -> str:
-    """All that the command sends to its terminal."""
-    with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as work:
-        child, terminal = pty.fork()
-        if child == 0:
-            os.chdir(work)
-            env = os.environ | {"HOME": home, "GOOSE_LIKE_HOME": f"{home}/.goose-like", "TERM": "xterm-256color"}
-            os.execvpe(command[0], command, env)
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-        seen = b""
-        while chunk := _read(terminal):
-            seen += chunk
-        os.waitpid(child, 0)
-    return seen.decode(errors="replace")
+def _row(cells: Any) -> Text:
+    text = Text()
+    for style, run in groupby((cells[x] for x in range(COLUMNS)), _style):
+        text.append("".join(cell.data for cell in run), style)
+    text.rstrip()
+    return text
 
 
-def _read(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 65536)
-    except OSError:  # Linux says so when the last process has left
-        return b""
+def _style(cell: Any) -> Style:
+    return Style(
+        color=_colour(cell.fg), bgcolor=_colour(cell.bg), bold=cell.bold, italic=cell.italics, reverse=cell.reverse
+    )
 
 
-def screen(seen: str) -> str:
-    """What stands on the terminal afterwards, scrolled-off lines too; colours are the only control sequences left."""
-    rows: list[list[tuple[str, str]]] = [[]]  # each character with the colour codes before it
-    y = x = 0
-    colour = ""
-    for arguments, letter, character in _TOKEN.findall(seen):
-        number = int(arguments) if arguments.isdigit() else 0
-        match letter or character:
-            case "m" if letter:
-                colour = "" if arguments in ("", "0") else f"{colour}\x1b[{arguments}m"
-            case "K" if letter:
-                rows[y] = [] if number == 2 else rows[y][:x] if number == 0 else rows[y]
-            case "A" if letter:
-                y = max(0, y - max(1, number))
-            case "\r":
-                x = 0
-            case "\n":
-                y, x = y + 1, 0
-            case _ if character.isprintable() and character:
-                if x == COLUMNS:
-                    y, x = y + 1, 0
-                while len(rows) <= y:
-                    rows.append([])
-                rows[y] += [("", " ")] * (x - len(rows[y]))
-                rows[y][x : x + 1] = [(colour, character)]
-                x += 1
-        while len(rows) <= y:
-            rows.append([])
-    return "\n".join(map(_as_text, rows)).rstrip("\n")
-
-
-def _as_text(row: list[tuple[str, str]]) -> str:
-    runs = ((colour, "".join(one for _, one in run)) for colour, run in groupby(row, key=lambda cell: cell[0]))
-    return "".join(f"{colour}{text}\x1b[0m" if colour else text for colour, text in runs)
+def _colour(name: str) -> str | None:
+    """Rich's word for a colour of pyte's."""
+    if name == "default":
+        return None
+    if re.fullmatch(r"[0-9a-f]{6}", name):
+        return f"#{name}"
+    return re.sub("^bright", "bright_", _COLOURS.get(name, name))
 
 
 if __name__ == "__main__":

@@ -196,8 +196,11 @@ class LiveScreen(Screen):
     def _waiting(self, width: int) -> Iterator[RenderableType]:
         elapsed = time.monotonic() - (self.began or 0)
         dot = _DOTS[int(elapsed * 10) % len(_DOTS)]
-        thought = self._thought and not self._is_heard
-        doing = f"thinking: {' '.join(self._thought.split())[-max(width - 30, 10) :]}" if thought else self._doing
+        doing = self._doing
+        if self._thought and not self._is_heard:
+            doing = f"thinking: {' '.join(self._thought.split())[-max(width - 30, 10) :]}"
+        elif self._running and not doing:
+            doing = f"running {', '.join(running.call.name for running in self._running.values())}"
         yield Styled(f"{dot} {one_line(doing or 'thinking', width - 12)} · {elapsed:.0f} s", "dim", no_wrap=True)
 
     # --- what the plain screen does otherwise
