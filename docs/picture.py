@@ -3,8 +3,8 @@
     python docs/picture.py run MODEL OUT.svg "task"
     python docs/picture.py session FILE.yaml OUT.svg
 
-MODEL is a script (a .yaml file), `provider:model`, or `-` for what this machine uses by itself. FILE has `model`, a
-script's steps; `files` by name; and `keys`, a list of what is typed (`type`) and waited for (`see`). The command runs on
+MODEL is a script (a .yaml file), `provider:model`, or `-` for what this machine uses by itself. FILE has `model`,
+a script's steps; `files` by name; and `keys`, what is typed (`type`) and waited for (`see`). The command runs on
 an emulated terminal, in a folder and a home of its own.
 """
 

@@ -17,7 +17,8 @@ from .guard import guarded
 
 app = typer.Typer(
     name="goose-like",
-    help="A developer agent for the shell. Alone it begins a session; `run` does one task.",
+    help="A developer agent for the shell. Without a command it begins a session.",
+    epilog='Try: goose-like run "explain what this repository does"',
     no_args_is_help=False,
     add_completion=False,
     rich_markup_mode=None,  # Rich help costs a third of the time of `--help`

@@ -70,6 +70,23 @@ def leave(terminal: ScreenTerminal) -> int:
 # --- coming and going
 
 
+def test_the_command_alone_begins_a_session(place, opened, monkeypatch):
+    model = place.script("hello you")
+    config = place.home / "config"
+    config.mkdir(exist_ok=True)
+    (config / "profiles.yaml").write_text(f"default: {{extends: default, processor: '{model}'}}\n")
+    terminal = opened()
+    terminal.see("goose>")
+    terminal.type("hi\r")
+    terminal.see("hello you")
+    assert leave(terminal) == 0
+    (config / "profiles.yaml").write_text("default: {extends: default, procesor: x}\n")
+    terminal = opened()
+    assert terminal.ended() == 2
+    assert "did you mean 'processor'?" in terminal.text
+    assert "goose>" not in terminal.text
+
+
 def test_leaving_says_how_to_resume(session, place):
     terminal = session("hello you")
     terminal.type("hi\r")

@@ -23,7 +23,7 @@ MAX_WORDS = 200
 MAX_STATE_BYTES = 100_000  # every program is started with these variables, and Linux has an end to that (2 MiB)
 MAX_ARGUMENT_BYTES = 120_000  # Linux takes 128 KiB in one argument: MAX_ARG_STRLEN in execve(2)
 STOP_GRACE_S = 2.0
-CANCEL_GRACE_S = 0.1  # a person waits for the prompt
+CANCEL_GRACE_S = 0.07  # a person waits for the prompt
 SHOW_EVERY_S = 0.1
 SHOW_BYTES = 4096
 
