@@ -84,7 +84,7 @@ def test_a_command_of_the_readme(place, line):
     if "resume" in line:
         assert run_line(place, 'goose-like run "first"').returncode == 0
     done = run_line(place, line)
-    if line.partition("#")[0].strip() == "goose-like":  # a session is for a terminal: see test_session.py
+    if line.partition("#")[0].strip() == "goose-like":  # a session is for a terminal: see test_seat.py
         assert (done.returncode, "Without a command it begins a session" in done.stdout) == (2, True)
     else:
         assert done.returncode == 0, done.stderr
