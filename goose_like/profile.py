@@ -62,7 +62,7 @@ class ToolkitChoice(Value):
         name = value if isinstance(value, str) else "calendar"
         raise PydanticCustomError(
             "told",
-            "it maps the toolkit's own name for what it needs to a toolkit of this profile, e.g. "
+            "expected a mapping of its own name for what it needs to a toolkit of this profile, e.g. "
             f"`requires: {{{name}: {name}}}`",
         )
 
@@ -271,8 +271,7 @@ def find_profile(
 
 def unknown(name: str, known: Iterable[str]) -> str:
     """What a person is told who asks for a profile that there is not."""
-    places = f"{own_file()}, {config_folder() / 'profiles'}, trusted projects and installed packages"
-    near = did_you_mean(name, known)
+    places, near = f"{config_folder()}, trusted projects and installed packages", did_you_mean(name, known)
     return f"unknown profile {name!r}; {near}; looked in {places}; make it: goose-like profile new {name}"
 
 

@@ -24,6 +24,8 @@ __all__ = ["Trial", "trial"]
 
 K = TypeVar("K", bound=Toolkit)
 
+_LABEL = "scripted:answers"
+
 
 class Trial(Generic[K]):
     """A toolkit in use. `recorder.events` is all that it told."""
@@ -102,7 +104,8 @@ def _made(folder: Path) -> Path:
 
 def _answering(answers: Sequence[str], script: Path) -> Models:
     if not answers:
-        return absent(ProviderError('there is no model in a trial; pass answers=["..."], one for each question'))
+        why = 'there is no model in a trial; pass answers=["..."], one for each question'
+        return absent(ProviderError(why), _LABEL)
     script.write_text(json.dumps(list(answers)), encoding="utf-8")  # JSON is YAML too
-    model = Model(ScriptedProvider(ModelChoice(model=f"scripted:{script}")), "answers", "scripted:answers")
+    model = Model(ScriptedProvider(ModelChoice(model=f"scripted:{script}")), "answers", _LABEL)
     return Models(model, model)

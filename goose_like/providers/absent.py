@@ -28,7 +28,7 @@ class AbsentProvider:
         pass
 
 
-def absent(why: ProviderError) -> Models:
-    """Two models for what needs some to be built, and asks none."""
-    model = Model(AbsentProvider(why), "absent", "absent")
+def absent(why: ProviderError, label: str = "absent") -> Models:
+    """The two models for what needs some to be built, and may never ask."""
+    model = Model(AbsentProvider(why), label, label)
     return Models(model, model)
