@@ -263,7 +263,7 @@ def _toolkit(choice: ToolkitChoice, built: dict[str, Toolkit], notifier: Notifie
         inspect.signature(kind).bind(notifier, requires, config=choice.config, **kwargs)
     except TypeError as error:
         raise GooseLikeError(
-            f"toolkit {choice.name!r} can't be made: its __init__ has {error}; let it take "
+            f"toolkit {choice.name!r} can't be made: {error} for its __init__; let it take "
             "`self, notifier, requires, **kwargs`: accept **kwargs and pass them to super().__init__"
         ) from error
     return kind(notifier, requires, config=choice.config, **kwargs)

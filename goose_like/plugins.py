@@ -90,7 +90,8 @@ def load(group: str, name: str) -> object:
 def _instead(kind: str, name: str, points: Mapping[str, EntryPoint]) -> str:
     """What was probably meant by a name that is none of these, or why it may be missing."""
     if offered := [repr(point.name) for point in points.values() if _same_package(owner(point), name)]:
-        return f"that is the package; its {kind} is {' or '.join(offered)}"
+        names = ", ".join(offered)
+        return f"that is the package; its {kind}{'s are' if len(offered) > 1 else ' is'} {names}"
     if nearest(name, points):
         return did_you_mean(name, points)
     return f"{did_you_mean(name, points)}; is its package installed in this environment ({sys.executable})?"

@@ -231,7 +231,7 @@ BAD = {
     ),
     "toolkit's package": (
         "toolkits:\n  - Stranger",
-        "line 3: unknown toolkit 'Stranger'; that is the package; its toolkit is 'broken' or 'closed' or ",
+        "line 3: unknown toolkit 'Stranger'; that is the package; its toolkits are 'broken', 'closed', ",
     ),
     "unknown toolkit": ("toolkits:\n  - three\n  - tow", r"line 4: unknown toolkit 'tow'; did you mean 'two'\?"),
     "listed twice": ("toolkits:\n  - one\n  - two\n  - one", "line [35]: toolkit 'one' is listed twice; remove one"),
@@ -279,7 +279,7 @@ async def test_bad_profile_is_one_sentence_with_its_line(home, kind):
         ("silent", r"AttributeError: .* 'words'; at test_build:\d+ in prompt: return self.words; repair it"),
         (
             "closed",
-            "toolkit 'closed' can't be made: its __init__ has got an unexpected keyword argument 'config'; .*: "
+            "toolkit 'closed' can't be made: got an unexpected keyword argument 'config' for its __init__; .*: "
             r"accept \*\*kwargs and pass them to super\(\).__init__$",
         ),
         (

@@ -126,7 +126,7 @@ def test_brackets_in_a_file_are_no_notes():
     [
         ([6, 1], "  ✓ [6, 1] · T"),
         ({"faces": [6, 1], "kept": None}, '  ✓ {"faces": [6, 1], "kept": null} · T'),
-        ([5] * 5000, f"  ✓ [{'5, ' * 28}5… · T"),
+        ([5] * 5000, f"  ✓ [{'5, ' * 28}… · T"),
     ],
 )
 def test_a_value_is_shown_in_one_line(value, closing):
