@@ -2,6 +2,7 @@
 
 import asyncio
 import graphlib
+import inspect
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from .compat import load_toolkit
 from .errors import CredentialError, GooseLikeError, ProfileError
 from .events import SessionStarted
 from .exchange import Exchange
+from .frames import told
 from .journal import Journal
 from .moderator import Moderator
 from .notifier import Notifier
@@ -49,11 +51,12 @@ async def build_exchange(
     workspace: Workspace | None = None,
     limits: Limits | None = None,
     patience: Patience = Patience(),
+    models: Models | None = None,
 ) -> AsyncIterator[Exchange]:
     """The exchange of a profile, open until the block is left; then toolkits, models and processes are closed.
 
-    Without a `session` a temporary one is used, without a `workspace` that of the current folder. Those that are
-    given stay the caller's to close.
+    Without a `session` a temporary one is used, without a `workspace` that of the current folder, without `models`
+    those of the profile. Those that are given stay the caller's to close.
 
     Raises:
         ProfileError: a toolkit, provider or requirement that is unknown, missing or circular; its `path` is the
@@ -66,11 +69,12 @@ async def build_exchange(
             session = Session.temporary()
             stack.callback(session.close)
         journal = Journal(session.history, session, notifier)
-        models = _models(profile)
-        for provider in {
-            id(model.provider): model.provider for model in (models.processor, models.accelerator)
-        }.values():
-            stack.push_async_callback(provider.close)
+        if models is None:
+            models = _models(profile)
+            for provider in {
+                id(model.provider): model.provider for model in (models.processor, models.accelerator)
+            }.values():
+                stack.push_async_callback(provider.close)
         if workspace is None:
             workspace = await stack.enter_async_context(
                 Workspace(
@@ -90,7 +94,7 @@ async def build_exchange(
         view = ExchangeView(journal.history, models, journal)
         toolkits: dict[str, Toolkit] = {}
         for index, choice in _in_order_of_need(profile.toolkits):
-            with _code_of(choice.name, index):
+            with code_of(choice.name, "toolkits", index):
                 made = _toolkit(
                     choice,
                     toolkits,
@@ -254,21 +258,29 @@ def _in_order_of_need(choices: tuple[ToolkitChoice, ...]) -> list[tuple[int, Too
 
 def _toolkit(choice: ToolkitChoice, built: dict[str, Toolkit], notifier: Notifier, **kwargs: Any) -> Toolkit:
     kind = load_toolkit(choice.name)
-    if not isinstance(kind, type):
-        raise GooseLikeError(f"the entry point of toolkit {choice.name!r} names {kind!r}, which is no class")
     requires = Requirements(choice.name, {alias: built[name] for alias, name in choice.requires.items()})
-    return cast(Toolkit, kind(notifier, requires, config=choice.config, **kwargs))
+    try:
+        inspect.signature(kind).bind(notifier, requires, config=choice.config, **kwargs)
+    except TypeError as error:
+        raise GooseLikeError(
+            f"toolkit {choice.name!r} can't be made: {error} for its __init__; let it take "
+            "`self, notifier, requires, **kwargs`: accept **kwargs and pass them to super().__init__"
+        ) from error
+    return kind(notifier, requires, config=choice.config, **kwargs)
 
 
 def _tools(toolkits: list[tuple[str, Toolkit]]) -> dict[str, Tool]:
     tools: dict[str, Tool] = {}
     owners: dict[str, str] = {}
     for index, (name, toolkit) in enumerate(toolkits):
-        with _code_of(name, index):
+        with code_of(name, "toolkits", index):
             for tool in toolkit.tools():
                 if tool.name in tools:
                     both = f"{owners[tool.name]!r} and {name!r}"
-                    raise ProfileError(f"two toolkits have a tool {tool.name!r}: {both}; leave one out")
+                    raise ProfileError(
+                        f"two toolkits have a tool {tool.name!r}: {both}; leave one out, pick among the tools of one "
+                        "(`config: {tools: [...]}`), or rename one of the two"
+                    )
                 tools[tool.name], owners[tool.name] = tool, name
     return tools
 
@@ -278,7 +290,7 @@ def _system(toolkits: list[tuple[str, Toolkit]], approval: ApprovalMode) -> str:
     about = "You are goose_like, a developer agent. You do what the user asks in the current folder."
     parts = [about, task_in_words(approval)]
     for index, (name, toolkit) in enumerate(toolkits):
-        with _code_of(name, index):
+        with code_of(name, "toolkits", index):
             parts.append(toolkit.prompt().strip())
     return "\n\n".join(filter(None, parts))
 
@@ -294,16 +306,17 @@ def _at(*path: str | int) -> Iterator[None]:
 
 
 @contextmanager
-def _code_of(name: str, index: int) -> Iterator[None]:
-    """Around a toolkit's own code: whatever it raises becomes one sentence that names it."""
+def code_of(name: str, *path: str | int) -> Iterator[None]:
+    """Around a toolkit's own code: whatever it raises becomes one sentence that names it. `path` is as for `_at`."""
     try:
-        with _at("toolkits", index):
+        with _at(*path):
             yield
     except GooseLikeError:
         raise
     except Exception as error:
         raise GooseLikeError(
-            f"toolkit {name!r} can't be used: {type(error).__name__}: {error}; repair it or leave it out of the profile"
+            f"toolkit {name!r} can't be used: {told(error, found('goose_like.toolkit')[name].module)}; "
+            "repair it or leave it out of the profile"
         ) from error
 
 

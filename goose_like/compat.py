@@ -32,26 +32,29 @@ from .view import ExchangeView, ModelView
 _TOPS = ("goose", "exchange")
 
 
-def load_toolkit(name: str) -> object:
-    """What a toolkit's entry point names, whether it was written for us or for goose 0.9.
+def load_toolkit(name: str) -> type[Toolkit]:
+    """The class that a toolkit's entry point names, whether it was written for us or for goose 0.9.
 
     Raises:
         ProfileError: when there is no such name.
-        GooseLikeError: when its package can't be imported, or runs on a goose 0.9 that is installed.
+        GooseLikeError: when its package can't be imported, runs on a goose 0.9 that is installed, or names no toolkit.
     """
     point = found("goose_like.toolkit").get(name)
-    if point is None or point.group not in FORMER.values():
-        return load("goose_like.toolkit", name)
-    finder = _Finder(point.module.partition(".")[0])
-    if finder not in sys.meta_path:
+    is_former = point is not None and point.group in FORMER.values()
+    if point and is_former and (finder := _Finder(point.module.partition(".")[0])) not in sys.meta_path:
         sys.meta_path.insert(0, finder)
     kind = load("goose_like.toolkit", name)
-    if isinstance(kind, type) and not issubclass(kind, Toolkit):
+    if isinstance(kind, type) and issubclass(kind, Toolkit):
+        return kind
+    if isinstance(kind, type) and is_former:
         raise GooseLikeError(
             f"the toolkit {name!r} is one of the goose 0.9 that is installed here, not of goose_like; "
             "to use it, install its package where goose-ai is not"
         )
-    return kind
+    raise GooseLikeError(
+        f"the entry point of toolkit {name!r} names {kind!r}, which is no toolkit; name a subclass of Toolkit "
+        "(from goose_like.toolkit import Toolkit)"
+    )
 
 
 # --- who is served

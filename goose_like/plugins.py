@@ -1,12 +1,14 @@
 """Entry points by group and name, and the nearest name when one is misspelt."""
 
 import difflib
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from .errors import GooseLikeError, ProfileError
+from .frames import told
 
 _NAMES_TOLD = 12
 
@@ -37,6 +39,18 @@ def found(group: str) -> dict[str, EntryPoint]:
     return {point.name: point for point in sorted(points, key=lambda point: point.name)}
 
 
+def owner(point: EntryPoint) -> str:
+    """The name of the package that offers it."""
+    return getattr(point.dist, "name", "?")
+
+
+def overridden(group: str) -> list[tuple[EntryPoint, EntryPoint]]:
+    """The entry points that do not count, each with the one of another package that has its name and does."""
+    counting = found(group)
+    points = ((point, counting[point.name]) for point in _installed(tuple(sys.path))[group])
+    return [(point, other) for point, other in points if owner(point) != owner(other)]
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` was probably meant to be; None when none is near."""
     near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.65)
@@ -62,12 +76,26 @@ def load(group: str, name: str) -> object:
     points = found(group)
     kind = group.removeprefix("goose_like.")
     if name not in points:
-        raise ProfileError(f"unknown {kind} {name!r}; {did_you_mean(name, points)}")
+        raise ProfileError(f"unknown {kind} {name!r}; {_instead(kind, name, points)}")
     try:
         return points[name].load()
     except Exception as error:  # a stranger's package: whatever its import raises is told, not ours to foresee
-        owner = getattr(points[name].dist, "name", "?")
+        package = owner(points[name])
         raise GooseLikeError(
-            f"the {kind} {name!r} of the package {owner!r} can't be imported: {type(error).__name__}: {error}; "
-            f"repair or uninstall {owner!r}"
+            f"the {kind} {name!r} of the package {package!r} can't be imported: {told(error, points[name].module)}; "
+            f"repair or uninstall {package!r}"
         ) from error
+
+
+def _instead(kind: str, name: str, points: Mapping[str, EntryPoint]) -> str:
+    """What was probably meant by a name that is none of these, or why it may be missing."""
+    if offered := [repr(point.name) for point in points.values() if _same_package(owner(point), name)]:
+        names = ", ".join(offered)
+        return f"that is the package; its {kind}{'s are' if len(offered) > 1 else ' is'} {names}"
+    if nearest(name, points):
+        return did_you_mean(name, points)
+    return f"{did_you_mean(name, points)}; is its package installed in this environment ({sys.executable})?"
+
+
+def _same_package(one: str, other: str) -> bool:
+    return re.sub(r"[-_.]+", "-", one).lower() == re.sub(r"[-_.]+", "-", other).lower()

@@ -1,12 +1,13 @@
 """Profiles: their schema, where they are found, and how they extend each other."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from .errors import ProfileError
 from .message import Value
@@ -52,6 +53,18 @@ class ToolkitChoice(Value):
     name: str
     requires: dict[str, str] = {}
     config: dict[str, Any] = {}
+
+    @field_validator("requires", mode="before")
+    @classmethod
+    def _is_mapping(cls, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return value
+        name = value if isinstance(value, str) else "calendar"
+        raise PydanticCustomError(
+            "told",
+            "expected a mapping of its own name for what it needs to a toolkit of this profile, e.g. "
+            f"`requires: {{{name}: {name}}}`",
+        )
 
 
 class Limits(Value):
@@ -236,7 +249,7 @@ def used_name(project: Project | None = None, drafts: Drafts = AS_WRITTEN) -> st
         return None
     if name not in (names := [source.name for source in sources(project, drafts)]):
         line = Source("use", own_file(), own).place("use")
-        raise ProfileError(f"{line}: use: unknown profile {name!r}; {did_you_mean(name, names)}")
+        raise ProfileError(f"{line}: use: {unknown(name, names)}")
     return name
 
 
@@ -256,6 +269,12 @@ def find_profile(
     return _found_in(sources(project, drafts), (used_name(project, drafts) or "default") if name is None else name)
 
 
+def unknown(name: str, known: Iterable[str]) -> str:
+    """What a person is told who asks for a profile that there is not."""
+    places, near = f"{config_folder()}, trusted projects and installed packages", did_you_mean(name, known)
+    return f"unknown profile {name!r}; {near}; looked in {places}; make it: goose-like profile new {name}"
+
+
 def _found_in(every: list[Source], name: str) -> tuple[Profile, Source]:
     chain: list[Source] = []
     wanted: object = name
@@ -269,7 +288,7 @@ def _found_in(every: list[Source], name: str) -> tuple[Profile, Source]:
             if wanted in names:
                 circle = " -> ".join([*(s.name for s in chain), wanted])
                 raise ProfileError(f"{place}profiles extend each other in a circle: {circle}; remove one `extends`")
-            raise ProfileError(f"{place}unknown profile {wanted!r}; {did_you_mean(wanted, names)}")
+            raise ProfileError(f"{place}{unknown(wanted, names)}")
         if source.fault:
             raise source.fault
         if not isinstance(source.data, Mapping):

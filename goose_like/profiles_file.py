@@ -14,8 +14,7 @@ from ruamel.yaml import YAML
 from .errors import GooseLikeError, ProfileError, UsageError
 from .jail import Jail
 from .places import config_folder
-from .plugins import did_you_mean
-from .profile import find_profile, own_file, sources
+from .profile import find_profile, own_file, sources, unknown
 from .profile_schema import profiles_schema
 
 NEW_FILE = """\
@@ -41,7 +40,7 @@ def add_profile(name: str, base: str | None) -> Path:
         raise ProfileError(f"there is a profile {name!r} already: {place}; edit it: goose-like profile edit {name}")
     base = base or (name if name in known else "default")
     if base not in known:
-        raise ProfileError(f"unknown profile {base!r}; {did_you_mean(base, known)}")
+        raise ProfileError(unknown(base, known))
     return _change([f"{name}:", f"  extends: {_scalar(base)}"], {name: {"extends": base}})
 
 

@@ -6,11 +6,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from .errors import ProviderError
 from .events import Logged
 from .message import ToolCall
 from .notifier import Recorder
 from .profile import Limits, ModelChoice
 from .provider import Model, Models
+from .providers.absent import absent
 from .providers.scripted import ScriptedProvider
 from .session import Session
 from .tool import Tool, ToolError, call_tool, current_call
@@ -21,6 +23,8 @@ from .workspace import Workspace
 __all__ = ["Trial", "trial"]
 
 K = TypeVar("K", bound=Toolkit)
+
+_LABEL = "scripted:answers"
 
 
 class Trial(Generic[K]):
@@ -66,10 +70,12 @@ async def trial(
 
     `folder` is its workspace, an empty one by default; `answers` are what models say to its side questions.
     """
+    if not (isinstance(kind, type) and issubclass(kind, Toolkit)):
+        raise TypeError(f"trial takes the toolkit's class, e.g. trial(DiceToolkit), not {kind!r}; import the class")
     async with AsyncExitStack() as stack:
         session, recorder = Session.temporary(), Recorder()
         stack.callback(session.close)
-        model = _answering(answers, session.folder / "answers.yaml")
+        models = _answering(answers, session.folder / "answers.yaml")
         toolkit = kind(
             recorder,
             Requirements(kind.__name__, requires or {}),
@@ -85,7 +91,7 @@ async def trial(
             ),
             session=session,
             limits=Limits(),
-            exchange_view=ExchangeView(session.history, Models(model, model), recorder),
+            exchange_view=ExchangeView(session.history, models, recorder),
         )
         stack.push_async_callback(toolkit.close)
         yield Trial(toolkit, recorder)
@@ -96,6 +102,10 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def _answering(answers: Sequence[str], script: Path) -> Model:
+def _answering(answers: Sequence[str], script: Path) -> Models:
+    if not answers:
+        why = 'there is no model in a trial; pass answers=["..."], one for each question'
+        return absent(ProviderError(why), _LABEL)
     script.write_text(json.dumps(list(answers)), encoding="utf-8")  # JSON is YAML too
-    return Model(ScriptedProvider(ModelChoice(model=f"scripted:{script}")), "answers", "scripted:answers")
+    model = Model(ScriptedProvider(ModelChoice(model=f"scripted:{script}")), "answers", _LABEL)
+    return Models(model, model)

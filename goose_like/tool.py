@@ -4,7 +4,6 @@ import asyncio
 import inspect
 import json
 import threading
-import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
@@ -13,10 +12,11 @@ from typing import Any, TypeVar, get_type_hints, overload
 
 import docstring_parser
 from docstring_parser import Docstring, DocstringStyle
-from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapter, ValidationError, create_model
 from pydantic_core import PydanticSerializationError, to_json
 
 from .errors import GooseLikeError
+from .frames import frames
 from .images import check_image
 from .message import ToolCall
 from .plugins import nearest
@@ -114,7 +114,7 @@ _STYLES = {
 }
 
 
-def _documented(text: str) -> Docstring:
+def documented(text: str) -> Docstring:
     """Read in the style that its marks tell of; to try all of them would cost each start 10 ms."""
     found = {style for mark, style in _STYLES.items() if mark in text} or {DocstringStyle.GOOGLE}
     return docstring_parser.parse(text, found.pop() if len(found) == 1 else DocstringStyle.AUTO)
@@ -124,9 +124,11 @@ def make_tool(function: Callable[..., Any]) -> Tool:
     """The tool of a bound method or function; without a `@tool` mark the defaults hold.
 
     Raises:
-        TypeError: when a parameter can't be described as JSON (`*args`, a type that pydantic doesn't know).
+        TypeError: when a parameter can't be described as JSON (`*args`, a type that pydantic doesn't know), or a
+            method has no `self`.
     """
-    doc = _documented(inspect.getdoc(function) or "")
+    doc = documented(inspect.getdoc(function) or "")
+    _check_self(function, doc)
     described: dict[str, Any] = {
         entry.arg_name: {"description": entry.description} for entry in doc.params if entry.description
     }
@@ -145,10 +147,36 @@ def make_tool(function: Callable[..., Any]) -> Tool:
         parameters = create_model(f"{function.__name__}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
         schema = _plain_schema(parameters.model_json_schema(by_alias=True))
     except PydanticUserError as error:
-        raise TypeError(f"tool {function.__name__!r}: {error.message.splitlines()[0]}") from error
+        raise TypeError(f"tool {function.__name__!r}: {_without_form(hints) or error.message}") from error
     description = "\n\n".join(text for text in (doc.short_description, doc.long_description) if text)
     spec = ToolSpec(function.__name__, description, schema)
     return Tool(spec, function, parameters, getattr(function, "__tool__", Marks()))
+
+
+def _check_self(function: Callable[..., Any], doc: Docstring) -> None:
+    """A method whose first parameter is meant for the model would be called without it."""
+    if not inspect.ismethod(function):
+        return
+    first = next(iter(inspect.signature(function.__func__).parameters.values()), None)
+    is_for_model = first and (first.annotation is not first.empty or first.name in {d.arg_name for d in doc.params})
+    if first is None or (is_for_model and first.name not in ("self", "cls")):
+        written = f"def {function.__name__}(self{f', {first}' if first else ''})"
+        raise TypeError(f"tool {function.__name__!r}: its method has no `self`; write `{written}`")
+
+
+def _without_form(hints: Mapping[str, Any]) -> str | None:
+    """Which of the arguments no JSON can hold, and what it may be instead."""
+    for name, hint in hints.items():
+        try:
+            TypeAdapter(hint).json_schema()
+        except PydanticUserError as error:
+            if error.code not in ("schema-for-unknown-type", "invalid-for-json-schema"):
+                return f"argument {name!r}: {error.message.splitlines()[0]}"
+            return (
+                f"argument {name!r}: {inspect.formatannotation(hint)} has no JSON form; use str, int, float, bool, "
+                "list, dict, Literal, an enum, a dataclass or a pydantic model"
+            )
+    return None
 
 
 def _plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
@@ -330,14 +358,7 @@ def _as_text(value: Any) -> str:
 
 def _explain(error: BaseException, function: Callable[..., Any]) -> str:
     """The error and the frames that lie in the tool's own top-level package, newest last."""
-
-    def package(module: object) -> str:
-        return str(module).partition(".")[0]
-
-    home = package(function.__module__)
-    modules = [frame.f_globals.get("__name__") for frame, _ in traceback.walk_tb(error.__traceback__)]
-    frames = zip(modules, traceback.extract_tb(error.__traceback__), strict=True)
-    lines = [f"  {module}:{f.lineno} in {f.name}: {f.line}" for module, f in frames if package(module) == home]
+    lines = [f"  {frame}" for frame in frames(error, function.__module__)]
     try:
         words = str(error)
     except Exception:  # its own `__str__` is broken

@@ -94,6 +94,16 @@ class Broken(Traced):
         raise KeyError("settings")
 
 
+class Silent(Traced):
+    def prompt(self):
+        return self.words
+
+
+class Closed(Traced):
+    def __init__(self, notifier, requires):
+        super().__init__(notifier, requires)
+
+
 class Odd(Traced):
     @tool
     def odd(self, lock: "asyncio.Lock"):
@@ -115,10 +125,11 @@ def stranger(tmp_path, monkeypatch):
     info = tmp_path / "site" / "stranger-1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1\n")
-    kinds = [One, Two, Three, Needy, Same, Broken, Odd, Talkative]
+    kinds = [One, Two, Three, Needy, Same, Broken, Silent, Closed, Odd, Talkative]
     toolkits = "\n".join(f"{kind.__name__.lower()} = {__name__}:{kind.__name__}" for kind in kinds)
     (info / "entry_points.txt").write_text(
-        f"[goose_like.toolkit]\n{toolkits}\nnoclass = {__name__}:trace\n"
+        f"[goose_like.toolkit]\n{toolkits}\n"
+        f"noclass = {__name__}:trace\nforeign = {__name__}:Model\n"
         f"[goose_like.provider]\nplayed = {__name__}:Model\nabsent = {__name__}:Absent\n"
     )
     monkeypatch.syspath_prepend(str(info.parent))
@@ -210,11 +221,24 @@ BAD = {
         "toolkits:\n  - three\n  - name: needy\n    requires:\n      othr: three",
         r"line 5: toolkit 'needy' needs 'other' \(did you mean 'othr'\?\)",
     ),
+    "requires is text": (
+        "toolkits:\n  - three\n  - name: needy\n    requires: three",
+        r"line 5: toolkits.1.requires: expected a mapping .* e\.g\. `requires: {three: three}`$",
+    ),
+    "requires is a list": (
+        "toolkits:\n  - three\n  - {name: needy, requires: [three]}",
+        r"line 4: .*e\.g\. `requires: {calendar: calendar}`$",
+    ),
+    "toolkit's package": (
+        "toolkits:\n  - Stranger",
+        "line 3: unknown toolkit 'Stranger'; that is the package; its toolkits are 'broken', 'closed', ",
+    ),
     "unknown toolkit": ("toolkits:\n  - three\n  - tow", r"line 4: unknown toolkit 'tow'; did you mean 'two'\?"),
     "listed twice": ("toolkits:\n  - one\n  - two\n  - one", "line [35]: toolkit 'one' is listed twice; remove one"),
     "same tool twice": (
         "toolkits:\n  - one\n  - same",
-        "line 4: two toolkits have a tool 'first': 'one' and 'same'; leave one out",
+        "line 4: two toolkits have a tool 'first': 'one' and 'same'; leave one out, pick among the tools of one "
+        r"\(`config: {tools: \[...\]}`\), or rename one of the two$",
     ),
     "tool to pick unknown": (
         "toolkits:\n  - name: one\n    config:\n      tools: [frist]",
@@ -247,9 +271,27 @@ async def test_bad_profile_is_one_sentence_with_its_line(home, kind):
 @pytest.mark.parametrize(
     ("toolkit", "words"),
     [
-        ("broken", "toolkit 'broken' can't be used: KeyError: 'settings'; repair it or leave it out"),
-        ("odd", "toolkit 'odd' can't be used: TypeError: tool 'odd': "),
-        ("noclass", r"the entry point of toolkit 'noclass' names .*, which is no class"),
+        (
+            "broken",
+            r"^toolkit 'broken' can't be used: KeyError: 'settings'; at test_build:\d+ in __init__: "
+            r'raise KeyError\("settings"\); repair it or leave it out of the profile$',
+        ),
+        ("silent", r"AttributeError: .* 'words'; at test_build:\d+ in prompt: return self.words; repair it"),
+        (
+            "closed",
+            "toolkit 'closed' can't be made: got an unexpected keyword argument 'config' for its __init__; .*: "
+            r"accept \*\*kwargs and pass them to super\(\).__init__$",
+        ),
+        (
+            "odd",
+            "toolkit 'odd' can't be used: TypeError: tool 'odd': argument 'lock': asyncio.locks.Lock has no JSON form; "
+            "use str, .* or a pydantic model; repair it",
+        ),
+        (
+            "noclass",
+            r"the entry point of toolkit 'noclass' names \[.*, which is no toolkit; name a subclass of Toolkit",
+        ),
+        ("foreign", "the entry point of toolkit 'foreign' names <class .*Model'>, which is no toolkit"),
     ],
 )
 async def test_faults_of_a_toolkit_are_told_and_the_others_closed(home, toolkit, words):

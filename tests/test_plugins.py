@@ -1,9 +1,12 @@
 """Entry points by group and name; what is misspelt or broken is told in a sentence."""
 
+import re
+import sys
+
 import pytest
 
 from goose_like.errors import GooseLikeError, ProfileError
-from goose_like.plugins import GROUPS, did_you_mean, found, load, nearest
+from goose_like.plugins import GROUPS, did_you_mean, found, load, nearest, overridden, owner
 
 
 @pytest.fixture
@@ -39,12 +42,40 @@ def test_unknown_name(package):
         load("goose_like.toolkit", "scedule")
 
 
+def test_a_name_that_is_like_none_may_not_be_installed_here(package):
+    package(schedule="json:JSONDecoder")
+    place = re.escape(f"; is its package installed in this environment ({sys.executable})?")
+    with pytest.raises(ProfileError, match=rf"^unknown toolkit 'zzz'; there are: .*{place}$"):
+        load("goose_like.toolkit", "zzz")
+
+
+def test_the_name_of_a_package_leads_to_its_toolkit(package):
+    package(schedule="json:JSONDecoder")
+    with pytest.raises(
+        ProfileError, match=r"^unknown toolkit 'Stranger'; that is the package; its toolkit is 'schedule'$"
+    ):
+        load("goose_like.toolkit", "Stranger")
+
+
+def test_of_two_packages_with_one_name_one_counts(package):
+    package(schedule="json:JSONDecoder", developer="json:JSONDecoder")
+    ((point, other),) = overridden("goose_like.toolkit")
+    assert {owner(point), owner(other)} == {"stranger", "goose-like"}
+    assert found("goose_like.toolkit")["developer"] == other
+
+
 @pytest.mark.parametrize("value", ["stranger_broken:X", "stranger_missing:X", "json:Missing"])
 def test_what_can_not_be_imported(package, value):
     package(schedule=value)
     with pytest.raises(
         GooseLikeError, match=r"the toolkit 'schedule' of the package 'stranger' can't be imported: \w+:"
     ):
+        load("goose_like.toolkit", "schedule")
+
+
+def test_where_an_import_broke(package):
+    package(schedule="stranger_broken:X")
+    with pytest.raises(GooseLikeError, match=r"OSError: no library; at stranger_broken:1 in <module>: raise OSError\("):
         load("goose_like.toolkit", "schedule")
 
 

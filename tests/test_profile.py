@@ -150,10 +150,12 @@ def test_no_utf8(write):
         find_profile("m")
 
 
-def test_unknown_profile(write):
+def test_unknown_profile(write, home):
     write("mine: {}")
-    with pytest.raises(ProfileError, match=r"^unknown profile 'mne'; did you mean 'mine'\?$"):
+    with pytest.raises(ProfileError, match=r"^unknown profile 'mne'; did you mean 'mine'\?; looked in ") as caught:
         find_profile("mne")
+    assert f"{home / 'config'}, " in str(caught.value)
+    assert str(caught.value).endswith("; make it: goose-like profile new mne")
 
 
 def test_a_fault_is_told_where_it_is_written(write):

@@ -121,6 +121,18 @@ def test_brackets_in_a_file_are_no_notes():
     assert last(shown) == "  ✓ x = 1 (+1 lines) · T"
 
 
+@pytest.mark.parametrize(
+    ("value", "closing"),
+    [
+        ([6, 1], "  ✓ [6, 1] · T"),
+        ({"faces": [6, 1], "kept": None}, '  ✓ {"faces": [6, 1], "kept": null} · T'),
+        ([5] * 5000, f"  ✓ [{'5, ' * 28}… · T"),
+    ],
+)
+def test_a_value_is_shown_in_one_line(value, closing):
+    assert last(drawn(*ran(json.dumps(value, indent=2), name="roll", count=2))) == closing
+
+
 def test_a_line_in_brackets_says_what_the_rest_is():
     assert last(drawn(*ran("[a.py: 2 lines]\nx\ny", name="read_file", path="a.py"))) == "  ✓ a.py: 2 lines · T"
 

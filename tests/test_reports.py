@@ -1,14 +1,17 @@
 """What the commands that list, show and check print."""
 
 import importlib.metadata
+import re
 
 import pytest
 
 from goose_like import plugins
 from goose_like.build import default_profile
 from goose_like.cli import reports
-from goose_like.errors import GooseLikeError, ProfileError
+from goose_like.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
+from goose_like.plugins import found
 from goose_like.profile import find_profile
+from goose_like.providers.local import LocalProvider
 from goose_like.toolkit import Requirements, Toolkit, tool
 
 
@@ -29,6 +32,53 @@ class Needy(Toolkit):
         return room
 
 
+class Hasty(Toolkit):
+    """Rolls."""
+
+    @tool
+    def roll(self, sides) -> str:
+        """Roll.
+
+        Args:
+            side: how many
+        """
+        return "1"
+
+    @tool
+    def bare(self, sides: int) -> str:
+        return "1"
+
+
+class Unmarked(Toolkit):
+    """Rolls."""
+
+    def prompt(self):
+        return "Roll."
+
+    def roll(self) -> str:
+        """Roll."""
+        return self._one()
+
+    def _one(self) -> str:
+        return "1"
+
+
+class Guide(Toolkit):
+    """Guidance."""
+
+    def prompt(self):
+        return "Think."
+
+
+class Varied(Toolkit):
+    """Adds."""
+
+    @tool
+    def add(self, *values: int) -> int:
+        """Add."""
+        return sum(values)
+
+
 @pytest.fixture
 def profiles(home):
     """Writes the person's own profiles."""
@@ -41,10 +91,25 @@ def profiles(home):
 
 
 @pytest.fixture
-def needy(monkeypatch):
+def offered(monkeypatch):
+    """Makes these classes the toolkits of a package, beside what is installed."""
+
+    def offer(**kinds: type) -> None:
+        group, scan = "goose_like.toolkit", plugins._installed
+        points = [
+            importlib.metadata.EntryPoint(name, f"{__name__}:{kind.__name__}", group) for name, kind in kinds.items()
+        ]
+        monkeypatch.setattr(
+            plugins, "_installed", lambda path: (every := scan(path)) | {group: (*every[group], *points)}
+        )
+
+    return offer
+
+
+@pytest.fixture
+def needy(offered):
     """A package that offers the toolkit `needy`."""
-    point = importlib.metadata.EntryPoint("needy", f"{__name__}:Needy", "goose_like.toolkit")
-    monkeypatch.setattr(plugins, "_installed", lambda path: dict.fromkeys(plugins.GROUPS, (point,)))
+    offered(needy=Needy)
 
 
 async def test_a_toolkits_tools_are_shown_without_a_model(capsys):
@@ -64,6 +129,71 @@ async def test_a_toolkit_that_requires_others_is_shown(needy, capsys):
         "Books rooms.\n\nbook: Book a room.\n"
         "    room (string) its name\n    hours (list of integer)\n    kind (string | null, optional)\n"
     )
+
+
+async def test_what_an_author_forgot_is_warned_of(offered, capsys):
+    offered(hasty=Hasty)
+    assert await reports.show_toolkit("hasty") == 0
+    assert capsys.readouterr().out.partition("\n\nwarning: ")[2].splitlines() == [
+        "tool 'roll': argument 'sides' has no type hint, so a model may send anything; write e.g. `sides: str`",
+        "warning: tool 'roll': its docstring describes 'side', which is none of its arguments; did you mean 'sides'?",
+        "warning: tool 'bare': it has no docstring that says what it does, so a model knows its name only; write one",
+    ]
+
+
+async def test_a_toolkit_without_a_tool_is_warned_of(offered, capsys):
+    offered(unmarked=Unmarked, guide=Guide, needy=Needy)
+    assert await reports.show_toolkit("unmarked") == 0
+    words = "no method is marked with @tool, so a model gets none; mark those that it may call: roll"
+    assert capsys.readouterr().out == f"Rolls.\n\nwarning: {words}\n"
+    for name in ("guide", "needy"):
+        assert await reports.show_toolkit(name) == 0
+        assert "warning" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", found("goose_like.toolkit"))
+async def test_our_toolkits_have_no_oversights(name, capsys):
+    assert await reports.show_toolkit(name) == 0
+    assert "warning" not in capsys.readouterr().out
+
+
+async def test_a_toolkit_that_can_not_be_shown_is_one_sentence(offered):
+    offered(varied=Varied)
+    words = (
+        r"^toolkit 'varied' can't be used: TypeError: tool 'add': parameter \*values: int has no JSON form; name each"
+    )
+    with pytest.raises(GooseLikeError, match=words):
+        await reports.show_toolkit("varied")
+
+
+async def test_without_a_model_a_check_tells_of_the_toolkits_first(offered, profiles, monkeypatch, capsys):
+    monkeypatch.setattr(LocalProvider, "missing", staticmethod(lambda choice: ModelUnavailableError("not here")))
+    offered(varied=Varied, hasty=Hasty)
+    profiles("bad: {toolkits: [varied]}\nmisspelt: {toolkits: [hastie]}\nhasty: {toolkits: [hasty], sandbox: full}")
+    for name, words in {"bad": "tool 'add'", "misspelt": "did you mean 'hasty'"}.items():
+        with pytest.raises(GooseLikeError, match=words):
+            await reports.check_profile(*find_profile(name))
+    with pytest.raises(CredentialError, match="no model to work with"):
+        await reports.check_profile(*find_profile("hasty"))
+    out = capsys.readouterr().out
+    assert "warning: toolkit 'hasty': tool 'bare': it has no docstring" in out
+    assert "ready" not in out
+
+
+async def test_two_packages_with_one_name_are_told(tmp_path, monkeypatch, capsys):
+    for package in ("first", "second"):
+        info = tmp_path / f"{package}-1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
+        (info / "entry_points.txt").write_text(f"[goose_like.toolkit]\nunits = {__name__}:Needy\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    reports.show_toolkits()
+    told = r"'units' of the package '(first|second)', since '(first|second)' offers one of that name too; uninstall"
+    both = re.search(rf"^not used: {told}", capsys.readouterr().out, re.MULTILINE)
+    assert both
+    assert {both[1], both[2]} == {"first", "second"}
+    await reports.show_doctor(None)
+    assert re.search(rf"^not used +{told}", capsys.readouterr().out, re.MULTILINE)
 
 
 async def test_a_misspelt_toolkit_is_told(capsys):

@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -216,6 +217,50 @@ def test_types_that_json_does_not_know():
         make_tool(f)
     with pytest.raises(TypeError, match="tool 'g': its type hints can't be read"):
         make_tool(g)
+
+
+class Values:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("hint", "written"), [(Values, "Values"), (list[Values], r"list\[.*Values\]"), (range, "range")]
+)
+def test_an_argument_without_a_json_form_is_named(hint, written):
+    def f(count: int, values: hint):
+        pass
+
+    with pytest.raises(TypeError) as caught:
+        make_tool(f)
+    assert re.fullmatch(
+        rf"tool 'f': argument 'values': (\w+\.)*{written} has no JSON form; use str, int, float, bool, list, dict, "
+        "Literal, an enum, a dataclass or a pydantic model",
+        str(caught.value),
+    )
+
+
+def test_a_method_without_self_is_told():
+    class Kind:
+        def nothing():
+            """Does."""
+
+        def hinted(sides: int):
+            """Does."""
+
+        def described(sides):
+            """Does.
+
+            Args:
+                sides: how many
+            """
+
+        def usual(this, sides: int):
+            """Does."""
+
+    for name, written in {"nothing": "self", "hinted": "self, sides: int", "described": "self, sides"}.items():
+        with pytest.raises(TypeError, match=rf"tool '{name}': its .* no `self`; write `def {name}\({written}\)`"):
+            make_tool(getattr(Kind(), name))
+    assert list(make_tool(Kind().usual).spec.schema["properties"]) == ["sides"]
 
 
 # --- calls

@@ -14,8 +14,7 @@ import typer
 
 from ..errors import GooseLikeError, ProfileError, UsageError
 from ..places import config_folder
-from ..plugins import did_you_mean
-from ..profile import own_file, sources
+from ..profile import own_file, sources, unknown
 from ..profiles_file import NEW_FILE, fault_in, is_own, read, replace
 from .terminal import has_person
 
@@ -88,8 +87,7 @@ def _where(name: str | None) -> tuple[Path, int]:
         return own_file(), 1
     source = next((source for source in every if source.name == name), None)
     if source is None:
-        near = did_you_mean(name, [source.name for source in every])
-        raise ProfileError(f"unknown profile {name!r}; {near}; or make it: goose-like profile new {name}")
+        raise ProfileError(unknown(name, [source.name for source in every]))
     if not is_own(source.file):
         raise ProfileError(
             f"the profile {name!r} comes with an installed package; make one of your own that extends it: "

@@ -259,6 +259,10 @@ class Screen(Notifier):
         """What a result begins with; a line in brackets there says what the others are."""
         if len(body) > 1 and (about := re.fullmatch(r"\[(.+)\]", body[0])):
             return one_line(about[1], self._room(14))
+        if len(body) > 1 and body[0] in ("[", "{"):  # JSON; of these lines each shows one character at least
+            width = min(self._room(14), 86)
+            lines = map(str.strip, body[:width])
+            return one_line("".join(f"{line} " if line.endswith(",") else line for line in lines), width)
         more = f" (+{len(body) - 1} lines)" if len(body) > 1 else ""
         return one_line(body[0], self._room(14 + len(more))) + more if body else ""
 

@@ -12,19 +12,19 @@ from rich.table import Table
 from ruamel.yaml import YAML
 
 from .. import __version__, keys
-from ..build import build_exchange, choose_models, default_profile, provider_class, provider_names
+from ..build import build_exchange, choose_models, code_of, default_profile, provider_class, provider_names
 from ..compat import load_toolkit
-from ..errors import GooseLikeError, ModelUnavailableError
+from ..errors import GooseLikeError, ModelUnavailableError, ProviderError
 from ..notifier import Notifier
+from ..oversights import oversights, written_tools
 from ..places import cache_folder, config_folder, sessions_folder
-from ..plugins import GROUPS, did_you_mean, found
+from ..plugins import GROUPS, did_you_mean, found, overridden, owner
 from ..policy import confinement
 from ..profile import ModelChoice, Profile, find_profile, origin, own_file, sources, used_name
 from ..provider import Probed
+from ..providers.absent import absent
 from ..sandbox import why_unavailable
 from ..source import Source
-from ..tool import Tool
-from ..toolkit import Toolkit
 from ..trust import PROFILES, is_trusted, read_project
 from .table import print_fitted, table
 from .visible import one_line
@@ -71,13 +71,25 @@ async def check_profile(profile: Profile, source: Source) -> int:
         rows.add_row(".".join(map(str, path)), one_line(shown, 60), origin(source, *path) or "default")
     print_fitted(rows)
     print(flush=True)
-    async with build_exchange(profile, Notifier()) as exchange:
-        print(f"{profile.name}: ready")
-        print(f"  used     {_when_used(profile)}")
-        print(f"  models   {exchange.models.processor.label}, {exchange.models.accelerator.label} (accelerator)")
-        print(f"  tools    {', '.join(exchange.tools)}")
-        print(f"  sandbox  {confinement(profile.sandbox, profile.approval)}, approval {profile.approval}")
+    try:
+        async with build_exchange(profile, Notifier()) as exchange:
+            print(f"{profile.name}: ready")
+            print(f"  used     {_when_used(profile)}")
+            print(f"  models   {exchange.models.processor.label}, {exchange.models.accelerator.label} (accelerator)")
+            print(f"  tools    {', '.join(exchange.tools)}")
+            print(f"  sandbox  {confinement(profile.sandbox, profile.approval)}, approval {profile.approval}")
+    except ProviderError as error:  # what is wrong with the toolkits is told before that
+        async with build_exchange(profile, Notifier(), models=absent(error)):
+            _warn_of(profile)
+        raise
+    _warn_of(profile)
     return 0
+
+
+def _warn_of(profile: Profile) -> None:
+    for choice in profile.toolkits:
+        for words in oversights(load_toolkit(choice.name)):
+            print(f"warning: toolkit {choice.name!r}: {words}", flush=True)
 
 
 def _leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
@@ -109,32 +121,38 @@ def show_toolkits() -> None:
     rows = table("name", "what it does", "package")
     for name, point in found("goose_like.toolkit").items():
         try:
-            words = (getattr(load_toolkit(name), "__doc__", None) or "").strip().partition("\n")[0]
+            words = (load_toolkit(name).__doc__ or "").strip().partition("\n")[0]
         except GooseLikeError as error:
             words = f"broken: {error}"
-        rows.add_row(name, words, getattr(point.dist, "name", "?"))
+        rows.add_row(name, words, owner(point))
     print_fitted(rows)
+    for words in _overridden("goose_like.toolkit"):
+        print(f"\nnot used: {words}")
+
+
+def _overridden(group: str) -> list[str]:
+    """Names that two packages offer, a sentence each."""
+    return [
+        f"{point.name!r} of the package {owner(point)!r}, since {owner(other)!r} offers one of that name too; "
+        "uninstall one of them"
+        for point, other in overridden(group)
+    ]
 
 
 async def show_toolkit(name: str) -> int:
     """A toolkit's tools as a model is told of them; needs neither a model nor what the toolkit requires."""
     kind = load_toolkit(name)
-    if not (isinstance(kind, type) and issubclass(kind, Toolkit)):
-        raise GooseLikeError(f"the entry point of toolkit {name!r} names {kind!r}, which is no subclass of Toolkit")
+    with code_of(name):
+        tools, warnings = written_tools(kind), list(oversights(kind))
     print(inspect.getdoc(kind) or "")
-    for tool in _tools(kind):
+    for tool in tools:
         print(f"\n{tool.name}: {tool.spec.description}")
         for field, schema in tool.spec.schema["properties"].items():
             required = "" if field in tool.spec.schema.get("required", []) else ", optional"
             print(f"    {field} ({_kind(schema)}{required}) {schema.get('description', '')}".rstrip())
+    if warnings:
+        print("", *(f"warning: {words}" for words in warnings), sep="\n")
     return 0
-
-
-def _tools(kind: type[Toolkit]) -> tuple[Tool, ...]:
-    """The tools that are written in the class, of an instance that was never initialised."""
-    bare = object.__new__(kind)
-    bare.config = {}
-    return Toolkit.tools(bare)
 
 
 def _kind(schema: dict[str, Any]) -> str:
@@ -223,6 +241,8 @@ async def examine(profile_name: str | None) -> tuple[Table, str, int]:
     for group, what in GROUPS.items():
         if names := found(group):
             rows.add_row(what, ", ".join(names))
+        for words in _overridden(group):
+            rows.add_row("not used", words)
     code = 0
     try:
         profile, source = find_profile(profile_name) if profile_name else default_profile()

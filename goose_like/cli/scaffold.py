@@ -6,7 +6,7 @@ from pathlib import Path
 from string import Template
 
 from ..errors import UsageError
-from ..plugins import found
+from ..plugins import found, owner
 
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 _LONGEST = 40
@@ -21,8 +21,8 @@ def write_toolkit(name: str, parent: Path) -> Path:
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
         raise UsageError(f"{name!r} is no name for a toolkit; use small letters, digits and '-', e.g. my-tools")
     if name in (toolkits := found("goose_like.toolkit")):
-        owner = getattr(toolkits[name].dist, "name", "?")
-        raise UsageError(f"there is a toolkit {name!r} already, of the package {owner!r}; choose another name")
+        package = owner(toolkits[name])
+        raise UsageError(f"there is a toolkit {name!r} already, of the package {package!r}; choose another name")
     folder = parent / name
     stem = name.replace("-", "_")
     module, kind = f"{stem}_toolkit", "".join(map(str.capitalize, stem.split("_"))) + "Toolkit"

@@ -143,7 +143,7 @@ def test_no_edit_is_lost_and_no_bad_one_saved(place, file, kind):
 @pytest.mark.parametrize(
     ("words", "env", "told"),
     [
-        (["bigg"], {}, "unknown profile 'bigg'; did you mean 'big'?; or make it: goose-like profile new bigg"),
+        (["bigg"], {}, "make it: goose-like profile new bigg"),
         (["default"], {}, "make one of your own that extends it: goose-like profile new default"),
         ([], {"VISUAL": "/no/such/editor"}, "the editor '/no/such/editor' is not there; set VISUAL or EDITOR"),
         ([], {"VISUAL": "'"}, "is not there; set VISUAL or EDITOR"),

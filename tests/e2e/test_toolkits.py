@@ -14,6 +14,15 @@ from loopback import said, sse, threaded
 from test_docs import ROOT, blocks, run_line
 
 PAGE = ROOT / "docs" / "toolkits.md"
+EDITOR = """#!{python}
+# What a person does who has the page before them: the profile becomes that of the page.
+import sys
+from pathlib import Path
+
+(wanted,), file = Path.cwd().glob("*-profile.yaml"), Path(sys.argv[1])
+name = wanted.name.removesuffix("-profile.yaml")
+file.write_text(file.read_text().replace(name + ":\\n  extends: default\\n", wanted.read_text()))
+"""
 NO_INDEX = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
@@ -45,24 +54,32 @@ def newcomer(place, tmp_path):
 def test_the_page_from_beginning_to_end(place, newcomer):
     """Each block in order: a shell's lines are run, what begins with a file's name is written to it."""
     here, outputs = ".", []
+    editor = place.home / "editor"
+    editor.write_text(EDITOR.format(python=sys.executable))
+    editor.chmod(0o755)
     with threaded([sse(said("seven"))]) as server:
-        key = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url}
+        env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url, "VISUAL": str(editor)}
         for language, block in re.findall(r"^```(\w+)\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE):
             if language == "sh":
-                done = newcomer(f"cd {here}\n{block}pwd", **key)
+                done = newcomer(f"cd {here}\n{block}pwd", **env)
                 assert done.returncode == 0, done.stdout + done.stderr
                 outputs.append(done.stdout + done.stderr)
                 here = done.stdout.splitlines()[-1]
             else:
                 name = block.splitlines()[0].removeprefix("# ")
                 assert name != block.splitlines()[0], f"which file is this? {block}"
-                target = Path(here) / name.replace("~/.config/goose-like", str(place.home / "config"))
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_text(block)
-    made, tested, scripted, asked = outputs
+                (Path(here) / name).write_text(block)
+    made, tested, checked, scripted, asked, _, played = outputs
     assert "2 passed" in made
     assert "add_note: Keep a note." in made
-    assert "3 passed" in tested
+    assert "4 passed" in tested
+    assert "    values (list of integer) What was rolled, one die or more.\n" in tested
+    assert '    rule ("sum" | "highest" | "lowest", optional) What counts.\n' in tested
+    assert "    at_most (integer | null, optional) More than this is never given.\n" in tested
+    assert "arning" not in made + tested
+    assert "roll, score, name_a_game\n" in checked
+    assert "1 passed" in played
+    assert "play\n" in played
     assert re.search(r"rolled \[\d, \d\]", scripted)
     assert "I rolled them." in scripted
     assert "seven" in asked

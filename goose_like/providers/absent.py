@@ -1,0 +1,34 @@
+"""In the place of a model that there is not: whoever asks it is told why."""
+
+from collections.abc import AsyncGenerator
+from typing import ClassVar
+
+from ..errors import GooseLikeError, ProviderError
+from ..profile import ModelChoice
+from ..provider import Delta, Facts, Model, Models, Request
+
+
+class AbsentProvider:
+    """Answers each request with the same error."""
+
+    facts: ClassVar[Facts] = Facts("answers nothing")
+
+    def __init__(self, why: ProviderError) -> None:
+        self._why = why
+
+    @staticmethod
+    def missing(choice: ModelChoice) -> GooseLikeError | None:
+        return None
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
+        raise self._why
+        yield
+
+    async def close(self) -> None:
+        pass
+
+
+def absent(why: ProviderError, label: str = "absent") -> Models:
+    """The two models for what needs some to be built, and may never ask."""
+    model = Model(AbsentProvider(why), label, label)
+    return Models(model, model)

@@ -1,0 +1,27 @@
+"""What a toolkit's author is told who calls `trial` in a wrong way."""
+
+import pytest
+
+from goose_like.testing import trial
+from goose_like.tool import ToolError
+from goose_like.toolkit import Toolkit, tool
+
+
+class Asking(Toolkit):
+    @tool
+    async def ask(self) -> str:
+        """Ask the fast model."""
+        return await self.exchange_view.accelerator.ask("Which?")
+
+
+@pytest.mark.parametrize("kind", ["asking", ToolError])
+async def test_what_is_no_toolkit(kind):
+    with pytest.raises(TypeError, match=r"trial takes the toolkit's class, e.g. trial\(DiceToolkit\), not "):
+        async with trial(kind):
+            raise AssertionError("must not be built")
+
+
+async def test_a_question_without_answers():
+    async with trial(Asking) as asking:
+        with pytest.raises(ToolError, match=r'^there is no model in a trial; pass answers=\["\.\.\."\]'):
+            await asking.call("ask")
