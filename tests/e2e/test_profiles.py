@@ -72,6 +72,7 @@ def test_a_check_names_where_each_value_comes_from(place, file):
         **dict.fromkeys(
             ["processor.temperature", "processor.stall_s", "accelerator", "sandbox", "approval"], "default"
         ),
+        **dict.fromkeys(["session.keys", "session.notify"], "default"),
         "moderator.name": "line 11",
         "toolkits.0.name": "line 5",
         "limits.steps": "line 10",
