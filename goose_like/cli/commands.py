@@ -8,12 +8,13 @@ from rich.table import Table
 from rich.text import Text
 
 from ..build import open_model
-from ..command import command
+from ..command import Command, command
 from ..desk import Desk
 from ..errors import UsageError
 from ..events import PlanUpdated
 from ..fork import fork as fork_session
 from ..history import estimate_tokens
+from ..mentions import mention
 from ..plugins import found
 from ..prices import cost_usd
 from ..profile import ModelChoice, find_profile, sources
@@ -37,9 +38,14 @@ def show_help(desk: Desk, words: str) -> None:
     """Show the keys and commands."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for one in sorted(desk.commands.values(), key=lambda one: one.name):
-        table.add_row(f"/{one.name} {one.usage}".rstrip(), one.about)
+        table.add_row(Text(f"/{one.name} {one.usage}".rstrip()), _about(one))
     desk.show(KEYS)
     desk.show(table)
+
+
+def _about(one: Command) -> Text:
+    source = one.source.replace(str(Path.home()), "~", 1) if one.source else ""
+    return Text.assemble(visible(one.about), (f"  {visible(source)}" if source else "", "dim"))
 
 
 @command(anytime=True)
@@ -148,12 +154,12 @@ def show(desk: Desk, words: str) -> None:
     desk.show(Text(visible(text)))
 
 
-@command(usage="PATH", anytime=True)
+@command(usage="PATH", anytime=True, choices="files")
 def file(desk: Desk, words: str) -> None:
     """Name a file in the message that you write."""
     if not words:
         raise UsageError("which file? /file PATH")
-    desk.put(f"@{words} ")
+    desk.put(f"{mention(words)} ")
 
 
 @command(anytime=True)

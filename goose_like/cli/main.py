@@ -251,7 +251,7 @@ def _start(
         planned = read_plan(plan, read_arguments(args or []))
         work = {"plan": planned.tasks, "first": planned.first}
     chosen, kept = begin(*how, session=name, is_resumed=False, is_trusted=is_trusted)
-    raise typer.Exit(finish(chat(chosen.profile, kept, **work), chosen, kept))
+    raise typer.Exit(finish(chat(chosen.profile, kept, **work, project=chosen.project), chosen, kept))
 
 
 @session_app.command("resume", epilog="Example: goose-like session resume")
@@ -270,7 +270,7 @@ def session_resume(
     from .start import begin, finish
 
     chosen, kept = begin(profile, model, sandbox, approval, session=name, is_resumed=True, is_trusted=trust)
-    raise typer.Exit(finish(chat(chosen.profile, kept), chosen, kept))
+    raise typer.Exit(finish(chat(chosen.profile, kept, project=chosen.project), chosen, kept))
 
 
 @session_app.command("list", epilog="Example: goose-like session list --here")
