@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from ..build import open_model
@@ -36,7 +36,7 @@ Ctrl-C stops a turn, twice leaves; so do Ctrl-D, exit and :q.
 @command(anytime=True)
 def show_help(desk: Desk, words: str) -> None:
     """Show the keys and commands."""
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = Table("", Column(overflow="fold"), box=None, pad_edge=False, show_header=False)
     for one in sorted(desk.commands.values(), key=lambda one: one.name):
         table.add_row(Text(f"/{one.name} {one.usage}".rstrip()), _about(one))
     desk.show(KEYS)
