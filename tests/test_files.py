@@ -13,7 +13,7 @@ from goose_like.workspace import Workspace
 
 
 def names(*paths: str) -> Names:
-    return Names("".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape"))
+    return Names.read("".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape"))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,11 @@ def test_exactly_those_with_the_letters_in_their_order_are_found(paths, letters)
         rest = iter(path.lower())
         return all(letter in rest for letter in letters.lower())
 
-    found = names(*paths).matching(letters)
+    every = names(*paths)
+    for end in range(1, len(letters)):
+        every.matching(letters[:end])
+    found = every.matching(letters)
+    assert found == names(*paths).matching(letters)
     assert sorted(found) == sorted(filter(has, {*paths, *(["x/"] if paths else [])}))
 
 

@@ -30,7 +30,7 @@ KEYS = """Say what you want done; Enter sends it. While the model works, Enter l
 Ctrl-S says it now. Alt-Enter (or Esc, Enter) begins a new line, Ctrl-X Ctrl-E opens your editor, Ctrl-R searches what
 you typed before, Tab and the arrows choose a completion.
 Ctrl-C stops a turn, twice leaves; so do Ctrl-D, exit and :q.
-!COMMAND runs a command yourself and shows it to the model; @PATH names a file."""
+!COMMAND runs a command yourself and shows it to the model; @PATH gives it a file."""
 
 
 @command(anytime=True)

@@ -5,10 +5,10 @@ import re
 import time
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from ..errors import GooseLikeError
@@ -19,27 +19,30 @@ PATIENCE_S = 15.0
 OFFERED = 50
 
 # Errors would come in one stream with the names. What there is when the time is over is better than nothing.
-_LIST = 'cd "$1" && { timeout 10 rg --files --hidden --null -g "!.git" | head -c 50000000; } 2>/dev/null'
+_LIST = 'cd "$1" && { timeout 10 rg --no-config --files --hidden --null -g "!.git" | head -c 50000000; } 2>/dev/null'
 
 
 class Names:
     """Paths below a folder, of files and of the folders that they are in, kept so that they are searched quickly."""
 
-    def __init__(self, listed: bytes) -> None:
+    def __init__(self, paths: Iterable[str]) -> None:
+        # The shortest first: what is found first is best, and the search may end with it.
+        self._paths = sorted(paths, key=lambda path: (len(path), path))
+        self._whole = _Lines(self._paths)
+        self._last = _Lines([path[path.rfind("/", 0, -1) + 1 :] for path in self._paths])
+        self._top = sorted(path for path in self._paths if "/" not in path[:-1])
+        self._former: tuple[str, Names] | None = None
+
+    @classmethod
+    def read(cls, listed: bytes) -> "Names":
+        """Of files that end with a NUL each, but for those that a screen, UTF-8 or quotes can't hold."""
         files = listed.decode(errors="replace").split("\0")[:-1]
         folders = {f"{folder}/" for file in files if (folder := file.rpartition("/")[0])}
         for folder in list(folders):
             while (folder := folder[:-1].rpartition("/")[0] + "/") != "/" and folder not in folders:
                 folders.add(folder)
-        fine = (path for path in [*files, *folders] if path.isprintable() and "\ufffd" not in path and '"' not in path)
-        # The shortest first: what is found first is best, and the search may end with it.
-        self._paths = sorted(fine, key=lambda path: (len(path), path))
-        self._whole = _Lines(self._paths)
-        self._last = _Lines([path[path.rfind("/", 0, -1) + 1 :] for path in self._paths])
-        self.top = sorted(path for path in self._paths if "/" not in path[:-1])
-
-    def __len__(self) -> int:
-        return len(self._paths)
+        every = chain(files, folders)
+        return cls(path for path in every if path.isprintable() and "\ufffd" not in path and '"' not in path)
 
     def matching(self, letters: str) -> list[str]:
         """The best paths that have these letters in this order, in upper or lower case.
@@ -48,15 +51,19 @@ class Names:
         ones, a short path before a long one.
         """
         if not letters:
-            return self.top[:OFFERED]
+            return self._top[:OFFERED]
         sought = letters.lower()
+        if self._former and sought.startswith(self._former[0]):
+            return self._former[1].matching(letters)
         found: dict[int, None] = {}
         for lines in (self._last, self._whole):
-            for numbers in (lines.with_all(sought), lines.with_each(sought) if len(sought) > 1 else iter(())):
+            for numbers in (lines.with_all(sought), lines.with_each(sought)):
                 found.update(dict.fromkeys(islice((n for n in numbers if n not in found), OFFERED - len(found))))
                 if len(found) == OFFERED:
                     return [self._paths[number] for number in found]
-        return [self._paths[number] for number in found]
+        best = [self._paths[number] for number in found]
+        self._former = sought, Names(best)  # whoever types on finds nothing but some of these
+        return best
 
 
 class _Lines:
@@ -104,11 +111,12 @@ class Files:
 
         Waits for a listing where there is none yet.
         """
-        if self._listing is None and (self._names is None or (not letters and self._is_old)):
-            self._listing = asyncio.run_coroutine_threadsafe(self._list(), self._loop)
-        if self._listing and (self._names is None or self._listing.done()):
+        listing = self._listing
+        if listing is None and (self._names is None or (not letters and self._is_old)):
+            listing = self._listing = asyncio.run_coroutine_threadsafe(self._list(), self._loop)
+        if listing and (self._names is None or listing.done()):
             with suppress(GooseLikeError, TimeoutError, CancelledError):
-                self._names = self._listing.result(PATIENCE_S)
+                self._names = listing.result(PATIENCE_S)
                 self._listed_at = time.monotonic()
             self._listing = None
         return self._names.matching(letters) if self._names else []
@@ -119,4 +127,4 @@ class Files:
 
     async def _list(self) -> Names:
         _, listed = await self._run(["sh", "-c", _LIST, "sh", str(self._root)])
-        return await asyncio.to_thread(Names, listed)
+        return await asyncio.to_thread(Names.read, listed)
