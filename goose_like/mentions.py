@@ -40,11 +40,13 @@ def message_with(words: str, workspace: Workspace, outputs: Path, model: Model) 
     for path in named_images(words)[:IMAGES]:
         bag.take(path, bag.image)
     for spellings in _mentioned(words):
-        any(bag.take(path, bag.anything) for path in spellings)
+        for path in spellings:
+            if bag.take(path, bag.anything):
+                break
     message = Message(role="user", parts=(Text(text=words), *bag.parts.values()))
     if message.images and not model.takes_images:
         bag.told.append(f"{model.label} takes no images: it is only told that they are there")
-    return message, bag.told
+    return message, list(dict.fromkeys(bag.told))
 
 
 def _mentioned(words: str) -> Iterator[list[str]]:

@@ -104,10 +104,14 @@ def _commands(folder: int, refused: list[str]) -> list[str]:
     )
     for below, folders, here, descriptor in walk:
         folders.sort()
-        names += [f"{below}/{name}" for name in sorted(here) if name.endswith(".md")]
         for name in folders:
-            if stat.S_ISLNK(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):
+            if os.path.islink(f"/proc/self/fd/{descriptor}/{name}"):
                 refuse(f"{below}/{name}", "links are not followed")
+        for name in sorted(f"{below}/{name}" for name in here if name.endswith(".md")):
+            if name.isprintable():
+                names.append(name)
+            else:
+                refuse(ascii(name), "such a name can't be shown; rename it")
         if len(names) > _MAX_FILES:
             refused.append(f"{FOLDER}/{COMMANDS} has more than {_MAX_FILES} commands; the others are not read")
             break

@@ -121,6 +121,18 @@ def test_no_link_leads_to_a_command(root, tmp_path, link):
     assert told.endswith("links are not followed")
 
 
+def test_a_command_whose_name_can_not_be_shown(root):
+    (root / ".goose-like/commands").mkdir(parents=True)
+    for name in (b"a\nb.md", b"\xff.md", b"fine.md"):
+        Path(os.fsdecode(bytes(root) + b"/.goose-like/commands/" + name)).write_text("x")
+    project = read_project(root)
+    assert project
+    assert list(project.files) == ["commands/fine.md"]
+    assert ["rename it" in sentence for sentence in project.refused] == [True, True]
+    trust.trust(project)
+    assert trusted_project(root) == project
+
+
 def test_a_project_with_very_many_commands(root):
     (root / ".goose-like/commands").mkdir(parents=True)
     for number in range(201):
