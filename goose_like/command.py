@@ -10,11 +10,11 @@ Packages register theirs in the entry-point group `goose_like.command`; a toolki
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-Choices = Callable[[Any], Iterable[str]]
-"""Gives what may be typed after a command's name; it is called with the `Desk`, in a thread."""
+Choices = Callable[[Any], Iterable[str]] | Literal["files"]
+"""Gives what may be typed after a command's name; it is called with the `Desk`, in a thread. Or a file's path."""
 
 
 def _no_choices(desk: object) -> Iterable[str]:
@@ -25,7 +25,8 @@ def _no_choices(desk: object) -> Iterable[str]:
 class Command:
     """A command by its name. `run` takes the desk and the words.
 
-    `usage` are the words that it takes, as `/help` shows them; one that runs `anytime` does so beside a turn.
+    `usage` are the words that it takes, as `/help` shows them; one that runs `anytime` does so beside a turn. `source`
+    is the file that it was read from, if it was.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Command:
     usage: str = ""
     choices: Choices = _no_choices
     anytime: bool = False
+    source: str = ""
 
 
 @overload

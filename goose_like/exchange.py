@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from .command import Command
 from .errors import DeniedError, GooseLikeError
@@ -21,10 +20,11 @@ from .events import (
     TurnStarted,
 )
 from .history import History
-from .images import LIMIT_BYTES, keep_image, named_images
+from .images import keep_image
 from .inbox import Inbox
 from .journal import Journal
-from .message import Image, Message, Text, ToolCall, ToolResult, in_words
+from .mentions import message_with
+from .message import Message, ToolCall, ToolResult, in_words
 from .moderator import Moderator
 from .output import readable
 from .prices import cost_usd
@@ -38,8 +38,6 @@ from .view import ExchangeView
 from .workspace import Workspace
 
 REMIND_AFTER_STEPS = 8
-IMAGES = 8
-"""How many images of one message are shown."""
 
 CUT_ANSWER = "the answer was cut at the model's output limit; ask it to continue, or raise max_output_tokens"
 
@@ -76,7 +74,7 @@ class Exchange:
         Raises:
             SessionError: when the session file can't be written.
         """
-        said, told = self._with_images(message) if isinstance(message, str) else (message, [])
+        said, told = self._with_named(message) if isinstance(message, str) else (message, [])
         self._say(TurnStarted(message=said), told)
         end = TurnFinished(reason="error", detail="a fault in goose_like or in a plugin", exit_code=1)
         try:
@@ -115,23 +113,8 @@ class Exchange:
         for sentence in told:
             self.journal.log(sentence)
 
-    def _with_images(self, words: str) -> tuple[Message, list[str]]:
-        """The person's words with the images that they name, and what the person is told of these."""
-        images: list[Image] = []
-        told: list[str] = []
-        for path in named_images(words)[:IMAGES]:
-            try:
-                data = self.workspace.read_bytes(path, LIMIT_BYTES)
-                images.append(keep_image(data, path, self.session.outputs))
-            except (FileNotFoundError, NotADirectoryError):
-                # A name in a sentence, or of a file that is to be made; or one that only the person sees.
-                if Path(path).expanduser().is_file():
-                    told.append(f"the model is not shown {path}: its /tmp is another; put it into the workspace")
-            except (GooseLikeError, OSError) as error:
-                told.append(f"the model is not shown {path}: {error}")
-        if images and not self.models.processor.takes_images:
-            told.append(f"{self.models.processor.label} takes no images: it is only told that they are there")
-        return Message(role="user", parts=(Text(text=words), *images)), told
+    def _with_named(self, words: str) -> tuple[Message, list[str]]:
+        return message_with(words, self.workspace, self.session.outputs, self.models.processor)
 
     async def _steps(self) -> TurnFinished:
         is_doubted = False
@@ -157,7 +140,7 @@ class Exchange:
 
     def _take_interjections(self) -> None:
         for words in self.inbox.take():
-            message, told = self._with_images(words)
+            message, told = self._with_named(words)
             self._say(Interjected(message=message), told)
 
     async def _ask_model(self) -> MessageCompleted:

@@ -70,6 +70,23 @@ class Jail:
         finally:
             os.close(descriptor)
 
+    def names(self, path: str | Path) -> list[str]:
+        """What stands in a folder, sorted; the names of folders end with a slash.
+
+        Raises:
+            NotADirectoryError, OSError: as the operating system says.
+            DeniedError: the folder is a secret.
+        """
+        place = self.real(path)
+        self._refuse_hidden(path, place)
+        folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._refuse_hidden(path, Path(os.readlink(f"/proc/self/fd/{folder}")))
+            with os.scandir(folder) as entries:
+                return sorted(entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries)
+        finally:
+            os.close(folder)
+
     def write_bytes(self, place: Path, data: bytes) -> None:
         """Puts a whole file at a real path, at once or not at all; makes folders, keeps mode and owner.
 

@@ -219,7 +219,7 @@ def _kind(line: bytes) -> str:
 def _words(line: bytes) -> str:
     """What the person said in a line, '' when that can't be read."""
     try:
-        return "".join(part.get("text", "") for part in json.loads(line)["message"]["parts"])
+        return next((part["text"] for part in json.loads(line)["message"]["parts"] if part["type"] == "text"), "")
     except _UNREADABLE:
         return ""
 

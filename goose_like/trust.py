@@ -3,6 +3,7 @@
 import fcntl
 import os
 import secrets
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,9 +19,10 @@ from .repositories import root_of
 
 FOLDER = ".goose-like"
 PROFILES = "profiles.yaml"
-_READ = (PROFILES,)
+COMMANDS = "commands"
 _FILE = "trust.json"
 _MAX_BYTES = 256_000
+_MAX_FILES = 200
 
 
 class Approval(Value):
@@ -62,26 +64,76 @@ def read_project(cwd: Path) -> Project | None:
     root = root_of(Path(os.path.realpath(cwd)))
     files: dict[str, str] = {}
     refused: list[str] = []
-    for name in _READ:
-        try:
-            folder = os.open(root / FOLDER, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        folder = os.open(root / FOLDER, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return Project(root, {}, (f"{FOLDER} is not read: {error.strerror}; links are not followed",))
+    try:
+        for name in (PROFILES, *_commands(folder, refused)):
             try:
-                flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-                with open(os.open(name, flags, dir_fd=folder), "rb") as file:
-                    data = file.read(_MAX_BYTES + 1)
-            finally:
-                os.close(folder)
-            if len(data) > _MAX_BYTES:
-                raise ValueError(f"more than {_MAX_BYTES:,} bytes")
-            files[name] = data.decode()
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            refused.append(f"{FOLDER}/{name} is not read: {error.strerror}; links are not followed")
-        except ValueError as error:
-            why = "it is no UTF-8 text" if isinstance(error, UnicodeDecodeError) else error
-            refused.append(f"{FOLDER}/{name} is not read: {why}")
+                files[name] = _read(folder, name)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                refused.append(f"{FOLDER}/{name} is not read: {error.strerror}; links are not followed")
+            except ValueError as error:
+                why = "it is no UTF-8 text" if isinstance(error, UnicodeDecodeError) else error
+                refused.append(f"{FOLDER}/{name} is not read: {why}")
+    finally:
+        os.close(folder)
     return Project(root, files, tuple(refused)) if files or refused else None
+
+
+def _commands(folder: int, refused: list[str]) -> list[str]:
+    """The Markdown files below `commands`, by their names in the folder."""
+
+    def refuse(name: object, why: str | None) -> None:
+        refused.append(f"{FOLDER}/{name} is not read: {why}")
+
+    names: list[str] = []
+    try:
+        if not stat.S_ISDIR(os.stat(COMMANDS, dir_fd=folder, follow_symlinks=False).st_mode):
+            refuse(COMMANDS, "it is no folder; links are not followed")
+            return []
+    except FileNotFoundError:
+        return []
+    walk = os.fwalk(
+        COMMANDS, dir_fd=folder, follow_symlinks=False, onerror=lambda error: refuse(error.filename, error.strerror)
+    )
+    for below, folders, here, descriptor in walk:
+        folders.sort()
+        for name in folders:
+            if os.path.islink(f"/proc/self/fd/{descriptor}/{name}"):
+                refuse(f"{below}/{name}", "links are not followed")
+        for name in sorted(f"{below}/{name}" for name in here if name.endswith(".md")):
+            if name.isprintable():
+                names.append(name)
+            else:
+                refuse(ascii(name), "such a name can't be shown; rename it")
+        if len(names) > _MAX_FILES:
+            refused.append(f"{FOLDER}/{COMMANDS} has more than {_MAX_FILES} commands; the others are not read")
+            break
+    return names[:_MAX_FILES]
+
+
+def _read(folder: int, name: str) -> str:
+    """A file's text, by a name in the folder that no link is on."""
+    *above, last = name.split("/")
+    opened = [os.dup(folder)]
+    try:
+        for part in above:
+            opened.append(os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=opened[-1]))
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(last, flags, dir_fd=opened[-1]), "rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    if len(data) > _MAX_BYTES:
+        raise ValueError(f"more than {_MAX_BYTES:,} bytes")
+    return data.decode()
 
 
 def is_trusted(project: Project) -> bool:

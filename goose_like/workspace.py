@@ -325,6 +325,10 @@ class Workspace:
         """A file's bytes; see `Jail.read_bytes`."""
         return self._jail.read_bytes(path, limit_bytes)
 
+    def names(self, path: str | Path) -> list[str]:
+        """What stands in a folder; see `Jail.names`."""
+        return self._jail.names(path)
+
     async def write_bytes(self, path: str | Path, data: bytes) -> Path:
         """Replaces or makes a file, at once or not at all, where a command might; elsewhere the person is asked.
 

@@ -85,6 +85,63 @@ def _refused(bring, root, data: bytes) -> str:
     return project.refused[0]
 
 
+def test_commands_are_brought_as_well(bring, root):
+    project = bring("review: {}")
+    trust.trust(project)
+    for name in ("commands/fix.md", "commands/git/log.md", "commands/notes.txt"):
+        (root / ".goose-like" / name).parent.mkdir(exist_ok=True)
+        (root / ".goose-like" / name).write_text(f"say {name}")
+    assert trusted_project(root) is None
+    brought = read_project(root)
+    assert brought
+    assert brought.files == {
+        "profiles.yaml": "review: {}",
+        "commands/fix.md": "say commands/fix.md",
+        "commands/git/log.md": "say commands/git/log.md",
+    }
+    trust.trust(brought)
+    assert trusted_project(root) == brought
+    (root / ".goose-like/commands/fix.md").write_text("say something else")
+    assert trusted_project(root) is None
+
+
+@pytest.mark.parametrize("link", ["commands", "commands/below", "commands/below/one.md"])
+def test_no_link_leads_to_a_command(root, tmp_path, link):
+    (tmp_path / "target/below").mkdir(parents=True)
+    (tmp_path / "target/one.md").write_text("x")
+    (tmp_path / "target/below/one.md").write_text("x")
+    at = root / ".goose-like" / link
+    at.parent.mkdir(parents=True)
+    at.symlink_to(tmp_path / "target" / ("one.md" if link.endswith(".md") else ""))
+    project = read_project(root)
+    assert project
+    assert project.files == {}
+    (told,) = project.refused
+    assert told.startswith(f".goose-like/{link} is not read: ")
+    assert told.endswith("links are not followed")
+
+
+def test_a_command_whose_name_can_not_be_shown(root):
+    (root / ".goose-like/commands").mkdir(parents=True)
+    for name in (b"a\nb.md", b"\xff.md", b"fine.md"):
+        Path(os.fsdecode(bytes(root) + b"/.goose-like/commands/" + name)).write_text("x")
+    project = read_project(root)
+    assert project
+    assert list(project.files) == ["commands/fine.md"]
+    assert ["rename it" in sentence for sentence in project.refused] == [True, True]
+    trust.trust(project)
+    assert trusted_project(root) == project
+
+
+def test_a_project_with_very_many_commands(root):
+    (root / ".goose-like/commands").mkdir(parents=True)
+    for number in range(201):
+        (root / f".goose-like/commands/{number}.md").write_text("x")
+    project = read_project(root)
+    assert project
+    assert (len(project.files), len(project.refused)) == (200, 1)
+
+
 def test_a_project_that_brings_nothing(root):
     assert read_project(root) is None
 

@@ -22,6 +22,7 @@ from ..plugins import did_you_mean
 from ..prices import cost_usd
 from ..profile import Profile
 from ..session import Session
+from ..trust import Project
 from .own_command import run_own_command
 from .prompt import Prompt
 from .render import spent
@@ -34,18 +35,25 @@ _COMMAND = re.compile(r"/([\w-]+)(?:[:\s]\s*(.*))?", re.DOTALL)
 
 
 async def chat(
-    profile: Profile, session: Session, *, plan: tuple[Task, ...] = (), first: str = "", prompt: Prompt | None = None
+    profile: Profile,
+    session: Session,
+    *,
+    plan: tuple[Task, ...] = (),
+    first: str = "",
+    project: Project | None = None,
+    prompt: Prompt | None = None,
 ) -> int:
     """Talks until the person leaves; gives the exit code. `plan` and `first` are begun with, before a line is read.
 
-    Without a `prompt`, which must be open, lines are read from standard input.
+    Without a `prompt`, which must be open, lines are read from standard input. `project` is what of it is trusted: its
+    commands count.
 
     Raises:
         GooseLikeError: what kept the session from starting, or from being kept.
     """
     is_person = is_terminal(sys.stdin)
     async with _seated(profile, prompt) as seat:
-        chat = Chat(seat)
+        chat = Chat(seat, project)
         with on_signals(lambda: chat.signalled(signals)) as signals:
             last = await chat.run(Reopen(profile, session), plan, first)
     _tell_the_end(last.history, last.name)
@@ -78,9 +86,10 @@ def _tell_the_end(history: History, name: str) -> None:
 class Chat:
     """What a person types, line by line, and the work that comes of it: one piece at a time, which can be stopped."""
 
-    def __init__(self, seat: Seat) -> None:
+    def __init__(self, seat: Seat, project: Project | None = None) -> None:
         self.exit_code = 0
         self._seat = seat
+        self._project = project
         self._work: asyncio.Task[None] | None = None
         self._exchange: Exchange | None = None
         self._fault: BaseException | None = None
@@ -113,9 +122,11 @@ class Chat:
         """Takes lines until the person leaves, or a command wants to go on elsewhere."""
         self._exchange = exchange
         seat = self._seat
-        commands = slash_commands(exchange.commands)
+        commands, left_out = slash_commands(exchange.commands, self._project)
         desk = Desk(exchange, profile, commands, seat.show, seat.ask, seat.put, seat.copy, seat.finished)
         seat.open(desk, self)
+        for sentence in left_out:
+            seat.show(sentence)
         if plan:
             exchange.journal.emit(PlanUpdated(tasks=plan))
         if first:

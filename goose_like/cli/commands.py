@@ -4,16 +4,17 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from ..build import open_model
-from ..command import command
+from ..command import Command, command
 from ..desk import Desk
 from ..errors import UsageError
 from ..events import PlanUpdated
 from ..fork import fork as fork_session
 from ..history import estimate_tokens
+from ..mentions import mention
 from ..plugins import found
 from ..prices import cost_usd
 from ..profile import ModelChoice, find_profile, sources
@@ -29,17 +30,22 @@ KEYS = """Say what you want done; Enter sends it. While the model works, Enter l
 Ctrl-S says it now. Alt-Enter (or Esc, Enter) begins a new line, Ctrl-X Ctrl-E opens your editor, Ctrl-R searches what
 you typed before, Tab and the arrows choose a completion.
 Ctrl-C stops a turn, twice leaves; so do Ctrl-D, exit and :q.
-!COMMAND runs a command yourself and shows it to the model; @PATH names a file."""
+!COMMAND runs a command yourself and shows it to the model; @PATH gives it a file."""
 
 
 @command(anytime=True)
 def show_help(desk: Desk, words: str) -> None:
     """Show the keys and commands."""
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = Table("", Column(overflow="fold"), box=None, pad_edge=False, show_header=False)
     for one in sorted(desk.commands.values(), key=lambda one: one.name):
-        table.add_row(f"/{one.name} {one.usage}".rstrip(), one.about)
+        table.add_row(Text(f"/{one.name} {one.usage}".rstrip()), _about(one))
     desk.show(KEYS)
     desk.show(table)
+
+
+def _about(one: Command) -> Text:
+    source = one.source.replace(str(Path.home()), "~", 1) if one.source else ""
+    return Text.assemble(visible(one.about), (f"  {visible(source)}" if source else "", "dim"))
 
 
 @command(anytime=True)
@@ -148,12 +154,12 @@ def show(desk: Desk, words: str) -> None:
     desk.show(Text(visible(text)))
 
 
-@command(usage="PATH", anytime=True)
+@command(usage="PATH", anytime=True, choices="files")
 def file(desk: Desk, words: str) -> None:
     """Name a file in the message that you write."""
     if not words:
         raise UsageError("which file? /file PATH")
-    desk.put(f"@{words} ")
+    desk.put(f"{mention(words)} ")
 
 
 @command(anytime=True)

@@ -50,7 +50,7 @@ async def _opened(settled: tuple[Any, Any] | None, settle: Callable[[], tuple[An
     if not has_prompt():
         chat, closing = _imported()
         chosen, kept = settled or settle()
-        return int(await closing(chat(chosen.profile, kept, **work), chosen, kept))
+        return int(await closing(chat(chosen.profile, kept, project=chosen.project, **work), chosen, kept))
     from prompt_toolkit.patch_stdout import patch_stdout
 
     from .prompt import Prompt
@@ -64,7 +64,9 @@ async def _opened(settled: tuple[Any, Any] | None, settle: Callable[[], tuple[An
             if settled is None:
                 settled = await asyncio.to_thread(settle)
             chosen, kept = settled
-            return int(await closing(chat(chosen.profile, kept, prompt=prompt, **work), chosen, kept))
+            return int(
+                await closing(chat(chosen.profile, kept, project=chosen.project, prompt=prompt, **work), chosen, kept)
+            )
 
 
 def _imported() -> tuple[Any, Any]:

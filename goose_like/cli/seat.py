@@ -132,7 +132,7 @@ class LiveSeat:
         self.screen.queued = lambda: inbox.words
         self.prompt.on_interrupt, self.prompt.on_steer = work.stop, work.steer
         self.prompt.status = StatusLine(desk.exchange, desk.profile).text
-        self._completer.desk = desk
+        self._completer.open(desk)
         self.prompt.complete()
         for damage in session.damage:
             self.show(damage)

@@ -59,7 +59,7 @@ def _turns(transcript: Transcript) -> list[tuple[str, str, str]]:
     turns: list[tuple[str, str, str]] = []
     for event in transcript.events:
         if isinstance(event, TurnStarted):
-            turns.append((str(len(turns) + 1), one_line(event.message.text, 60), "not finished"))
+            turns.append((str(len(turns) + 1), one_line(event.message.first_text, 60), "not finished"))
         elif isinstance(event, TurnFinished) and turns:
             told = f"{event.reason.replace('_', ' ')} {event.detail}".strip()
             turns[-1] = (*turns[-1][:2], one_line(told, 60))

@@ -1,16 +1,21 @@
-"""Which slash commands there are: the installed ones, and those of the toolkits in use."""
+"""Which slash commands there are: the installed ones, those of the toolkits in use, and those written as files."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, cast
 
 from ..command import Command, make_command
+from ..command_file import with_files
 from ..errors import GooseLikeError
 from ..plugins import found, load
+from ..trust import Project
 
 
-def slash_commands(of_toolkits: Mapping[str, Command]) -> dict[str, Command]:
-    """Every command by its name. A toolkit's counts before an installed one of that name."""
-    return {name: _installed(name) for name in found("goose_like.command")} | dict(of_toolkits)
+def slash_commands(of_toolkits: Mapping[str, Command], project: Project | None) -> tuple[dict[str, Command], list[str]]:
+    """Every command by its name, and sentences on files that give none. `project` is what of it is trusted.
+
+    A toolkit's counts before an installed one of that name, and both before a file's.
+    """
+    return with_files({name: _installed(name) for name in found("goose_like.command")} | dict(of_toolkits), project)
 
 
 def _installed(name: str) -> Command:

@@ -19,11 +19,15 @@ from .trust import settled_project
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The profile to work with, and what its errors are told for: the file, or the option that replaced its model."""
+    """The profile to work with, and what its errors are told for: the file, or the option that replaced its model.
+
+    `project` is what the project brings and may.
+    """
 
     profile: Profile
     source: Source
     model: str | None = None
+    project: Project | None = None
 
     def located(self, error: ProfileError) -> ProfileError:
         """The error with the place of what is wrong before it."""
@@ -57,7 +61,7 @@ def chosen_profile(
     if model is not None:
         over["processor"] = over["accelerator"] = ModelChoice(model=model)
     over = {key: value for key, value in over.items() if value is not None}
-    return Chosen(profile.model_copy(update=over), source, model)
+    return Chosen(profile.model_copy(update=over), source, model, project)
 
 
 def settled_profile(

@@ -78,7 +78,11 @@ def add_trust(folder: str) -> None:
     """Trusts what the project around a folder brings, as it stands there now."""
     project = read_project(Path(folder))
     if project is None or not project.files:
-        why = "; ".join(project.refused) if project else "it has no .goose-like/profiles.yaml"
+        why = (
+            "; ".join(project.refused)
+            if project
+            else "it has neither .goose-like/profiles.yaml nor .goose-like/commands/*.md"
+        )
         raise UsageError(f"there is nothing to trust in {folder!r}: {why}")
     told = _brought(project)
     trust(project)

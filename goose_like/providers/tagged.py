@@ -62,7 +62,7 @@ def with_task_again(messages: Sequence[Message]) -> list[Message]:
 
     Only in the newest result, so that the engine has read all of the former request but this line.
     """
-    asked = [message.text for message in messages if message.role == "user"]
+    asked = [message.first_text for message in messages if message.role == "user"]
     *former, last = messages
     if not asked or not last.tool_results:
         return [*messages]

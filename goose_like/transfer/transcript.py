@@ -90,9 +90,9 @@ class Transcript:
             turn += isinstance(event, TurnStarted)
             match event:
                 case TurnStarted(message=message):
-                    yield Entry("person", f"turn {turn}", message.text, images=message.images)
+                    yield Entry("person", f"turn {turn}", message.first_text, images=message.images)
                 case Interjected(message=message):
-                    yield Entry("person", "meanwhile", message.text, images=message.images)
+                    yield Entry("person", "meanwhile", message.first_text, images=message.images)
                 case MessageCompleted(message=message, is_cut=is_cut):
                     yield from _said(message, results)
                     if is_cut:

@@ -12,6 +12,7 @@ import pytest
 from loopback import answer, said, sse, threaded, words
 
 from goose_like.build import provider_class
+from goose_like.plugins import found
 from goose_like.profile import sources
 from goose_like.profiles_file import NEW_FILE
 from goose_like.providers.rows import Row, rows
@@ -217,6 +218,59 @@ def test_the_profiles_of_the_docs(place):
 
     bring_profiles(place, theirs)
     assert run_line(place, "goose-like trust add && goose-like profile check default").returncode == 0
+
+
+def test_the_files_of_the_page_on_commands(place):
+    (commands,) = blocks("docs/commands.md", "sh")
+    for line in commands.splitlines():
+        done = run_line(place, line)
+        assert done.returncode == 0, done.stderr
+    _, text, names = (part["text"] for part in place.events()[1]["message"]["parts"])
+    assert (text, names) == ("\n[notes.txt]\nsaid by a file\n", "\n[.]\nnotes.txt\n")
+
+
+def test_every_command_of_ours_is_on_the_page():
+    page = (ROOT / "docs/commands.md").read_text()
+    told = {name for row in re.findall(r"^\| (`/.*`) \|", page, re.MULTILINE) for name in re.findall(r"`/(\w+)", row)}
+    ours = [point.name for point in found("goose_like.command").values() if point.value.startswith("goose_like.")]
+    assert sorted(told) == sorted(ours)
+
+
+def test_the_commands_of_the_page_on_commands(place, tmp_path):
+    """The file, the toolkit and the package as they stand there, then the lines that use them, in one session."""
+    (written,) = blocks("docs/commands.md", "markdown")
+    file = place.home / "config/commands/explain.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(written)
+    (place.work / "notes.txt").write_text("said by a file\n")
+    toolkit, package = blocks("docs/commands.md", "python")
+    (points,) = blocks("docs/commands.md", "toml")
+    info = tmp_path / "site/hello-0.1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hello\nVersion: 0.1\n")
+    named = points.replace('project.entry-points."goose_like.command"', "goose_like.command").replace('"', "")
+    (info / "entry_points.txt").write_text(f"{named}[goose_like.toolkit]\ntodo = todo_toolkit:TodoToolkit\n")
+    (tmp_path / "site/todo_toolkit.py").write_text(toolkit)
+    (tmp_path / "site/hello_command.py").write_text(package)
+    (place.home / "config/profiles.yaml").write_text("default: {extends: default, toolkits: [developer, todo]}\n")
+    lines = "".join(blocks("docs/commands.md", "text")) + "/help\n"
+    model = place.script("first", "second", "third")
+    done = place.run("session", "start", "--model", model, input=lines, env={"PYTHONPATH": str(tmp_path / "site")})
+    assert done.returncode == 0, done.stderr
+    begun = [event["message"]["parts"] for event in place.events() if event["type"] == "turn_started"]
+    assert [parts[0]["text"] for parts in begun] == [
+        "Explain @notes.txt to a busy manager, in short sentences.",
+        "Explain @notes.txt to a new colleague, in short sentences.",
+        "Do this now: write the tests",
+    ]
+    assert begun[0][1]["text"] == "\n[notes.txt]\nsaid by a file\n"
+    for shown in (
+        "write the tests\n",
+        "Hello Ada, after 6 messages!",
+        "Explain a file to somebody",
+        "Note a thing to do",
+    ):
+        assert shown in done.stderr
 
 
 def safety_lines() -> list[str]:

@@ -15,13 +15,14 @@ CORE = ROOT / "goose_like"
 FLOORS = {
     1: "message memory errors places plain spawner repositories environment contents frames",
     2: "events plugins output images trust difference source tree ignored",
-    3: "cli/guard tool command profile history notifier sandbox records reversal lines plan cli/visible cli/rows",
+    3: "cli/guard tool command profile history notifier sandbox records reversal lines plan cli/visible cli/rows "
+    "cli/files",
     4: "policy provider spawn inspection jail keys profile_schema undo sessions providers/wire "
-    "cli/slash cli/code cli/phrases",
+    "command_file cli/code cli/phrases",
     5: "workspace session moderator providers/openai_wire providers/anthropic_wire providers/door "
-    "providers/weights providers/rows profiles_file inbox providers/absent cli/tables",
-    6: "prices journal view fork transfer/transcript transfer/goose09 cli/blocks cli/prompt providers/constrained "
-    "providers/scripted providers/probe providers/connection",
+    "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash",
+    6: "prices journal view fork mentions transfer/transcript transfer/goose09 cli/blocks cli/prompt "
+    "providers/constrained providers/scripted providers/probe providers/connection",
     7: "toolkit summary cli/running cli/markdown cli/table providers/openai providers/anthropic providers/tagged "
     "transfer/archive transfer/markdown transfer/page",
     8: "exchange compat testing oversights cli/render cli/completion cli/pages",

@@ -1,0 +1,113 @@
+"""Commands as Markdown files: what they are called, what they say, and what is told of those that can't be used."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from goose_like.command import Command
+from goose_like.command_file import filled, with_files
+from goose_like.trust import Project
+
+OURS = {"help": Command("help", "Show the keys.", lambda desk, words: None)}
+
+
+@pytest.fixture
+def own(home: Path):
+    """Writes the person's own command; gives the file."""
+
+    def own(name: str, text: str | bytes) -> Path:
+        file = home / "config/commands" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return file
+
+    return own
+
+
+def brought(root: Path, **files: str) -> Project:
+    return Project(root, {f"commands/{name}.md": text for name, text in files.items()})
+
+
+@pytest.mark.parametrize(
+    ("body", "words", "said"),
+    [
+        ("fix $1 in $2", "one 'two three'", "fix one in two three"),
+        ('fix $1 and "$2"', '"a b" c d', 'fix a b and "c"'),
+        ("all: $ARGUMENTS.", "a 'b c'  d", "all: a 'b c'  d."),
+        ("$1-${2:-none}-${3:-}-$4", "a", "a-none--"),
+        ("${1:-x y}", "", "x y"),
+        ("${1:-x}", "''", "x"),
+        ("$1", "don't", "don't"),
+        ("$1", "$2 $ARGUMENTS", "$2"),
+        ("$10 and $0 and $ARGUMENTSX", "a", "$10 and $0 and $ARGUMENTSX\n\na"),
+        ("nothing to fill", "a b", "nothing to fill\n\na b"),
+        ("nothing to fill", "", "nothing to fill"),
+    ],
+)
+def test_arguments(body, words, said):
+    assert filled(body, words) == said
+
+
+def test_names_words_and_where_they_come_from(own, tmp_path):
+    fix = own("fix.md", "---\ndescription: Mend it.\nusage: FILE\n---\n\nMend $1.\n")
+    own("git/log.md", "# Say what happened\r\n\r\nof late")
+    commands, told = with_files(OURS, brought(tmp_path, look="Look at $ARGUMENTS"))
+    assert told == []
+    assert list(commands) == ["help", "fix", "git-log", "look"]
+    found = commands["fix"]
+    assert (found.about, found.usage, found.source) == ("Mend it.", "FILE", str(fix))
+    assert found.run(None, "a.py") == "Mend a.py."
+    assert (commands["git-log"].about, commands["git-log"].usage) == ("Say what happened", "")
+    assert commands["git-log"].run(None, "") == "# Say what happened\n\nof late"
+    assert commands["look"].usage == "[ARGUMENTS]"
+    assert commands["look"].source == str(tmp_path / ".goose-like/commands/look.md")
+
+
+def test_without_trust_there_are_none_of_a_project(own):
+    own("fix.md", "Mend it.")
+    assert list(with_files(OURS, None)[0]) == ["help", "fix"]
+
+
+def test_nobody_takes_a_name_that_is_taken(own, tmp_path):
+    mine = own("fix.md", "Mend it.")
+    other = own("help.md", "No help.")
+    theirs = brought(tmp_path, fix="Break it.", help="No help.")
+    commands, told = with_files(OURS, theirs)
+    assert commands["help"] is OURS["help"]
+    assert commands["fix"].source == str(mine)
+    by = "a command that comes with a package or toolkit"
+    assert told == [
+        f"left out: {other}: the name /help is taken by {by}; rename the file",
+        f"left out: {theirs.file('commands/fix.md')}: the name /fix is taken by {mine}; rename the file",
+        f"left out: {theirs.file('commands/help.md')}: the name /help is taken by {by}; rename the file",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("a b.md", "x", "a command's name has letters, digits, '-' and '_' only; rename it"),
+        ("bad.md", b"one\ntwo \xff", ", line 2: this is no UTF-8 text; save it as UTF-8"),
+        ("bad.md", "---\ndescription: x\nusag: y\n---\nx", ", line 3: unknown key 'usag'; did you mean 'usage'?"),
+        ("bad.md", "---\nusage: [y]\n---\nx", ", line 2: usage: expected text, not ['y']"),
+        ("bad.md", "---\nusage: {\n---\nx", "this is no valid YAML"),
+        ("bad.md", "---\nusage: y\n", ", line 1: what begins here has no end; write a line --- after it"),
+        ("bad.md", "---\nusage: y\n---\n\n", " says nothing; write what is to be said to the model"),
+        ("bad.md", "", " says nothing"),
+        ("bad.md", "x" * 256_001, "has more than 256,000 bytes; make it shorter"),
+    ],
+)
+def test_what_can_not_be_used_is_told_and_the_others_work(own, name, text, told):
+    file = own(name, text)
+    own("fine.md", "x")
+    commands, sentences = with_files({}, None)
+    assert list(commands) == ["fine"]
+    (sentence,) = sentences
+    assert sentence.startswith(f"left out: {file}")
+    assert told in sentence
+
+
+def test_what_is_no_file_is_not_waited_for(own):
+    os.mkfifo(own("fine.md", "x").with_name("pipe.md"))
+    assert list(with_files({}, None)[0]) == ["fine"]
