@@ -10,9 +10,8 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from rich.text import Text
-
 from ..build import build_exchange
+from ..command import Command
 from ..desk import Desk, Reopen
 from ..errors import GooseLikeError
 from ..events import PlanUpdated, Status, Task
@@ -90,9 +89,10 @@ class Chat:
         self.exit_code = 0
         self._seat = seat
         self._project = project
-        self._work: asyncio.Task[None] | None = None
         self._exchange: Exchange | None = None
-        self._fault: BaseException | None = None
+        self._work: asyncio.Task[None] | None = None
+        self._is_turn = False
+        self._signals: list[signal.Signals] = []
 
     async def run(self, wanted: Reopen | None, plan: tuple[Task, ...], first: str) -> Session:
         """Talks in one exchange after another, until the person leaves; gives the session that was the last.
@@ -100,19 +100,20 @@ class Chat:
         One that can't be built is told, and the one before goes on.
         """
         opened: Reopen | None = None
+        is_back = False
         while wanted:
             before, opened, is_built = opened, wanted, False
             try:
                 async with build_exchange(opened.profile, self._seat.front, session=opened.session) as exchange:
-                    is_built = True
+                    is_built, is_back = True, False
                     if before and before.session is not opened.session:
                         before.session.close()
                     wanted = await self._talk(exchange, opened.profile, plan, first)
             except GooseLikeError as error:
-                if is_built or before is None:
+                if is_built or before is None or is_back:
                     raise
                 self._seat.show(str(error))
-                wanted = before
+                wanted, is_back = before, True
             plan, first = (), ""
         assert opened
         opened.session.close()
@@ -120,8 +121,7 @@ class Chat:
 
     async def _talk(self, exchange: Exchange, profile: Profile, plan: tuple[Task, ...], first: str) -> Reopen | None:
         """Takes lines until the person leaves, or a command wants to go on elsewhere."""
-        self._exchange = exchange
-        seat = self._seat
+        self._exchange, seat = exchange, self._seat
         commands, left_out = slash_commands(exchange.commands, self._project)
         desk = Desk(exchange, profile, commands, seat.show, seat.ask, seat.put, seat.copy, seat.finished)
         seat.open(desk, self)
@@ -130,19 +130,28 @@ class Chat:
         if plan:
             exchange.journal.emit(PlanUpdated(tasks=plan))
         if first:
-            self._say(first)
+            self._say(exchange, first)
+        line = asyncio.create_task(seat.next())
         try:
             while not (desk.is_over or desk.next):
-                if seat.waits and self._work:
-                    await asyncio.wait([self._work])
-                if not (line := await seat.next()):
-                    break
-                await self._take(line.rstrip("\n"), desk)
+                awaited = [task for task in (self._work, None if self._work and seat.waits else line) if task]
+                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+                if self._work and self._work.done():
+                    self._end(exchange, self._work)
+                elif line.done():
+                    if not line.result():
+                        break
+                    await self._take(line.result().rstrip("\n"), desk)
+                    line = asyncio.create_task(seat.next())
         finally:
-            await self._end_work()
-        if self._fault:
-            raise self._fault
+            line.cancel()
+            self._exchange = None
+            if self.stop() and self._work:
+                await asyncio.wait([self._work])
+            self._work = None
         return desk.next
+
+    # --- while something runs
 
     def stop(self) -> bool:
         """Stops what runs; whether something did."""
@@ -152,84 +161,89 @@ class Chat:
         self._work.cancel()
         return True
 
-    def steer(self, words: str) -> None:
-        """Says the words, and what waits, now: in place of the step that runs."""
-        if words and self._exchange:
-            self._say(words)
-        if self._exchange:
-            self._exchange.inbox.steer()
+    def steer(self, words: str) -> bool:
+        """Says the words, and what waits, in place of the step that runs. False: no turn runs, or it is a command."""
+        if self._exchange is None or not (self._work and self._is_turn) or words[:1] in ("/", "!"):
+            return False
+        if words:
+            self._exchange.inbox.put(words)
+        self._exchange.inbox.steer()
+        return True
 
     def signalled(self, signals: list[signal.Signals]) -> None:
+        """Stops what runs; what is no Ctrl-C of a person ends the session as well."""
+        self._signals = signals
         self.stop()
         if signals[-1] != signal.SIGINT or not is_terminal(sys.stdin):
             self._seat.leave()
+
+    def _begin(self, work: Coroutine[Any, Any, None], *, is_turn: bool = False) -> None:
+        self._work, self._is_turn = asyncio.create_task(work), is_turn
+
+    def _end(self, exchange: Exchange, work: "asyncio.Task[None]") -> None:
+        """What was typed meanwhile is said now; after work that was stopped it comes back into the input.
+
+        Raises: whatever nobody foresaw, and SessionError where the file can't be written: they end the session.
+        """
+        self._work = None
+        if is_terminal(sys.stdin):
+            self._signals[:] = [one for one in self._signals if one != signal.SIGINT]  # it has stopped what it should
+        if not work.cancelled():
+            work.result()
+        if words := "\n".join(exchange.inbox.take()):
+            if work.cancelled():
+                self._seat.put(words)
+            else:
+                self._say(exchange, words)
+
+    # --- what a line means
 
     async def _take(self, line: str, desk: Desk) -> None:
         if line.strip() in LEAVE:
             desk.leave()
         elif line.startswith("!") and line[1:].strip():
-            self._begin(run_own_command(desk, line[1:].strip()))
+            if self._work:
+                desk.show("a command of yours waits for the end of the turn; Ctrl-C stops it")
+            else:
+                self._begin(run_own_command(desk, line[1:].strip()))
         elif found := _COMMAND.fullmatch(line):
             await self._command(desk, found[1], (found[2] or "").strip())
         elif line.strip():
-            self._say(line)
+            self._say(desk.exchange, line)
 
     async def _command(self, desk: Desk, name: str, words: str) -> None:
         if not self._seat.waits:
-            desk.show(Text(f"> /{name} {words}".rstrip(), "dim"))
+            desk.show(f"> /{name} {words}".rstrip())
         command = desk.commands.get(name)
         if command is None:
             near = did_you_mean(name, desk.commands)
             desk.show(f"no command /{name}; {near} a space before the / makes it a message")
-            return
-        if self._is_working and not command.anytime:
+        elif command.anytime:
+            await self._run(desk, command, words)
+        elif self._work:
             desk.show(f"/{name} waits for the end of the turn; Ctrl-C stops it")
-            return
+        else:
+            self._begin(self._run(desk, command, words))
+
+    async def _run(self, desk: Desk, command: Command, words: str) -> None:
         try:
             said = command.run(desk, words)
             said = await said if inspect.isawaitable(said) else said
         except GooseLikeError as error:
-            desk.show(f"/{name}: {error}")
+            desk.show(f"/{command.name}: {error}")
         except Exception as error:  # a package's command must not end the session
-            desk.show(f"/{name} failed: {type(error).__name__}: {error}")
+            desk.show(f"/{command.name} failed: {type(error).__name__}: {error}")
         else:
             if said:
-                self._say(said)
+                self._say(desk.exchange, said)
 
-    def _say(self, words: str) -> None:
+    def _say(self, exchange: Exchange, words: str) -> None:
         """Begins a turn, or leaves the words for the next step of the one that runs."""
-        assert self._exchange
-        if self._is_working:
-            self._exchange.inbox.put(words)
+        if self._work:
+            exchange.inbox.put(words)
             self._seat.front.notify(Status(text=""))
         else:
-            self._begin(self._turns(self._exchange, words))
+            self._begin(self._turn(exchange, words), is_turn=True)
 
-    async def _turns(self, exchange: Exchange, words: str) -> None:
-        while words:
-            is_whole = False
-            try:
-                finished = await exchange.reply(words)
-                self.exit_code, is_whole = finished.exit_code, True
-            finally:
-                words = "\n".join(exchange.inbox.take())
-                if words and not is_whole:
-                    self._seat.put(words)
-
-    @property
-    def _is_working(self) -> bool:
-        return self._work is not None and not self._work.done()
-
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        self._work = asyncio.create_task(work)
-        self._work.add_done_callback(self._ended)
-
-    def _ended(self, work: "asyncio.Task[None]") -> None:
-        """What nobody foresaw, or a file that can't be written, ends the session."""
-        if not work.cancelled() and (fault := work.exception()):
-            self._fault = fault
-            self._seat.leave()
-
-    async def _end_work(self) -> None:
-        if self.stop() and self._work:
-            await asyncio.wait([self._work])
+    async def _turn(self, exchange: Exchange, words: str) -> None:
+        self.exit_code = (await exchange.reply(words)).exit_code

@@ -150,7 +150,8 @@ def show(desk: Desk, words: str) -> None:
         raise UsageError(f"{words!r} is none of the numbers 1 to {len(desk.finished)}")
     call, result = desk.finished[number - 1]
     file = desk.exchange.session.output_of(call.id)
-    text = file.read_text(errors="replace") if file.is_file() else result.output
+    kept = [one for one in (file, file.with_name(f"{file.stem}-shell.txt")) if one.is_file()]
+    text = kept[-1].read_text(errors="replace") if kept else result.output
     desk.show(Text(visible(text)))
 
 
@@ -241,7 +242,7 @@ def resume(desk: Desk, words: str) -> None:
     desk.show(rows)
 
 
-@command(anytime=True)
+@command
 async def doctor(desk: Desk, words: str) -> None:
     """Show what is installed and set, and what to do next."""
     rows, next_step, _ = await examine(desk.profile.name)

@@ -48,7 +48,7 @@ async def rewind(desk: Desk, words: str) -> None:
     await _go_back(desk, found[0], scope.strip())
 
 
-@command(usage="[N]", anytime=True, choices=_turn_numbers)
+@command(usage="[N]", choices=_turn_numbers)
 async def diff(desk: Desk, words: str) -> None:
     """Show what this session changed of files, since message N [since its beginning]."""
     number = int(words) if words.isdecimal() else 1

@@ -3,13 +3,15 @@
 import os
 import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 
 from ..errors import GooseLikeError
 
 
 def guarded(act: Callable[[], int | None]) -> int:
     """The exit code of what is done: its own, that of `sys.exit`, or of the error that it ended with."""
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # no answer is lost to a locale
+    if isinstance(sys.stdout, TextIOWrapper):  # none where it was closed before we began
+        sys.stdout.reconfigure(errors="backslashreplace")  # no answer is lost to a locale
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -18,7 +20,7 @@ def guarded(act: Callable[[], int | None]) -> int:
     try:
         return act() or 0
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 1
+        return end.code if isinstance(end.code, int) else 1 if end.code else 0
     except GooseLikeError as error:
         print(f"goose-like: {error}", file=sys.stderr)
         return error.exit_code

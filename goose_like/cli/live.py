@@ -92,11 +92,17 @@ class LiveScreen(Screen):
 
     def show(self, renderable: object) -> None:
         """Prints something above."""
-        self.console.print(Styled(renderable) if isinstance(renderable, str) else renderable)
+        self.console.print(Styled(visible(renderable)) if isinstance(renderable, str) else renderable)
         self._draw_soon()
 
-    def replay(self, events: Iterable[Durable]) -> None:
-        """Draws what happened earlier, as it was drawn then, but for times."""
+    def open(self, events: Iterable[Durable], plan: Sequence[Task], *, is_new: bool) -> None:
+        """Shows a session from now on: what happened in it earlier, as it was drawn then, but for times."""
+        if is_new:
+            self.finished.clear()
+        self._replay(events)
+        self._plan = plan
+
+    def _replay(self, events: Iterable[Durable]) -> None:
         for event in events:
             if isinstance(event, TurnFinished | TurnStarted | Interjected):
                 self._replay_turn(event)

@@ -51,22 +51,18 @@ async def _opened(settled: tuple[Any, Any] | None, settle: Callable[[], tuple[An
         chat, closing = _imported()
         chosen, kept = settled or settle()
         return int(await closing(chat(chosen.profile, kept, project=chosen.project, **work), chosen, kept))
-    from prompt_toolkit.patch_stdout import patch_stdout
-
     from .prompt import Prompt
 
     async with Prompt(state_folder() / "history") as prompt:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, prompt.close)
-        with patch_stdout(raw=True):  # a warning must not run into the prompt
-            chat, closing = await asyncio.to_thread(_imported)
-            if settled is None:
-                settled = await asyncio.to_thread(settle)
-            chosen, kept = settled
-            return int(
-                await closing(chat(chosen.profile, kept, project=chosen.project, prompt=prompt, **work), chosen, kept)
-            )
+        chat, closing = await asyncio.to_thread(_imported)
+        if settled is None:
+            settled = await asyncio.to_thread(settle)
+        chosen, kept = settled
+        talk = chat(chosen.profile, kept, project=chosen.project, prompt=prompt, **work)
+        return int(await closing(talk, chosen, kept))
 
 
 def _imported() -> tuple[Any, Any]:

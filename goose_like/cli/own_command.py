@@ -2,13 +2,15 @@
 
 import asyncio
 import codecs
+from collections.abc import AsyncIterator
 
 from ..desk import Desk
 from ..errors import GooseLikeError
 from ..events import Reminded
 from ..output import Output
+from ..workspace import Process
 
-STOP_GRACE_S = 0.1
+STOP_GRACE_S = 0.07
 
 
 async def run_own_command(desk: Desk, command: str) -> None:
@@ -21,17 +23,10 @@ async def run_own_command(desk: Desk, command: str) -> None:
     try:
         process = await exchange.workspace.spawn(["bash", "-c", command], access="full", is_own=True)
         try:
-            decoder = codecs.getincrementaldecoder("utf-8")("replace")
-            rest = ""
-            while chunk := await process.read():
-                output.write(chunk)
-                lines, _, rest = (rest + decoder.decode(chunk)).rpartition("\n")
-                if lines:
-                    desk.show(lines)
-            if rest:
-                desk.show(rest)
+            async for lines in _lines(process, output):
+                desk.show(lines)
             end = f"exit code {await process.wait()}"
-        except asyncio.CancelledError:
+        except BaseException:
             await asyncio.shield(process.stop(STOP_GRACE_S))
             raise
     except GooseLikeError as error:
@@ -41,3 +36,16 @@ async def run_own_command(desk: Desk, command: str) -> None:
         if end != "exit code 0":
             desk.show(f"[{end}]")
         exchange.journal.emit(Reminded(text=f"The person ran `{command}`:\n{output.for_model()}\n[{end}]"))
+
+
+async def _lines(process: Process, output: Output) -> AsyncIterator[str]:
+    """The output as whole lines, as many as there are; at the end the last one, whole or not."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    rest = ""
+    while chunk := await process.read():
+        output.write(chunk)
+        lines, _, rest = (rest + decoder.decode(chunk)).rpartition("\n")
+        if lines:
+            yield lines
+    if rest := rest + decoder.decode(b"", final=True):
+        yield rest

@@ -6,18 +6,18 @@ import sys
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, create_app_session
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, DummyCompleter, DynamicCompleter, ThreadedCompleter
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import Condition, emacs_mode, has_completions, is_searching, vi_navigation_mode
+from prompt_toolkit.filters import Condition, emacs_mode, has_completions, is_searching
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input import create_input
@@ -27,9 +27,11 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import AppendAutoSuggestion, HighlightSelectionProcessor
 from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.widgets import SearchToolbar
 
 INPUT_ROWS = 10
+_LABEL = "goose> "
 LEAVE_WITHIN_S = 2.0
 
 
@@ -38,19 +40,21 @@ class Prompt:
 
     `live(width, height)` gives the rows above the input and `status(width)` the last row, as text with ANSI colours.
     `on_interrupt` is called for Ctrl-C and says whether there was something to stop; `on_steer` for Ctrl-S, with what
-    was typed.
+    was typed, and says whether it took that.
     """
 
     def __init__(self, history: Path) -> None:
         self.live: Callable[[int, int], str] = lambda width, height: ""
         self.status: Callable[[int], str] = lambda width: ""
         self.on_interrupt: Callable[[], bool] = lambda: False
-        self.on_steer: Callable[[str], None] = lambda words: None
+        self.on_steer: Callable[[str], bool] = lambda words: False
         self.completer: Completer = DummyCompleter()
         self._shown: asyncio.Task[None] | None = None
         self._lines: asyncio.Queue[str] = asyncio.Queue()
         self._asked: asyncio.Future[str] | None = None
-        self._label = "goose> "
+        self._label = _LABEL
+        self._is_closed = False
+        self._open = ExitStack()
         self._draft = Document()
         self._held = ""
         self._interrupted_at = 0.0
@@ -105,9 +109,12 @@ class Prompt:
 
     async def __aenter__(self) -> "Prompt":
         """Shows the prompt; it takes keys now."""
+        self._open.enter_context(create_app_session(output=self._output))
+        self._open.enter_context(patch_stdout(raw=True))  # a warning must not run into the prompt
         is_drawn = asyncio.Event()
         self.app.after_render += lambda _: is_drawn.set()
         self._shown = asyncio.create_task(self.app.run_async(handle_sigint=False, set_exception_handler=False))
+        self._shown.add_done_callback(lambda _: self.close())  # the terminal is gone
         drawn = asyncio.create_task(is_drawn.wait())
         await asyncio.wait([self._shown, drawn], return_when=asyncio.FIRST_COMPLETED)
         drawn.cancel()
@@ -121,12 +128,17 @@ class Prompt:
         self.close()
         if self._shown:
             await asyncio.wait([self._shown])
+        self._open.close()
+        self._output.write_raw(self._held)
+        self._output.flush()
+        self._held = ""
 
     def use_vi_keys(self) -> None:
         self.app.editing_mode = EditingMode.VI
 
     def close(self) -> None:
         """Takes the prompt away; `next` and `answer` give ''."""
+        self._is_closed = True
         self._lines.put_nowait("")
         self._give("")
         if self.app.is_running:
@@ -138,16 +150,18 @@ class Prompt:
 
     async def answer(self, label: str) -> str:
         """A line in answer to a question. What was being typed is put aside until then."""
-        self._draft, draft = Document(), self._buffer.document
-        self._asked, self._label = asyncio.get_running_loop().create_future(), label
+        if editing := self.app._running_in_terminal_f:
+            await asyncio.wait([editing])
+        if self._is_closed:
+            return ""
+        asked: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._asked, self._label, self._draft = asked, label, self._buffer.document
         self._buffer.reset()
         self.redraw()
         try:
-            return await self._asked
+            return await asked
         finally:
-            self._asked, self._label = None, "goose> "
-            self._buffer.reset(draft)
-            self.redraw()
+            self._give("")
 
     def complete(self) -> None:
         """Looks anew for what may complete what is typed."""
@@ -214,17 +228,21 @@ class Prompt:
 
     def _accept(self, buffer: Buffer) -> bool:
         """Takes the input; whether it should stay where it is."""
-        if self._asked:
-            self._give(buffer.text + "\n")
-            return False
         if not buffer.text.strip():
             return True
         self._lines.put_nowait(buffer.text.rstrip("\n") + "\n")
         return False
 
     def _give(self, answer: str) -> None:
-        if self._asked and not self._asked.done():
-            self._asked.set_result(answer)
+        """Ends the question, and puts back what was being typed before it."""
+        asked, self._asked = self._asked, None
+        if asked is None:
+            return
+        if not asked.done():
+            asked.set_result(answer)
+        self._label = _LABEL
+        self._buffer.reset(self._draft)
+        self.redraw()
 
     def _interrupt(self) -> None:
         now = time.monotonic()
@@ -242,10 +260,12 @@ class Prompt:
             lambda: bool(self._buffer.complete_state and self._buffer.complete_state.current_completion)
         )
 
-        @keys.add("enter", filter=is_typing & ~vi_navigation_mode)
-        @keys.add("enter", filter=is_typing & vi_navigation_mode)
+        @keys.add("enter", filter=is_typing)
         def _(event: KeyPressEvent) -> None:
-            self._buffer.validate_and_handle()
+            if self._asked:
+                self._give(self._buffer.text + "\n")  # an answer is nothing to be looked up later
+            else:
+                self._buffer.validate_and_handle()
 
         @keys.add("enter", filter=is_typing & has_choice)
         @keys.add("c-y", filter=has_choice)
@@ -270,8 +290,10 @@ class Prompt:
         @keys.add("c-s", filter=Condition(lambda: self._asked is None))
         def _(event: KeyPressEvent) -> None:
             words = self._buffer.text.strip()
-            self._buffer.reset(append_to_history=bool(words))
-            self.on_steer(words)
+            if self.on_steer(words):
+                self._buffer.reset(append_to_history=bool(words))
+            else:
+                self._buffer.validate_and_handle()
 
         @keys.add("c-x", "c-e", filter=is_typing)
         def _(event: KeyPressEvent) -> None:

@@ -9,6 +9,7 @@ from ..desk import Desk
 from ..message import ToolCall, ToolResult
 from ..notifier import Notifier
 from ..profile import SessionChoice
+from ..session import Session
 from .complete import SessionCompleter
 from .live import LiveScreen
 from .prompt import Prompt
@@ -22,8 +23,8 @@ class Work(Protocol):
     def stop(self) -> bool:
         """Stops what runs; whether something did."""
 
-    def steer(self, words: str) -> None:
-        """Says the words now, in place of what the running step would do."""
+    def steer(self, words: str) -> bool:
+        """Says the words now, in place of what the running step would do; false where no turn runs."""
 
 
 class Seat(Protocol):
@@ -72,22 +73,17 @@ class LineSeat:
         self._left = asyncio.Event()
 
     async def next(self) -> str:
-        line, left = asyncio.ensure_future(self._read()), asyncio.ensure_future(self._left.wait())
+        return await self.ask("goose> " if is_terminal(sys.stdin) else "")
+
+    async def ask(self, label: str) -> str:
+        print(label, end="", file=sys.stderr, flush=True)
+        line, left = asyncio.ensure_future(self._lines.next()), asyncio.ensure_future(self._left.wait())
         try:
             await asyncio.wait({line, left}, return_when=asyncio.FIRST_COMPLETED)
             return line.result() if line.done() else ""
         finally:
             line.cancel()
             left.cancel()
-
-    async def _read(self) -> str:
-        if is_terminal(sys.stdin):
-            print("goose> ", end="", file=sys.stderr, flush=True)
-        return await self._lines.next()
-
-    async def ask(self, label: str) -> str:
-        print(label, end="", file=sys.stderr, flush=True)
-        return await self._lines.next()
 
     def show(self, renderable: object) -> None:
         self.front.log(renderable)
@@ -116,6 +112,7 @@ class LiveSeat:
 
     def __init__(self, prompt: Prompt, choice: SessionChoice) -> None:
         self.prompt = prompt
+        self._session: Session | None = None
         prompt.completer = self._completer = SessionCompleter()
         if choice.keys == "vi":
             prompt.use_vi_keys()
@@ -136,7 +133,8 @@ class LiveSeat:
         self.prompt.complete()
         for damage in session.damage:
             self.show(damage)
-        self.screen.replay(session.recent)
+        self.screen.open(session.recent, desk.exchange.history.plan, is_new=session is not self._session)
+        self._session = session
         session.recent.clear()  # drawn once, however often it is opened
 
     def show(self, renderable: object) -> None:

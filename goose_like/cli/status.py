@@ -1,14 +1,16 @@
 """The status line: which profile and model, which branch, how full the window is, what was spent."""
 
 import time
-from pathlib import Path
 
 from rich.cells import cell_len
 
+from ..errors import GooseLikeError
 from ..exchange import Exchange
 from ..prices import cost_usd
 from ..profile import Profile
 from ..repositories import root_of
+from ..workspace import Workspace
+from .visible import visible
 
 _LOOK_EVERY_S = 2.0
 
@@ -27,7 +29,7 @@ class StatusLine:
         """The line with ANSI colours; where it is too long, what matters least is left out."""
         now = time.monotonic()
         if now - self._looked_at > _LOOK_EVERY_S:
-            self._looked_at, self._branch, self._money = now, _branch(self._exchange.workspace.root), self._cost()
+            self._looked_at, self._branch, self._money = now, _branch(self._exchange.workspace), self._cost()
         history, model = self._exchange.history, self._exchange.models.processor
         used = (
             f"{history.tokens / model.window:.0%} of {_short(model.window)}" if model.window else _short(history.tokens)
@@ -47,7 +49,7 @@ class StatusLine:
             if cell_len(longer) > width - 1:
                 break
             line = longer
-        return f"\x1b[2m{line}\x1b[0m"
+        return f"\x1b[2m{visible(line)}\x1b[0m"
 
     def _cost(self) -> str:
         usage = self._exchange.history.usage
@@ -61,11 +63,10 @@ def _short(count: int) -> str:
     return f"{count / 1000:.1f}k" if count >= 1000 else str(count)
 
 
-def _branch(folder: Path) -> str:
+def _branch(workspace: Workspace) -> str:
     """The branch that is checked out, or the commit's first letters; empty where there is no repository."""
-    root = root_of(folder)
     try:
-        head = (root / ".git" / "HEAD").read_text().strip() if root else ""
-    except OSError:  # none, or a worktree, whose .git is a file
+        head = workspace.read_bytes(root_of(workspace.root) / ".git" / "HEAD", 1000).decode(errors="replace").strip()
+    except (GooseLikeError, OSError):  # none, or a worktree, whose .git is a file
         return ""
     return head.removeprefix("ref: refs/heads/") if head.startswith("ref: ") else head[:8]
