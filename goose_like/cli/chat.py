@@ -134,7 +134,9 @@ class Chat:
         line = asyncio.create_task(seat.next())
         try:
             while not (desk.is_over or desk.next):
-                awaited = [task for task in (self._work, None if self._work and seat.waits else line) if task]
+                # Beside a turn lines are taken at once; what is typed beside a command waits for its end.
+                takes_lines = self._work is None or (self._is_turn and not seat.waits)
+                awaited = [task for task in (self._work, line if takes_lines else None) if task]
                 await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
                 if self._work and self._work.done():
                     self._end(exchange, self._work)

@@ -11,7 +11,6 @@ import sys
 import termios
 import time
 from contextlib import suppress
-from pathlib import Path
 
 import pyte
 from command import Place
@@ -84,9 +83,8 @@ class ScreenTerminal:
         return self.process.wait(PATIENCE_S)
 
     def signal(self, number: signal.Signals) -> None:
-        """To the command itself, not to its process group."""
-        (child,) = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split() or [""]
-        os.kill(int(child or self.process.pid), number)
+        """To the command itself, not to its process group: `setsid` has become it."""
+        self.process.send_signal(number)
 
     def hang_up(self) -> int:
         """Closes the terminal, as a window that is closed, and gives the exit code."""

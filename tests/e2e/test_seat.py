@@ -808,3 +808,90 @@ def test_what_commands_take_is_completed(session, typed, offered):
     terminal.see(f"\n {offered}")
     terminal.type("\t")
     terminal.see(f"goose> {typed.split()[0]} {offered}")
+
+
+# --- what must not happen
+
+
+def test_a_command_of_one_s_own_waits_for_the_turn(session, place):
+    terminal = session({"calls": [shell("echo working; sleep 300")]}, "second answer")
+    terminal.type("hi\r")
+    terminal.see("│ working")
+    terminal.type("!echo mine\r")
+    terminal.see("waits for the end of the turn")
+    stop_and_go_on(terminal, place)
+
+
+def test_what_is_typed_beside_a_command_of_one_s_own_is_said_after_it(session, place):
+    os.mkfifo(place.work / "wait")
+    terminal = session("first")
+    terminal.type("!read < wait; echo over\r")
+    terminal.see("! read")
+    terminal.type("next\r")
+    terminal.gone("goose> next")
+    (place.work / "wait").write_text("\n")
+    terminal.see("first")
+    assert "over\n" in terminal.text.partition("> next")[0]
+    assert said(place) == ["next"]
+
+
+def test_ctrl_c_stops_a_command(session, place):
+    terminal = session("a long answer " * 200, {"text": "late", "delay_s": 300}, "second answer", columns=200)
+    terminal.type("hi\r")
+    terminal.see("a long answer")
+    terminal.idle()
+    terminal.type("/compact\r")
+    terminal.see("writes a summary")
+    terminal.type("\x03")
+    terminal.type("next\r")
+    terminal.see("> next")
+    assert not [event for event in place.events() if event["type"] == "compacted"]
+
+
+def test_escapes_of_one_s_own_command_and_of_the_repository_are_shown(session, place):
+    terminal = session("hello", columns=250)
+    terminal.type("!printf '\\033]0;title\\007\\n'; mkdir .git; printf 'ref: refs/heads/a\\033[31mb' > .git/HEAD\r")
+    terminal.see("\\x1b]0;title\\x07")
+    terminal.see("a\\x1b[31mb")
+
+
+def test_a_pipe_in_the_place_of_the_branch_holds_nothing_up(session, place):
+    terminal = session("hello")
+    terminal.type("!mkdir .git; mkfifo .git/HEAD; echo made\r")
+    terminal.see("\nmade")
+    terminal.type("hi\r")
+    terminal.see("hello")
+    assert leave(terminal) == 0
+
+
+def test_a_profile_that_can_not_be_opened_leaves_the_one_before(session, place):
+    config = place.home / "config"
+    config.mkdir(exist_ok=True)
+    (config / "profiles.yaml").write_text("broken: {extends: default, processor: 'scripted:gone.yaml'}\n")
+    terminal = session("hello")
+    terminal.type("/profile broken\r")
+    terminal.see("gone.yaml")
+    terminal.type("hi\r")
+    terminal.see("hello")
+
+
+def test_an_answer_is_not_remembered_as_something_typed(session, place):
+    terminal = session({"calls": [NETWORK]}, "as you say")
+    terminal.type("go\r")
+    terminal.see("[N] no:")
+    terminal.type("y\r")
+    terminal.see("as you say")
+    assert leave(terminal) == 0
+    assert "+y" not in (place.home / "state/history").read_text()
+
+
+def test_a_session_that_is_told_to_end_at_a_question_ends(session, place):
+    terminal = session({"calls": [shell("echo two > a.txt")]}, "done")
+    terminal.type("go\r")
+    terminal.see("done")
+    terminal.idle()
+    terminal.type("/undo\r")
+    terminal.see("[N]o:")
+    terminal.signal(signal.SIGTERM)
+    assert terminal.ended() == 143
+    assert (place.work / "a.txt").exists()
