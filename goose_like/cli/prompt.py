@@ -98,6 +98,7 @@ class Prompt:
             layout=Layout(layout, focused_element=field),
             key_bindings=self._keys(),
             erase_when_done=True,
+            refresh_interval=2.0,  # what the status tells changes by itself
             output=self._output,
             input=create_input(),
             enable_page_navigation_bindings=False,
