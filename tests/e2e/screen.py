@@ -15,7 +15,7 @@ from contextlib import suppress
 import pyte
 from command import Place
 
-PATIENCE_S = 12.0
+PATIENCE_S = 60.0
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
