@@ -303,9 +303,9 @@ def test_vi_keys(session, place, opened):
     terminal = session("hello")
     terminal.see("default")
     terminal.type("abc\x1b")
-    time.sleep(0.3)  # an Esc is one when nothing follows
+    time.sleep(1)  # an Esc is one when nothing follows
     terminal.type("0xiz\x1b")
-    time.sleep(0.3)
+    time.sleep(1)
     terminal.type("\r")
     terminal.see("hello")
     assert said(place) == ["zbc"]
