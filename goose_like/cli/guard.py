@@ -26,6 +26,12 @@ def guarded(act: Callable[[], int | None]) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader of a list has left; the interpreter must not complain about it again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of a list has left
         return 1
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, AttributeError):  # who should have read it is gone: the interpreter must not fail for it
+                if stream:
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
