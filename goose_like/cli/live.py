@@ -92,7 +92,10 @@ class LiveScreen(Screen):
 
     def show(self, renderable: object) -> None:
         """Prints something above."""
-        self.console.print(Styled(visible(renderable)) if isinstance(renderable, str) else renderable)
+        if isinstance(renderable, str):
+            self._line(visible(renderable))
+        else:
+            self.console.print(renderable)
         self._draw_soon()
 
     def open(self, events: Iterable[Durable], plan: Sequence[Task], *, is_new: bool) -> None:

@@ -132,7 +132,7 @@ class Screen(Notifier):
 
     def _line(self, text: str | RenderableType, style: str = "") -> None:
         self._end_line()
-        self.console.print(Styled(text, style) if isinstance(text, str) else text)
+        self.console.print(Styled("\n".join(self._rows(text, 0)), style) if isinstance(text, str) else text)
 
     def _end_line(self) -> None:
         if self._is_mid_line:
