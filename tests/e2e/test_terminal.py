@@ -22,10 +22,10 @@ NETWORK = shell("echo got through", access="network")
 class Terminal:
     """A command on a pseudo-terminal. `see` waits for a text after what was seen before."""
 
-    def __init__(self, place: Place, command: list[str], columns: int = 100) -> None:
+    def __init__(self, place: Place, command: list[str], columns: int = 100, term: str = "xterm-256color") -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-        env = place.env(TERM="xterm-256color", PROMPT_TOOLKIT_NO_CPR="1")
+        env = place.env(TERM=term, PROMPT_TOOLKIT_NO_CPR="1")
         self.process = subprocess.Popen(
             ["setsid", "--ctty", "--wait", *command],
             cwd=place.work,
@@ -73,9 +73,9 @@ class Terminal:
 def open_terminal(place) -> Iterator[object]:
     opened: list[Terminal] = []
 
-    def start(*words: str, program: str | None = None) -> Terminal:
+    def start(*words: str, program: str | None = None, term: str = "xterm-256color") -> Terminal:
         command = [sys.executable, "-c", program] if program else [sys.executable, "-m", "goose_like", *words]
-        opened.append(Terminal(place, command))
+        opened.append(Terminal(place, command, term=term))
         return opened[-1]
 
     yield start
@@ -247,6 +247,18 @@ def test_a_session_that_waits_for_a_pipe_can_be_ended(place, number):
     _, err = process.communicate()
     assert process.returncode == 128 + number
     assert "Traceback" not in err
+
+
+def test_a_dumb_terminal_is_asked_for_a_line_when_the_answer_is_there(place, open_terminal):
+    script = place.script({"text": "the first"}, {"text": "the second"})
+    terminal = open_terminal("session", "start", "--model", script, term="dumb")
+    for number in ("first", "second"):
+        terminal.see("goose> ")
+        terminal.type("go\n")
+        terminal.see(f"the {number}")
+    terminal.see("goose> ")
+    terminal.type("exit\n")
+    terminal.see("resume with: ")
 
 
 def test_the_input_of_a_session_may_be_a_file(place):
