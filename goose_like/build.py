@@ -110,7 +110,11 @@ async def build_exchange(
         tools = _tools(listed)
         with _at("moderator"):
             moderator = cast(type[Moderator], load("goose_like.moderator", profile.moderator.name))
-            made_moderator = moderator(profile.moderator.config)
+            made_moderator = moderator(
+                profile.moderator.config,
+                keep=session.keep_result,
+                live=lambda: [section for toolkit in toolkits.values() for section in toolkit.live()],
+            )
         journal.emit(
             SessionStarted(
                 version=__version__,
@@ -134,6 +138,7 @@ async def build_exchange(
             workspace=workspace,
             undo=undo,
             doubts=[toolkit.doubt for toolkit in toolkits.values()],
+            news=[toolkit.news for toolkit in toolkits.values()],
             commands={made.name: made for toolkit in toolkits.values() for made in toolkit.commands()},
         )
 

@@ -4,6 +4,7 @@ Durable events make up the state (see `history`) and stand in the session file; 
 Each is flat JSON with `type` first. `turn_finished` closes everything that is open on a screen.
 """
 
+import operator
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
@@ -109,10 +110,14 @@ class Answered(Value):
 
 
 class Reminded(Value):
-    """Text that we, not the person, add to the end of what the model reads."""
+    """Text that we, not the person, add to the end of what the model reads; `about` says which of our reasons it was.
+
+    `plan`: it has gone stale; `tasks`: the model says it is done while tasks are open; `news`: what changed meanwhile.
+    """
 
     type: Literal["reminded"] = "reminded"
     text: Words
+    about: Literal["", "plan", "tasks", "news"] = Field(default="", exclude_if=operator.not_)
 
 
 class Interjected(Value):
@@ -132,11 +137,17 @@ class UsageRecorded(Value):
 
 
 class Compacted(Value):
-    """From here on the model is sent `summary` and the last `kept` messages of those that stood before."""
+    """From here on the model is sent `summary` and the last `kept` messages of those that stood before.
+
+    `elided` has, by their call, the words that stand for results too long to be sent again. One that `is_routine` is
+    made at each step.
+    """
 
     type: Literal["compacted"] = "compacted"
     summary: Words
     kept: int
+    elided: dict[str, Words] = Field(default={}, exclude_if=operator.not_)
+    is_routine: bool = Field(default=False, exclude_if=operator.not_)
 
 
 class Rewound(Value):

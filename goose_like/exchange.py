@@ -1,30 +1,32 @@
 """The loop: ask the model, run the tools it calls, give back the results, until it answers without a call."""
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from .command import Command
-from .errors import DeniedError, GooseLikeError
+from .errors import ContextLengthError, DeniedError, GooseLikeError
 from .events import (
     Interjected,
     MessageCompleted,
     Reminded,
     Retrying,
     Rewound,
+    StateSaved,
     TextDelta,
     ToolFinished,
     ToolStarted,
     TurnFinished,
     TurnStarted,
 )
-from .history import History
+from .history import PROMPT, History
 from .images import keep_image
 from .inbox import Inbox
 from .journal import Journal
 from .mentions import message_with
-from .message import Message, ToolCall, ToolResult, in_words
+from .message import Message, RedactedThinking, Thinking, ToolCall, ToolResult, in_words
 from .moderator import Moderator
 from .output import readable
 from .prices import cost_usd
@@ -38,6 +40,10 @@ from .view import ExchangeView
 from .workspace import Workspace
 
 REMIND_AFTER_STEPS = 8
+SAME_FAILURES_TOLD = 3
+SAME_FAILURES = 5
+
+OPEN = ("planned", "in-progress")
 
 CUT_ANSWER = "the answer was cut at the model's output limit; ask it to continue, or raise max_output_tokens"
 
@@ -57,8 +63,19 @@ class Exchange:
     workspace: Workspace
     undo: Undo | None = None
     doubts: Sequence[Callable[[], str | None]] = ()
+    news: Sequence[Callable[[], Mapping[str, str]]] = ()
     commands: Mapping[str, Command] = field(default_factory=dict)
     inbox: Inbox = field(default_factory=Inbox)
+    prompt_digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        prompt = repr((self.models.processor.label, self.system, [tool.spec for tool in self.tools.values()]))
+        object.__setattr__(self, "prompt_digest", hashlib.sha256(prompt.encode(errors="replace")).hexdigest()[:16])
+
+    @property
+    def view(self) -> ExchangeView:
+        """The models with the conversation in sight, for questions aside."""
+        return ExchangeView(self.history, self.models, self.journal)
 
     @property
     def history(self) -> History:
@@ -101,8 +118,7 @@ class Exchange:
         Raises:
             GooseLikeError: there is none, or it would gain little; everything is as it was.
         """
-        view = ExchangeView(self.history, self.models, self.journal)
-        self.journal.emit(await summarized(self.history, view.accelerator, focus))
+        self.journal.emit(await summarized(self.history, self.view.accelerator, focus=focus))
 
     def rewind(self, to: int) -> None:
         """Takes the conversation back to its first `to` messages. Files stay as they are."""
@@ -129,11 +145,13 @@ class Exchange:
                 continue
             if self.history.open_calls:
                 return TurnFinished(reason="handed_off")
+            if stuck := self._stuck():
+                return stuck
             if answer.message.tool_calls:
                 continue
             if doubt := None if is_doubted or answer.is_cut else self._doubt():
                 is_doubted = True
-                self.journal.emit(Reminded(text=doubt))
+                self.journal.emit(doubt)
             else:
                 return self._final(answer)
         return TurnFinished(reason="step_limit", detail=f"the limit of {self.limits.steps} steps", exit_code=3)
@@ -144,18 +162,34 @@ class Exchange:
             self._say(Interjected(message=message), told)
 
     async def _ask_model(self) -> MessageCompleted:
-        """One step: the model's message, recorded. What was heard of one that broke off is recorded as cut."""
+        """One step: the model's message, recorded. A request that the vendor finds too long is made shorter once."""
+        self._tell_news()
         self._remind_of_plan()
-        rewrite = await self.moderator.rewrite(self.history, self.models)
+        self._note_prompt(is_thought=False)
+        rewrite = await self.moderator.rewrite(self.history, self.view)
+        if rewrite.told:
+            self.journal.log(rewrite.told)
         if rewrite.compacted:
             self.journal.emit(rewrite.compacted)
+        try:
+            return await self._answer(rewrite.messages)
+        except ContextLengthError:
+            smaller = await self.moderator.shrink(self.history, self.view)
+            if smaller is None or self.history.messages[-1].role == "assistant":  # it broke off, half said
+                raise
+            self.journal.emit(smaller)
+            return await self._answer(self.history.context)
+
+    async def _answer(self, messages: Sequence[Message]) -> MessageCompleted:
+        """The model's message to these, recorded. What was heard of one that broke off is recorded as cut."""
         model = self.models.processor
         request = Request(
             model.name,
             self.system,
-            tuple(rewrite.messages if model.takes_images else map(in_words, rewrite.messages)),
+            tuple(messages if model.takes_images else map(in_words, messages)),
             tuple(tool.spec for tool in self.tools.values()),
             self.session.outputs,
+            self.session.folder.name,
         )
         heard: list[str] = []
         answer = None
@@ -165,6 +199,8 @@ class Exchange:
                     if isinstance(delta, MessageCompleted):
                         message = _with_unique_ids(delta.message, self.history.call_ids)
                         heard, answer = [], delta.model_copy(update={"message": message})
+                        thought = any(isinstance(part, Thinking | RedactedThinking) for part in message.parts)
+                        self._note_prompt(is_thought=thought)
                         self.journal.emit(answer)
                     else:
                         if isinstance(delta, TextDelta):
@@ -194,6 +230,9 @@ class Exchange:
         current_call.set(call.id)
         outcome = await call_tool(self.tools, call)
         output = readable(outcome.output, self.session.output_of(call.id), self.limits.output_bytes)
+        times = self.history.failures.get((call.name, call.arguments), 0) + 1
+        if outcome.is_error and times >= SAME_FAILURES_TOLD:
+            output += f"\n[this very call has failed {times} times; do something else, or say what you need]"
         result = ToolResult(call_id=call.id, output=output, is_error=outcome.is_error)
         if outcome.picture:
             image = keep_image(outcome.picture.data, outcome.picture.source, self.session.outputs)
@@ -232,8 +271,27 @@ class Exchange:
                 return TurnFinished(reason="budget", detail=detail, exit_code=4)
         return None
 
-    def _doubt(self) -> str | None:
-        return next(filter(None, (doubt() for doubt in self.doubts)), None)
+    def _stuck(self) -> TurnFinished | None:
+        """The end of a turn in which the model makes one failing call again and again."""
+        for (name, arguments), times in self.history.failures.items():
+            if times >= SAME_FAILURES:
+                call = f"{name} {arguments}"[:200]
+                detail = f"the model made the same failing call {times} times: {call}; tell it what to do instead"
+                return TurnFinished(reason="error", detail=detail, exit_code=1)
+        return None
+
+    def _doubt(self) -> Reminded | None:
+        """What speaks against being done, when the model says that it is."""
+        if text := next(filter(None, (doubt() for doubt in self.doubts)), None):
+            return Reminded(text=text)
+        left = [task.description for task in self.history.plan if task.status in OPEN]
+        if not left or self.history.is_plan_doubted:
+            return None
+        tasks = "\n".join(f"- {description}" for description in left)
+        text = (
+            f"These tasks of your plan are open:\n{tasks}\nGo on with them; or mark what is done, and say what is not."
+        )
+        return Reminded(text=text, about="tasks")
 
     def _final(self, answer: MessageCompleted) -> TurnFinished:
         if answer.is_cut:
@@ -248,25 +306,45 @@ class Exchange:
     def _remind_of_plan(self) -> None:
         """Puts a plan that has gone stale before the model again, at the end, where the cached prefix stays whole."""
         history = self.history
-        is_open = any(task.status in ("planned", "in-progress") for task in history.plan)
+        is_open = any(task.status in OPEN for task in history.plan)
         if is_open and history.steps_since_plan >= REMIND_AFTER_STEPS:
+            done = sum(task.status == "complete" for task in history.plan)
             lines = "\n".join(f"- [{task.status}] {task.description}" for task in history.plan)
-            self.journal.emit(Reminded(text=f"Your plan (update it if it has changed):\n{lines}"))
+            text = f"Your plan, {done} of {len(history.plan)} tasks complete (update it if it has changed):\n{lines}"
+            self.journal.emit(Reminded(text=text, about="plan"))
+
+    def _tell_news(self) -> None:
+        """What changed since the model was told: at the end, where it stays, so that all before it is cached."""
+        facts = self.history.facts
+        news = [
+            f"{key}: {value}"
+            for source in self.news
+            for key, value in source().items()
+            if value and facts.get(key) != value
+        ]
+        if news:
+            self.journal.emit(Reminded(text="\n".join(news), about="news"))
+
+    def _note_prompt(self, *, is_thought: bool) -> None:
+        """Records which prompt thoughts were thought after; where it is another one now, they are sent no more."""
+        known = self.history.state.get(PROMPT)
+        if known != self.prompt_digest and (known or is_thought):
+            self.journal.emit(StateSaved(toolkit=PROMPT, value=self.prompt_digest))
 
 
 def _with_unique_ids(message: Message, taken: set[str]) -> Message:
     """The message with an id for every call that has none or one that was used before: answers are found by id."""
     if not message.tool_calls:
         return message
-    used = set(taken)
+    new: set[str] = set()
     parts = []
     for part in message.parts:
         if isinstance(part, ToolCall):
-            if not part.id or part.id in used:
-                number = len(used) + 1
-                while f"call_{number}" in used:
+            if not part.id or part.id in taken or part.id in new:
+                number = len(taken) + len(new) + 1
+                while f"call_{number}" in taken or f"call_{number}" in new:
                     number += 1
                 part = part.model_copy(update={"id": f"call_{number}"})
-            used.add(part.id)
+            new.add(part.id)
         parts.append(part)
     return message.model_copy(update={"parts": tuple(parts)})

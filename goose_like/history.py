@@ -28,6 +28,9 @@ from .events import (
 )
 from .message import Image, Message, Text, ToolCall, ToolResult, Usage
 
+PROMPT = "prompt"
+"""The key in `History.state` under which the digest of the prompt lies that thinking was thought after."""
+
 INTERRUPTED = "interrupted: this call was cut off before it gave a result; what it had done until then may stand"
 
 
@@ -55,23 +58,29 @@ class History:
     """What the events so far amount to. Only `apply` changes it, so that a replay gives the very same state.
 
     `messages` is well-formed at every moment between turns: each tool call has exactly one result, in the
-    message after it, in the order of the calls.
+    message after it, in the order of the calls. `said` are the places in it of what the person said; `failures` are
+    the calls of this turn that failed since one succeeded, by name and arguments, with how often they did.
     """
 
     messages: list[Message] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
+    said: list[int] = field(default_factory=list)
     turn_count: int = 0
     header: SessionStarted | None = None
     plan: tuple[Task, ...] = ()
     steps_since_plan: int = 0
+    is_plan_doubted: bool = False
     state: dict[str, JsonValue] = field(default_factory=dict)
     open_calls: dict[str, ToolCall] = field(default_factory=dict)
     unanswered: list[Question] = field(default_factory=list)
     last_turn: TurnFinished | None = None
     call_ids: set[str] = field(default_factory=set)
+    failures: dict[tuple[str, str], int] = field(default_factory=dict)
     measured: tuple[int, int] = (0, 0)
     summary: Message | None = None
     kept_from: int = 0
+    elided: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)
     _bare: list[Message] = field(default_factory=list)
     _bare_to: int = 0
     _spent: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -93,7 +102,7 @@ class History:
         """What stands of the conversation for a model: all of it, or the newest summary and what came after.
 
         Vendors bind thinking to every word before it, and refuse it after others: what was thought before a summary,
-        another profile or another process (whose prompt may be another) is left out.
+        or with another model, prompt or tools, is left out.
         """
         summary = () if self.summary is None else (self.summary,)
         return [*summary, *self._bare, *self.messages[self._bare_to :]]
@@ -120,6 +129,12 @@ class History:
         """All tokens of all models."""
         return sum(self.usage.values(), Usage())
 
+    def context_after(self, event: Compacted) -> list[Message]:
+        """What the context will be once this event is taken in."""
+        summary = [Message.user(event.summary)] if event.summary else []
+        elided = self.elided | event.elided
+        return [*summary, *(message.to_be_kept(elided) for message in self.messages[self._start_of(event.kept) :])]
+
     def apply(self, event: Durable) -> None:
         """Takes one event into the state. Never raises, whatever the order: a damaged file must resume too."""
         match event:  # the most frequent first: a long session is resumed by this
@@ -136,6 +151,7 @@ class History:
             case ToolFinished(result=result):
                 if self.is_open(result.call_id):
                     self._results[result.call_id] = result
+                    self._count_failure(self.open_calls[result.call_id], result.is_error)
                     if len(self._results) == len(self.open_calls):
                         self._answer_calls()
             case TurnFinished():
@@ -144,32 +160,36 @@ class History:
             case SessionStarted():
                 self.close()
                 self.header = event
-                self._forget_thinking()
             case PlanUpdated(tasks=tasks):
-                self.plan, self.steps_since_plan = tasks, 0
-            case Reminded(text=text):
+                self.plan, self.steps_since_plan, self.is_plan_doubted = tasks, 0, False
+            case Reminded(text=text, about=about):
                 self._reminders.append(text)
-                self.steps_since_plan = 0
+                if about in ("plan", "tasks"):
+                    self.steps_since_plan = 0
+                    self.is_plan_doubted |= about == "tasks"
+                elif about == "news":
+                    self.facts |= {key: value for key, _, value in map(_halves, text.splitlines())}
                 if not self.open_calls:
                     self._remind()
             case Interjected(message=message):
                 self.close()
+                self.said.append(len(self.messages))
                 self.messages.append(message)
             case Answered(question=question, answer=answer):
                 if answer.by == "nobody":
                     self.unanswered.append(question)
             case UsageRecorded(model=model, usage=usage):
                 self._count(model, usage)
-            case Compacted(summary=summary, kept=kept):
+            case Compacted(summary=summary, kept=kept, elided=elided):
                 self.close()
-                self.summary = Message.user(summary)
-                self.kept_from = max(0, len(self.messages) - kept)
-                while self.kept_from < len(self.messages) and self.messages[self.kept_from].role == "tool":
-                    self.kept_from += 1  # a result is never sent without its call
+                self.summary = Message.user(summary) if summary else None
+                self.elided |= elided
+                self.facts = {}
+                self.kept_from = self._start_of(kept)
                 self.measured = (0, 0)
                 self._forget_thinking()
             case Rewound(to=to):
-                self.last_turn = None
+                self.last_turn, self.facts = None, {}
                 self.close()
                 del self.messages[to:]
                 while self.messages and self.messages[-1].tool_calls:
@@ -177,15 +197,17 @@ class History:
                 if len(self.messages) < self.kept_from:
                     self.summary, self.kept_from = None, 0
                 self.turns = [turn for turn in self.turns if turn.start < len(self.messages)]
+                self.said = [place for place in self.said if place < len(self.messages)]
                 self.measured = (0, 0)
                 if len(self.messages) < self._bare_to:
                     self._forget_thinking()
             case ProfileChanged(profile=profile, models=models, tools=tools):
                 if self.header:
                     self.header = self.header.model_copy(update={"profile": profile, "models": models, "tools": tools})
-                self._forget_thinking()
             case StateSaved(toolkit=toolkit, value=value):
                 self.state[toolkit] = value
+                if toolkit == PROMPT:
+                    self._forget_thinking()
 
     def is_open(self, call_id: str) -> bool:
         """Whether this call still waits for its result."""
@@ -204,20 +226,28 @@ class History:
                 self._results.setdefault(call_id, ToolResult(call_id=call_id, output=INTERRUPTED, is_error=True))
             self._answer_calls()
 
+    def _start_of(self, kept: int) -> int:
+        """Where the last `kept` messages begin; a result is never sent without its call."""
+        start = max(0, len(self.messages) - kept)
+        while start < len(self.messages) and self.messages[start].role == "tool":
+            start += 1
+        return start
+
     def _forget_thinking(self) -> None:
-        self._bare = [message.without_thinking for message in self.messages[self.kept_from :]]
+        self._bare = [message.to_be_kept(self.elided) for message in self.messages[self.kept_from :]]
         self._bare_to = len(self.messages)
 
     def _start_turn(self, message: Message) -> None:
         for result in message.tool_results:
             if self.is_open(result.call_id):
                 self._results[result.call_id] = result
-        self._turn_spent, self.unanswered, self.last_turn = {}, [], None
+        self._turn_spent, self.unanswered, self.last_turn, self.failures = {}, [], None, {}
         self.close()
         self.turn_count += 1
         self.turns.append(Turn(self.turn_count, len(self.messages)))
         said = tuple(part for part in message.parts if isinstance(part, Text | Image))
         if said:
+            self.said.append(len(self.messages))
             self.messages.append(message if said == message.parts else Message(role="user", parts=said))
 
     def _answer_calls(self) -> None:
@@ -231,10 +261,21 @@ class History:
         self.messages += map(Message.user, self._reminders)
         self._reminders.clear()
 
+    def _count_failure(self, call: ToolCall, is_error: bool) -> None:
+        key = call.name, call.arguments
+        if is_error:
+            self.failures[key] = self.failures.get(key, 0) + 1
+        else:
+            self.failures.clear()
+
     def _count(self, model: str, usage: Usage) -> None:
         spent = _counts(usage)
         for counts in (self._spent, self._turn_spent):
             counts[model] = tuple(map(operator.add, counts[model], spent)) if model in counts else spent
+
+
+def _halves(line: str) -> tuple[str, str, str]:
+    return line.partition(": ")
 
 
 def _usage(counts: tuple[int, ...]) -> Usage:

@@ -1,7 +1,7 @@
 """What is said: parts, messages and token counts, as frozen values that know nothing of wires or screens."""
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -125,10 +125,17 @@ class Message(Value):
         own = (part for part in self.parts if isinstance(part, Image))
         return (*own, *(image for result in self.tool_results for image in result.images))
 
-    @property
-    def without_thinking(self) -> "Message":
-        """The message without what a vendor takes back only after the very words that it was thought after."""
-        parts = tuple(part for part in self.parts if not isinstance(part, Thinking | RedactedThinking))
+    def to_be_kept(self, elided: Mapping[str, str]) -> "Message":
+        """The message as it stands after a summary: a vendor takes thinking back only after the very words that it
+        was thought after, and `elided` has the words that stand for results too long to be sent again.
+        """
+        parts = tuple(
+            part.model_copy(update={"output": elided[part.call_id], "images": ()})
+            if isinstance(part, ToolResult) and part.call_id in elided
+            else part
+            for part in self.parts
+            if not isinstance(part, Thinking | RedactedThinking)
+        )
         return self if parts == self.parts else self.model_copy(update={"parts": parts})
 
     @property

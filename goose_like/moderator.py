@@ -1,87 +1,127 @@
 """What to send when the history is long: moderators answer it, the exchange records what they decide."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from .errors import ProfileError
+from .errors import GooseLikeError, ProfileError
 from .events import Compacted
-from .history import History, estimate_tokens
+from .history import History
 from .message import Message
-from .provider import Models
+from .plugins import did_you_mean
+from .shorter import Keep, shorter
+from .summary import newest, summarized
+from .view import ExchangeView
 
 ASSUMED_WINDOW_TOKENS = 128_000
-FIRST_REQUEST_CHARACTERS = 8_000
-"""How much of the first request is said again: a pasted file must not fill the window a second time."""
+_AGAIN = 1.2
+"""What was tried in vain is tried again when the conversation has grown by this much."""
+
+Live = Callable[[], Iterable[tuple[str, str]]]
+"""What is true now by what the toolkits know, as titles and texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """The messages to send. With `compacted` they are what the history's context is once that is recorded."""
+    """The messages to send. With `compacted` they are what the history's context is once that is recorded.
+
+    `told` is for the person: why nothing was done that should have been.
+    """
 
     messages: Sequence[Message]
     compacted: Compacted | None = None
+    told: str = ""
 
 
-class Moderator(Protocol):
-    """Made from the `config` of the profile. Must not change the history."""
+class Moderator:
+    """Made from the `config` of the profile, whose keys are `settings` with what they are by default.
 
-    def __init__(self, config: dict[str, Any]) -> None: ...
-
-    async def rewrite(self, history: History, models: Models) -> Rewrite:
-        """What to send of the history in the next request."""
-        ...
-
-
-class Passive:
-    """Sends everything, always."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        if config:
-            raise ProfileError(f"moderator 'passive' takes no config, not {', '.join(map(repr, config))}")
-
-    async def rewrite(self, history: History, models: Models) -> Rewrite:
-        return Rewrite(history.context)
-
-
-class Truncate:
-    """Leaves out the oldest messages when the window fills up; the task and the plan are said again in one line.
-
-    It cuts to half the budget at once: cutting a little at every step would spoil the provider's prompt cache.
+    Must not change the history. `keep` puts a result's whole output into a file, `live` asks the toolkits.
     """
 
-    def __init__(self, config: dict[str, Any]) -> None:
-        unknown = set(config) - {"limit_tokens"}
-        if unknown:
-            raise ProfileError(f"moderator 'truncate' has no {unknown.pop()!r}; its config is: limit_tokens")
-        self._limit_tokens: int | None = config.get("limit_tokens")
+    settings: Mapping[str, Any] = {}
 
-    async def rewrite(self, history: History, models: Models) -> Rewrite:
-        window = models.processor.window or ASSUMED_WINDOW_TOKENS
-        budget = self._limit_tokens or window * 3 // 4
-        context = history.context
-        if history.tokens <= budget:
-            return Rewrite(context)
-        kept, size = 0, 0
-        own = history.messages[history.kept_from :]  # of the context all but its summary
-        for count, message in enumerate(reversed(own), 1):
-            size += estimate_tokens(message)
-            if size > budget // 2 and kept:
-                break
-            if message.role != "tool":  # a result is never sent without its call
-                kept = count
-        if kept == len(own):
-            return Rewrite(context)
-        compacted = Compacted(summary=_what_is_left_out(history, len(history.messages) - kept), kept=kept)
-        stand = (message.without_thinking for message in own[-kept:])  # see `History.context`
-        return Rewrite([Message.user(compacted.summary), *stand], compacted)
+    def __init__(
+        self, config: Mapping[str, Any], *, keep: Keep = lambda result: "the session", live: Live = tuple
+    ) -> None:
+        name = type(self).__name__.lower()
+        for key, value in config.items():
+            if key not in self.settings:
+                known = did_you_mean(key, self.settings) if self.settings else "it has no settings"
+                raise ProfileError(f"moderator {name!r} has no {key!r}; {known}", ("config", key))
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not is_number or value <= 0 or (key == "at" and value >= 1):
+                what = "a share of the window, e.g. 0.75" if key == "at" else "a number of at least 1"
+                raise ProfileError(f"`{key}` is {what}, not {value!r}", ("config", key))
+        self.config = {**self.settings, **config}
+        self.keep = keep
+        self.live = live
+
+    async def rewrite(self, history: History, models: ExchangeView) -> Rewrite:
+        """What to send of the history in the next request."""
+        return Rewrite(history.context)
+
+    async def shrink(self, history: History, models: ExchangeView) -> Compacted | None:
+        """What to try once when the vendor refused the request as too long; None: nothing is left to leave out."""
+        return shorter(history, history.tokens // 2, self.keep)
 
 
-def _what_is_left_out(history: History, count: int) -> str:
-    first = next((message.text for message in history.messages if message.role == "user"), "")
-    first = first[:FIRST_REQUEST_CHARACTERS]
-    plan = "\n".join(f"- [{task.status}] {task.description}" for task in history.plan)
-    return (
-        f"[The oldest {count} messages of this conversation are left out here because the window was full.]\n"
-        f"It began with this request:\n{first}" + (f"\n\nThe plan so far:\n{plan}" if plan else "")
-    )
+class Passive(Moderator):
+    """Sends everything, always."""
+
+
+class _AtLimit(Moderator):
+    """Does something when the conversation has reached a share of the window, or so many tokens."""
+
+    settings = {"at": 0.75, "limit_tokens": None}
+
+    def __init__(self, config: Mapping[str, Any], **wiring: Any) -> None:
+        super().__init__(config, **wiring)
+        self._vain_tokens = 0
+
+    async def rewrite(self, history: History, models: ExchangeView) -> Rewrite:
+        window = models.processor.model.window or ASSUMED_WINDOW_TOKENS
+        limit = int(self.config["limit_tokens"] or window * self.config["at"])
+        tokens = history.tokens
+        if tokens <= max(limit, self._vain_tokens * _AGAIN):
+            return Rewrite(history.context)
+        try:
+            compacted = await self.compacted(history, models, limit)
+        except GooseLikeError as error:
+            self._vain_tokens = tokens
+            return Rewrite(history.context, told=f"the conversation stays as it is: {error}")
+        self._vain_tokens = 0
+        return Rewrite(history.context_after(compacted), compacted)
+
+    async def compacted(self, history: History, models: ExchangeView, limit_tokens: int) -> Compacted:
+        """The event after which less is sent.
+
+        Raises:
+            GooseLikeError: it can't be had, or would gain little.
+        """
+        raise NotImplementedError
+
+
+class Truncate(_AtLimit):
+    """Leaves out what is oldest when the window fills up; the first request and the plan are said again.
+
+    It cuts to half the limit at once: cutting a little at every step would spoil the provider's prompt cache.
+    """
+
+    async def compacted(self, history: History, models: ExchangeView, limit_tokens: int) -> Compacted:
+        event = shorter(history, limit_tokens // 2, self.keep)
+        if event is None:
+            raise GooseLikeError(f"it has about {history.tokens:,} tokens, and little of it could be left out")
+        return event
+
+
+class Summarize(_AtLimit):
+    """Puts a summary by the fast model in the place of all but the newest steps when the window fills up."""
+
+    settings = {**_AtLimit.settings, "newest": 0.25, "verbatim_tokens": 2_000}
+
+    async def compacted(self, history: History, models: ExchangeView, limit_tokens: int) -> Compacted:
+        kept = newest(history.messages[history.kept_from :], int(limit_tokens * self.config["newest"]))
+        return await summarized(
+            history, models.accelerator, kept=kept, verbatim_tokens=int(self.config["verbatim_tokens"])
+        )

@@ -23,7 +23,8 @@ Delta = TextDelta | ThinkingDelta | Status | Retrying | MessageCompleted
 class Request:
     """One model request. `messages` is only ever extended from one step to the next, so that prefixes cache.
 
-    `images` is the folder in which the bytes of the messages' images lie.
+    `images` is the folder in which the bytes of the messages' images lie; `session` is the same in all requests of a
+    session and in no other's, so that a vendor can send them to the machine that has the prefix.
     """
 
     model: str
@@ -31,6 +32,7 @@ class Request:
     messages: Sequence[Message]
     tools: Sequence[ToolSpec] = ()
     images: Path | None = None
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from .events import Durable, TurnStarted
 from .history import History
 from .lines import line_of, read_lines
 from .memory import uncollected
+from .message import ToolResult
 from .places import sessions_folder
 from .sessions import EVENTS, Listed, checked_name, find_session, given_name, sessions, short_names, write_name
 
@@ -70,6 +71,21 @@ class Session:
         """The file in `outputs` for this call. Ids are the vendor's: long ones and those with `/` are hashed."""
         is_name = re.fullmatch(r"[\w-]{1,80}", call_id, re.ASCII)
         return self.outputs / f"{call_id if is_name else hashlib.sha256(call_id.encode()).hexdigest()}.txt"
+
+    def keep_result(self, result: ToolResult) -> str:
+        """The path of the file with a result's whole output, written now if it is not there yet.
+
+        Raises:
+            SessionError: it can't be written.
+        """
+        file = self.output_of(result.call_id)
+        try:
+            if not file.exists():
+                file.parent.mkdir(exist_ok=True)
+                file.write_text(result.output, encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise SessionError(f"{file} can't be written: {error}; free some space") from error
+        return str(file)
 
     @classmethod
     def create(cls, name: str | None = None) -> Self:

@@ -1,15 +1,13 @@
 """A summary in the place of a long conversation, written by the fast model."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .errors import GooseLikeError
 from .events import Compacted
 from .history import History, estimate_tokens
 from .message import Message, ToolCall, ToolResult
+from .shorter import GAIN, first_words, plan_so_far
 from .view import ModelView
-
-GAIN = 0.2
-"""A summary that does not make the conversation shorter by this share is not worth the loss."""
 
 _CHARACTERS_A_TOKEN = 3
 _RESULT_CHARACTERS = 2_000
@@ -21,10 +19,13 @@ _SYSTEM = (
 )
 
 
-async def summarized(history: History, model: ModelView, focus: str = "") -> Compacted:
-    """The event that puts a summary in the place of all that was said; `focus` is what it must not lose.
+async def summarized(
+    history: History, model: ModelView, *, focus: str = "", kept: int = 0, verbatim_tokens: int = 2_000
+) -> Compacted:
+    """The event that puts a summary in the place of all but the last `kept` messages, which must begin with a call.
 
-    The history is left as it is.
+    `focus` is what it must not lose. What the person said stands in it word for word, the first request and as much of
+    the newest as `verbatim_tokens` allow. The history is left as it is.
 
     Raises:
         GooseLikeError: nothing was said, or too little would be gained.
@@ -33,18 +34,44 @@ async def summarized(history: History, model: ModelView, focus: str = "") -> Com
     context = history.context
     if not context:
         raise GooseLikeError("nothing was said yet")
-    text = "\n\n".join(part for message in context for part in _told(message))
+    told = context[: len(context) - kept]
+    text = "\n\n".join(part for message in told for part in _told(message))
     room = (model.model.window or 100_000) * _CHARACTERS_A_TOKEN // 2
     if len(text) > room:
         text = f"{text[: room // 4]}\n\n[... left out here ...]\n\n{text[-room * 3 // 4 :]}"
     asked = f"{text}\n\nWrite the notes." + (f" Above all keep this: {focus}" if focus else "")
     notes = await model.ask(asked, system=_SYSTEM, purpose="summary")
-    plan = "\n".join(f"- [{task.status}] {task.description}" for task in history.plan)
-    summary = f"[Notes on what was said and done before]\n{notes}" + (f"\n\nThe plan:\n{plan}" if plan else "")
-    before, after = sum(map(estimate_tokens, context)), estimate_tokens(Message.user(summary))
+    words = _newest_words(history, len(history.messages) - kept, verbatim_tokens)
+    parts = [f"[Notes on what was said and done before]\n{notes}", first_words(history), words, plan_so_far(history)]
+    event = Compacted(summary="\n\n".join(filter(None, parts)), kept=kept)
+    before, after = (sum(map(estimate_tokens, messages)) for messages in (context, history.context_after(event)))
     if after > before * (1 - GAIN):
         raise GooseLikeError(f"a summary would take {after:,} of {before:,} tokens: it is not worth it")
-    return Compacted(summary=summary, kept=0)
+    return event
+
+
+def _newest_words(history: History, end: int, limit_tokens: int) -> str:
+    """What the person said later than the first request and before message `end`, as far back as there is room."""
+    lines: list[str] = []
+    room = limit_tokens * _CHARACTERS_A_TOKEN
+    for place in reversed([place for place in history.said[1:] if place < end]):
+        line = f"- {history.messages[place].text}"
+        if (room := room - len(line)) < 0:
+            break
+        lines.append(line)
+    return "Later the person said, word for word:\n" + "\n".join(reversed(lines)) if lines else ""
+
+
+def newest(messages: Sequence[Message], limit_tokens: int) -> int:
+    """How many of the newest messages stay below a limit, beginning with one that is no result; maybe none."""
+    kept, size = 0, 0
+    for count, message in enumerate(reversed(messages), 1):
+        size += estimate_tokens(message)
+        if size > limit_tokens:
+            break
+        if message.role != "tool":
+            kept = count
+    return kept
 
 
 def _told(message: Message) -> Iterator[str]:

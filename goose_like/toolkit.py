@@ -1,6 +1,6 @@
 """Toolkit: tools, the prompt that goes with them, and their state. Authors import everything from here."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .command import Command, command, is_command, make_command
@@ -118,6 +118,17 @@ class Toolkit:
     def doubt(self) -> str | None:
         """What speaks against being done, when the model says that it is. It is asked back once a turn."""
         return None
+
+    def news(self) -> Mapping[str, str]:
+        """What is true now and may change (`{"git branch": "main"}`), asked before each step; must be quick.
+
+        The model is told what differs from what it was told last.
+        """
+        return {}
+
+    def live(self) -> Iterable[tuple[str, str]]:
+        """What is true now, as titles and texts, for a moderator that tells the model these in place of the past."""
+        return ()
 
     def progress(self, text: str) -> None:
         """Shows a piece of the running tool's output at once. It does not last and the model doesn't see it."""

@@ -3,6 +3,7 @@
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from .errors import ProviderError
 from .events import MessageCompleted, UsageRecorded
 from .history import History
 from .message import Message
@@ -34,6 +35,8 @@ class ModelView:
             async for delta in deltas:
                 if isinstance(delta, MessageCompleted):
                     self._notifier.notify(UsageRecorded(model=self.model.label, usage=delta.usage, purpose=purpose))
+                    if delta.is_cut:
+                        raise ProviderError(f"the answer of {self.model.label} was cut at its output limit ({purpose})")
                     return delta.message.text
         raise AssertionError("stream_with_retries ends with a message or raises")
 
@@ -44,3 +47,8 @@ class ExchangeView:
     def __init__(self, history: History, models: Models, notifier: Notifier) -> None:
         self.processor = ModelView(models.processor, history, notifier)
         self.accelerator = ModelView(models.accelerator, history, notifier)
+
+    @property
+    def has_own_accelerator(self) -> bool:
+        """Whether a question to the fast model is cheap: it is another one than the strong one."""
+        return self.accelerator.model is not self.processor.model

@@ -251,7 +251,7 @@ BAD = {
     "unknown moderator": ("toolkits: []\nmoderator: truncat", r"line 3: unknown moderator 'truncat'; did you mean"),
     "moderator's config": (
         "toolkits: []\nmoderator: {name: truncate, config: {limit: 3}}",
-        "line 3: moderator 'truncate' has no 'limit'; its config is: limit_tokens",
+        "line 3: moderator 'truncate' has no 'limit'; there are: at, limit_tokens",
     ),
     "unknown provider": ("accelerator: playd:m", r"line 2: unknown provider 'playd'; did you mean 'played'\?"),
 }

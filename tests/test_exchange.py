@@ -390,11 +390,14 @@ async def test_events_of_threads_come_before_the_result(bench):
 
 
 async def test_stale_plan_is_put_before_the_model_again(bench):
-    b = bench([calls(call("echo", '{"text": "x"}')) for _ in range(18)] + ["Done."], echo)
+    b = bench([calls(call("echo", '{"text": "x"}')) for _ in range(18)] + ["Done.", "Done."], echo)
     b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="in-progress"), Task(description="plant"))))
     await b.exchange.reply("Hi.")
-    reminder = "Your plan (update it if it has changed):\n- [in-progress] dig\n- [planned] plant"
-    assert b.told(Reminded) == [Reminded(text=reminder)] * 2
+    tasks = "- [in-progress] dig\n- [planned] plant"
+    reminder = f"Your plan, 0 of 2 tasks complete (update it if it has changed):\n{tasks}"
+    *plans, done = b.told(Reminded)
+    assert plans == [Reminded(text=reminder, about="plan")] * 2
+    assert done.about == "tasks"
     last_words = [request.messages[-1].text for request in b.provider.requests]
     assert [index for index, text in enumerate(last_words) if text == reminder] == [8, 16]
     assert_append_only(b.provider.requests)

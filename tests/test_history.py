@@ -25,7 +25,7 @@ from goose_like.events import (
     UsageRecorded,
     durable_json,
 )
-from goose_like.history import INTERRUPTED, History
+from goose_like.history import INTERRUPTED, PROMPT, History
 from goose_like.message import Message, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
 
 
@@ -188,9 +188,8 @@ def thought(text):
 @pytest.mark.parametrize(
     "event",
     [
-        HEADER,
+        StateSaved(toolkit=PROMPT, value="another"),
         Compacted(summary="S", kept=2),
-        ProfileChanged(profile="q", models={}, tools=()),
     ],
 )
 def test_thinking_stands_only_after_the_very_words_that_it_was_thought_after(event):

@@ -107,8 +107,8 @@ class Screen(Notifier):
                 self._line(f"  {question.kind} {_VERDICTS[answer.choice]}{nobody}", "yellow")
             case Reminded(text=text):
                 self._line(f"↺ the model is told: {one_line(text, self._room(22))}", "dim")
-            case Compacted(kept=kept):
-                newest = f"the newest {kept} messages" if kept else "a summary"
+            case Compacted(kept=kept, is_routine=False):
+                newest = f"a summary and the newest {kept} messages" if kept else "a summary"
                 self._line(f"(the model goes on with {newest} in place of all that was said)", "yellow")
             case Rewound(to=to):
                 self._line(

@@ -138,6 +138,9 @@ class OpenAIProvider(Connection):
             extras["max_completion_tokens" if is_openai else row.output_limit] = choice.max_output_tokens
         if choice.temperature is not None:
             extras["temperature"] = choice.temperature
+        if is_openai and request.session:
+            # Requests with one key go to one machine, which has their prefix (OpenAI's guide on prompt caching).
+            extras["prompt_cache_key"] = request.session
         if choice.tools == "constrained":
             # Not `strict`: OpenAI's strict form forbids `anyOf` at the root; llama-server, vLLM and Ollama
             # constrain to the schema in any case.

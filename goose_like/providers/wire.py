@@ -129,7 +129,8 @@ def wrong(what: str, value: object, expected: str) -> BrokenStreamError:
 # --- what it means when the server says no
 
 _TOO_LONG = re.compile(
-    r"context[ _](length|limit|window|size)|maximum context|prompt is too long|too many (input )?tokens|max_model_len",
+    r"context[ _](length|limit|window|size)|maximum context|(prompt|input) is too long|too many (input )?tokens"
+    r"|max_model_len|exceeds the maximum number of tokens|reduce the length of the (messages|prompt|input)",
     re.I,
 )
 

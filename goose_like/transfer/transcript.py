@@ -128,7 +128,7 @@ def _beside(event: Durable) -> Iterator[Entry]:
             yield Entry("note", "", f"answered by {answer.by}: {answer.choice.replace('_', ' ')}")
         case Reminded(text=text):
             yield Entry("folded", "what the model was reminded of", text)
-        case Compacted(summary=summary):
+        case Compacted(summary=summary, is_routine=False) if summary:
             yield Entry("folded", "what stands in the place of all before", summary)
         case Rewound(to=to):
             yield Entry("end", "", f"gone back to the first {to} messages")

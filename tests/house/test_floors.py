@@ -17,15 +17,15 @@ FLOORS = {
     2: "events plugins output images trust difference source tree ignored",
     3: "cli/guard tool command profile history notifier sandbox records reversal lines plan cli/visible cli/rows "
     "cli/files",
-    4: "policy provider spawn inspection jail keys profile_schema undo sessions providers/wire "
+    4: "policy provider spawn inspection jail keys profile_schema undo sessions providers/wire shorter "
     "command_file cli/code cli/phrases",
-    5: "workspace session moderator providers/openai_wire providers/anthropic_wire providers/door "
+    5: "workspace session view providers/openai_wire providers/anthropic_wire providers/door "
     "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash",
-    6: "prices journal view fork mentions transfer/transcript transfer/goose09 cli/blocks cli/prompt "
+    6: "prices journal summary fork mentions transfer/transcript transfer/goose09 cli/blocks cli/prompt "
     "providers/constrained providers/scripted providers/probe providers/connection",
-    7: "toolkit summary cli/running cli/markdown cli/table providers/openai providers/anthropic providers/tagged "
+    7: "toolkit moderator cli/running cli/markdown cli/table providers/openai providers/anthropic providers/tagged "
     "transfer/archive transfer/markdown transfer/page",
-    8: "exchange compat testing oversights cli/render cli/completion cli/pages",
+    8: "exchange synopsis compat testing oversights cli/render cli/completion cli/pages",
     9: "build desk cli/status cli/terminal cli/scaffold providers/local",
     10: "cli/login cli/going_back cli/complete cli/own_command cli/reports cli/trust cli/once "
     "cli/live cli/edit cli/sessions",
