@@ -6,6 +6,7 @@ The clock is CLOCK_MONOTONIC, which all processes of a machine share.
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
@@ -14,6 +15,7 @@ class Recording:
     """What came and when. `gaps_s[i]` lies between the last byte of answer i and the first byte of request i + 1."""
 
     steps: int
+    command: Callable[[int], str] = "echo step {}".format
     bodies: list[bytes] = field(default_factory=list)
     first_byte_s: float = 0.0
     gaps_s: list[float] = field(default_factory=list)
@@ -51,7 +53,8 @@ class Connection(asyncio.Protocol):
         step, steps = len(self.recording.bodies), self.recording.steps
         if step == steps:
             self.recording.peak_kb = _peak_kb(self.recording.pid)
-        answer = _messages(step, steps) if b"/messages" in head.split(b"\r\n")[0] else _completions(step, steps)
+        wire = _messages if b"/messages" in head.split(b"\r\n")[0] else _completions
+        answer = wire(step, steps, self.recording.command(step))
         self.transport.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n%s"
             % (len(answer), answer)
@@ -64,10 +67,10 @@ def _peak_kb(pid: int) -> int:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
 
 
-def _messages(step: int, steps: int) -> bytes:
+def _messages(step: int, steps: int, command: str) -> bytes:
     if step < steps:
         block = {"type": "tool_use", "id": f"call_{step}", "name": "shell", "input": {}}
-        delta = {"type": "input_json_delta", "partial_json": json.dumps({"command": f"echo step {step}"})}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps({"command": command})}
         stop = "tool_use"
     else:
         block, stop = {"type": "text", "text": ""}, "end_turn"
@@ -87,10 +90,10 @@ def _messages(step: int, steps: int) -> bytes:
     )
 
 
-def _completions(step: int, steps: int) -> bytes:
+def _completions(step: int, steps: int, command: str) -> bytes:
     if step < steps:
         call = {"index": 0, "id": f"call_{step}", "type": "function"}
-        call["function"] = {"name": "shell", "arguments": json.dumps({"command": f"echo step {step}"})}
+        call["function"] = {"name": "shell", "arguments": json.dumps({"command": command})}
         delta, finish = {"role": "assistant", "tool_calls": [call]}, "tool_calls"
     else:
         delta, finish = {"role": "assistant", "content": "done"}, "stop"
@@ -104,13 +107,21 @@ def _completions(step: int, steps: int) -> bytes:
     return b"".join(b"data: %s\n\n" % json.dumps(chunk).encode() for chunk in chunks) + b"data: [DONE]\n\n"
 
 
-async def record(command: list[str], env: dict[str, str], steps: int, cwd: str) -> tuple[Recording, float]:
+async def record(
+    command: list[str],
+    env: dict[str, str],
+    steps: int,
+    cwd: str,
+    calls: Callable[[int], str] = "echo step {}".format,
+) -> tuple[Recording, float]:
     """Runs the command against the server; gives what was recorded and the seconds from its start to its first byte.
+
+    `calls` gives the shell command that an answer calls for, by its number.
 
     Raises:
         RuntimeError: when the command fails or does not make all its requests.
     """
-    recording = Recording(steps)
+    recording = Recording(steps, calls)
     server = await asyncio.get_running_loop().create_server(lambda: Connection(recording), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     for name, path in (("OPENAI", "/v1"), ("ANTHROPIC", "")):

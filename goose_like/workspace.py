@@ -400,6 +400,16 @@ class Workspace:
                 source.mkdir(parents=True, exist_ok=True)
         return rules
 
+    @property
+    def branch(self) -> str:
+        """The git branch that is checked out, or the commit's first letters; empty where there is no repository."""
+        try:
+            data = self.read_bytes(repositories.root_of(self.root) / ".git" / "HEAD", 1000)
+        except (GooseLikeError, OSError):  # none, or a worktree, whose .git is a file
+            return ""
+        head = data.decode(errors="replace").strip()
+        return head.removeprefix("ref: refs/heads/") if head.startswith("ref: ") else head[:8]
+
     def _lies_within(self, path: Path) -> bool:
         return any(path.is_relative_to(root) for root in (self.root, *self._git_folders))
 

@@ -4,12 +4,9 @@ import time
 
 from rich.cells import cell_len
 
-from ..errors import GooseLikeError
 from ..exchange import Exchange
 from ..prices import cost_usd
 from ..profile import Profile
-from ..repositories import root_of
-from ..workspace import Workspace
 from .visible import visible
 
 _LOOK_EVERY_S = 2.0
@@ -29,7 +26,7 @@ class StatusLine:
         """The line with ANSI colours; where it is too long, what matters least is left out."""
         now = time.monotonic()
         if now - self._looked_at > _LOOK_EVERY_S:
-            self._looked_at, self._branch, self._money = now, _branch(self._exchange.workspace), self._cost()
+            self._looked_at, self._branch, self._money = now, self._exchange.workspace.branch, self._cost()
         history, model = self._exchange.history, self._exchange.models.processor
         used = (
             f"{history.tokens / model.window:.0%} of {_short(model.window)}" if model.window else _short(history.tokens)
@@ -41,6 +38,7 @@ class StatusLine:
             self._profile.name,
             self._branch,
             f"{_short(spent.total_tokens)} tokens",
+            f"{spent.cache_read_tokens / spent.input_tokens:.0%} cached" if spent.cache_read_tokens else "",
         ]
         parts += [self._money, self._profile.approval if self._profile.approval != "auto" else ""]
         line = ""
@@ -61,12 +59,3 @@ class StatusLine:
 
 def _short(count: int) -> str:
     return f"{count / 1000:.1f}k" if count >= 1000 else str(count)
-
-
-def _branch(workspace: Workspace) -> str:
-    """The branch that is checked out, or the commit's first letters; empty where there is no repository."""
-    try:
-        head = workspace.read_bytes(root_of(workspace.root) / ".git" / "HEAD", 1000).decode(errors="replace").strip()
-    except (GooseLikeError, OSError):  # none, or a worktree, whose .git is a file
-        return ""
-    return head.removeprefix("ref: refs/heads/") if head.startswith("ref: ") else head[:8]

@@ -43,7 +43,7 @@ class Files:
         self._here = here
         self._shown_bytes = shown_bytes
         self.unchecked = ""  # what was changed last, until somebody runs something
-        self._known: dict[Path, bytes] = {}
+        self.known: dict[Path, bytes] = {}
         self._changing = asyncio.Lock()  # of two patches to one file in one message the second sees the first
 
     def read(self, path: str, start_line: int, end_line: int | None) -> str | Picture:
@@ -61,7 +61,7 @@ class Files:
             raise ToolError("lines count from 1, and end_line is not before start_line")
         if start_line > max(len(every), 1):
             raise ToolError(f"{path} has only {len(every)} lines")
-        self._known[real] = sha256(data).digest()
+        self.known[real] = sha256(data).digest()
         if not every:
             return f"[{path}: empty]"
         wanted = every[start_line - 1 : end_line]
@@ -89,7 +89,7 @@ class Files:
                 real = self._workspace.real(Path(self._here(), word.strip("\"';&|()")))
                 data = self._workspace.read_bytes(real, len(answer) * 4)
                 if (text := Text.decode(data)) and text.shown.strip() and text.shown.strip() in answer:
-                    self._known[real] = sha256(data).digest()
+                    self.known[real] = sha256(data).digest()
 
     async def write(self, path: str, content: str) -> str:
         async with self._changing:
@@ -114,7 +114,7 @@ class Files:
             except ToolError:
                 new = Text(new.exact)
         if new == old:
-            self._known[real] = sha256(data).digest()
+            self.known[real] = sha256(data).digest()
             return f"nothing was changed: {path} holds exactly this already; write what shall be different"
         self._require_known(path, real, data, is_new_to_it=bool(data))
         return await self._save(path, real, old, new)
@@ -161,7 +161,7 @@ class Files:
 
     def _require_known(self, path: str, real: Path, data: bytes, *, is_new_to_it: bool) -> None:
         """Raises with what the file holds, so that the next try is an informed one without a call in between."""
-        known = self._known.get(real)
+        known = self.known.get(real)
         if known == sha256(data).digest() or (known is None and not is_new_to_it):
             return
         why = "you have not read it" if known is None else "it has changed since you read it"
@@ -173,7 +173,7 @@ class Files:
         with _in_words(path):
             await self._workspace.write_bytes(real, data)
         self.unchecked = path
-        self._known[real] = sha256(data).digest()
+        self.known[real] = sha256(data).digest()
         diff, change = _compared(path, lines(old.shown) if old else [], lines(new.shown))
         self._notifier.log(diff)
         note = "" if old is None or old.encoding == new.encoding else ", now as UTF-8"

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -16,22 +17,26 @@ from goose_like.toolkit import Notifier, Picture, Requirements, Toolkit, tool
 
 from .files import Files, Patch
 from .hints import hints
+from .news import News
 from .processes import Processes
 from .shell import Shell
 from .web import Web
 
 _NAME = "developer"
 _NOTES_BYTES = 1_000
-_CONFIG = frozenset({"tools", "hints", "guidance", "asks_back", "private_addresses"})
+_CONFIG = frozenset({"tools", "hints", "guidance", "asks_back", "private_addresses", "news"})
 
 
 class DeveloperToolkit(Toolkit):
     """Shell, files and plan. Relative paths start where the shell is, for files too: there is one "here"."""
 
+    own_config: frozenset[str] = frozenset()
+
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
-        if unknown := sorted(set(self.config) - _CONFIG):
-            text = f"toolkit 'developer' has no {unknown[0]!r}; {did_you_mean(unknown[0], _CONFIG)}"
+        known = _CONFIG | self.own_config
+        if unknown := sorted(set(self.config) - known):
+            text = f"toolkit 'developer' has no {unknown[0]!r}; {did_you_mean(unknown[0], known)}"
             raise ProfileError(text, ("config", unknown[0]))
         if not isinstance(is_open := self.config.get("private_addresses", False), bool):
             text = f"`private_addresses` is true or false, not {is_open!r}"
@@ -47,6 +52,7 @@ class DeveloperToolkit(Toolkit):
         self._processes = Processes(self._shell, self.workspace, self.progress)
         self._web = Web(self.workspace, notifier, allows_private=is_open)
         self._files = Files(self.workspace, notifier, lambda: self._shell.state.cwd, self._room)
+        self._news = News(self.workspace, self._files.known)
 
     def prompt(self) -> str:
         """What commands may do, guidance on the tools that were picked, and the hints of the project and its people."""
@@ -59,6 +65,10 @@ class DeveloperToolkit(Toolkit):
             text = "hints from " + ", ".join(f"{hint.file}{' (cut)' * hint.is_cut}" for hint in found)
             self._telling = asyncio.get_running_loop().call_soon(self.notifier.log, text)
         return "\n\n".join([*told, *(f"Hints from {hint.file}:\n{hint.text}" for hint in found)])
+
+    def news(self) -> Mapping[str, str]:
+        """The day, the branch, and files that are no longer as the model saw them."""
+        return self._news.facts() if self.config.get("news", True) else {}
 
     def doubt(self) -> str | None:
         """With `asks_back`, which weak models need: something was changed, and nothing was run since."""

@@ -1,0 +1,120 @@
+"""Prints what three hundred steps send under each moderator, and what a step costs early and late.
+
+    python bench/context.py [--rounds N]
+
+The steps look at parts of the project's own pages (`tests/long_session.py`).
+"""
+
+import argparse
+import asyncio
+import bisect
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+
+from long_session import GOAL, PLAN, Counting, exchange_over, work  # noqa: E402
+from run import agent, median_ms, script  # noqa: E402
+from server import Recording, record  # noqa: E402
+
+from goose_like.events import Compacted, PlanUpdated  # noqa: E402
+from goose_like.history import History  # noqa: E402
+from goose_like.moderator import Moderator, Passive, Summarize, Truncate  # noqa: E402
+from goose_like.session import Session  # noqa: E402
+from goose_like.synopsis import Synopsis  # noqa: E402
+
+STEPS = 300
+WINDOW_TOKENS = 60_000
+EARLY, LATE = slice(5, 15), slice(STEPS - 11, STEPS - 1)
+MODERATORS: dict[str, type[Moderator]] = {
+    "passive": Passive,
+    "truncate": Truncate,
+    "summarize": Summarize,
+    "synopsis": Synopsis,
+}
+
+
+async def sent(kind: type[Moderator], folder: Path) -> tuple[list[bytes], int]:
+    """The bodies of all requests of the session, and how often it was compacted."""
+    session = Session(folder, "bench", History())
+    session._open(is_new=True)
+    respond, look = work(STEPS)
+    provider = Counting(respond)
+    exchange = exchange_over(session, provider, kind({}, keep=session.keep_result), look, window=WINDOW_TOKENS)
+    exchange.journal.emit(PlanUpdated(tasks=PLAN))
+    end = await exchange.reply(GOAL)
+    assert end.reason == "stop", end.detail
+    compactions = sum(isinstance(event, Compacted) for event in session.read())
+    session.close()
+    return provider.bodies, compactions
+
+
+def cached(bodies: Sequence[bytes]) -> tuple[float, int]:
+    """The share of all bytes that begins a request just as it began the one before, and how often less than half did.
+
+    The first request, which nothing can be cached for, is not counted.
+    """
+    shares = [(alike(before, after), len(after)) for before, after in pairwise(bodies)]
+    misses = sum(same < len(before) / 2 for (same, _), before in zip(shares, bodies, strict=False))
+    return sum(same for same, _ in shares) / sum(size for _, size in shares), misses
+
+
+def alike(one: bytes, other: bytes) -> int:
+    """How many bytes both begin with."""
+    return bisect.bisect_left(range(1, len(one) + 1), True, key=lambda size: not other.startswith(one[:size]))
+
+
+async def moderators(folder: Path) -> None:
+    print(f"{STEPS} steps, a window of {WINDOW_TOKENS:,} tokens")
+    print(f"{'moderator':12}{'sent':>14}{'largest':>12}{'cached':>10}{'compacted':>11}{'misses':>8}")
+    for name, kind in MODERATORS.items():
+        bodies, compactions = await sent(kind, folder / name)
+        share, misses = cached(bodies)
+        total, largest = sum(map(len, bodies)), max(map(len, bodies))
+        print(f"{name:12}{total:14,}{largest:12,}{share:10.1%}{compactions:11}{misses:8}")
+
+
+async def gaps(folder: Path, rounds: int) -> None:
+    pages = sorted(str(page) for page in (HERE.parent / "docs").glob("*.md"))
+
+    def look(step: int) -> str:
+        return f"tail -c +{step * 7} {pages[step % len(pages)]} | head -c {400 + step * 131 % 2_600}"
+
+    (folder / "work").mkdir()
+    env = {**os.environ, "GOOSE_LIKE_HOME": str(folder / "home")}
+    subjects = {"bare httpx loop": script("floor_httpx.py"), "goose-like": agent("full", STEPS)}
+    early: dict[str, list[float]] = {name: [] for name in subjects}
+    late: dict[str, list[float]] = {name: [] for name in subjects}
+    for _ in range(rounds):
+        for name, command in subjects.items():
+            recording: Recording = (await record(command, env, STEPS, str(folder / "work"), look))[0]
+            early[name].append(median_ms(recording.gaps_s, EARLY))
+            late[name].append(median_ms(recording.gaps_s, LATE))
+    ratios = {}
+    for title, figures in (("10", early), (str(STEPS), late)):
+        floor, ours = (statistics.median(figures[name]) for name in subjects)
+        ratios[title] = ours / floor
+        print(f"step {title:>4}: {ours:.1f} ms, the bare httpx loop {floor:.1f} ms, {ours / floor:.2f}x")
+    print(f"the ratio at step {STEPS} over that at step 10: {ratios[str(STEPS)] / ratios['10']:.2f} (at most 1.5)")
+
+
+async def main(rounds: int) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="goose-like-bench-"))
+    try:
+        await moderators(folder)
+        await gaps(folder, rounds)
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    asyncio.run(main(parser.parse_args().rounds))

@@ -1,0 +1,89 @@
+"""SynopsisToolkit: the developer's tools for the moderator `synopsis`, which tells the state in place of the past."""
+
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from goose_like.errors import GooseLikeError
+from goose_like.events import StateSaved
+from goose_like.toolkit import Notifier, Picture, Requirements, tool
+
+from .files import Patch
+from .toolkit import DeveloperToolkit
+
+_NAME = "synopsis"
+_FILES_BYTES = 60_000
+_MOST_FILES = 20
+
+
+class SynopsisToolkit(DeveloperToolkit):
+    """As `developer`; but what is read is a file in use, which the model is shown as it is at each step."""
+
+    own_config = frozenset({"files_bytes"})
+
+    def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
+        super().__init__(notifier, requires, **kwargs)
+        self._room_bytes = int(self.config.get("files_bytes", _FILES_BYTES))
+        saved = self.session.history.state.get(_NAME)
+        files = saved.get("files") if isinstance(saved, dict) else None
+        self._in_use = dict.fromkeys(map(str, files)) if isinstance(files, list) else {}
+
+    def news(self) -> Mapping[str, str]:
+        """Nothing: it stands in the state."""
+        return {}
+
+    def live(self) -> Iterator[tuple[str, str]]:
+        """The machine, what runs on, and the files in use, those used last first."""
+        facts = super().news()
+        where = [f"folder: {self._shell.state.cwd}", f"system: {platform.system()} {platform.machine()}"]
+        yield "Where you are", "\n".join([*where, *(f"{key}: {value}" for key, value in facts.items() if value)])
+        yield "What runs on", self._processes.listed()
+        room, left_out = self._room_bytes, []
+        for path in reversed(self._in_use):
+            try:
+                text = self._workspace_text(path)
+            except (GooseLikeError, OSError) as error:
+                text = f"(can't be read any more: {error})"
+            if len(text) > room:
+                left_out.append(path)
+                continue
+            room -= len(text)
+            yield f"File {path}, as it is now", text
+        if left_out:
+            yield "Files in use for which there is no room; look at parts of them in the shell", "\n".join(left_out)
+
+    @tool
+    def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str | Picture:
+        """Read a text file, or some of its lines. Read whole, it stays in the state, as it is at each step."""
+        shown = self._files.read(path, start_line, end_line)
+        if isinstance(shown, Picture) or (start_line, end_line) != (1, None):
+            return shown
+        self._use(path)
+        return shown.split("\n", 1)[0] + " It stands in the state from here on."
+
+    @tool
+    async def write_file(self, path: str, content: str) -> str:
+        """Create a file, or replace all of one that you have read."""
+        said = await self._files.write(path, content)
+        self._use(path)
+        return said
+
+    @tool
+    async def patch_file(self, path: str, patches: list[Patch]) -> str:
+        """Replace parts of a file that you have read, one after the other, all or none."""
+        said = await self._files.patch(path, patches)
+        self._use(path)
+        return said
+
+    def _use(self, path: str) -> None:
+        name = os.path.normpath(Path(self._shell.state.cwd, path))
+        self._in_use.pop(name, None)
+        self._in_use[name] = None
+        while len(self._in_use) > _MOST_FILES:
+            del self._in_use[next(iter(self._in_use))]
+        self.notifier.notify(StateSaved(toolkit=_NAME, value={"files": list(self._in_use)}))
+
+    def _workspace_text(self, path: str) -> str:
+        return self.workspace.read_bytes(path, self._room_bytes + 1).decode(errors="replace")
