@@ -1,5 +1,6 @@
 """What to send when the history is long: moderators answer it, the exchange records what they decide."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +10,14 @@ from .events import Compacted
 from .history import History
 from .message import Message
 from .plugins import did_you_mean
+from .prices import known_window
+from .provider import Model
 from .shorter import Keep, shorter
 from .summary import newest, summarized
 from .view import ExchangeView
 
 ASSUMED_WINDOW_TOKENS = 128_000
+_SMALLEST_WINDOW_TOKENS = 4_000
 _AGAIN = 1.2
 """What was tried in vain is tried again when the conversation has grown by this much."""
 
@@ -78,11 +82,13 @@ class _AtLimit(Moderator):
     def __init__(self, config: Mapping[str, Any], **wiring: Any) -> None:
         super().__init__(config, **wiring)
         self._vain_tokens = 0
+        self._windows: dict[str, int] = {}
 
     async def rewrite(self, history: History, models: ExchangeView) -> Rewrite:
-        window = models.processor.model.window or ASSUMED_WINDOW_TOKENS
-        limit = int(self.config["limit_tokens"] or window * self.config["at"])
         tokens = history.tokens
+        limit = int(
+            self.config["limit_tokens"] or await self._window(models.processor.model, tokens) * self.config["at"]
+        )
         if tokens <= max(limit, self._vain_tokens * _AGAIN):
             return Rewrite(history.context)
         try:
@@ -92,6 +98,15 @@ class _AtLimit(Moderator):
             return Rewrite(history.context, told=f"the conversation stays as it is: {error}")
         self._vain_tokens = 0
         return Rewrite(history.context_after(compacted), compacted)
+
+    async def _window(self, model: Model, tokens: int) -> int:
+        """The model's window; looked up only for a conversation that could reach one."""
+        if model.window or tokens < _SMALLEST_WINDOW_TOKENS:
+            return model.window or ASSUMED_WINDOW_TOKENS
+        if model.label not in self._windows:
+            known = await asyncio.to_thread(known_window, model.label)
+            self._windows[model.label] = known or ASSUMED_WINDOW_TOKENS
+        return self._windows[model.label]
 
     async def compacted(self, history: History, models: ExchangeView, limit_tokens: int) -> Compacted:
         """The event after which less is sent.

@@ -1,4 +1,4 @@
-"""What tokens cost, from genai-prices' offline table; a model that it doesn't know has no price, not a price of 0.
+"""What tokens cost and how many a model takes, from genai-prices' offline table; what it doesn't know is not 0.
 
 What runs on one's own machine costs nothing.
 """
@@ -22,6 +22,17 @@ def cost_usd(usage: Mapping[str, Usage]) -> float | None:
             return None
         total += price
     return total
+
+
+def known_window(label: str) -> int | None:
+    """The window in tokens of a model (`provider:name`); None when it is not known."""
+    from genai_prices.data_snapshot import get_snapshot  # imported when first used: 0.4 s
+
+    provider, _, name = label.partition(":")
+    try:
+        return get_snapshot().find_provider_model(name, None, provider, None)[1].context_window
+    except LookupError:
+        return None
 
 
 def _is_free(provider: str) -> bool:

@@ -43,7 +43,7 @@ class ModelChoice(Value):
 
 
 class ModeratorChoice(Value):
-    name: str = "truncate"
+    name: str = "summarize"
     config: dict[str, Any] = {}
 
 

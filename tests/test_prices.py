@@ -3,7 +3,7 @@
 import pytest
 
 from goose_like.message import Usage
-from goose_like.prices import cost_usd
+from goose_like.prices import cost_usd, known_window
 
 SPENT = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
 
@@ -37,3 +37,11 @@ def test_rows_that_cant_be_used_are_no_matter_for_other_providers(home):
     (home / "config").mkdir(parents=True)
     (home / "config/providers.yaml").write_text("box: {bass_url: x}\n")
     assert cost_usd({"openai:gpt-4o": SPENT, "local": SPENT}) == cost_usd({"openai:gpt-4o": SPENT})
+
+
+def test_windows_of_models_that_are_known():
+    assert known_window("openai:gpt-4o") == 128_000
+    assert known_window("anthropic:claude-3-5-sonnet-latest") == 200_000
+    assert known_window("openai:nobody-knows-it") is None
+    assert known_window("nobody:gpt-4o") is None
+    assert known_window("local") is None

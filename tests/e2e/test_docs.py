@@ -317,6 +317,14 @@ def test_the_table_of_providers_is_the_one_that_works():
     assert set(keys) & set(Row.model_fields) == set(Row.model_fields) - {"name"}
 
 
+@pytest.mark.parametrize("name", ["default", "patient", "frugal", "endless"])
+def test_the_moderators_of_the_docs(place, name):
+    (place.home / "config").mkdir()
+    (place.home / "config" / "profiles.yaml").write_text("".join(blocks("docs/context.md", "yaml")))
+    done = place.run("run", "--profile", name, "--model", place.script({"text": "done"}), "--sandbox", "full", "go")
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
 @pytest.mark.parametrize("written", blocks("docs/developer.md", "yaml"))
 def test_the_configs_of_the_developer_toolkit(place, written):
     (place.home / "config/profiles").mkdir(parents=True)
