@@ -324,13 +324,16 @@ def _own_confinement(chain: list[Source], every: list[Source]) -> dict[str, Any]
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Mappings merge key by key, everything else is replaced."""
+    """Mappings merge key by key, everything else is replaced; so is a moderator by another, whose config it is not."""
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
         if isinstance(old, str) and key in _SHORT:
             old = {_SHORT[key]: old}
-        merged[key] = _merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        merges = isinstance(old, Mapping) and isinstance(value, Mapping)
+        if merges and key == "moderator" and value.get("name", old.get("name")) != old.get("name"):
+            merges = False
+        merged[key] = _merge(old, value) if merges else value
     return merged
 
 
