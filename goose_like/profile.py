@@ -330,11 +330,18 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         old = merged.get(key)
         if isinstance(old, str) and key in _SHORT:
             old = {_SHORT[key]: old}
-        merges = isinstance(old, Mapping) and isinstance(value, Mapping)
-        if merges and key == "moderator" and value.get("name", old.get("name")) != old.get("name"):
-            merges = False
-        merged[key] = _merge(old, value) if merges else value
+        if (
+            isinstance(old, Mapping)
+            and isinstance(value, Mapping)
+            and not (key == "moderator" and _is_other(old, value))
+        ):
+            value = _merge(old, value)
+        merged[key] = value
     return merged
+
+
+def _is_other(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return bool(new.get("name", old.get("name")) != old.get("name"))
 
 
 def _near(path: tuple[str | int, ...]) -> str:
