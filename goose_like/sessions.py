@@ -19,6 +19,9 @@ EVENTS = "events.jsonl"
 _NAME = "name"
 """The file beside the events with the name of a session that has another than its first event says."""
 
+_TITLE = "title"
+"""The file with what it is about in a few words, where the fast model was asked."""
+
 _PERSONS = ("turn_started", "interjected")
 
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError)
@@ -27,13 +30,19 @@ _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError)
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What the beginning of a session's file says, and when it was last written."""
+    """What the beginning of a session's file says, and when it was last written. `title` may be empty."""
 
     folder: Path
     name: str
     cwd: str
     first_words: str
     changed: datetime
+    title: str = ""
+
+    @property
+    def about(self) -> str:
+        """What to show of it in a line."""
+        return self.title or self.first_words
 
     @property
     def file(self) -> Path:
@@ -92,7 +101,7 @@ def search(words: Sequence[str], cwd: str | None = None) -> Iterator[Listed]:
 
 
 def _has(listed: Listed, words: Sequence[str]) -> bool:
-    known = f"{listed.name} {listed.cwd} {listed.first_words}".casefold()
+    known = f"{listed.name} {listed.cwd} {listed.title} {listed.first_words}".casefold()
     missing = [word for word in words if word not in known]
     if not missing:
         return True
@@ -153,20 +162,33 @@ def checked_name(name: str) -> str:
 
 def given_name(folder: Path) -> str | None:
     """The name that the session in the folder was given later than by its first event; None when it was given none."""
-    try:
-        return (folder / _NAME).read_text(encoding="utf-8").strip() or None
-    except (OSError, UnicodeDecodeError):
-        return None
+    return _read(folder / _NAME) or None
 
 
 def write_name(folder: Path, name: str) -> None:
     """Keeps a name for `given_name`. Raises SessionError when that can't be written."""
-    draft = folder / f".{_NAME}-{os.getpid()}"
+    _write(folder / _NAME, name)
+
+
+def write_title(folder: Path, title: str) -> None:
+    """Keeps what the session is about, for lists. Raises SessionError when that can't be written."""
+    _write(folder / _TITLE, title)
+
+
+def _read(file: Path) -> str:
     try:
-        draft.write_text(f"{name}\n", encoding="utf-8")
-        draft.replace(folder / _NAME)
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _write(file: Path, text: str) -> None:
+    draft = file.with_name(f".{file.name}-{os.getpid()}")
+    try:
+        draft.write_text(f"{text}\n", encoding="utf-8")
+        draft.replace(file)
     except OSError as error:
-        raise SessionError(f"the name can't be written: {error}; make that folder writable") from error
+        raise SessionError(f"the {file.name} can't be written: {error}; make that folder writable") from error
 
 
 def short_names() -> set[str]:
@@ -194,9 +216,8 @@ def _listed(file: Path, changed: datetime) -> Listed | None:
         return None
     if words is None:
         return None
-    return Listed(
-        file.parent, given_name(file.parent) or name or file.parent.name, cwd, " ".join(words.split()), changed
-    )
+    name = given_name(file.parent) or name or file.parent.name
+    return Listed(file.parent, name, cwd, " ".join(words.split()), changed, _read(file.parent / _TITLE))
 
 
 def _lines(file: Path, kinds: Sequence[str]) -> Iterator[bytes]:

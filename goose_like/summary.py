@@ -11,6 +11,8 @@ from .view import ModelView
 
 _CHARACTERS_A_TOKEN = 3
 _RESULT_CHARACTERS = 2_000
+_TITLED_CHARACTERS = 4_000
+_TITLE_CHARACTERS = 80
 _SYSTEM = (
     "You write the notes from which a developer agent goes on with its work; the conversation itself will be gone. "
     "Write under these headings, briefly and exactly, with names, paths, commands and figures as they are: "
@@ -48,6 +50,18 @@ async def summarized(
     if after > before * (1 - GAIN):
         raise GooseLikeError(f"a summary would take {after:,} of {before:,} tokens: it is not worth it")
     return event
+
+
+async def title(history: History, model: ModelView) -> str:
+    """What the conversation is about, in a few words of the model's.
+
+    Raises:
+        ProviderError: the model gave no whole answer.
+    """
+    text = "\n\n".join(part for message in history.messages for part in _told(message))[:_TITLED_CHARACTERS]
+    system = "You name conversations. Answer with a title of at most six words, in the person's language, nothing else."
+    words = (await model.ask(text, system=system, purpose="title")).split()
+    return " ".join(words)[:_TITLE_CHARACTERS].strip("\"'.#* ")
 
 
 def _newest_words(history: History, end: int, limit_tokens: int) -> str:

@@ -21,6 +21,8 @@ from ..plugins import did_you_mean
 from ..prices import cost_usd
 from ..profile import Profile
 from ..session import Session
+from ..sessions import write_title
+from ..summary import title
 from ..trust import Project
 from .own_command import run_own_command
 from .prompt import Prompt
@@ -91,6 +93,7 @@ class Chat:
         self._project = project
         self._exchange: Exchange | None = None
         self._work: asyncio.Task[None] | None = None
+        self._naming: asyncio.Task[None] | None = None
         self._is_turn = False
         self._signals: list[signal.Signals] = []
 
@@ -151,6 +154,9 @@ class Chat:
             if line:
                 line.cancel()
             self._exchange = None
+            if self._naming:
+                self._naming.cancel()
+                await asyncio.wait([self._naming])
             if self.stop() and self._work:
                 await asyncio.wait([self._work])
             self._work = None
@@ -252,3 +258,11 @@ class Chat:
 
     async def _turn(self, exchange: Exchange, words: str) -> None:
         self.exit_code = (await exchange.reply(words)).exit_code
+        if exchange.history.turn_count == 1 and exchange.session.is_kept and exchange.view.has_own_accelerator:
+            self._naming = asyncio.create_task(_name(exchange))
+
+
+async def _name(exchange: Exchange) -> None:
+    """Asks the fast model for a title, for lists of sessions; without an answer they show the first words."""
+    with suppress(GooseLikeError):
+        write_title(exchange.session.folder, await title(exchange.history, exchange.view.accelerator))

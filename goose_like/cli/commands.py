@@ -238,7 +238,7 @@ def resume(desk: Desk, words: str) -> None:
         return
     rows = Table(box=None, pad_edge=False, show_header=False)
     for listed in islice(list_sessions(), LISTED):
-        rows.add_row(listed.name, age(listed.changed), one_line(listed.first_words, 60))
+        rows.add_row(listed.name, age(listed.changed), one_line(listed.about, 60))
     desk.show(rows)
 
 

@@ -82,7 +82,7 @@ class Approval(StrEnum):
 def _session_names() -> list[tuple[str, str]]:
     from ..sessions import list_sessions
 
-    return [(listed.name, listed.first_words[:60]) for listed in list_sessions()]
+    return [(listed.name, listed.about[:60]) for listed in list_sessions()]
 
 
 def _profile_names() -> list[str]:
@@ -291,7 +291,7 @@ def session_list(
     here: Annotated[bool, typer.Option("--here", help="Only those of this folder.")] = False,
     every: Annotated[bool, typer.Option("--all", help="Not only the newest 20.")] = False,
 ) -> None:
-    """List the sessions, newest first: name, age, folder, turns, cost, tokens, first words."""
+    """List the sessions, newest first: name, age, folder, turns, cost, tokens, what about."""
     from .sessions import show_sessions
 
     show_sessions(words or [], cwd=os.getcwd() if here else None, has_all=every)

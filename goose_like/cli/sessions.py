@@ -31,13 +31,13 @@ def show_sessions(words: Sequence[str], *, cwd: str | None, has_all: bool) -> No
                 str(counted.turns),
                 money(cost_usd(counted.usage)),
                 f"{sum(spent.total_tokens for spent in counted.usage.values()):,}",
-                one_line(listed.first_words, 60),
+                one_line(listed.about, 60),
             )
         )
     none = "no sessions yet; start one with `goose-like session start`"
     if words or cwd:
         none = "no session is like that; `goose-like session list --all` lists every one"
-    print_table(("name", "age", "folder", "turns", "cost", "tokens", "first words"), rows, none)
+    print_table(("name", "age", "folder", "turns", "cost", "tokens", "about"), rows, none)
     if next(found, None):
         print(f"\nthe newest {LISTED}; all of them: goose-like session list --all")
 
@@ -66,8 +66,8 @@ def clear_sessions(keep: int, *, is_agreed: bool) -> None:
     if not old:
         print(f"there are no more than {keep} sessions; nothing was deleted")
         return
-    rows = [(listed.name, age(listed.changed), visible(listed.cwd), one_line(listed.first_words, 60)) for listed in old]
-    print_table(("name", "age", "folder", "first words"), rows, "")
+    rows = [(listed.name, age(listed.changed), visible(listed.cwd), one_line(listed.about, 60)) for listed in old]
+    print_table(("name", "age", "folder", "about"), rows, "")
     if not is_agreed:
         _ask_to_delete(len(old))
     left = [listed for listed in old if not delete_session(listed)]

@@ -32,11 +32,27 @@ def copies(place, name, count):
         assert place.run("session", "fork", name, "--name", f"c{number}").returncode == 0
 
 
+def test_a_title_by_the_fast_model_is_listed(place):
+    config = place.home / "config"
+    config.mkdir()
+    strong = place.script(
+        {"text": "mended"}, {"calls": [{"tool": "shell", "arguments": {"command": "sleep 1"}}]}, "bye"
+    )
+    fast = place.script('"Mending the sums of the baker."\n')
+    (config / "profiles.yaml").write_text(
+        f"two:\n  extends: default\n  processor: {strong}\n  accelerator: {fast}\n  sandbox: full\n"
+    )
+    done = place.run("session", "start", "mine", "--profile", "two", input="mend it\nand wait\n")
+    assert done.returncode == 0, done.stderr
+    assert "Mending the sums of the baker" in place.run("session", "list", "baker").stdout
+    assert place.run("session", "list").stdout.count("mine") == 1
+
+
 def test_list(place):
     talk(place, "one", "hello there", "and again")
     talk(place, "two", "something else")
     (head, two, one) = place.run("session", "list").stdout.splitlines()
-    assert head.split() == ["name", "age", "folder", "turns", "cost", "tokens", "first", "words"]
+    assert head.split() == ["name", "age", "folder", "turns", "cost", "tokens", "about"]
     assert two.split()[:2] == ["two", "now"]
     assert one.split() == ["one", "now", str(place.work), "2", "$0", "0", "hello", "there"]
     assert names(place, "AGAIN") == ["one"]

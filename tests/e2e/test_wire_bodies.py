@@ -5,6 +5,8 @@ a step with one call more; the answer.
 """
 
 import json
+import re
+from itertools import pairwise
 
 import pytest
 from loopback import answer, called, chunk, refusal, said, sse, thought, threaded, usage, wish, words
@@ -14,6 +16,7 @@ OTHER = b"\x89PNG\r\n\x1a\n\x00other", "iVBORw0KGgoAb3RoZXI="
 KEY = "sk-secret-1234567890"
 MARK = {"cache_control": {"type": "ephemeral"}}
 MARK_BYTES = b',"cache_control":{"type":"ephemeral"}'
+NEWS = r"date: [A-Z][a-z]+day, 20\d\d-\d\d-\d\d"
 MODELS = {"openai": "openai:any-model", "anthropic": "anthropic:claude-opus-5-5"}
 
 
@@ -125,6 +128,7 @@ def test_openais_last_body(run):
         return [{"type": "text", "text": f"[image {source}]"}, shown]
 
     task = {"type": "text", "text": "what is in shot.png?"}
+    assert re.fullmatch(NEWS, messages.pop(1)["content"])
     shown, missing = messages[2].pop("content"), messages[3].pop("content")
     assert messages == [
         {"role": "user", "content": [task, *image("shot.png", PNG[1])]},
@@ -164,6 +168,8 @@ def test_anthropics_last_body(run):
         return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
 
     messages = body["messages"]
+    (news,) = messages.pop(1)["content"]
+    assert re.fullmatch(NEWS, news["text"])
     results = messages[2]["content"]
     shown, missing = results[0]["content"].pop(0), results[1].pop("content")
     assert messages == [
@@ -195,6 +201,35 @@ def test_anthropics_last_body(run):
     ]
     assert shown["text"].startswith("[other.png: an image")
     assert missing.startswith("there is no file 'none.txt'")
+
+
+@pytest.mark.parametrize("vendor", MODELS)
+def test_another_process_goes_on_with_the_very_bytes(place, vendor):
+    """Whatever order sets have in it; thinking goes back too, as prompt and tools are the same."""
+    (place.work / "other.png").write_bytes(OTHER[0])
+    path = {"openai": "/v1", "anthropic": ""}[vendor]
+    with threaded([*SCRIPTS[vendor], SCRIPTS[vendor][-1]]) as server:
+        for seed, words in (("1", "what is in other.png?"), ("2", "and now?")):
+            env = {
+                f"{vendor.upper()}_BASE_URL": f"http://127.0.0.1:{server.port}{path}",
+                f"{vendor.upper()}_API_KEY": KEY,
+                "PYTHONHASHSEED": seed,
+            }
+            options = [
+                "--session",
+                "mine",
+                *["--resume"] * (seed == "2"),
+                "--model",
+                MODELS[vendor],
+                "--sandbox",
+                "full",
+            ]
+            done = place.run("run", *options, words, env=env)
+            assert done.returncode == 0, done.stderr
+    bodies = [asked.body.replace(MARK_BYTES, b"").removesuffix(b"]}") for asked in server.requests]
+    assert len(bodies) == 4
+    assert all(later.startswith(earlier + b",") for earlier, later in pairwise(bodies))
+    assert (b"SIG2" in bodies[3]) == (vendor == "anthropic")
 
 
 @pytest.mark.parametrize("vendor", MODELS)
