@@ -14,6 +14,7 @@ from goose_like.plugins import did_you_mean
 from goose_like.tool import current_call
 from goose_like.toolkit import Notifier, Picture, Requirements, Toolkit, tool
 
+from .checks import Checks, table
 from .files import Files, Patch
 from .hints import hints
 from .processes import Processes
@@ -22,7 +23,7 @@ from .web import Web
 
 _NAME = "developer"
 _NOTES_BYTES = 1_000
-_CONFIG = frozenset({"tools", "hints", "guidance", "asks_back", "private_addresses"})
+_CONFIG = frozenset({"tools", "hints", "guidance", "asks_back", "private_addresses", "checks"})
 
 
 class DeveloperToolkit(Toolkit):
@@ -46,7 +47,8 @@ class DeveloperToolkit(Toolkit):
         self._shell = Shell(self.workspace, self.progress, cwd if is_here else None)
         self._processes = Processes(self._shell, self.workspace, self.progress)
         self._web = Web(self.workspace, notifier, allows_private=is_open)
-        self._files = Files(self.workspace, notifier, lambda: self._shell.state.cwd, self._room)
+        checks = Checks(self.workspace, notifier, table(self.config.get("checks", True)))
+        self._files = Files(self.workspace, notifier, lambda: self._shell.state.cwd, self._room, checks)
 
     def prompt(self) -> str:
         """What commands may do, guidance on the tools that were picked, and the hints of the project and its people."""
