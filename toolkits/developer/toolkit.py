@@ -19,11 +19,12 @@ from .files import Files, Patch
 from .hints import hints
 from .processes import Processes
 from .shell import Shell
+from .silence import Watch, first_s
 from .web import Web
 
 _NAME = "developer"
 _NOTES_BYTES = 1_000
-_CONFIG = frozenset({"tools", "hints", "guidance", "asks_back", "private_addresses", "checks"})
+_CONFIG = frozenset({"tools", "hints", "guidance", "asks_back", "private_addresses", "checks", "asks_when_silent"})
 
 
 class DeveloperToolkit(Toolkit):
@@ -44,7 +45,8 @@ class DeveloperToolkit(Toolkit):
         cwd = str(saved.get("cwd")) if isinstance(saved, dict) else ""
         # Resumed elsewhere, it starts there: the folder of the session's former workspace is none of this one's.
         is_here = cwd and Path(cwd).is_relative_to(self.workspace.root)
-        self._shell = Shell(self.workspace, self.progress, cwd if is_here else None)
+        watch = Watch(self.exchange_view, notifier, first_s(self.config))
+        self._shell = Shell(self.workspace, self.progress, watch, cwd if is_here else None)
         self._processes = Processes(self._shell, self.workspace, self.progress)
         self._web = Web(self.workspace, notifier, allows_private=is_open)
         checks = Checks(self.workspace, notifier, table(self.config.get("checks", True)))
