@@ -48,7 +48,7 @@ class DeveloperToolkit(Toolkit):
         watch = Watch(self.exchange_view, notifier, first_s(self.config))
         self._shell = Shell(self.workspace, self.progress, watch, cwd if is_here else None)
         self._processes = Processes(self._shell, self.workspace, self.progress)
-        self._web = Web(self.workspace, notifier, allows_private=is_open)
+        self._web = Web(self.workspace, notifier, self.exchange_view, allows_private=is_open)
         checks = Checks(self.workspace, notifier, table(self.config.get("checks", True)))
         self._files = Files(self.workspace, notifier, lambda: self._shell.state.cwd, self._room, checks)
 
@@ -153,9 +153,13 @@ class DeveloperToolkit(Toolkit):
         return await self._files.patch(path, patches)
 
     @tool(time_limit_s=None)
-    async def fetch_web_content(self, url: str) -> str:
-        """Save a web page as files, HTML and text, and show how it begins."""
-        return await self._web.fetch(url, self._file("page"))
+    async def fetch_web_content(self, url: str, looking_for: str = "") -> str:
+        """Save a web page as files, HTML and text, and show how it begins.
+
+        Args:
+            looking_for: shows the lines on that instead
+        """
+        return await self._web.fetch(url, self._file("page"), looking_for)
 
     @tool
     async def update_plan(self, tasks: list[Task]) -> str:
