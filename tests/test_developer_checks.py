@@ -90,6 +90,9 @@ async def test_what_was_there_before_is_not_told_again(here: Desk):
     assert await write(here, "a.py", "\n\nprint(old)\n") == ""
     assert await write(here, "a.py", "print(old)\nprint(new)\n") == f"{SAYS}a.py:2:7: F821 Undefined name `new`"
     assert await write(here, "a.py", "print(old)\nprint(new)\n\n") == ""
+    assert await write(here, "a.py", "print(old1)\n") == f"{SAYS}a.py:1:7: F821 Undefined name `old1`"
+    assert await write(here, "a.py", "print(old2)\n") == f"{SAYS}a.py:1:7: F821 Undefined name `old2`"
+    assert await write(here, "a.py", "print(old)\n") == f"{SAYS}a.py:1:7: F821 Undefined name `old`"
     assert await write(here, "a.py", "print(old, old)\n") == f"{SAYS}a.py:1:12: F821 Undefined name `old`"
 
 
@@ -162,8 +165,9 @@ async def test_what_lies_outside_of_the_workspace_is_only_parsed(here: Desk):
     assert "does not parse" in await write(here, path, "print(x\n")
 
 
-async def test_what_is_huge_is_not_checked(here: Desk):
+async def test_what_is_huge_is_only_parsed(here: Desk):
     assert await write(here, "a.py", "print(x)\n" + "#" * module.MAX_FILE_LETTERS) == ""
+    assert "does not parse" in await write(here, "b.py", "#" * module.MAX_FILE_LETTERS + "\nx = (")
 
 
 # --- the profile's word

@@ -124,14 +124,15 @@ class Checks:
     async def faults(self, real: Path, text: str | None) -> Faults:
         """What is wrong with a file that holds this text; nothing where it is None and there is no file."""
         check = self._table.get(real.suffix.lower())
-        if check is None or text is None or len(text) > MAX_FILE_LETTERS:
+        if check is None or text is None:
             return Faults()
         former, known = self._last.get(real, (None, Faults()))
         if former != hash(text):
             if place := check.place(text):
                 known = replace(known, place=place)  # what was said when it last parsed is not new when it does again
             else:
-                known = Faults(None, check.words[0], await self._said(check, real)) if check.words else Faults()
+                is_read = check.words and len(text) <= MAX_FILE_LETTERS
+                known = Faults(None, check.words[0], await self._said(check, real)) if is_read else Faults()
             self._last[real] = hash(text), known
         return known
 
@@ -216,5 +217,5 @@ def _chosen(suffix: object, wanted: object) -> Check:
 
 
 def _elsewhere(line: str) -> str:
-    """The line without numbers: the same fault further down is the same fault."""
-    return re.sub(r"\d+", "", line)
+    """What a line says without its place: the same fault further down is the same fault."""
+    return re.sub(r"(?<=:)\d+|(?<=line )\d+", "", line)
