@@ -86,6 +86,10 @@ class Output:
         self.new_bytes, self._new_lines = len(rest), 0
         return text
 
+    def end(self, size_bytes: int) -> str:
+        """The last bytes that came, as text; what is not whole at either end is shown as such."""
+        return (self._head + self._tail)[-size_bytes:].decode(errors="replace")
+
     def for_model(self) -> str:
         """All of it, or head and tail with sizes and the file's path; bytes that are no text are told as such."""
         if b"\0" in self._head or b"\0" in self._tail:

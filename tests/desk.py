@@ -7,31 +7,39 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from fakes import call
+from fakes import Played, call
 from goose_like_toolkits.developer import DeveloperToolkit
 
 from goose_like.events import Answer, Logged, ToolProgress
 from goose_like.history import History
 from goose_like.notifier import Recorder
 from goose_like.profile import Limits, SandboxMode
+from goose_like.provider import Model, Models
 from goose_like.session import Session
 from goose_like.tool import Outcome, call_tool, current_call
 from goose_like.toolkit import Requirements
+from goose_like.view import ExchangeView
 from goose_like.workspace import Workspace
 
 
 class Desk:
-    """One toolkit, its workspace below `root`, and everything it told people."""
+    """One toolkit, its workspace below `root`, and everything it told people. `fast` plays its accelerator."""
 
     def __init__(self, root: Path, session: Session, workspace: Workspace, recorder: Recorder, **kwargs: Any) -> None:
         self.root, self.session, self.workspace, self.recorder = root, session, workspace, recorder
         limits = Limits(output_bytes=kwargs.pop("output_bytes", 16_000))
+        self.fast = Played(kwargs.pop("answers", ()))
+        models = Models(
+            Model(Played(), "strong", "scripted:strong"),
+            Model(self.fast, "fast", kwargs.pop("label", "scripted:fast"), kwargs.pop("window", None)),
+        )
         self.kit = DeveloperToolkit(
             recorder,
             Requirements("developer", {}),
             workspace=workspace,
             session=session,
             limits=limits,
+            exchange_view=ExchangeView(session.history, models, recorder),
             config=kwargs,
         )
         self.tools = {tool.name: tool for tool in self.kit.tools()}

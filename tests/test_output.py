@@ -121,3 +121,13 @@ def test_half_a_character_at_the_end_is_told_when_no_more_can_come(tmp_path: Pat
     assert output.take() == "a"
     output.close()
     assert output.take() == "\ufffd"
+
+
+@pytest.mark.parametrize("size_bytes", [0, 5, 999, 2_001])
+def test_the_end_of_what_came_so_far(tmp_path, size_bytes):
+    output = Output(tmp_path / "out", 1_000)
+    output.write(b"x" * size_bytes)
+    output.write(b"the end")
+    assert output.end(7) == "the end"
+    assert output.end(10) == "xxxthe end"[-7 - min(3, size_bytes) :]
+    assert not (size_bytes < 900 and output.path.exists())

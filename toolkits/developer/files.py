@@ -1,8 +1,6 @@
 """Files: read, write and patch text, knowing what of it the model has seen."""
 
-import ast
 import asyncio
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from difflib import SequenceMatcher, get_close_matches, unified_diff
@@ -16,6 +14,7 @@ from goose_like.images import media_type
 from goose_like.message import Value
 from goose_like.toolkit import Notifier, Picture, ToolError, Workspace
 
+from .checks import Checks
 from .text import Text, lines, plain
 
 MAX_FILE_BYTES = 5_000_000
@@ -37,9 +36,12 @@ class Files:
     a link and its target, and `a` and `./a`, are one.
     """
 
-    def __init__(self, workspace: Workspace, notifier: Notifier, here: Callable[[], str], shown_bytes: int) -> None:
+    def __init__(
+        self, workspace: Workspace, notifier: Notifier, here: Callable[[], str], shown_bytes: int, checks: Checks
+    ) -> None:
         self._workspace = workspace
         self._notifier = notifier
+        self._checks = checks
         self._here = here
         self._shown_bytes = shown_bytes
         self.unchecked = ""  # what was changed last, until somebody runs something
@@ -170,6 +172,7 @@ class Files:
 
     async def _save(self, path: str, real: Path, old: Text | None, new: Text) -> str:
         data = new.encode()
+        before = await self._checks.faults(real, old.shown if old else None)
         with _in_words(path):
             await self._workspace.write_bytes(real, data)
         self.unchecked = path
@@ -177,7 +180,8 @@ class Files:
         diff, change = _compared(path, lines(old.shown) if old else [], lines(new.shown))
         self._notifier.log(diff)
         note = "" if old is None or old.encoding == new.encoding else ", now as UTF-8"
-        return f"{'created' if old is None else 'saved'} {path} ({change}{note}){_fault(path, new.shown)}"
+        faults = await self._checks.faults(real, new.shown)
+        return f"{'created' if old is None else 'saved'} {path} ({change}{note}){faults.since(before)}"
 
 
 def _applied(text: Text, before: str, after: str) -> Text:
@@ -245,21 +249,6 @@ def _compared(path: str, old: list[str], new: list[str]) -> tuple[str, str]:
     short = _fitting(diff[:MAX_DIFF_LINES], MAX_DIFF_LETTERS)
     cut = [f"... {len(diff) - len(short)} more lines of this diff"] if len(short) < len(diff) else []
     return "\n".join([*short, *cut]) or f"{path}: only the end of the file or its newlines changed", change
-
-
-def _fault(path: str, text: str) -> str:
-    """What a parser says against Python or JSON: a weak model would overlook it until much later."""
-    try:
-        match Path(path).suffix:
-            case ".py" | ".pyi":
-                ast.parse(text)
-            case ".json":
-                json.loads(text)
-    except (SyntaxError, json.JSONDecodeError) as error:
-        return f", but line {error.lineno} does not parse: {error.msg}"
-    except (ValueError, RecursionError, MemoryError):
-        pass  # beyond what the parser can take, which is no fault of the file
-    return ""
 
 
 def _fitting(wanted: list[str], limit_bytes: int) -> list[str]:

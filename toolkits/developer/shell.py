@@ -17,6 +17,8 @@ from goose_like.output import Output
 from goose_like.toolkit import ToolError, Workspace
 from goose_like.workspace import Access, Process
 
+from .silence import Watch
+
 MAX_TIMEOUT_S = 3600.0
 MAX_OUTPUT_BYTES = 1 << 30
 MAX_WORDS = 200
@@ -57,12 +59,13 @@ class State:
 
 
 class Shell:
-    """Runs commands in the workspace. `show` takes a sample of the output while it comes."""
+    """Runs commands in the workspace. `show` takes a sample of the output while it comes, `watch` minds its absence."""
 
-    def __init__(self, workspace: Workspace, show: Callable[[str], None], cwd: str | None = None) -> None:
+    def __init__(self, workspace: Workspace, show: Callable[[str], None], watch: Watch, cwd: str | None = None) -> None:
         self.state = State(cwd or str(workspace.root))
         self._workspace = workspace
         self._show = show
+        self._watch = watch
 
     async def start(
         self, command: str, access: Access, held: ExitStack, stdin: int | None = None
@@ -90,8 +93,8 @@ class Shell:
     ) -> str:
         """What the model reads of the command: its output, and in brackets what else it must know.
 
-        At its time limit the command is stopped or, with `keep`, handed over to go on. Cancelling kills it and all
-        that it started before it passes on.
+        At its time limit, or when it seems stuck, the command is stopped or, with `keep`, handed over to go on.
+        Cancelling kills it and all that it started before it passes on.
 
         Raises:
             ToolError: a command or a time limit that makes no sense, or a command that had to be stopped.
@@ -104,12 +107,12 @@ class Shell:
         with ExitStack() as held:
             held.callback(output.close)
             process, end = await self.start(command, access, held)
-            code, why_stopped = await _followed(process, timeout_s, output, self._show, stops=keep is None)
+            code, why_stopped = await self._followed(command, process, timeout_s, output, stops=keep is None)
             if keep and code is None:
                 name = keep(command, process, output, held.pop_all())
                 text = output.take()
                 why_not_ended = (
-                    f"not ended after {timeout_s:g} s: goes on as process {name}, without lasting cd or export; "
+                    f"{why_stopped}: goes on as process {name}, without lasting cd or export; "
                     f"view_process_output shows what is new, cancel_process ends it"
                 )
                 return told(text, [*await self._workspace.inspect_changes(), why_not_ended])
@@ -129,6 +132,45 @@ class Shell:
         if why_stopped:
             raise ToolError(answer)
         return answer
+
+    async def _followed(
+        self, command: str, process: Process, timeout_s: float, output: Output, *, stops: bool
+    ) -> tuple[int | None, str]:
+        """The exit code, and why the command was stopped if it was; None where it was not and is to go on, and why."""
+        live = _Live(self._show)
+        try:
+            async with asyncio.timeout(timeout_s) as limit:
+                with self._watch.over(command, output, limit) as silence:
+                    while chunk := await process.read():
+                        silence.broken()
+                        output.write(chunk)
+                        live.take(chunk)
+                        if output.size_bytes > MAX_OUTPUT_BYTES:
+                            await process.stop(STOP_GRACE_S)
+                            return 0, "stopped, since it printed more than 1 GiB; print less, e.g. with `| tail`"
+                    return await process.wait(), ""
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            if not stops:
+                return None, silence.verdict or f"not ended after {timeout_s:g} s"
+            await process.stop(STOP_GRACE_S)
+            if silence.verdict:
+                return (
+                    0,
+                    f"stopped: it {silence.verdict}; give what it waits for by options or a pipe, or do it otherwise",
+                )
+            return 0, (
+                f"stopped after the time limit of {timeout_s:g} s; do less at once, give a larger timeout_s "
+                f"(at most {MAX_TIMEOUT_S:g}), or run it as `... > log 2>&1 &` and look into the log"
+            )
+        except GooseLikeError as error:  # what it printed until then is worth keeping
+            return 0, str(error)
+        except asyncio.CancelledError:
+            await asyncio.shield(process.stop(CANCEL_GRACE_S))
+            raise
+        finally:
+            live.close()
 
     def _inside(self, file: Path) -> str:
         """Where a command sees a file of the private folder."""
@@ -173,39 +215,6 @@ class Shell:
                 "the sandbox lets commands write only in /tmp and the workspace (.git/config and hooks aside); "
                 "do it there or tell the person"
             )
-
-
-async def _followed(
-    process: Process, timeout_s: float, output: Output, show: Callable[[str], None], *, stops: bool
-) -> tuple[int | None, str]:
-    """The exit code, and why the command was stopped if it was; None when its time is up and that `stops` it not."""
-    live = _Live(show)
-    try:
-        async with asyncio.timeout(timeout_s) as limit:
-            while chunk := await process.read():
-                output.write(chunk)
-                live.take(chunk)
-                if output.size_bytes > MAX_OUTPUT_BYTES:
-                    await process.stop(STOP_GRACE_S)
-                    return 0, "stopped, since it printed more than 1 GiB; print less, e.g. with `| tail`"
-            return await process.wait(), ""
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        if not stops:
-            return None, ""
-        await process.stop(STOP_GRACE_S)
-        return 0, (
-            f"stopped after the time limit of {timeout_s:g} s; do less at once, give a larger timeout_s "
-            f"(at most {MAX_TIMEOUT_S:g}), or run it as `... > log 2>&1 &` and look into the log"
-        )
-    except GooseLikeError as error:  # what it printed until then is worth keeping
-        return 0, str(error)
-    except asyncio.CancelledError:
-        await asyncio.shield(process.stop(CANCEL_GRACE_S))
-        raise
-    finally:
-        live.close()
 
 
 class _Live:

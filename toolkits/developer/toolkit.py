@@ -15,16 +15,20 @@ from goose_like.plugins import did_you_mean
 from goose_like.tool import current_call
 from goose_like.toolkit import Notifier, Picture, Requirements, Toolkit, tool
 
+from .checks import Checks, table
 from .files import Files, Patch
 from .hints import hints
 from .news import News
 from .processes import Processes
 from .shell import Shell
+from .silence import Watch, first_s
 from .web import Web
 
 _NAME = "developer"
 _NOTES_BYTES = 1_000
-_CONFIG = frozenset({"tools", "hints", "guidance", "asks_back", "private_addresses", "news"})
+_CONFIG = frozenset(
+    {"tools", "hints", "guidance", "asks_back", "private_addresses", "news", "checks", "asks_when_silent"}
+)
 
 
 class DeveloperToolkit(Toolkit):
@@ -48,10 +52,12 @@ class DeveloperToolkit(Toolkit):
         cwd = str(saved.get("cwd")) if isinstance(saved, dict) else ""
         # Resumed elsewhere, it starts there: the folder of the session's former workspace is none of this one's.
         is_here = cwd and Path(cwd).is_relative_to(self.workspace.root)
-        self._shell = Shell(self.workspace, self.progress, cwd if is_here else None)
+        watch = Watch(self.exchange_view, notifier, first_s(self.config))
+        self._shell = Shell(self.workspace, self.progress, watch, cwd if is_here else None)
         self._processes = Processes(self._shell, self.workspace, self.progress)
-        self._web = Web(self.workspace, notifier, allows_private=is_open)
-        self._files = Files(self.workspace, notifier, lambda: self._shell.state.cwd, self._room)
+        self._web = Web(self.workspace, notifier, self.exchange_view, allows_private=is_open)
+        checks = Checks(self.workspace, notifier, table(self.config.get("checks", True)))
+        self._files = Files(self.workspace, notifier, lambda: self._shell.state.cwd, self._room, checks)
         self._news = News(self.workspace, self._files.known)
 
     def prompt(self) -> str:
@@ -159,9 +165,13 @@ class DeveloperToolkit(Toolkit):
         return await self._files.patch(path, patches)
 
     @tool(time_limit_s=None)
-    async def fetch_web_content(self, url: str) -> str:
-        """Save a web page as files, HTML and text, and show how it begins."""
-        return await self._web.fetch(url, self._file("page"))
+    async def fetch_web_content(self, url: str, looking_for: str = "") -> str:
+        """Save a web page as files, HTML and text, and show how it begins.
+
+        Args:
+            looking_for: shows the lines on that instead
+        """
+        return await self._web.fetch(url, self._file("page"), looking_for)
 
     @tool
     async def update_plan(self, tasks: list[Task]) -> str:
