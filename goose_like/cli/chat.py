@@ -131,22 +131,25 @@ class Chat:
             exchange.journal.emit(PlanUpdated(tasks=plan))
         if first:
             self._say(exchange, first)
-        line = asyncio.create_task(seat.next())
+        line: asyncio.Task[str] | None = None
         try:
             while not (desk.is_over or desk.next):
                 # Beside a turn lines are taken at once; what is typed beside a command waits for its end.
                 takes_lines = self._work is None or (self._is_turn and not seat.waits)
+                if takes_lines and line is None:  # not sooner: a question may read the same terminal
+                    line = asyncio.create_task(seat.next())
                 awaited = [task for task in (self._work, line if takes_lines else None) if task]
                 await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
                 if self._work and self._work.done():
                     self._end(exchange, self._work)
-                elif line.done():
-                    if not line.result():
+                elif line and line.done():
+                    said, line = line.result(), None
+                    if not said:
                         break
-                    await self._take(line.result().rstrip("\n"), desk)
-                    line = asyncio.create_task(seat.next())
+                    await self._take(said.rstrip("\n"), desk)
         finally:
-            line.cancel()
+            if line:
+                line.cancel()
             self._exchange = None
             if self.stop() and self._work:
                 await asyncio.wait([self._work])

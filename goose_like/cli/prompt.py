@@ -162,7 +162,8 @@ class Prompt:
         try:
             return await asked
         finally:
-            self._give("")
+            if self._asked is asked:  # and not the next question, which may be there already
+                self._give("")
 
     def complete(self) -> None:
         """Looks anew for what may complete what is typed."""
