@@ -848,3 +848,30 @@ def test_a_session_that_is_told_to_end_at_a_question_ends(session, place):
     terminal.signal(signal.SIGTERM)
     assert terminal.ended() == 143
     assert (place.work / "a.txt").exists()
+
+
+def test_an_answer_for_the_session_outlasts_another_model_but_widens_no_stricter_profile(session, place):
+    config = place.home / "config"
+    config.mkdir(exist_ok=True)
+    second = {"calls": [NETWORK | {"id": "b"}]}
+    again = place.script("was said", "was said", second, "quietly", {"calls": [NETWORK | {"id": "c"}]}, "asked anew")
+    strict = f"strict: {{extends: default, sandbox: read-only, processor: '{again}'}}\n"
+    (config / "profiles.yaml").write_text(strict)
+    terminal = session({"calls": [NETWORK]}, "as you say", rows=60)
+    terminal.type("go\r")
+    terminal.see("[N] no:")
+    terminal.type("s\r")
+    terminal.see("as you say")
+    terminal.idle()
+    terminal.type(f"/model {again}\r")
+    terminal.see("session talk", times=2)
+    terminal.type("again\r")
+    terminal.see("quietly")
+    terminal.idle()
+    terminal.type("/profile strict\r")
+    terminal.see("profile strict")
+    terminal.type("and here\r")
+    terminal.see("[N] no:")
+    terminal.type("n\r")
+    terminal.see("asked anew")
+    assert place.answers() == [("allow_session", "person"), ("deny", "person")]
