@@ -83,6 +83,7 @@ async def build_exchange(
                     approval=profile.approval,
                     notifier=journal,
                     session_folder=session.folder,
+                    grants=session.grants,
                 )
             )
         undo = None

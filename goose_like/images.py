@@ -3,6 +3,7 @@
 import hashlib
 import re
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from .errors import GooseLikeError
 from .message import Image
@@ -18,8 +19,14 @@ _MAGIC: tuple[tuple[str, str], ...] = (
 )
 
 _NAMED = re.compile(
-    r"""["'`](?P<quoted>[^"'`\n]+\.(?:png|jpe?g|gif|webp))["'`]|(?P<bare>(?:\\.|[^\s"'`<>()\[\],;])+\.(?:png|jpe?g|gif|webp))\b""",
-    re.IGNORECASE,
+    r"""
+    ["'`] (?P<quoted> [^"'`\n]+ \.(?:png|jpe?g|gif|webp) ) ["'`]
+    | (?<![^\s"'`<>()\[\],;]) (?:  # only where a word begins: from within it each letter would be tried anew
+        (?P<url> file://[^\s"'`<>]+ \.(?:png|jpe?g|gif|webp) )
+        | (?P<bare> (?:\\.|[^\s"'`<>()\[\],;\\])+ \.(?:png|jpe?g|gif|webp) )
+    ) \b
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 
 
@@ -43,9 +50,13 @@ def check_image(data: bytes, source: str) -> str:
 
 
 def named_images(words: str) -> list[str]:
-    """The paths in a person's words that end like images', quoted or bare, each once."""
-    found = (match["quoted"] or re.sub(r"\\(.)", r"\1", match["bare"]) for match in _NAMED.finditer(words))
-    return list(dict.fromkeys(found))
+    """The paths in a person's words that end like images, each once: bare, quoted, escaped, or as file:// URLs."""
+    return list(dict.fromkeys(map(_path, _NAMED.finditer(words))))
+
+
+def _path(named: re.Match[str]) -> str:
+    path = named["quoted"] or named["url"] or re.sub(r"\\(.)", r"\1", named["bare"])
+    return unquote(urlsplit(path).path) if path.lower().startswith("file://") else path
 
 
 def keep_image(data: bytes, source: str, folder: Path) -> Image:

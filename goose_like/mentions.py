@@ -10,7 +10,7 @@ from pathlib import Path
 from .errors import GooseLikeError
 from .images import LIMIT_BYTES as LIMIT_IMAGE_BYTES
 from .images import keep_image, media_type, named_images
-from .message import Message, Part, Text
+from .message import Image, Message, Part, Text
 from .provider import Model
 from .workspace import Workspace
 
@@ -23,12 +23,18 @@ _LIMIT_READ_BYTES = 32_000_000
 _LEAST_BYTES = 1_000
 
 _MENTION = re.compile(r"""(?<![^\s(\["'`])@(?:"(?P<quoted>[^"\n]+)"|(?P<bare>[^\s"]+))""")
+_PASTED = re.compile(r"pasted-([0-9a-f]{8})\.(?:png|jpeg|gif|webp)")
 _AFTER = ".,;:!?)]}>*'`"
 
 
 def mention(path: str) -> str:
     """A path as it is written in a message."""
     return f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
+
+
+def pasted(image: Image) -> str:
+    """An image that was kept and is no file of the person's, as it is written in a message."""
+    return mention(f"pasted-{image.name[:8]}{Path(image.name).suffix}")
 
 
 def message_with(words: str, workspace: Workspace, outputs: Path, model: Model) -> tuple[Message, list[str]]:
@@ -88,6 +94,8 @@ class _Bag:
         return keep_image(self._workspace.read_bytes(path, LIMIT_IMAGE_BYTES), path, self._outputs)
 
     def anything(self, path: str) -> Part:
+        if name := _PASTED.fullmatch(path):
+            return self._pasted(name[1])
         try:
             names = self._workspace.names(path)
         except NotADirectoryError:
@@ -95,6 +103,11 @@ class _Bag:
             return keep_image(data, path, self._outputs) if media_type(data) else self._text(path, data)
         more = [f"[{len(names) - LIMIT_NAMES:,} more]"] if len(names) > LIMIT_NAMES else []
         return self._text(path, "".join(f"{name}\n" for name in [*names[:LIMIT_NAMES], *more]).encode())
+
+    def _pasted(self, beginning: str) -> Part:
+        for file in self._outputs.glob(f"{beginning}*"):
+            return keep_image(file.read_bytes(), str(file), self._outputs)
+        raise GooseLikeError("it was pasted in another session; paste it again")
 
     def _text(self, path: str, data: bytes) -> Text:
         limit = min(LIMIT_FILE_BYTES, self._room_bytes)

@@ -7,6 +7,9 @@ from .profile import ApprovalMode, SandboxMode
 Kind = Literal["command", "change", "network", "outside", "repository", "sandbox"]
 Decision = Literal["allow", "ask", "refuse"]
 
+Grant = tuple[Kind, SandboxMode, ApprovalMode]
+"""What a person allowed for the session, and the rules under which: stricter ones ask anew."""
+
 _COLUMNS: tuple[SandboxMode, ...] = ("read-only", "workspace", "workspace+network", "full")
 _TABLE: dict[Kind, tuple[Decision, Decision, Decision, Decision]] = {
     "command":    ("allow",  "allow", "allow", "allow"),

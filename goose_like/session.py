@@ -29,6 +29,7 @@ from .lines import line_of, read_lines
 from .memory import uncollected
 from .message import ToolResult
 from .places import sessions_folder
+from .policy import Grant
 from .sessions import EVENTS, Listed, checked_name, find_session, given_name, sessions, short_names, write_name
 
 _RECENT = 300
@@ -38,8 +39,8 @@ _HOLDER = "holder"
 class Session:
     """One session, open for appending by this process alone. `history` is what its file says so far.
 
-    Of a resumed one `recent` has the last events of the file, from which a screen is drawn again. One that is not
-    `is_kept` is deleted by `close`.
+    Of a resumed one `recent` has the last events of the file, from which a screen is drawn again. `grants` is what a
+    person allowed for as long as it is open here. One that is not `is_kept` is deleted by `close`.
     """
 
     def __init__(self, folder: Path, name: str, history: History, *, is_kept: bool = True) -> None:
@@ -47,6 +48,7 @@ class Session:
         self.history = history
         self.damage: list[str] = []
         self.recent: deque[Durable] = deque(maxlen=_RECENT)
+        self.grants: set[Grant] = set()
         self.is_kept = is_kept
         self._name = name
         self._is_empty = False

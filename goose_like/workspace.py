@@ -22,7 +22,7 @@ from .inspection import Inspection
 from .jail import Jail
 from .notifier import Notifier
 from .places import config_folder, state_folder
-from .policy import Kind, confinement, decide, refusal, rules_in_words
+from .policy import Grant, Kind, confinement, decide, refusal, rules_in_words
 from .profile import ApprovalMode, SandboxMode
 from .sandbox import Rule
 from .spawn import Process, Spawner
@@ -56,14 +56,16 @@ class Workspace:
         approval: ApprovalMode,
         notifier: Notifier,
         session_folder: Path | None = None,
+        grants: set[Grant] | None = None,
     ) -> None:
+        """`grants` is what a person allowed for the session so far; what they allow here is added to it."""
         self.root = Path(os.path.realpath(root))
         self.mode = confinement(mode, approval)
         self.approval: ApprovalMode = approval
         self._notifier = notifier
         self._outputs = session_folder / "outputs" if session_folder else None
         self._listeners: list[Listener] = []
-        self._granted: set[Kind] = set()
+        self._grants = set() if grants is None else grants
         self._asking = asyncio.Lock()
         self._entering = asyncio.Lock()
         self._spawners: dict[Access, asyncio.Task[Spawner]] = {}
@@ -148,7 +150,8 @@ class Workspace:
             decision = decide(kind, self.mode, self.approval)
             if decision == "refuse":
                 raise DeniedError(refusal(kind, text, "profile"))
-            if decision == "allow" or kind in self._granted:
+            grant = (kind, self.mode, self.approval)
+            if decision == "allow" or grant in self._grants:
                 return False
             question = Question(kind=kind, subject=subject, text=text, detail=detail())
             allowed = Approval(kind=kind, subject=question.subject)
@@ -158,7 +161,7 @@ class Workspace:
             if not answer.is_allowed:
                 raise DeniedError(refusal(kind, text, answer.by))
             if answer.choice == "allow_session":
-                self._granted.add(kind)
+                self._grants.add(grant)
             elif answer.choice == "allow_always" and question.may_last:
                 trust.approve(self.root, allowed)
             return True

@@ -51,9 +51,14 @@ def test_images_are_known_by_their_first_bytes(data: bytes, expected: str | None
         ("see ../x/my-shot.v2.gif.", ["../x/my-shot.v2.gif"]),
         ("see 'my shot.png' and \"other shot.jpg\"", ["my shot.png", "other shot.jpg"]),
         (r"see my\ shot.png", ["my shot.png"]),
+        (r"/a/shot\ \(1\).png '/b/my shot.png' 'c.png'", ["/a/shot (1).png", "/b/my shot.png", "c.png"]),
+        (r"what's in 'a.png', and what isn't in 'b.png'?", ["a.png", "b.png"]),
+        ("see file:///a/gr%C3%BCn%20(1).png, file:///b.png", ["/a/grün (1).png", "/b.png"]),
+        ("'file:///a/my shot.png'\nfile://localhost/b.JPG\n", ["/a/my shot.png", "/b.JPG"]),
         ("a.png a.png", ["a.png"]),
         ("grün.png ~/x.png", ["grün.png", "~/x.png"]),
         ("a.pngs, png, .jpegx", []),
+        *((long * 20_000, []) for long in ("a", "\\", "'a", "file://a", "\\ ")),  # at once
     ],
 )
 def test_the_images_that_words_name(words: str, expected: list[str]) -> None:

@@ -139,17 +139,17 @@ class Chat:
             while not (desk.is_over or desk.next):
                 # Beside a turn lines are taken at once; what is typed beside a command waits for its end.
                 takes_lines = self._work is None or (self._is_turn and not seat.waits)
-                if takes_lines and line is None:
+                if takes_lines and line is None:  # not sooner: a question may read the same terminal
                     line = asyncio.create_task(seat.next())
                 awaited = [task for task in (self._work, line if takes_lines else None) if task]
                 await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
                 if self._work and self._work.done():
                     self._end(exchange, self._work)
                 elif line and line.done():
-                    if not line.result():
+                    said, line = line.result(), None
+                    if not said:
                         break
-                    await self._take(line.result().rstrip("\n"), desk)
-                    line = None
+                    await self._take(said.rstrip("\n"), desk)
         finally:
             if line:
                 line.cancel()

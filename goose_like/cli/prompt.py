@@ -17,7 +17,7 @@ from prompt_toolkit.completion import Completer, DummyCompleter, DynamicComplete
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
-from prompt_toolkit.filters import Condition, emacs_mode, has_completions, is_searching
+from prompt_toolkit.filters import Condition, emacs_mode, has_completions, is_searching, vi_insert_mode
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input import create_input
@@ -40,7 +40,7 @@ class Prompt:
 
     `live(width, height)` gives the rows above the input and `status(width)` the last row, as text with ANSI colours.
     `on_interrupt` is called for Ctrl-C and says whether there was something to stop; `on_steer` for Ctrl-S, with what
-    was typed, and says whether it took that.
+    was typed, and says whether it took that; `on_paste` for the key that asks for the clipboard's image.
     """
 
     def __init__(self, history: Path) -> None:
@@ -48,6 +48,7 @@ class Prompt:
         self.status: Callable[[int], str] = lambda width: ""
         self.on_interrupt: Callable[[], bool] = lambda: False
         self.on_steer: Callable[[str], bool] = lambda words: False
+        self.on_paste: Callable[[], None] = lambda: None
         self.completer: Completer = DummyCompleter()
         self._shown: asyncio.Task[None] | None = None
         self._lines: asyncio.Queue[str] = asyncio.Queue()
@@ -162,7 +163,8 @@ class Prompt:
         try:
             return await asked
         finally:
-            self._give("")
+            if self._asked is asked:  # and not the next question, which may be there already
+                self._give("")
 
     def complete(self) -> None:
         """Looks anew for what may complete what is typed."""
@@ -173,6 +175,17 @@ class Prompt:
         """Puts words before those that are being typed."""
         typed = self._buffer.text
         self._buffer.set_document(Document(f"{text}\n{typed}" if typed else text))
+
+    def insert(self, word: str) -> None:
+        """Puts a word where the cursor is in what is being typed, which a question may have put aside."""
+        typed = self._draft if self._asked else self._buffer.document
+        before = typed.text_before_cursor
+        before += f"{' ' if before and not before[-1].isspace() else ''}{word} "
+        changed = Document(before + typed.text_after_cursor, len(before))
+        if self._asked:
+            self._draft = changed
+        else:
+            self._buffer.set_document(changed)
 
     @property
     def size(self) -> Size:
@@ -257,6 +270,7 @@ class Prompt:
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
         is_typing = ~is_searching
+        is_inserting = emacs_mode | vi_insert_mode
         has_choice = Condition(
             lambda: bool(self._buffer.complete_state and self._buffer.complete_state.current_completion)
         )
@@ -295,6 +309,11 @@ class Prompt:
                 self._buffer.reset(append_to_history=bool(words))
             else:
                 self._buffer.validate_and_handle()
+
+        @keys.add("c-v", filter=is_typing & is_inserting)
+        @keys.add("escape", "v", filter=is_typing & emacs_mode)
+        def _(event: KeyPressEvent) -> None:
+            self.on_paste()
 
         @keys.add("c-x", "c-e", filter=is_typing)
         def _(event: KeyPressEvent) -> None:

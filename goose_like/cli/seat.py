@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..desk import Desk
+from ..errors import GooseLikeError
+from ..images import keep_image
+from ..mentions import pasted
 from ..message import ToolCall, ToolResult
 from ..notifier import Notifier
 from ..profile import SessionChoice
 from ..session import Session
+from .clipboard import clipboard_image
 from .complete import SessionCompleter
 from .live import LiveScreen
 from .prompt import Prompt
@@ -113,6 +117,7 @@ class LiveSeat:
     def __init__(self, prompt: Prompt, choice: SessionChoice) -> None:
         self.prompt = prompt
         self._session: Session | None = None
+        self._pasting: asyncio.Task[None] | None = None
         prompt.completer = self._completer = SessionCompleter()
         if choice.keys == "vi":
             prompt.use_vi_keys()
@@ -128,6 +133,7 @@ class LiveSeat:
         inbox, session = desk.exchange.inbox, desk.exchange.session
         self.screen.queued = lambda: inbox.words
         self.prompt.on_interrupt, self.prompt.on_steer = work.stop, work.steer
+        self.prompt.on_paste = lambda: self._paste(desk)
         self.prompt.status = StatusLine(desk.exchange, desk.profile).text
         self._completer.open(desk)
         self.prompt.complete()
@@ -139,3 +145,17 @@ class LiveSeat:
 
     def show(self, renderable: object) -> None:
         self.screen.show(renderable)
+
+    def _paste(self, desk: Desk) -> None:
+        if self._pasting is None or self._pasting.done():
+            self._pasting = asyncio.create_task(self._take_image(desk))
+
+    async def _take_image(self, desk: Desk) -> None:
+        """Keeps the clipboard's image with the session, and names it in the input."""
+        try:
+            data = await clipboard_image(desk.exchange.workspace)
+            image = keep_image(data, "in the clipboard", desk.exchange.session.outputs)
+        except GooseLikeError as error:
+            self.show(str(error))
+        else:
+            self.prompt.insert(pasted(image))

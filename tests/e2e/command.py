@@ -48,6 +48,20 @@ class Place:
         files = sorted((self.home / "state" / "sessions").glob("*/events.jsonl"))
         return [json.loads(line) for line in files[-1].read_text().splitlines()]
 
+    def said(self) -> list[str]:
+        """What the person said, in turns and between them."""
+        kinds = ("turn_started", "interjected")
+        return [event["message"]["parts"][0]["text"] for event in self.events() if event["type"] in kinds]
+
+    def ends(self) -> list[str]:
+        """How the turns ended."""
+        return [event["reason"] for event in self.events() if event["type"] == "turn_finished"]
+
+    def answers(self) -> list[tuple[str, str]]:
+        """What was answered to questions, and by whom."""
+        found = [event["answer"] for event in self.events() if event["type"] == "answered"]
+        return [(answer["choice"], answer["by"]) for answer in found]
+
 
 def shell(command: str, **arguments: Any) -> dict[str, Any]:
     """A script's call of `shell`."""

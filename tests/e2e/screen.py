@@ -20,18 +20,23 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class ScreenTerminal:
-    """A command on a pseudo-terminal whose screen is emulated. `see` and `gone` wait for what they say."""
+    """A command on a pseudo-terminal whose screen is emulated. `see` and `gone` wait for what they say.
 
-    def __init__(self, place: Place, *words: str, columns: int = 100, rows: int = 40, **env: str) -> None:
+    `shell` starts the words "$@", with other redirections if need be.
+    """
+
+    def __init__(
+        self, place: Place, *words: str, columns: int = 100, rows: int = 40, shell: str = 'exec "$@"', **env: str
+    ) -> None:
         self._ours, theirs = pty.openpty()
         self._screen = pyte.HistoryScreen(columns, rows, history=5000, ratio=1)
         self._stream = pyte.ByteStream(self._screen)
         self.raw = b""
         self.resize(columns, rows)
         self.process = subprocess.Popen(
-            ["setsid", "--ctty", "--wait", sys.executable, "-m", "goose_like", *words],
+            ["setsid", "--ctty", "--wait", "sh", "-c", shell, "sh", sys.executable, "-m", "goose_like", *words],
             cwd=place.work,
-            env=place.env(TERM="xterm-256color", **env),
+            env=place.env(**{"TERM": "xterm-256color", **env}),
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -75,6 +80,12 @@ class ScreenTerminal:
                 if is_so():
                     return
                 raise AssertionError(f"{otherwise}; the screen:\n{self.text}")
+
+    def leave(self) -> int:
+        """The exit code of a session that is left once nothing goes on."""
+        self.idle()
+        self.type("\x04")
+        return self.ended()
 
     def ended(self) -> int:
         """The exit code, when everything that was shown has been read."""

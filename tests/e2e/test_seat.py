@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,54 +16,8 @@ NETWORK = shell("echo got through", access="network")
 SLOW = {"text": "one two three " * 100, "delta_delay_s": 0.05}
 
 
-@pytest.fixture
-def opened(place) -> Iterator[object]:
-    """Opens commands on terminals and closes them at the end."""
-    terminals: list[ScreenTerminal] = []
-
-    def start(*words: str, **how) -> ScreenTerminal:
-        terminals.append(ScreenTerminal(place, *words, **how))
-        return terminals[-1]
-
-    yield start
-    for terminal in terminals:
-        terminal.close()
-
-
-@pytest.fixture
-def session(place, opened):
-    """A session that plays these steps, at its prompt."""
-
-    def start(*steps: object, words: tuple[str, ...] = (), **how) -> ScreenTerminal:
-        terminal = opened("session", "start", "talk", "--model", place.script(*steps), *words, **how)
-        terminal.see("goose>")
-        return terminal
-
-    return start
-
-
-def said(place: Place) -> list[str]:
-    kinds = ("turn_started", "interjected")
-    return [event["message"]["parts"][0]["text"] for event in place.events() if event["type"] in kinds]
-
-
-def ends(place: Place) -> list[str]:
-    return [event["reason"] for event in place.events() if event["type"] == "turn_finished"]
-
-
-def answers(place: Place) -> list[tuple[str, str]]:
-    found = [event["answer"] for event in place.events() if event["type"] == "answered"]
-    return [(answer["choice"], answer["by"]) for answer in found]
-
-
 def results(place: Place) -> list[str]:
     return [event["result"]["output"] for event in place.events() if event["type"] == "tool_finished"]
-
-
-def leave(terminal: ScreenTerminal) -> int:
-    terminal.idle()
-    terminal.type("\x04")
-    return terminal.ended()
 
 
 # --- coming and going
@@ -79,7 +32,7 @@ def test_the_command_alone_begins_a_session(place, opened, monkeypatch):
     terminal.see("goose>")
     terminal.type("hi\r")
     terminal.see("hello you")
-    assert leave(terminal) == 0
+    assert terminal.leave() == 0
     (config / "profiles.yaml").write_text("default: {extends: default, procesor: x}\n")
     terminal = opened()
     assert terminal.ended() == 2
@@ -91,7 +44,7 @@ def test_leaving_says_how_to_resume(session, place):
     terminal = session("hello you")
     terminal.type("hi\r")
     terminal.see("hello you")
-    assert leave(terminal) == 0
+    assert terminal.leave() == 0
     assert "> hi\nhello you\n" in terminal.text
     assert "resume with: goose-like session resume talk" in terminal.text
     assert "goose>" not in terminal.text, "the prompt is taken away"
@@ -102,12 +55,12 @@ def test_a_resumed_session_shows_what_was_said(session, place, opened):
     terminal = session({"calls": [plan, shell("echo one; exit 3") | {"id": "b"}]}, "hello you")
     terminal.type("hi\r")
     terminal.see("hello you")
-    assert leave(terminal) == 0
+    assert terminal.leave() == 0
     terminal = opened("session", "resume", "talk")
     terminal.see("goose>")
     terminal.see("▶ look")
     assert "> hi\n▸ shell  echo one; exit 3\n  │ one\n  ✗ exit code 3\nhello you\n" in terminal.text
-    assert leave(terminal) == 0
+    assert terminal.leave() == 0
 
 
 @pytest.mark.parametrize("keys", ["exit\r", ":q\r", "/exit\r", "\x04", "\x03\x03"])
@@ -134,7 +87,7 @@ def test_a_session_whose_terminal_is_gone_is_closed(session, place):
     terminal.type("hi\r")
     terminal.see("one two three")
     assert terminal.hang_up() == 129
-    assert ends(place) == ["cancelled"]
+    assert place.ends() == ["cancelled"]
 
 
 # --- what is drawn
@@ -146,7 +99,7 @@ def test_a_turn_is_drawn(session, place):
     terminal = session({"text": "I look first.", "calls": [lines]}, {"calls": [write]}, "All is **done**.")
     terminal.type("go\r")
     terminal.see("All is done.")
-    assert leave(terminal) == 0
+    assert terminal.leave() == 0
     drawn = terminal.text.partition("> go\n")[2]
     for part in (
         "I look first.\n",
@@ -204,7 +157,7 @@ def test_without_colour_nothing_is_coloured(session):
     terminal = session({"text": "**bold** and `code`", "calls": [shell("false")]}, "end", NO_COLOR="1")
     terminal.type("go\r")
     terminal.see("end")
-    assert leave(terminal) == 0
+    assert terminal.leave() == 0
     assert not any(f"\x1b[{code}m".encode() in terminal.raw for code in (31, 32, 33, 36, "1;36"))
 
 
@@ -220,7 +173,7 @@ def test_width_and_resizing(session, columns):
     terminal.type("again\r")
     terminal.see("> again")
     terminal.idle()
-    assert leave(terminal) == 0
+    assert terminal.leave() == 0
 
 
 # --- the input
@@ -237,7 +190,7 @@ def test_pasted_lines_are_one_input(session, place):
     terminal.see("two")
     terminal.type("\r")
     terminal.see("got that")
-    assert said(place) == ["first\nsecond\nthird", "one\ntwo"]
+    assert place.said() == ["first\nsecond\nthird", "one\ntwo"]
 
 
 def test_nothing_is_refused_quietly(session, place):
@@ -245,7 +198,7 @@ def test_nothing_is_refused_quietly(session, place):
     terminal.type("\r  \r\r")
     terminal.type("hi\r")
     terminal.see("hello")
-    assert said(place) == ["hi"] or said(place) == ["  hi"]
+    assert place.said() == ["hi"] or place.said() == ["  hi"]
 
 
 def test_an_unknown_command_is_not_sent_to_the_model(session, place):
@@ -256,7 +209,7 @@ def test_an_unknown_command_is_not_sent_to_the_model(session, place):
     terminal.see("Alt-Enter")
     terminal.type(" /usr is a folder\r")
     terminal.see("hello")
-    assert said(place) == [" /usr is a folder"]
+    assert place.said() == [" /usr is a folder"]
 
 
 def test_commands_are_completed(session):
@@ -275,7 +228,7 @@ def test_what_was_typed_before_can_be_searched(session, opened, place):
     terminal = session("one", "two")
     terminal.type("find the needle\r")
     terminal.see("one")
-    assert leave(terminal) == 0
+    assert terminal.leave() == 0
     terminal = opened("session", "resume", "talk")
     terminal.see("goose>")
     terminal.type("\x12needle")
@@ -293,7 +246,7 @@ def test_an_editor_can_be_used(session, place):
     terminal.see("from the editor")
     terminal.type("\r")
     terminal.see("hello")
-    assert said(place) == ["from the editor"]
+    assert place.said() == ["from the editor"]
 
 
 def test_vi_keys(session, place, opened):
@@ -308,7 +261,7 @@ def test_vi_keys(session, place, opened):
     time.sleep(1)
     terminal.type("\r")
     terminal.see("hello")
-    assert said(place) == ["zbc"]
+    assert place.said() == ["zbc"]
 
 
 def test_a_command_of_one_s_own_is_shown_to_the_model(session, place):
@@ -338,8 +291,8 @@ def test_words_wait_for_the_next_step(session, place):
     terminal.see("first")
     terminal.idle()
     assert "> and mind the cat\nfirst" in terminal.text
-    assert said(place) == ["hi", "and mind the cat"]
-    assert ends(place) == ["stop"]
+    assert place.said() == ["hi", "and mind the cat"]
+    assert place.ends() == ["stop"]
 
 
 def test_words_can_be_said_now(session, place):
@@ -349,7 +302,7 @@ def test_words_can_be_said_now(session, place):
     terminal.type("leave that\x13")
     terminal.see("as you wish")
     terminal.idle()
-    assert said(place) == ["hi", "leave that"]
+    assert place.said() == ["hi", "leave that"]
     assert results(place) == []
     assert INTERRUPTED.partition(":")[0] not in terminal.text
 
@@ -361,7 +314,7 @@ def test_what_is_being_typed_stays(session, place):
     terminal.idle()
     terminal.type("ght\r")
     terminal.see("second")
-    assert said(place) == ["hi", "half a thought"]
+    assert place.said() == ["hi", "half a thought"]
 
 
 # --- questions
@@ -385,8 +338,8 @@ def test_a_question_is_answered(session, place, key, verdict, answer):
     terminal.type(key)
     terminal.see(f"\n  {verdict}")
     terminal.see("as you say")
-    assert leave(terminal) == 0
-    assert answers(place) == [answer]
+    assert terminal.leave() == 0
+    assert place.answers() == [answer]
 
 
 def test_what_is_no_answer_is_asked_again(session, place):
@@ -397,7 +350,7 @@ def test_what_is_no_answer_is_asked_again(session, place):
     terminal.gone("yep, do")
     terminal.type("n\r")
     terminal.see("as you say")
-    assert answers(place) == [("deny", "person")]
+    assert place.answers() == [("deny", "person")]
 
 
 def test_what_is_being_typed_is_no_answer(session, place):
@@ -414,7 +367,7 @@ def test_what_is_being_typed_is_no_answer(session, place):
     terminal.type("\r")
     terminal.see("as you say")
     terminal.see("goose> yes, and")
-    assert answers(place) == [("deny", "person")]
+    assert place.answers() == [("deny", "person")]
 
 
 # --- Ctrl-C
@@ -425,7 +378,7 @@ def test_ctrl_c_while_the_model_is_awaited(session, place):
     terminal.type("hi\r")
     terminal.see("thinking")
     stop_and_go_on(terminal, place)
-    assert said(place) == ["hi", "next"]
+    assert place.said() == ["hi", "next"]
 
 
 def test_ctrl_c_while_the_model_speaks(session, place):
@@ -461,7 +414,7 @@ def test_ctrl_c_at_a_question(session, place):
     terminal.type("go\r")
     terminal.see("[N] no:")
     stop_and_go_on(terminal, place)
-    assert answers(place) == []
+    assert place.answers() == []
 
 
 def test_ctrl_c_in_a_command_of_one_s_own(session, place):
@@ -481,8 +434,8 @@ def stop_and_go_on(terminal: ScreenTerminal, place: Place) -> None:
     terminal.idle()
     terminal.type("next\r")
     terminal.see("second answer")
-    assert leave(terminal) == 0
-    assert ends(place) == ["cancelled", "stop"]
+    assert terminal.leave() == 0
+    assert place.ends() == ["cancelled", "stop"]
 
 
 def test_words_that_waited_when_the_turn_was_stopped_come_back(session, place):
@@ -496,7 +449,7 @@ def test_words_that_waited_when_the_turn_was_stopped_come_back(session, place):
     terminal.see("goose> wait for me")
     terminal.type("\r")
     terminal.see("second")
-    assert said(place) == ["hi", "wait for me"]
+    assert place.said() == ["hi", "wait for me"]
 
 
 def test_ctrl_c_clears_what_is_typed(session, place):
@@ -506,7 +459,7 @@ def test_ctrl_c_clears_what_is_typed(session, place):
     time.sleep(2.1)  # else a second one leaves
     terminal.type("hi\r")
     terminal.see("hello you")
-    assert said(place) == ["hi"]
+    assert place.said() == ["hi"]
 
 
 # --- commands
@@ -538,7 +491,7 @@ def test_another_model(session, place):
     terminal.see(Path(other).name, times=2)
     terminal.type("again\r")
     terminal.see("the other one")
-    assert leave(terminal) == 0
+    assert terminal.leave() == 0
 
 
 def test_commands_that_only_show(session, place):
@@ -675,7 +628,7 @@ def test_fork_and_export(session, place):
     terminal.type("/export talk.html\r")
     terminal.see("wrote ")
     assert "<html" in (place.work / "talk.html").read_text()
-    assert leave(terminal) == 0
+    assert terminal.leave() == 0
     listed = place.run("session", "list").stdout
     assert "talk" in listed
     assert "copy" in listed
@@ -735,7 +688,7 @@ def test_a_file_comes_with_words_that_waited(session, place):
     terminal.see("⏎ @a.txt")
     (place.work / "wait").write_text("\n")
     terminal.see("seen")
-    assert said(place) == ["hi", "@a.txt "] or said(place) == ["hi", "@a.txt"]
+    assert place.said() == ["hi", "@a.txt "] or place.said() == ["hi", "@a.txt"]
 
 
 def test_a_command_as_a_file_with_arguments(session, place):
@@ -752,7 +705,7 @@ def test_a_command_as_a_file_with_arguments(session, place):
     terminal.idle()
     terminal.type("/help\r")
     terminal.see("commands/git/explain.md")
-    assert said(place) == ["Explain the last one to a child."]
+    assert place.said() == ["Explain the last one to a child."]
 
 
 def bring_command(place: Place, text: str) -> None:
@@ -773,7 +726,7 @@ def test_a_command_of_a_project_that_is_not_trusted_does_not_run(opened, place):
     terminal.see("no command /evil")
     terminal.type("hi\r")
     terminal.see("hello")
-    assert said(place) == ["hi"]
+    assert place.said() == ["hi"]
 
 
 def test_a_command_of_a_project_that_is_trusted_runs_until_it_changes(session, opened, place):
@@ -782,8 +735,8 @@ def test_a_command_of_a_project_that_is_trusted_runs_until_it_changes(session, o
     terminal = session("there are none")
     terminal.type("/evil\r")
     terminal.see("there are none")
-    assert leave(terminal) == 0
-    assert said(place) == ["count the files"]
+    assert terminal.leave() == 0
+    assert place.said() == ["count the files"]
     bring_command(place, "delete the files")
     terminal = opened("session", "start", "--model", place.script("hello"))
     terminal.see("has changed what you trusted")
@@ -832,7 +785,7 @@ def test_what_is_typed_beside_a_command_of_one_s_own_is_said_after_it(session, p
     (place.work / "wait").write_text("\n")
     terminal.see("first")
     assert "over\n" in terminal.text.partition("> next")[0]
-    assert said(place) == ["next"]
+    assert place.said() == ["next"]
 
 
 def test_ctrl_c_stops_a_command(session, place):
@@ -861,7 +814,7 @@ def test_a_pipe_in_the_place_of_the_branch_holds_nothing_up(session, place):
     terminal.see("\nmade")
     terminal.type("hi\r")
     terminal.see("hello")
-    assert leave(terminal) == 0
+    assert terminal.leave() == 0
 
 
 def test_a_profile_that_can_not_be_opened_leaves_the_one_before(session, place):
@@ -881,7 +834,7 @@ def test_an_answer_is_not_remembered_as_something_typed(session, place):
     terminal.see("[N] no:")
     terminal.type("y\r")
     terminal.see("as you say")
-    assert leave(terminal) == 0
+    assert terminal.leave() == 0
     assert "+y" not in (place.home / "state/history").read_text()
 
 
@@ -895,3 +848,30 @@ def test_a_session_that_is_told_to_end_at_a_question_ends(session, place):
     terminal.signal(signal.SIGTERM)
     assert terminal.ended() == 143
     assert (place.work / "a.txt").exists()
+
+
+def test_an_answer_for_the_session_outlasts_another_model_but_widens_no_stricter_profile(session, place):
+    config = place.home / "config"
+    config.mkdir(exist_ok=True)
+    second = {"calls": [NETWORK | {"id": "b"}]}
+    again = place.script("was said", "was said", second, "quietly", {"calls": [NETWORK | {"id": "c"}]}, "asked anew")
+    strict = f"strict: {{extends: default, sandbox: read-only, processor: '{again}'}}\n"
+    (config / "profiles.yaml").write_text(strict)
+    terminal = session({"calls": [NETWORK]}, "as you say", rows=60)
+    terminal.type("go\r")
+    terminal.see("[N] no:")
+    terminal.type("s\r")
+    terminal.see("as you say")
+    terminal.idle()
+    terminal.type(f"/model {again}\r")
+    terminal.see("session talk", times=2)
+    terminal.type("again\r")
+    terminal.see("quietly")
+    terminal.idle()
+    terminal.type("/profile strict\r")
+    terminal.see("profile strict")
+    terminal.type("and here\r")
+    terminal.see("[N] no:")
+    terminal.type("n\r")
+    terminal.see("asked anew")
+    assert place.answers() == [("allow_session", "person"), ("deny", "person")]

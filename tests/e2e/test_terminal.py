@@ -83,31 +83,6 @@ def open_terminal(place) -> Iterator[object]:
         terminal.close()
 
 
-@pytest.fixture
-def session(place, open_terminal):
-    """A session that plays these steps, at its prompt."""
-
-    def start(*steps: object) -> Terminal:
-        terminal = open_terminal("session", "start", "talk", "--model", place.script(*steps))
-        terminal.see("goose>")
-        return terminal
-
-    return start
-
-
-def said(place: Place) -> list[str]:
-    return [event["message"]["parts"][0]["text"] for event in place.events() if event["type"] == "turn_started"]
-
-
-def ends(place: Place) -> list[str]:
-    return [event["reason"] for event in place.events() if event["type"] == "turn_finished"]
-
-
-def answers(place: Place) -> list[tuple[str, str]]:
-    found = [event["answer"] for event in place.events() if event["type"] == "answered"]
-    return [(answer["choice"], answer["by"]) for answer in found]
-
-
 def test_an_answer_for_good_is_not_asked_again_until_it_is_forgotten(place, open_terminal):
     def run() -> Terminal:
         return open_terminal("run", "--model", place.script({"calls": [NETWORK]}, "done"), "x")
@@ -183,7 +158,7 @@ def test_a_run_asks_its_person(place, open_terminal):
     terminal.type("n\n")
     terminal.see("network denied")
     assert terminal.ended() == 0
-    assert answers(place) == [("deny", "person")]
+    assert place.answers() == [("deny", "person")]
 
 
 def test_ctrl_c_in_a_run_says_that_the_answer_is_cut_before_it_comes(place, open_terminal):
@@ -268,4 +243,4 @@ def test_the_input_of_a_session_may_be_a_file(place):
         _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
     assert "no command /nonsense" in err
-    assert said(place) == ["one", "two"]
+    assert place.said() == ["one", "two"]
