@@ -21,7 +21,7 @@ FLOORS = {
     "command_file cli/code cli/phrases",
     5: "workspace session moderator providers/openai_wire providers/anthropic_wire providers/door "
     "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash",
-    6: "prices journal view fork mentions transfer/transcript transfer/goose09 cli/blocks cli/prompt "
+    6: "prices journal view fork mentions narrowed transfer/transcript transfer/goose09 cli/blocks cli/prompt "
     "providers/constrained providers/scripted providers/probe providers/connection",
     7: "toolkit summary cli/running cli/markdown cli/table providers/openai providers/anthropic providers/tagged "
     "transfer/archive transfer/markdown transfer/page",
