@@ -224,6 +224,14 @@ async def test_the_next_delegate_may_read_what_another_left_in_tmp(root: Path) -
         assert place.results["c2"].output == "nested"
 
 
+async def test_what_its_toolkits_tell_while_they_are_made_is_in_its_session(root: Path) -> None:
+    (root / "AGENTS.md").write_text("Be brief.")
+    async with at_work(ONE_CALL, developer={"hints": True}) as place:
+        await place.reply()
+        logged = [event.text for event in place.nested("d1").read() if isinstance(event, Logged)]
+        assert logged == [f"hints from {root}/AGENTS.md"]
+
+
 # --- what fails
 
 
@@ -495,6 +503,21 @@ async def test_a_hook_is_asked_about_once_and_stays_when_it_was_allowed(root: Pa
     scripts = {
         "go": [calls(shell("true")), calls(delegate("help")), calls(shell("true", id="c3")), "Fine."],
         "help": [calls(shell(hook)), "Done."],
+    }
+    async with at_work(scripts, sandbox="workspace", answer=ONCE) as place:
+        await place.reply()
+        assert [question.kind for question in place.recorder.questions] == ["repository"]
+    assert os.access(root / ".git/hooks/pre-commit", os.X_OK)
+
+
+@needs_sandbox
+async def test_of_what_one_left_no_other_is_asked(root: Path) -> None:
+    hook = "git init -q; printf '#!/bin/sh' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"
+    wait = "until test -e {}; do sleep 0.01; done"
+    scripts = {
+        "go": [calls(delegate("a", "d1"), delegate("b", "d2")), "Fine."],
+        "a": [calls(shell(f"{wait.format('b')}; {hook}")), calls(shell("touch a", id="c2")), "Done."],
+        "b": [calls(shell("touch b")), calls(shell(wait.format("a"), id="c2")), "Done."],
     }
     async with at_work(scripts, sandbox="workspace", answer=ONCE) as place:
         await place.reply()

@@ -94,6 +94,8 @@ class Screen(Notifier):
             case ToolProgress(call_id=call_id, text=text):
                 if call_id in self._running:
                     self._show_output(self._running[call_id], text)
+            case Nested(event={"type": "status", "text": str(text)}):
+                self._tell_status(text)
             case Nested(call_id=call_id, event=within):
                 line = nested_line(within, self._room(5)) if call_id in self._running else ""
                 if line:

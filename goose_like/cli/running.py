@@ -104,14 +104,14 @@ def nested_line(event: Mapping[str, Any], width: int) -> str:
     match event:
         case {"type": "tool_started", "call": call}:
             made = ToolCall.model_validate(call)
-            return f"▸ {made.name}  {describe(made, width - len(made.name) - 4)}".rstrip()
+            return one_line(f"▸ {made.name} {describe(made, width)}", width)
         case {"type": "tool_finished", "result": {"is_error": True, "output": str(output)}}:
             return f"✗ {one_line(output, width - 2)}"
         case {"type": "retrying", "text": str(text)}:
             return f"↻ {one_line(text, width - 2)}"
         case {"type": "nested", "event": Mapping() as inner}:
             line = nested_line(inner, width - 2)
-            return f"  {line}" if line else ""
+            return f"▸ {line}" if line else ""
         case _:
             return ""
 
