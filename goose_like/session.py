@@ -77,7 +77,7 @@ class Session:
             SessionError: when the folder can't be written.
         """
         name = _file_name(call_id)
-        session = Session(self.folder / NESTED / name, f"{self.name}/{name}", History())
+        session = Session(self.folder / NESTED / name, f"{self.name}/{name}", History(), is_kept=self.is_kept)
         session._open(is_new=True)
         session._is_empty = True
         return session

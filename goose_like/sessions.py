@@ -59,8 +59,9 @@ def sessions() -> Iterator[Listed]:
 
 
 def nested_sessions(listed: Listed) -> list[Listed]:
-    """Those of the exchanges that calls of this session ran, the oldest first."""
-    return list(_sessions_in(listed.folder / NESTED))[::-1]
+    """Those of the exchanges that calls of this session ran, the oldest first, and behind each its own."""
+    found = list(_sessions_in(listed.folder / NESTED))[::-1]
+    return [below for each in found for below in (each, *nested_sessions(each))]
 
 
 def _sessions_in(folder: Path) -> Iterator[Listed]:

@@ -293,6 +293,16 @@ def is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
+async def test_one_that_never_began_leaves_nothing(root: Path, home: Path) -> None:
+    bring(home, "broken: {processor: 'scripted:nowhere.yaml'}")
+    async with at_work({"go": [calls(delegate("help")), "Fine."]}, config={"profiles": ["broken"]}) as place:
+        await place.reply()
+        assert place.results["d1"].is_error
+        assert "there is no script 'nowhere.yaml'" in place.results["d1"].output
+        assert place.told(Logged) == []
+        assert not list(place.exchange.session.folder.glob("nested/*"))
+
+
 async def test_cancelling_while_its_model_speaks(root: Path) -> None:
     scripts = {"go": [calls(delegate("help"))], "help": [[PAUSE]]}
     async with at_work(scripts) as place:
@@ -339,7 +349,7 @@ async def test_where_nothing_is_left_nothing_begins(root: Path) -> None:
     scripts = {"go": [calls(delegate("help")), "Fine."]}
     async with at_work(scripts, limits=Limits(steps=1)) as place:
         assert (await place.reply()).reason == "step_limit"
-        assert "no steps are left of this turn's limits" in place.results["d1"].output
+        assert "nothing is left of this turn's limit of steps" in place.results["d1"].output
 
 
 async def test_a_price_that_is_not_known_keeps_no_limit(root: Path) -> None:
@@ -432,6 +442,7 @@ async def test_with_more_depth_a_delegate_may_delegate(root: Path) -> None:
         assert "no tool 'delegate'" in deep.messages[2].tool_results[0].output
         assert place.nested("d1").history.messages[2].tool_results[0].output.startswith("Deep.")
         assert sum(usage.total_tokens for usage in place.exchange.history.turn_usage.values()) == 45
+        assert [listed.first_words for listed in nested_sessions(find_session("here"))] == ["help", "deeper"]
         inner = [event for event in place.told(Nested) if event.event["type"] == "nested"]
         assert {event.event["call_id"] for event in inner} == {"d1"}
 
@@ -517,7 +528,7 @@ async def test_of_what_one_left_no_other_is_asked(root: Path) -> None:
     scripts = {
         "go": [calls(delegate("a", "d1"), delegate("b", "d2")), "Fine."],
         "a": [calls(shell(f"{wait.format('b')}; {hook}")), calls(shell("touch a", id="c2")), "Done."],
-        "b": [calls(shell("touch b")), calls(shell(wait.format("a"), id="c2")), "Done."],
+        "b": [calls(shell(f"touch b; {wait.format('a')}")), "Done."],
     }
     async with at_work(scripts, sandbox="workspace", answer=ONCE) as place:
         await place.reply()

@@ -43,7 +43,8 @@ def show_session(name: str) -> None:
             [(one_line(each.first_words, 60), visible(str(each.file))) for each in delegated],
             "",
         )
-    if changed := transcript.changed_files:
+    written = (path for each in (transcript, *map(Transcript.read, delegated)) for path in each.changed_files)
+    if changed := list(dict.fromkeys(written)):
         print("\nfiles written by tools:")
         print(*(f"  {visible(path)}" for path in changed), sep="\n")
     print()

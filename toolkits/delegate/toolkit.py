@@ -74,9 +74,9 @@ class DelegateToolkit(Toolkit):
             work = self._work(task, chosen, limits, session, relay)
             return await asyncio.create_task(work, context=Context())
         finally:
-            if relay.steps:
-                self.notifier.log(f"the delegate took {relay.took()}; what it did: {session.file}")
             session.close()
+            if session.is_kept:
+                self.notifier.log(f"the delegate took {relay.took()}; what it did: {session.file}")
 
     async def _work(self, task: str, profile: Profile, limits: Limits, session: Session, relay: Relay) -> str:
         view = self.exchange_view
@@ -133,7 +133,8 @@ class DelegateToolkit(Toolkit):
         history, ours, asked = self.session.history, self.limits, self._asked.limits
         usage = history.turn_usage
         tokens = sum(spent.total_tokens for spent in usage.values())
-        steps = sum(message.role == "assistant" for message in history.messages[history.turns[-1].start :])
+        start = history.turns[-1].start if history.turns else 0
+        steps = sum(message.role == "assistant" for message in history.messages[start:])
         beside = sum(call.name == _NAME and history.is_open(call.id) for call in history.open_calls.values()) or 1
         left: dict[str, float | None] = {
             "steps": ours.steps - steps,
@@ -147,7 +148,7 @@ class DelegateToolkit(Toolkit):
             left[name] = min(known, default=None)
             if known and min(known) <= 0:
                 raise ToolError(
-                    f"no {name} are left of this turn's limits; say in your answer what is still to be done"
+                    f"nothing is left of this turn's limit of {name}; say in your answer what is still to do"
                 )
         return theirs.model_copy(update=left)
 
