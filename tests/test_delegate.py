@@ -208,6 +208,7 @@ async def test_several_work_side_by_side(root: Path) -> None:
         assert len(nested_sessions(find_session("here"))) == 3
 
 
+@needs_sandbox
 async def test_the_next_delegate_may_read_what_another_left_in_tmp(root: Path) -> None:
     scripts = {
         "go": [
@@ -255,6 +256,7 @@ async def test_a_provider_that_refuses(root: Path) -> None:
         assert [event.usage.total_tokens for event in place.told(UsageRecorded)] == [15]
 
 
+@needs_sandbox
 async def test_what_nobody_could_allow_is_told_to_the_model_and_by_the_exit_code(root: Path) -> None:
     scripts = {
         "go": [calls(delegate("help")), "Fine."],
@@ -367,6 +369,7 @@ def bring(home: Path, text: str) -> None:
     (home / "config/profiles.yaml").write_text(text)
 
 
+@needs_sandbox
 async def test_a_named_profile_narrows(root: Path, home: Path) -> None:
     bring(home, "looker: {extends: reviewer}\nsecond: {extends: default}\n")
     scripts = {
@@ -548,7 +551,7 @@ async def test_a_hook_that_is_refused_is_put_out_of_effect(root: Path) -> None:
 # --- undo
 
 
-@pytest.mark.parametrize("mode", ["full", "workspace"])
+@pytest.mark.parametrize("mode", ["full", pytest.param("workspace", marks=needs_sandbox)])
 async def test_undo_brings_back_what_a_delegate_changed(root: Path, mode: str) -> None:
     (root / "old.txt").write_text("old")
     (root / "gone.txt").write_text("gone")

@@ -76,7 +76,7 @@ class DelegateToolkit(Toolkit):
         finally:
             session.close()
             if session.is_kept:
-                self.notifier.log(f"the delegate took {relay.took()}; what it did: {session.file}")
+                self.notifier.log(f"what the delegate did is in {session.file}")
 
     async def _work(self, task: str, profile: Profile, limits: Limits, session: Session, relay: Relay) -> str:
         view = self.exchange_view
