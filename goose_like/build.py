@@ -5,6 +5,7 @@ import graphlib
 import inspect
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ from .exchange import Exchange
 from .frames import told
 from .journal import Journal
 from .moderator import Moderator
+from .narrowed import Narrowed
 from .notifier import Notifier
 from .places import config_folder
 from .plugins import did_you_mean, found, load
@@ -49,6 +51,7 @@ async def build_exchange(
     *,
     session: Session | None = None,
     workspace: Workspace | None = None,
+    within: Workspace | None = None,
     limits: Limits | None = None,
     patience: Patience = Patience(),
     models: Models | None = None,
@@ -57,6 +60,10 @@ async def build_exchange(
 
     Without a `session` a temporary one is used, without a `workspace` that of the current folder, without `models`
     those of the profile. Those that are given stay the caller's to close.
+
+    Args:
+        within: the workspace of the exchange that this one works for. Without a `workspace` of its own it gets a
+            `Narrowed` one of that, and undo is kept there.
 
     Raises:
         ProfileError: a toolkit, provider or requirement that is unknown, missing or circular; its `path` is the
@@ -76,18 +83,19 @@ async def build_exchange(
             }.values():
                 stack.push_async_callback(provider.close)
         if workspace is None:
+            kind = (
+                partial(Workspace, Path.cwd(), grants=session.grants) if within is None else partial(Narrowed, within)
+            )
             workspace = await stack.enter_async_context(
-                Workspace(
-                    Path.cwd(),
+                kind(
                     mode=profile.sandbox,
                     approval=profile.approval,
                     notifier=journal,
                     session_folder=session.folder,
-                    grants=session.grants,
                 )
             )
         undo = None
-        if session.is_kept:
+        if session.is_kept and within is None:
             undo = Undo(session.folder / "undo", workspace.root, journal.history, workspace.run, journal)
             workspace.before_change(undo.before_change)
             stack.push_async_callback(undo.close)
@@ -104,6 +112,7 @@ async def build_exchange(
                     workspace=workspace,
                     session=session,
                     limits=limits,
+                    profile=profile,
                 )
             toolkits[choice.name] = made
             stack.push_async_callback(_close, choice.name, made, journal)

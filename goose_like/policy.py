@@ -11,6 +11,8 @@ Grant = tuple[Kind, SandboxMode, ApprovalMode]
 """What a person allowed for the session, and the rules under which: stricter ones ask anew."""
 
 _COLUMNS: tuple[SandboxMode, ...] = ("read-only", "workspace", "workspace+network", "full")
+_APPROVALS: tuple[ApprovalMode, ...] = ("plan", "ask", "auto", "yolo")
+_DECISIONS: tuple[Decision, ...] = ("refuse", "ask", "allow")
 _TABLE: dict[Kind, tuple[Decision, Decision, Decision, Decision]] = {
     "command":    ("allow",  "allow", "allow", "allow"),
     "change":     ("refuse", "allow", "allow", "allow"),
@@ -39,6 +41,18 @@ def decide(kind: Kind, sandbox: SandboxMode, approval: ApprovalMode) -> Decision
             return "allow"
         case _:
             return decision
+
+
+def stricter(one: Decision, other: Decision) -> Decision:
+    """The decision that lets less through."""
+    return min(one, other, key=_DECISIONS.index)
+
+
+def narrower(
+    one: tuple[SandboxMode, ApprovalMode], other: tuple[SandboxMode, ApprovalMode]
+) -> tuple[SandboxMode, ApprovalMode]:
+    """Of two sandboxes the one that lets less through, and of two approvals."""
+    return min(one[0], other[0], key=_COLUMNS.index), min(one[1], other[1], key=_APPROVALS.index)
 
 
 def confinement(sandbox: SandboxMode, approval: ApprovalMode) -> SandboxMode:

@@ -30,7 +30,7 @@ from .memory import uncollected
 from .message import ToolResult
 from .places import sessions_folder
 from .policy import Grant
-from .sessions import EVENTS, Listed, checked_name, find_session, given_name, sessions, short_names, write_name
+from .sessions import EVENTS, NESTED, Listed, checked_name, find_session, given_name, sessions, short_names, write_name
 
 _RECENT = 300
 _HOLDER = "holder"
@@ -71,8 +71,19 @@ class Session:
 
     def output_of(self, call_id: str) -> Path:
         """The file in `outputs` for this call. Ids are the vendor's: long ones and those with `/` are hashed."""
-        is_name = re.fullmatch(r"[\w-]{1,80}", call_id, re.ASCII)
-        return self.outputs / f"{call_id if is_name else hashlib.sha256(call_id.encode()).hexdigest()}.txt"
+        return self.outputs / f"{_file_name(call_id)}.txt"
+
+    def nested(self, call_id: str) -> "Session":
+        """A new session for the exchange that this call runs, in a folder below; deleted with this one.
+
+        Raises:
+            SessionError: when the folder can't be written.
+        """
+        name = _file_name(call_id)
+        session = Session(self.folder / NESTED / name, f"{self.name}/{name}", History(), is_kept=self.is_kept)
+        session._open(is_new=True)
+        session._is_empty = True
+        return session
 
     def keep_result(self, result: ToolResult) -> str:
         """The path of the file with a result's whole output, written now if it is not there yet.
@@ -228,6 +239,11 @@ def _short_name(taken: set[str]) -> str:
     while (name := "".join(random.choice(kind) for kind in ("bcdfghjklmnpqrstvwxz", "23456789") * 2)) in taken:
         pass
     return name
+
+
+def _file_name(call_id: str) -> str:
+    is_name = re.fullmatch(r"[\w-]{1,80}", call_id, re.ASCII)
+    return call_id if is_name else hashlib.sha256(call_id.encode()).hexdigest()
 
 
 def _in_json(text: str) -> bytes:

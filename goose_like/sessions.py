@@ -15,6 +15,7 @@ from .places import sessions_folder
 from .plugins import did_you_mean
 
 EVENTS = "events.jsonl"
+NESTED = "nested"
 
 _NAME = "name"
 """The file beside the events with the name of a session that has another than its first event says."""
@@ -63,8 +64,18 @@ def sessions() -> Iterator[Listed]:
 
     Files that can't be read are left out.
     """
+    return _sessions_in(sessions_folder())
+
+
+def nested_sessions(listed: Listed) -> list[Listed]:
+    """Those of the exchanges that calls of this session ran, the oldest first, and behind each its own."""
+    found = list(_sessions_in(listed.folder / NESTED))[::-1]
+    return [below for each in found for below in (each, *nested_sessions(each))]
+
+
+def _sessions_in(folder: Path) -> Iterator[Listed]:
     times: list[tuple[float, Path]] = []
-    for file in sessions_folder().glob(f"*/{EVENTS}"):
+    for file in folder.glob(f"*/{EVENTS}"):
         try:
             times.append((file.stat().st_mtime, file))
         except OSError:

@@ -10,7 +10,7 @@ from .errors import ProviderError
 from .events import Logged
 from .message import ToolCall
 from .notifier import Recorder
-from .profile import Limits, ModelChoice
+from .profile import Limits, ModelChoice, Profile
 from .provider import Model, Models
 from .providers.absent import absent
 from .providers.scripted import ScriptedProvider
@@ -91,6 +91,7 @@ async def trial(
             ),
             session=session,
             limits=Limits(),
+            profile=Profile(),
             exchange_view=ExchangeView(session.history, models, recorder),
         )
         stack.push_async_callback(toolkit.close)

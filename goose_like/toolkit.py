@@ -8,7 +8,7 @@ from .errors import ProfileError
 from .events import ToolProgress
 from .notifier import Notifier
 from .plugins import did_you_mean
-from .profile import Limits
+from .profile import Limits, Profile
 from .session import Session
 from .tool import Marks, Picture, Tool, ToolError, current_call, make_tool, tool
 from .view import ExchangeView
@@ -66,14 +66,15 @@ class Toolkit:
     """Subclass it, give methods `@tool`, a docstring and type hints, and say in `prompt` what a model must know.
 
     Set by the base class: `notifier` (also `interface`), `dependencies`, `exchange_view`, `workspace`, `session`,
-    `limits`, and `config`: what the profile says below the toolkit's `config:`. `config: {tools: [...]}` picks among
-    the tools of any toolkit.
+    `limits`, `profile`, and `config`: what the profile says below the toolkit's `config:`. `config: {tools: [...]}`
+    picks among the tools of any toolkit.
     """
 
     exchange_view: ExchangeView
     workspace: Workspace
     session: Session
     limits: Limits
+    profile: Profile
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         self.notifier = self.interface = notifier

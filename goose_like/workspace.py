@@ -22,7 +22,7 @@ from .inspection import Inspection
 from .jail import Jail
 from .notifier import Notifier
 from .places import config_folder, state_folder
-from .policy import Grant, Kind, confinement, decide, refusal, rules_in_words
+from .policy import Decision, Grant, Kind, confinement, decide, refusal, rules_in_words
 from .profile import ApprovalMode, SandboxMode
 from .sandbox import Rule
 from .spawn import Process, Spawner
@@ -82,7 +82,7 @@ class Workspace:
     @property
     def may_ask_for_network(self) -> bool:
         """Whether commands have no network by themselves, and may be given it."""
-        return self.mode in ("read-only", "workspace") and decide("network", self.mode, self.approval) != "refuse"
+        return self.mode in ("read-only", "workspace") and self.decision("network") != "refuse"
 
     @cached_property
     def tmp(self) -> Path:
@@ -124,6 +124,9 @@ class Workspace:
             for sentence in told:
                 self._notifier.log(sentence)
             await self._leave()
+        await self._remove_tmp()
+
+    async def _remove_tmp(self) -> None:
         if "tmp" in self.__dict__:
             await asyncio.to_thread(_remove_private, self.tmp)
             if self._lock is not None:
@@ -133,7 +136,16 @@ class Workspace:
     def before_change(self, listener: Listener) -> None:
         self._listeners.append(listener)
 
+    async def tell_change(self, path: Path | None, argv: Sequence[str]) -> None:
+        """Tells those who listen what is going to change; the arguments are those of a `Listener`."""
+        for listener in self._listeners:
+            await listener(path, argv)
+
     # --- what needs a person's word
+
+    def decision(self, kind: Kind) -> Decision:
+        """What the policy says here of this kind of step, whatever a person answered since."""
+        return decide(kind, self.mode, self.approval)
 
     async def permit(self, kind: Kind, subject: str, text: str, detail: Callable[[], str] = str) -> bool:
         """Returns when it is allowed, and whether by a person's word on this very subject; one question at a time.
@@ -147,7 +159,7 @@ class Workspace:
             DeniedError: it is not; the words are for the model and say what to do instead.
         """
         async with self._asking:
-            decision = decide(kind, self.mode, self.approval)
+            decision = self.decision(kind)
             if decision == "refuse":
                 raise DeniedError(refusal(kind, text, "profile"))
             grant = (kind, self.mode, self.approval)
@@ -207,11 +219,10 @@ class Workspace:
             is_seen = await self.permit("network", subject, f"network access for: {subject}")
         elif access == "full":
             is_seen = await self.permit("sandbox", subject, f"no sandbox for: {subject}")
+        if writes and not is_seen:
+            await self.permit("command", subject, f"run: {subject}")
         if writes and (is_own or self.mode != "read-only"):
-            if not is_seen:
-                await self.permit("command", subject, f"run: {subject}")
-            for listener in self._listeners:
-                await listener(None, argv)
+            await self.tell_change(None, argv)
         spawner = await asyncio.shield(self._entered(access))
         return await spawner.spawn(argv, self.root / (cwd or ""), env or {}, stdin)
 
@@ -313,7 +324,7 @@ class Workspace:
 
     @property
     def _may_leave_anything(self) -> bool:
-        return decide("repository", self.mode, self.approval) == "allow"
+        return self.decision("repository") == "allow"
 
     async def _refuse(self, subject: str, text: str) -> None:
         raise DeniedError(refusal("repository", text, "nobody"))
@@ -349,8 +360,7 @@ class Workspace:
         if rule == "protected":
             raise DeniedError(f"{path} is protected: git, a shell or goose-like run it; tell the person what to change")
         await self._permit_change(place, rule, data)
-        for listener in self._listeners:
-            await listener(place, ())
+        await self.tell_change(place, ())
         self._jail.write_bytes(place, data)
         return place
 

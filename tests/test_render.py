@@ -17,6 +17,7 @@ from goose_like.events import (
     Event,
     Logged,
     MessageCompleted,
+    Nested,
     PlanUpdated,
     Question,
     Retrying,
@@ -190,6 +191,43 @@ def test_calls_side_by_side_are_told_by_number():
         "  ✓2 T",
         "  ✗1 exit code 1 · T",
     ]
+
+
+def within(id: str, event: Event) -> Nested:
+    return Nested(call_id=id, event=event.model_dump(mode="json"))
+
+
+def test_what_a_delegate_does_stands_below_its_call():
+    """One line for each of its calls, behind its number; nothing of it is obeyed, and what it says is not shown."""
+    one, two = call("delegate", "a", task="look"), call("delegate", "b", task="more")
+    failed = ToolFinished(result=ToolResult(call_id="x", output="no such\nfile", is_error=True))
+    shown = drawn(
+        MessageCompleted(message=Message.assistant("", [one, two])),
+        ToolStarted(call=one),
+        ToolStarted(call=two),
+        within("b", ToolStarted(call=call(command="ls \x1b[31m"))),
+        within("a", TextDelta(text="said")),
+        within("a", ToolStarted(call=call("read_file", path="x"))),
+        within("a", failed),
+        within("a", within("a", ToolStarted(call=call(command="deep")))),
+        within("gone", ToolStarted(call=call(command="late"))),
+        ToolFinished(result=ToolResult(call_id="b", output="Two files.\n[took 1 step]")),
+        ToolFinished(result=ToolResult(call_id="a", output="One file.\n[took 2 steps]")),
+    )
+    assert shown.splitlines() == [
+        "▸1 delegate  look",
+        "▸2 delegate  more",
+        "  │2 ▸ shell ls \\x1b[31m",
+        "  │1 ▸ read_file x",
+        "  │1 ✗ no such file",
+        "  │1 ▸ ▸ shell deep",
+        "  ✓2 took 1 step · T",
+        "  ✓1 took 2 steps · T",
+    ]
+
+
+def test_what_a_delegate_waits_for_is_told():
+    assert drawn(within("a", Status(text="the model is loaded"))) == "the model is loaded"
 
 
 def test_a_call_beside_the_plan_has_no_number():

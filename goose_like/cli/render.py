@@ -16,6 +16,7 @@ from ..events import (
     Event,
     Logged,
     MessageCompleted,
+    Nested,
     PlanUpdated,
     Question,
     Reminded,
@@ -34,7 +35,7 @@ from ..events import (
 )
 from ..message import Message, ToolCall, ToolResult, Usage
 from ..notifier import Notifier
-from .running import FAILED, LIVE_LINES, MAX_LINE, Running, describe, shown
+from .running import FAILED, LIVE_LINES, MAX_LINE, Running, describe, nested_line, shown
 from .visible import exact, one_line, visible
 
 ERROR_ROWS = 10
@@ -93,6 +94,12 @@ class Screen(Notifier):
             case ToolProgress(call_id=call_id, text=text):
                 if call_id in self._running:
                     self._show_output(self._running[call_id], text)
+            case Nested(event={"type": "status", "text": str(text)}):
+                self._tell_status(text)
+            case Nested(call_id=call_id, event=within):
+                line = nested_line(within, self._room(5)) if call_id in self._running else ""
+                if line:
+                    self._show_output(self._running[call_id], f"{line}\n")
             case ToolFinished(result=result):
                 if running := self._running.pop(result.call_id, None):
                     self._finish(running, result)

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.cells import cell_len
@@ -99,12 +99,29 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
     return arguments if isinstance(arguments, dict) else {"": arguments}
 
 
+def nested_line(event: Mapping[str, Any], width: int) -> str:
+    """What a nested exchange does, in one line; empty for what needs none."""
+    match event:
+        case {"type": "tool_started", "call": call}:
+            made = ToolCall.model_validate(call)
+            return one_line(f"▸ {made.name} {describe(made, width)}", width)
+        case {"type": "tool_finished", "result": {"is_error": True, "output": str(output)}}:
+            return f"✗ {one_line(output, width - 2)}"
+        case {"type": "retrying", "text": str(text)}:
+            return f"↻ {one_line(text, width - 2)}"
+        case {"type": "nested", "event": Mapping() as inner}:
+            line = nested_line(inner, width - 2)
+            return f"▸ {line}" if line else ""
+        case _:
+            return ""
+
+
 def describe(call: ToolCall, width: int) -> str:
-    """A call's arguments in one line: a command or a path as it is, the others by name, content by its size."""
+    """A call's arguments in one line: a command, a path or a task as it is, the others by name, content by its size."""
     shown = []
     for name, value in arguments_of(call).items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        if name in ("command", "path", ""):
+        if name in ("command", "path", "task", ""):
             shown.append(text)
         elif name == "content":
             size = len(text.encode(errors="replace"))

@@ -9,7 +9,7 @@ from ..events import TurnFinished, TurnStarted
 from ..fork import fork
 from ..message import Usage
 from ..prices import cost_usd
-from ..sessions import find_session
+from ..sessions import find_session, nested_sessions
 from ..transfer.archive import archive, take_in
 from ..transfer.markdown import markdown
 from ..transfer.page import page
@@ -36,7 +36,15 @@ def show_session(name: str) -> None:
     print_table(("", ""), [(key, visible(value)) for key, value in facts.items() if value], "")
     print()
     print_table(("turn", "first words", "end"), _turns(transcript), "")
-    if changed := transcript.changed_files:
+    if delegated := nested_sessions(listed):
+        print()
+        print_table(
+            ("delegated", "events"),
+            [(one_line(each.first_words, 60), visible(str(each.file))) for each in delegated],
+            "",
+        )
+    written = (path for each in (transcript, *map(Transcript.read, delegated)) for path in each.changed_files)
+    if changed := list(dict.fromkeys(written)):
         print("\nfiles written by tools:")
         print(*(f"  {visible(path)}" for path in changed), sep="\n")
     print()

@@ -75,12 +75,7 @@ class Transcript:
     @property
     def changed_files(self) -> list[str]:
         """The files that were written by tools, each once; what commands did to others is not known."""
-        results = (event.result for event in self.events if isinstance(event, ToolFinished))
-        done = {result.call_id for result in results if not result.is_error}
-        messages = (event.message for event in self.events if isinstance(event, MessageCompleted))
-        calls = (call for message in messages for call in message.tool_calls if call.name in _WRITERS)
-        paths = (_arguments(call).get("path") for call in calls if call.id in done)
-        return list(dict.fromkeys(path for path in paths if isinstance(path, str)))
+        return changed_files(self.events)
 
     def entries(self) -> Iterator[Entry]:
         """All that happened. A call stands with its result, where the model made it."""
@@ -99,6 +94,16 @@ class Transcript:
                         yield Entry("end", "", "cut off")
                 case _:
                     yield from _beside(event)
+
+
+def changed_files(events: Sequence[Durable]) -> list[str]:
+    """The files that tools wrote, each once, as they were named."""
+    results = (event.result for event in events if isinstance(event, ToolFinished))
+    done = {result.call_id for result in results if not result.is_error}
+    messages = (event.message for event in events if isinstance(event, MessageCompleted))
+    calls = (call for message in messages for call in message.tool_calls if call.name in _WRITERS)
+    paths = (_arguments(call).get("path") for call in calls if call.id in done)
+    return list(dict.fromkeys(path for path in paths if isinstance(path, str)))
 
 
 def _said(message: Message, results: dict[str, ToolResult]) -> Iterator[Entry]:
@@ -153,7 +158,8 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
 def _told(call: ToolCall) -> tuple[str, str]:
     """A call's title and its arguments: text as it is, the others as JSON."""
     arguments = _arguments(call)
-    about = next((value for key in ("command", "path", "url") if isinstance(value := arguments.get(key), str)), "")
+    keys = ("command", "path", "url", "task")
+    about = next((value for key in keys if isinstance(value := arguments.get(key), str)), "")
     title = f"{call.name} {about.partition(chr(10))[0][:100]}".strip()
     if list(arguments) in (["command"], [""]):
         return title, about or call.arguments

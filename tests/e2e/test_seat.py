@@ -124,6 +124,30 @@ def test_folded_output_can_be_shown(session):
     terminal.see("'2' is none of the numbers 1 to 1")
 
 
+def test_a_delegate_is_seen_at_work_and_asks_under_its_name(session, place):
+    (place.home / "config").mkdir()
+    (place.home / "config/profiles.yaml").write_text("default: {extends: default, toolkits: [developer, delegate]}\n")
+    terminal = session(
+        {"calls": [{"tool": "delegate", "arguments": {"task": "look around"}}]},
+        {"calls": [shell("until test -e seen; do sleep 0.01; done")]},
+        {"calls": [NETWORK]},
+        "I looked.",
+        "Fine.",
+    )
+    terminal.type("go\r")
+    terminal.see("▸ delegate  look around")
+    terminal.see("│ ▸ shell until test -e seen")  # above the prompt, while it runs
+    (place.work / "seen").touch()
+    terminal.see("? a delegate asks: network access for: echo got through")
+    terminal.type("y\r")
+    terminal.see("Fine.")
+    terminal.see("✓ took 3 steps, 2 calls")
+    assert terminal.text.count("▸ delegate  look around") == 1
+    assert terminal.text.count("▸ shell echo got through") == 1
+    assert answers(place) == [("allow", "person")]
+    assert leave(terminal) == 0
+
+
 def test_the_plan_is_kept_in_view(session, place):
     def plan(*states: str) -> dict:
         tasks = [{"description": f"task {number}", "status": state} for number, state in enumerate(states, 1)]

@@ -124,12 +124,12 @@ def test_a_name_of_several_words(place):
 
 def test_the_profile_with_the_toolkits_that_come_along(place):
     """As its page shows it; the sandbox keeps the screen from a model where nobody can be asked."""
-    (profile,) = blocks("docs/more-toolkits.md", "yaml")
+    profile, _, _ = blocks("docs/more-toolkits.md", "yaml")
     (place.home / "config/profiles").mkdir(parents=True)
     (place.home / "config/profiles/more.yaml").write_text(profile)
     done = run_line(place, "goose-like profile check more")
     assert done.returncode == 0, done.stderr
-    tools = "is_jira_issue, summarize_current_project, take_screenshot, deep_reason, generate_code"
+    tools = "delegate, is_jira_issue, summarize_current_project, take_screenshot, deep_reason, generate_code"
     assert f"update_plan, {tools}\n" in done.stdout
     (place.home / "scrot").write_text("#!/bin/sh\n")
     (place.home / "scrot").chmod(0o755)
@@ -140,3 +140,26 @@ def test_the_profile_with_the_toolkits_that_come_along(place):
     done = run_line(place, line, DISPLAY=":7")
     assert (done.returncode, done.stdout) == (6, "no\n"), done.stderr
     assert "a picture of your screen" in done.stderr
+
+
+def test_the_delegate_of_its_page(place):
+    """As it stands there; the line below the scripts is run, and what it did is found from the session."""
+    _, profile, script = blocks("docs/more-toolkits.md", "yaml")
+    (line,) = re.findall(r"^    (goose-like run .*)$", (ROOT / "docs/more-toolkits.md").read_text(), re.MULTILINE)
+    (place.home / "config/profiles").mkdir(parents=True)
+    (place.home / "config/profiles/team.yaml").write_text(profile)
+    (place.work / "delegating.yaml").write_text(script)
+    (place.work / "a.txt").write_text("1\n2\n3\n")
+    done = run_line(place, line)
+    assert (done.returncode, done.stdout) == (0, "They have 3 lines in all.\n"), done.stderr
+    assert (
+        "▸ delegate  Count the lines of the text files. · profile=reviewer\n  │ ▸ shell cat *.txt | wc -l"
+        in done.stderr
+    )
+    (name,) = re.findall(r"^session (\S+)", done.stderr)
+    shown = place.run("session", "show", name).stdout
+    (file,) = re.findall(r"^Count the lines of the text files\. +(\S+)$", shown, re.MULTILINE)
+    assert "There are 3 lines." in Path(file).read_text()
+    exported = place.run("session", "export", name).stdout
+    assert "There are 3 lines.\n[took 2 steps, 1 call]" in exported
+    assert file in exported.replace("\\", "")

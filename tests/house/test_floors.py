@@ -21,7 +21,8 @@ FLOORS = {
     "command_file cli/code cli/phrases",
     5: "workspace session view providers/openai_wire providers/anthropic_wire providers/door "
     "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash",
-    6: "prices journal summary fork mentions transfer/transcript transfer/goose09 cli/blocks cli/prompt cli/clipboard "
+    6: "prices journal summary fork mentions narrowed transfer/transcript transfer/goose09 cli/blocks cli/prompt "
+    "cli/clipboard "
     "providers/constrained providers/scripted providers/probe providers/connection",
     7: "toolkit moderator cli/running cli/markdown cli/table providers/openai providers/anthropic providers/tagged "
     "transfer/archive transfer/markdown transfer/page",
