@@ -1,0 +1,80 @@
+"""Ranking: what in some files matters most, by how many others refer to it and by the words of a task."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from heapq import nlargest
+
+from .outline import Outline
+from .paths import is_aside
+from .sketch import Sketch
+
+_COUNTED = 10  # names of a file that add to its rank, so that length alone is no merit
+_OTHERWISE = 0.3  # the weight of what nobody refers to
+_IN_NAME, _IN_PATH, _IN_TEXT = 6.0, 4.0, 0.3
+_ASIDE = 0.2
+
+
+def _text(sketch: Sketch) -> str:
+    return " ".join(sketch.names | sketch.defined).lower()
+
+
+def words_of(about: str) -> tuple[str, ...]:
+    """What to look for: words of three letters and more, in lower case, each once."""
+    return tuple(dict.fromkeys(re.findall(r"[^\W_]{3,}", re.sub(r"([a-z])([A-Z])", r"\1 \2", about).lower())))
+
+
+class Ranking:
+    """Of files by their sketches, and of their definitions. A word that many of the files have counts little.
+
+    `unknown` are the words that none of them has.
+    """
+
+    def __init__(self, sketches: Mapping[str, Sketch], words: Iterable[str]) -> None:
+        self._sketches = sketches
+        self._definers = Counter(name for sketch in sketches.values() for name in sketch.defined)
+        self._users = Counter(
+            name for sketch in sketches.values() for name in self._definers.keys() & sketch.names - sketch.defined
+        )
+        texts = {path: _text(sketch) for path, sketch in sketches.items()} if words else {}
+        found = {word: sum(word in path.lower() or word in text for path, text in texts.items()) for word in words}
+        self.unknown = [word for word, count in found.items() if not count]
+        self._rarity = {word: math.log2(1 + len(texts) / count) for word, count in found.items() if count}
+        self._relevance = {
+            path: 1 + _IN_PATH * self._said(path) + _IN_TEXT * self._said(text) for path, text in texts.items()
+        }
+
+    def files(self) -> list[str]:
+        """The paths, the best first."""
+        return sorted(self._sketches, key=lambda path: (-self._file(path), path))
+
+    def definitions(self, path: str, outline: Outline) -> list[float]:
+        """How much each matters. One within another matters no more than that: `get` of some class would else be
+        thought to be used wherever there is a dictionary."""
+        found: list[float] = []
+        weights: list[float] = []
+        for definition in outline.definitions:
+            weight = self._weight(definition.name)
+            if definition.within is not None:
+                weight = min(weight, weights[definition.within])
+            weights.append(weight)
+            in_name = _IN_NAME * self._said(definition.name)
+            found.append(self._near(path) * (_OTHERWISE + weight) * (self._relevance.get(path, 1.0) + in_name))
+        return found
+
+    def _file(self, path: str) -> float:
+        best = nlargest(_COUNTED, (self._weight(name) for name in self._sketches[path].defined))
+        in_names = _IN_NAME * self._said(" ".join(self._sketches[path].defined))
+        return self._near(path) * (_OTHERWISE + sum(best)) * (self._relevance.get(path, 1.0) + in_names)
+
+    def _weight(self, name: str) -> float:
+        """By how many others refer to it; less where several files define it, as it may be another's."""
+        return math.log2(1 + self._users[name] / max(1, self._definers[name]) ** 2)
+
+    def _said(self, text: str) -> float:
+        lowered = text.lower()
+        return sum(rarity for word, rarity in self._rarity.items() if word in lowered)
+
+    def _near(self, path: str) -> float:
+        return _ASIDE if is_aside(path) else 1.0
