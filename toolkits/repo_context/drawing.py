@@ -40,7 +40,8 @@ class Drawing:
             for number, score in enumerate(ranking.definitions(path, outline))
         )
         if not ranked:
-            raise ToolError(f"nothing is defined in the {self.total:,} files of {self.path!r}; read them instead")
+            why = f", of which {unread:,} could not be read, are too large, or no text" if unread else ""
+            raise ToolError(f"{self.looked:,} files in {self.path!r} define nothing{why}; read what you need of them")
         shown: dict[str, dict[int, str]] = {}
         room = self.limit - _NOTES_CHARACTERS
         for _, path, number in ranked:
@@ -57,9 +58,7 @@ class Drawing:
         return "\n".join(part.rstrip("\n") for part in parts)
 
     def _notes(self, files: int, unread: int, ranking: Ranking) -> list[str]:
-        notes = [
-            f"{self.path}: definitions of {files:,} of {self.total:,} files, those first that others refer to most"
-        ]
+        notes = [f"{self.path}: definitions of {files:,} of {self.total:,} files, most used first"]
         if self.looked < self.total:
             narrow = "a folder as `path`" if self.words else "a folder as `path`, or words of your task as `about`"
             notes.append(f"only {self.looked:,} files were looked at, short paths first; name {narrow} for others")

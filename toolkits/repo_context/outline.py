@@ -37,7 +37,7 @@ _GRAMMARS = {
 }
 """By endings: the package, its function, packages whose tags count as well, and what the tags lack."""
 
-ENDINGS = frozenset(" ".join(_GRAMMARS).split())
+ENDINGS = " ".join(_GRAMMARS).split()
 
 
 class Definition(Value):
@@ -62,7 +62,7 @@ class Grammars:
         self._loaded: dict[str, tuple[Any, Any]] = {}
 
     def outline(self, path: str, data: bytes) -> Outline:
-        """Of a file with one of `ENDINGS`; where its syntax is broken, what can be made out.
+        """Of a file with one of the `ENDINGS`; where its syntax is broken, what can be made out.
 
         Raises:
             ToolError: tree-sitter or the grammar is not installed.

@@ -21,8 +21,12 @@ def _text(sketch: Sketch) -> str:
 
 
 def words_of(about: str) -> tuple[str, ...]:
-    """What to look for: words of three letters and more, in lower case, each once."""
-    return tuple(dict.fromkeys(re.findall(r"[^\W_]{3,}", re.sub(r"([a-z])([A-Z])", r"\1 \2", about).lower())))
+    """What to look for, in lower case: each word of three letters and more, and the words that it is made of."""
+    found: dict[str, None] = {}
+    for name in re.findall(r"\w{3,}", about):
+        parts = re.findall(r"[^\W_]{3,}", re.sub(r"([a-z\d])([A-Z])", r"\1 \2", name))
+        found |= dict.fromkeys(part.lower() for part in (name, *parts))
+    return tuple(found)
 
 
 class Ranking:
@@ -37,6 +41,8 @@ class Ranking:
         self._users = Counter(
             name for sketch in sketches.values() for name in self._definers.keys() & sketch.names - sketch.defined
         )
+        # Where words say what is wanted, what all the others use matters less.
+        self._power = 0.5 if words else 1.0
         texts = {path: _text(sketch) for path, sketch in sketches.items()} if words else {}
         found = {word: sum(word in path.lower() or word in text for path, text in texts.items()) for word in words}
         self.unknown = [word for word, count in found.items() if not count]
@@ -59,14 +65,17 @@ class Ranking:
             if definition.within is not None:
                 weight = min(weight, weights[definition.within])
             weights.append(weight)
-            in_name = _IN_NAME * self._said(definition.name)
-            found.append(self._near(path) * (_OTHERWISE + weight) * (self._relevance.get(path, 1.0) + in_name))
+            found.append(self._score(path, weight, _IN_NAME * self._said(definition.name)))
         return found
 
     def _file(self, path: str) -> float:
         best = nlargest(_COUNTED, (self._weight(name) for name in self._sketches[path].defined))
         in_names = _IN_NAME * self._said(" ".join(self._sketches[path].defined))
-        return self._near(path) * (_OTHERWISE + sum(best)) * (self._relevance.get(path, 1.0) + in_names)
+        return self._score(path, sum(best), in_names)
+
+    def _score(self, path: str, weight: float, in_names: float) -> float:
+        counted = math.pow(_OTHERWISE + weight, self._power)
+        return counted * (self._relevance.get(path, 1.0) + in_names) * (_ASIDE if is_aside(path) else 1.0)
 
     def _weight(self, name: str) -> float:
         """By how many others refer to it; less where several files define it, as it may be another's."""
@@ -75,6 +84,3 @@ class Ranking:
     def _said(self, text: str) -> float:
         lowered = text.lower()
         return sum(rarity for word, rarity in self._rarity.items() if word in lowered)
-
-    def _near(self, path: str) -> float:
-        return _ASIDE if is_aside(path) else 1.0

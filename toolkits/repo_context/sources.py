@@ -26,7 +26,7 @@ class Sources:
 
     def __init__(self, workspace: Workspace, store: Store) -> None:
         self._workspace = workspace
-        self._store = store
+        self.store = store
 
     def made(self, kind: type[V], paths: Sequence[str], make: Callable[[str, bytes], V]) -> dict[str, V]:
         """By path what `make` gives of a file's path and bytes, for those that can be read and are text.
@@ -36,8 +36,8 @@ class Sources:
         found: dict[str, V] = {}
         new: dict[str, str] = {}
         marks = {path: self.marks(path) for path in paths}
-        digests = self._store.get(filter(None, marks.values()))
-        kept = self._store.get({_name(kind, path, digests[mark]) for path, mark in marks.items() if mark in digests})
+        digests = self.store.get(filter(None, marks.values()))
+        kept = self.store.get({_name(kind, path, digests[mark]) for path, mark in marks.items() if mark in digests})
         for path, mark in marks.items():
             if mark in digests and (value := _read(kind, kept.get(_name(kind, path, digests[mark])))):
                 found[path] = value
@@ -47,7 +47,7 @@ class Sources:
                 new[_name(kind, path, digest)] = found[path].model_dump_json()
                 if mark == self.marks(path):
                     new[mark] = digest
-        self._store.put({name: text for name, text in new.items() if name})
+        self.store.put({name: text for name, text in new.items() if name})
         return found
 
     def marks(self, path: str) -> str:

@@ -14,7 +14,7 @@ _TABLE = "CREATE TABLE IF NOT EXISTS kept (number INTEGER PRIMARY KEY, name TEXT
 class Store:
     """For what can be made again: a damaged file is begun anew, and one that can't be written is done without.
 
-    Past 64 MB the older half goes. One thread at a time.
+    Past 64 MB the older half goes. For the thread in which it is made.
     """
 
     def __init__(self, file: Path, limit_bytes: int = _LIMIT_BYTES) -> None:
@@ -81,7 +81,7 @@ class Store:
 
 
 def _opened(name: str) -> sqlite3.Connection:
-    database = sqlite3.connect(name, timeout=_PATIENCE_S, check_same_thread=False)
+    database = sqlite3.connect(name, timeout=_PATIENCE_S)
     try:
         database.execute("PRAGMA synchronous = OFF")  # a crash of the machine costs a cache and no more
         database.execute(_TABLE)
