@@ -14,6 +14,7 @@ from goose_like_toolkits.repo_context.store import Store
 
 from goose_like.events import Status
 from goose_like.notifier import Recorder
+from goose_like.sandbox import why_unavailable
 from goose_like.testing import trial
 from goose_like.toolkit import Requirements, ToolError, Workspace
 
@@ -336,8 +337,8 @@ async def test_two_maps_at_once_and_one_that_is_cancelled(project):
         assert shown(await context.call("map_repository"))[0][0] == "lib/ledger.py"
 
 
-async def test_in_the_sandbox_secrets_stay_hidden(project, tmp_path):
-    """The same rules as for a command: what is hidden from those is in no map."""
+@pytest.mark.skipif(why_unavailable() is not None, reason=str(why_unavailable()))
+async def test_in_the_sandbox(project):
     recorder = Recorder()
     async with (
         trial(RepoContextToolkit, project) as context,
