@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
+from itertools import chain
 
 from .outline import Outline
 from .paths import is_aside
@@ -37,10 +38,9 @@ class Ranking:
 
     def __init__(self, sketches: Mapping[str, Sketch], words: Iterable[str]) -> None:
         self._sketches = sketches
-        self._definers = Counter(name for sketch in sketches.values() for name in sketch.defined)
-        self._users = Counter(
-            name for sketch in sketches.values() for name in self._definers.keys() & sketch.names - sketch.defined
-        )
+        every = sketches.values()
+        self._definers = Counter(chain.from_iterable(sketch.defined for sketch in every))
+        self._users = Counter(chain.from_iterable(sketch.names - sketch.defined for sketch in every))
         # Where words say what is wanted, what all the others use matters less.
         self._power = 0.5 if words else 1.0
         texts = {path: _text(sketch) for path, sketch in sketches.items()} if words else {}
