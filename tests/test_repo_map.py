@@ -99,6 +99,15 @@ async def test_what_does_not_fit_is_what_is_used_least(project):
     assert "of 106 lines)" in text
 
 
+async def test_names_that_each_file_has_for_itself_do_not_count(project):
+    own = [f"_name_{number}" for number in range(60)]
+    (project / "web/part.py").write_text("".join(f"{name} = 1\n" for name in own) + "def shared(): ...\n")
+    for number in range(9):
+        (project / f"web/part_{number}.py").write_text(f"{', '.join(own)} = range(60)\n")
+    (project / "web/user.py").write_text("shared()\n")
+    assert "   61 def shared(): ..." in shown(await mapped(project, path="web", budget=1_000))[1]
+
+
 async def test_a_method_comes_with_its_class(project):
     methods = "".join(f"    def method_{n}(self): ...\n" for n in range(100))
     (project / "box.py").write_text(f"X = 1\nclass Box:\n{methods}    def wanted(self): ...\n")

@@ -78,7 +78,10 @@ class Ranking:
         return counted * (self._relevance.get(path, 1.0) + in_names) * (_ASIDE if is_aside(path) else 1.0)
 
     def _weight(self, name: str) -> float:
-        """By how many others refer to it; less where several files define it, as it may be another's."""
+        """By how many others refer to it; less where several files define it, as it may be another's. One that
+        begins with an underscore always is."""
+        if name.startswith("_"):
+            return 0.0
         return math.log2(1 + self._users[name] / max(1, self._definers[name]) ** 2)
 
     def _said(self, text: str) -> float:
