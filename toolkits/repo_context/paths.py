@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 from itertools import chain, groupby
 
 _ALL = 2_000
-_LEAST = 100
+_LEAST = 60
 
 _ASIDE = re.compile(
     r"(?:^|/)(?:tests?|specs?|__tests__|testdata|fixtures|examples?|vendor|third_party|migrations|generated|dist)/"
