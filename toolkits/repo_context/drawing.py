@@ -64,7 +64,8 @@ class Drawing:
             notes.append(f"only {self.looked:,} files were looked at, short paths first; name {narrow} for others")
         if unread:
             notes.append(f"{unread:,} files could not be read, are too large, or no text")
-        notes += [f"no name that was looked at has {word!r}" for word in ranking.unknown]
+        if ranking.unknown:
+            notes.append(f"no name that was looked at has {' or '.join(map(repr, ranking.unknown[:5]))}")
         return [f"[{note}]" for note in notes]
 
 

@@ -12,6 +12,7 @@ from .paths import is_aside
 from .sketch import Sketch
 
 _COUNTED = 10  # names of a file that add to its rank, so that length alone is no merit
+_WORDS = 12
 _OTHERWISE = 0.3  # the weight of what nobody refers to
 _IN_NAME, _IN_PATH, _IN_TEXT = 6.0, 4.0, 0.3
 _ASIDE = 0.2
@@ -22,12 +23,12 @@ def _text(sketch: Sketch) -> str:
 
 
 def words_of(about: str) -> tuple[str, ...]:
-    """What to look for, in lower case: each word of three letters and more, and the words that it is made of."""
+    """What to look for, in lower case: words of three letters and more, and those that they are made of; at most 12."""
     found: dict[str, None] = {}
     for name in re.findall(r"\w{3,}", about):
         parts = re.findall(r"[^\W_]{3,}", re.sub(r"([a-z\d])([A-Z])", r"\1 \2", name))
         found |= dict.fromkeys(part.lower() for part in (name, *parts))
-    return tuple(found)
+    return tuple(found)[:_WORDS]
 
 
 class Ranking:

@@ -45,13 +45,16 @@ class Sources:
                 digest = sha256(data).hexdigest()
                 found[path] = make(path, data)
                 new[_name(kind, path, digest)] = found[path].model_dump_json()
-                if mark == self.marks(path):
+                if mark and mark == self.marks(path):
                     new[mark] = digest
-        self.store.put({name: text for name, text in new.items() if name})
+        self.store.put(new)
         return found
 
     def marks(self, path: str) -> str:
-        """What tells that a file is the one that it was; empty where a change would leave none, or it is gone."""
+        """What tells that a file is the one that it was; empty where a change would leave none, or it is gone.
+
+        With the sandbox's mode: what was read without one is not known to a session that may not read it.
+        """
         place = os.path.join(self._workspace.root, path)
         try:
             status = os.lstat(place)
@@ -59,7 +62,8 @@ class Sources:
             return ""
         if time.time_ns() - max(status.st_ctime_ns, status.st_mtime_ns) < _TICK_NS:
             return ""
-        return f"{place}\0{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
+        told = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+        return f"{place!a} {self._workspace.mode} {told}"
 
     def _text(self, path: str) -> bytes | None:
         try:
