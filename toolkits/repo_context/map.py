@@ -24,9 +24,8 @@ from .store import Store
 T = TypeVar("T")
 V = TypeVar("V", bound=Value)
 
-# Errors would come in one stream with the names. Of a type that is asked for `rg` prints hidden files, too.
-_QUIETLY = ("sh", "-c", 'exec rg --no-config --null --glob "!.*" --type-add "$0" --type map "$@" 2>/dev/null')
-_TYPE = f"map:*{{{','.join(ENDINGS)}}}"
+# Errors would come in one stream with the names. To leave the choice of types to `rg` would cost it a third more.
+_QUIETLY = ("sh", "-c", 'exec rg --no-config --null "$@" 2>/dev/null', "sh")
 _SKETCHED_AT_ONCE = 50
 _PARSED_AT_ONCE = 4
 _PARSED_BEYOND = 2  # how much of what could be shown there is to choose from
@@ -107,7 +106,7 @@ class Map:
     async def _rg(self, *words: str) -> tuple[bytes, int]:
         """The paths that it prints, each with a NUL behind it, and a number that is another for other paths: `rg`
         prints them in any order, and to sort them would take longer than to count while they come."""
-        process = await self._workspace.spawn([*_QUIETLY, _TYPE, *words], writes=False)
+        process = await self._workspace.spawn([*_QUIETLY, *words], writes=False)
         parts: list[bytes] = []
         number, rest = 0, b""
         try:
@@ -152,7 +151,7 @@ class Map:
 
 
 def _within(listed: bytes, below: str) -> list[str]:
-    paths = _read(listed)
+    paths = [path for path in _read(listed) if path.endswith(ENDINGS)]
     return [path for path in paths if path == below or path.startswith(f"{below}/")] if below else paths
 
 

@@ -37,7 +37,7 @@ _GRAMMARS = {
 }
 """By endings: the package, its function, packages whose tags count as well, and what the tags lack."""
 
-ENDINGS = " ".join(_GRAMMARS).split()
+ENDINGS = tuple(" ".join(_GRAMMARS).split())
 
 
 class Definition(Value):
