@@ -102,7 +102,7 @@ async def at_work(
     provider, recorder, session = Cast(scripts), Recorder(answer), Session.create("here")
     model = Model(provider, "x", "scripted:x")
     toolkits = (
-        ToolkitChoice(name="developer", config={"hints": False, **(developer or {})}),
+        ToolkitChoice(name="developer", config={"hints": False, "news": False, **(developer or {})}),
         ToolkitChoice(name="delegate", config=dict(config or {})),
     )
     kept = Profile.model_validate({"name": "mine", "toolkits": toolkits, "sandbox": "full", **profile})

@@ -144,7 +144,7 @@ def test_a_delegate_is_seen_at_work_and_asks_under_its_name(session, place):
     terminal.see("✓ took 3 steps, 2 calls")
     assert terminal.text.count("▸ delegate  look around") == 1
     assert terminal.text.count("▸ shell echo got through") == 1
-    assert answers(place) == [("allow", "person")]
+    assert place.answers() == [("allow", "person")]
     assert leave(terminal) == 0
 
 

@@ -129,7 +129,10 @@ def test_the_profile_with_the_toolkits_that_come_along(place):
     (place.home / "config/profiles/more.yaml").write_text(profile)
     done = run_line(place, "goose-like profile check more")
     assert done.returncode == 0, done.stderr
-    tools = "delegate, is_jira_issue, summarize_current_project, take_screenshot, deep_reason, generate_code"
+    tools = (
+        "delegate, is_jira_issue, map_repository, summarize_current_project, take_screenshot, deep_reason, "
+        "generate_code"
+    )
     assert f"update_plan, {tools}\n" in done.stdout
     (place.home / "scrot").write_text("#!/bin/sh\n")
     (place.home / "scrot").chmod(0o755)

@@ -1,11 +1,16 @@
-"""RepoContextToolkit: the fast model picks a project's telling files and sums each up; nothing is asked twice."""
+"""RepoContextToolkit: a map of a project's definitions, and what its most telling files are for."""
 
 import asyncio
 import hashlib
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from goose_like.errors import GooseLikeError, ProviderError
 from goose_like.places import cache_folder
-from goose_like.toolkit import ToolError, Toolkit, tool
+from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
+
+from .map import Map
 
 _FILES = 20
 _LISTED_CHARACTERS = 30_000
@@ -22,11 +27,34 @@ _SUM_UP = (
 
 
 class RepoContextToolkit(Toolkit):
-    """A summary of the current project, made by the fast model and remembered."""
+    """A map of the current project, and summaries made by the fast model; what was found is remembered."""
+
+    def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
+        super().__init__(notifier, requires, **kwargs)
+        self._map = Map(self.workspace, notifier, cache_folder() / "repo_context" / "map-1.db")
 
     def prompt(self) -> str:
         """When to ask."""
-        return "To learn what a project is that you don't know, call `summarize_current_project` once."
+        return (
+            "To learn what a project is that you don't know, call `summarize_current_project` once. To see where what "
+            "is defined in it, call `map_repository`, with words of your task as `about`."
+        )
+
+    @tool
+    async def map_repository(
+        self, path: str = ".", about: str = "", budget: Annotated[int, Field(ge=1_000)] = 8_000
+    ) -> str:
+        """The classes and functions of a folder or file with their lines, most used ones first.
+
+        Args:
+            path: in the workspace; all of it by default.
+            about: names, or words that may be part of names, to put first.
+            budget: the most characters to answer with.
+        """
+        return await self._map.draw(path, about, min(budget, self.limits.output_bytes))
+
+    async def close(self) -> None:
+        await self._map.close()
 
     @tool
     async def summarize_current_project(self) -> dict[str, str]:
