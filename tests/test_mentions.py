@@ -6,7 +6,8 @@ from tempfile import NamedTemporaryFile
 import pytest
 from fakes import Played
 
-from goose_like.mentions import LIMIT_ALL_BYTES, LIMIT_FILE_BYTES, LIMIT_NAMES, mention, message_with
+from goose_like.images import keep_image
+from goose_like.mentions import LIMIT_ALL_BYTES, LIMIT_FILE_BYTES, LIMIT_NAMES, mention, message_with, pasted
 from goose_like.message import Image, Message, Text
 from goose_like.notifier import Recorder
 from goose_like.provider import Model
@@ -105,6 +106,18 @@ def test_an_image_is_an_image(root, said):
     message, _ = said('@shot.png and @shot and "shot.png"')
     assert [part.source for part in message.parts if isinstance(part, Image)] == ["shot.png", "shot"]
     assert texts(message)[1:] == []
+
+
+def test_a_pasted_image_is_found_in_its_own_session_only(root, said, tmp_path):
+    image = keep_image(PNG, "in the clipboard", tmp_path / "outputs")
+    message, told = said(f"what is {pasted(image)}?")
+    assert [(part.name, part.source) for part in message.images] == [
+        (image.name, str(tmp_path / "outputs" / image.name))
+    ]
+    assert told == []
+    message, told = said("what is @pasted-00000000.png?")
+    assert message.images == ()
+    assert told == ["the model is not shown pasted-00000000.png: it was pasted in another session; paste it again"]
 
 
 def test_what_can_not_be_shown_is_told(root, said):

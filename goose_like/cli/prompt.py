@@ -48,7 +48,7 @@ class Prompt:
         self.status: Callable[[int], str] = lambda width: ""
         self.on_interrupt: Callable[[], bool] = lambda: False
         self.on_steer: Callable[[str], bool] = lambda words: False
-        self.on_paste: Callable[[], None] = lambda: None
+        self.on_paste: Callable[[], None] = lambda: self.print("the session is not open yet; paste once more\n")
         self.completer: Completer = DummyCompleter()
         self._shown: asyncio.Task[None] | None = None
         self._lines: asyncio.Queue[str] = asyncio.Queue()
