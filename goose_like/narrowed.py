@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 from .notifier import Notifier
-from .policy import Decision, Kind, narrower, stricter
+from .policy import Decision, Grant, Kind, narrower, stricter
 from .profile import ApprovalMode, SandboxMode
 from .workspace import Workspace
 
@@ -32,6 +32,10 @@ class Narrowed(Workspace):
         self._parent = parent
         self._asking = parent._asking
         self.before_change(parent.tell_change)
+
+    def grant(self, kind: Kind) -> Grant:
+        """Its parent's, so that an answer to either holds for both."""
+        return self._parent.grant(kind)
 
     def decision(self, kind: Kind) -> Decision:
         """What both policies let through: in a sandbox that is narrower, what the wider one asks about is asked."""

@@ -162,7 +162,7 @@ class Workspace:
             decision = self.decision(kind)
             if decision == "refuse":
                 raise DeniedError(refusal(kind, text, "profile"))
-            grant = (kind, self.mode, self.approval)
+            grant = self.grant(kind)
             if decision == "allow" or grant in self._grants:
                 return False
             question = Question(kind=kind, subject=subject, text=text, detail=detail())
@@ -177,6 +177,10 @@ class Workspace:
             elif answer.choice == "allow_always" and question.may_last:
                 trust.approve(self.root, allowed)
             return True
+
+    def grant(self, kind: Kind) -> Grant:
+        """What an answer for the session allows: steps of one kind under this policy."""
+        return kind, self.mode, self.approval
 
     # --- processes
 

@@ -69,6 +69,11 @@ class Place:
     def told(self, kind: type) -> list[Any]:
         return [event for event in self.recorder.events if isinstance(event, kind)]
 
+    def first_results(self, *ids: str) -> tuple[ToolResult, ...]:
+        """What came of the first calls in the session that a call left."""
+        messages = self.nested(*ids).history.messages
+        return next(message.tool_results for message in messages if message.tool_results)
+
     def nested(self, *ids: str) -> Session:
         """The session that a call left."""
         folder = self.exchange.session.folder
@@ -221,7 +226,7 @@ async def test_the_next_delegate_may_read_what_another_left_in_tmp(root: Path) -
     }
     async with at_work(scripts, sandbox="workspace") as place:
         await place.reply()
-        assert place.nested("d1").history.messages[2].tool_results[0].output == "parent"
+        assert place.first_results("d1")[0].output == "parent"
         assert place.results["c2"].output == "nested"
 
 
@@ -382,7 +387,7 @@ async def test_a_named_profile_narrows(root: Path, home: Path) -> None:
         assert "one of: second" in place.exchange.system
         await place.reply()
         assert place.results["d1"].output.startswith("No.")
-        command, file = place.nested("d1").history.messages[2].tool_results
+        command, file = place.first_results("d1")
         assert "Read-only file system" in command.output
         assert "no tool 'write_file'" in file.output
         assert held(root) == {"other.txt": "x"}
@@ -443,7 +448,7 @@ async def test_with_more_depth_a_delegate_may_delegate(root: Path) -> None:
         await place.reply()
         deep = place.nested("d1", "d1").history
         assert "no tool 'delegate'" in deep.messages[2].tool_results[0].output
-        assert place.nested("d1").history.messages[2].tool_results[0].output.startswith("Deep.")
+        assert place.first_results("d1")[0].output.startswith("Deep.")
         assert sum(usage.total_tokens for usage in place.exchange.history.turn_usage.values()) == 45
         assert [listed.first_words for listed in nested_sessions(find_session("here"))] == ["help", "deeper"]
         inner = [event for event in place.told(Nested) if event.event["type"] == "nested"]
@@ -462,7 +467,7 @@ async def test_private_addresses_are_open_only_where_they_are_for_the_parent(
         developer = {"private_addresses": True} if here else {}
         async with at_work(scripts, config={"profiles": ["open"]}, developer=developer, approval="yolo") as place:
             await place.reply()
-            output = place.nested("d1").history.messages[2].tool_results[0].output
+            output = place.first_results("d1")[0].output
     assert ("secret" in output, bool(server.requests)) == (is_open, is_open)
 
 
@@ -508,7 +513,7 @@ async def test_who_is_asked_before_each_command_is_asked_for_a_reader_too(root: 
     async with at_work(scripts, config=config, sandbox="workspace", approval="ask", answer=NO) as place:
         await place.reply()
         assert [question.text for question in place.recorder.questions] == ["a delegate asks: run: echo one"]
-        assert "the person said no" in place.nested("d1").history.messages[2].tool_results[0].output
+        assert "the person said no" in place.first_results("d1")[0].output
 
 
 @needs_sandbox
