@@ -26,6 +26,7 @@ from prompt_toolkit.layout import BufferControl, ConditionalContainer, Formatted
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import AppendAutoSuggestion, HighlightSelectionProcessor
+from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.widgets import SearchToolbar
@@ -59,6 +60,7 @@ class Prompt:
         self._draft = Document()
         self._held = ""
         self._interrupted_at = 0.0
+        self._is_tabbed = False
         self._output = _terminal()
         search = SearchToolbar()
         self._buffer = Buffer(
@@ -70,6 +72,8 @@ class Prompt:
             enable_history_search=False,
             accept_handler=self._accept,
             tempfile_suffix=".md",
+            on_completions_changed=self._choose_only,
+            on_text_changed=self._untab,
         )
         field = BufferControl(
             self._buffer,
@@ -101,6 +105,7 @@ class Prompt:
             erase_when_done=True,
             refresh_interval=2.0,  # what the status tells changes by itself
             output=self._output,
+            color_depth=ColorDepth.from_env(),
             input=create_input(),
             enable_page_navigation_bindings=False,
         )
@@ -264,8 +269,21 @@ class Prompt:
         if is_again:
             self.close()
         elif not self.on_interrupt():
-            self._buffer.reset()
-            self.print("(once more leaves)\n")
+            if self._buffer.text:
+                self._interrupted_at = 0.0  # it was for the input
+                self._buffer.reset()
+            else:
+                self.print("(once more leaves)\n")
+
+    def _untab(self, buffer: Buffer) -> None:
+        self._is_tabbed = False
+
+    def _choose_only(self, buffer: Buffer) -> None:
+        """Takes the one completion that there is, if Tab asked for it before it was found."""
+        state = buffer.complete_state
+        if self._is_tabbed and state and len(state.completions) == 1:
+            buffer.go_to_completion(0)
+            buffer.complete_state = None
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
@@ -286,6 +304,11 @@ class Prompt:
         @keys.add("c-y", filter=has_choice)
         def _(event: KeyPressEvent) -> None:
             self._buffer.complete_state = None
+
+        @keys.add("tab", filter=is_typing & is_inserting & ~has_completions)
+        def _(event: KeyPressEvent) -> None:
+            self._buffer.start_completion(insert_common_part=True)
+            self._is_tabbed = True
 
         @keys.add("escape", "enter", filter=is_typing & emacs_mode)
         def _(event: KeyPressEvent) -> None:

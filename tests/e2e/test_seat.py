@@ -1,6 +1,7 @@
 """The session before a person: a terminal types, and its emulated screen is read."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -145,8 +146,7 @@ def test_a_delegate_is_seen_at_work_and_asks_under_its_name(session, place):
     assert terminal.text.count("▸ delegate  look around") == 1
     assert terminal.text.count("▸ shell echo got through") == 1
     assert place.answers() == [("allow", "person")]
-    terminal.type("exit\r")
-    assert terminal.ended() == 0
+    assert terminal.leave() == 0
 
 
 def test_the_plan_is_kept_in_view(session, place):
@@ -183,7 +183,7 @@ def test_without_colour_nothing_is_coloured(session):
     terminal.type("go\r")
     terminal.see("end")
     assert terminal.leave() == 0
-    assert not any(f"\x1b[{code}m".encode() in terminal.raw for code in (31, 32, 33, 36, "1;36"))
+    assert not re.findall(rb"\x1b\[(?:\d+;)*[349][0-7](?:;\d+)*m", terminal.raw)
 
 
 @pytest.mark.parametrize("columns", [20, 40, 200])
@@ -900,3 +900,15 @@ def test_an_answer_for_the_session_outlasts_another_model_but_widens_no_stricter
     terminal.type("n\r")
     terminal.see("asked anew")
     assert place.answers() == [("allow_session", "person"), ("deny", "person")]
+
+
+def test_tab_takes_the_only_completion_however_fast_it_comes(session):
+    terminal = session("hello")
+    terminal.type("/expo\t")
+    terminal.see("goose> /export")
+    terminal.type("\x03")
+    terminal.gone("/export")
+    terminal.idle()
+    assert "once more leaves" not in terminal.text, "that was for the input"
+    terminal.type("\x03")
+    terminal.see("(once more leaves)")
