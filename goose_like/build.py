@@ -3,11 +3,11 @@
 import asyncio
 import graphlib
 import inspect
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from . import __version__, keys
 from .compat import load_toolkit
@@ -40,6 +40,8 @@ NO_MODEL = """no model to work with. Three ways to go on:
   no key         pip install 'goose-like[local]'   (a small model that runs inside goose-like; 1.1 GB)
   your server    in profiles.yaml: `default: {extends: default, processor: {model: openai:NAME, base_url: URL}}`
 `goose-like doctor` shows what is there."""
+
+T = TypeVar("T")
 
 _FIRST = ("anthropic", "openai")
 
@@ -118,12 +120,14 @@ async def build_exchange(
             stack.push_async_callback(_close, choice.name, made, journal)
         listed = [(choice.name, toolkits[choice.name]) for choice in profile.toolkits]
         tools = _tools(listed)
+        nothing: Sequence[tuple[str, str]] = ()
+        looks = [_unless_it_fails(name, made.live, nothing, journal) for name, made in toolkits.items()]
         with _at("moderator"):
             moderator = cast(type[Moderator], load("goose_like.moderator", profile.moderator.name))
             made_moderator = moderator(
                 profile.moderator.config,
                 keep=session.keep_result,
-                live=lambda: [section for toolkit in toolkits.values() for section in toolkit.live()],
+                live=lambda: [section for look in looks for section in look()],
             )
         journal.emit(
             SessionStarted(
@@ -147,8 +151,8 @@ async def build_exchange(
             patience=patience,
             workspace=workspace,
             undo=undo,
-            doubts=[toolkit.doubt for toolkit in toolkits.values()],
-            news=[toolkit.news for toolkit in toolkits.values()],
+            doubts=[_unless_it_fails(name, made.doubt, None, journal) for name, made in toolkits.items()],
+            news=[_unless_it_fails(name, made.news, {}, journal) for name, made in toolkits.items()],
             commands={made.name: made for toolkit in toolkits.values() for made in toolkit.commands()},
         )
 
@@ -333,6 +337,23 @@ def code_of(name: str, *path: str | int) -> Iterator[None]:
             f"toolkit {name!r} can't be used: {told(error, found('goose_like.toolkit')[name].module)}; "
             "repair it or leave it out of the profile"
         ) from error
+
+
+def _unless_it_fails(name: str, method: Callable[[], T], default: T, journal: Journal) -> Callable[[], T]:
+    """The toolkit's method; once it has failed it is told, not called any more, and gives `default`."""
+    has_failed = False
+
+    def called() -> T:
+        nonlocal has_failed
+        try:
+            return default if has_failed else method()
+        except Exception as error:  # somebody else's code, which must not end the turn
+            has_failed = True
+            why = told(error, found("goose_like.toolkit")[name].module)
+            journal.log(f"toolkit {name!r} failed and is not asked again for {method.__name__!r}: {why}")
+            return default
+
+    return called
 
 
 async def _close(name: str, toolkit: Toolkit, journal: Journal) -> None:

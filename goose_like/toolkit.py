@@ -1,6 +1,6 @@
 """Toolkit: tools, the prompt that goes with them, and their state. Authors import everything from here."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .command import Command, command, is_command, make_command
@@ -127,7 +127,7 @@ class Toolkit:
         """
         return {}
 
-    def live(self) -> Iterable[tuple[str, str]]:
+    def live(self) -> Sequence[tuple[str, str]]:
         """What is true now, as titles and texts, for a moderator that tells the model these in place of the past."""
         return ()
 

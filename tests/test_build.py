@@ -328,6 +328,21 @@ async def test_no_model_at_all(monkeypatch):
     assert str(caught.value) == NO_MODEL
 
 
+async def test_a_toolkit_that_fails_to_look_is_told_once_and_ends_no_turn(home, monkeypatch):
+    def look(self):
+        raise LookupError("nowhere")
+
+    for name in ("news", "doubt", "live"):
+        monkeypatch.setattr(Three, name, look)
+    async with built(home, "toolkits: [three]", recorder := Recorder()) as exchange:
+        for _ in range(2):
+            assert [source() for source in exchange.news] == [{}]
+            assert [source() for source in exchange.doubts] == [None]
+            assert exchange.moderator.live() == []
+        told = [event.text for event in recorder.events if isinstance(event, Logged)]
+    assert ["'three' failed" in text and "nowhere" in text for text in told] == [True] * 3
+
+
 async def test_cancelling_twice_does_not_stop_a_close(home, monkeypatch):
     closing, closed = asyncio.Event(), asyncio.Event()
 

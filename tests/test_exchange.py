@@ -62,6 +62,10 @@ def echo(text: str) -> str:
     return text
 
 
+def fail():
+    raise ValueError("no")
+
+
 def kinds(events):
     return [event.type for event in events]
 
@@ -408,6 +412,45 @@ async def test_a_finished_plan_is_not_reminded(bench):
     b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="complete"),)))
     await b.exchange.reply("Hi.")
     assert b.told(Reminded) == []
+
+
+async def test_open_tasks_are_asked_back_once_until_the_plan_changes(bench):
+    b = bench(["Done.", "Really.", "Noon.", "Done again.", "Yes."])
+    plan = PlanUpdated(tasks=(Task(description="dig", status="complete"), Task(description="plant")))
+    b.journal.emit(plan)
+    for _ in range(2):
+        assert (await b.exchange.reply("Hi.")).reason == "stop"
+    (asked,) = b.told(Reminded)
+    assert asked.about == "tasks"
+    assert "- plant" in asked.text
+    assert "dig" not in asked.text
+    b.journal.emit(plan)
+    await b.exchange.reply("Hi.")
+    assert len(b.told(Reminded)) == 2
+    assert_append_only(b.provider.requests)
+
+
+async def test_the_same_failing_call_is_told_and_then_ends_the_turn(bench):
+    b = bench([calls(call("fail")) for _ in range(9)], fail)
+    end = await b.exchange.reply("Hi.")
+    assert (end.reason, end.exit_code) == ("error", 1)
+    assert end.detail == "the model made the same failing call 5 times: fail {}; tell it what to do instead"
+    assert len(b.provider.requests) == 5
+    assert ["has failed" in output for output in b.outputs] == [False, False, True, True, True]
+    assert "this very call has failed 3 times" in b.outputs[2]
+
+
+async def test_a_failing_call_may_be_made_again_when_another_succeeded(bench):
+    script = [step for _ in range(6) for step in (calls(call("fail")), calls(call("echo", '{"text": "mended"}')))]
+    b = bench([*script, "Done."], fail, echo)
+    assert (await b.exchange.reply("Hi.")).reason == "stop"
+    assert not any("has failed" in output for output in b.outputs)
+
+
+async def test_failures_of_one_turn_are_none_of_the_next(bench):
+    b = bench([*[calls(call("fail")) for _ in range(3)], "No.", *[calls(call("fail")) for _ in range(3)], "No."], fail)
+    for _ in range(2):
+        assert (await b.exchange.reply("Hi.")).reason == "stop"
 
 
 async def test_a_doubt_is_asked_back_once_a_turn(bench):

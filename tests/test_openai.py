@@ -1,6 +1,7 @@
 """The openai provider over a real loopback server: what is the vendor's own in it."""
 
 import json
+from dataclasses import replace
 from email.utils import formatdate
 from typing import Any
 
@@ -87,6 +88,16 @@ async def test_the_constrained_form_sends_a_schema_and_no_tools() -> None:
     assert "tools" not in body
     assert body["response_format"]["json_schema"]["name"] == "answer"
     assert isinstance(body["response_format"]["json_schema"]["schema"], dict)
+
+
+def test_requests_of_a_session_bring_openai_its_key() -> None:
+    """So that they get to the machine that has their prefix; other servers may not know the field."""
+    request = replace(REQUEST, session="s1")
+    openai = OpenAIProvider(ModelChoice(model="openai:m"))
+    assert json.loads(openai._body(request))["prompt_cache_key"] == "s1"
+    assert "prompt_cache_key" not in json.loads(openai._body(REQUEST))
+    other = OpenAIProvider(ModelChoice(model="openai:m", base_url="http://box:8080/v1"))
+    assert "prompt_cache_key" not in json.loads(other._body(request))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,11 @@ class SynopsisToolkit(DeveloperToolkit):
         """Nothing: it stands in the state."""
         return {}
 
-    def live(self) -> Iterator[tuple[str, str]]:
+    def live(self) -> Sequence[tuple[str, str]]:
         """The machine, what runs on, and the files in use, those used last first."""
+        return [*self._state()]
+
+    def _state(self) -> Iterator[tuple[str, str]]:
         facts = super().news()
         where = [f"folder: {self._shell.state.cwd}", f"system: {platform.system()} {platform.machine()}"]
         yield "Where you are", "\n".join([*where, *(f"{key}: {value}" for key, value in facts.items() if value)])
