@@ -42,7 +42,7 @@ def images(place: Place) -> list[bytes]:
 )
 def test_an_image_in_the_clipboard(session, place, clipboard, program, variable, wanted, key):
     env = clipboard(program, f'echo noise >&2; [ "$*" = "{wanted}" ] && cat {place.home}/shot.png', variable)
-    terminal = session("I see it", **env)
+    terminal = session("I see it", columns=300, **env)
     terminal.see("context")
     terminal.type(f"what is{key}")
     terminal.see("goose> what is @pasted-")
@@ -66,7 +66,7 @@ def test_an_image_in_the_clipboard(session, place, clipboard, program, variable,
 def test_a_clipboard_that_gives_no_image(session, place, clipboard, line, told):
     env = clipboard("wl-paste", line, "WAYLAND_DISPLAY")
     (place.home / "bin/wl-paste.png").write_bytes(PNG)
-    terminal = session("hello", **env)
+    terminal = session("hello", columns=300, **env)
     terminal.see("context")
     terminal.type("half a\x16 thought")
     terminal.see("goose> half a thought")  # at once, whatever the program does
@@ -75,7 +75,7 @@ def test_a_clipboard_that_gives_no_image(session, place, clipboard, line, told):
 
 
 def test_a_machine_without_a_clipboard(session):
-    terminal = session("hello", WAYLAND_DISPLAY="", DISPLAY="", columns=200)
+    terminal = session("hello", WAYLAND_DISPLAY="", DISPLAY="", columns=300)
     terminal.see("context")
     terminal.type("\x16")
     terminal.see("no image can be taken from a clipboard here")
