@@ -114,9 +114,13 @@ class Screen(Notifier):
                 self._line(f"  {question.kind} {_VERDICTS[answer.choice]}{nobody}", "yellow")
             case Reminded(text=text):
                 self._line(f"↺ the model is told: {one_line(text, self._room(22))}", "dim")
-            case Compacted(kept=kept, is_routine=False):
-                newest = f"a summary and the newest {kept} messages" if kept else "a summary"
-                self._line(f"(the model goes on with {newest} in place of all that was said)", "yellow")
+            case Compacted(summary=summary, kept=kept, elided=elided, is_routine=False):
+                if summary:
+                    newest = f"a summary and the newest {kept} messages" if kept else "a summary"
+                    self._line(f"(the model goes on with {newest} in place of all that was said)", "yellow")
+                else:
+                    results = "result is" if len(elided) == 1 else "results are"
+                    self._line(f"({len(elided)} long {results} left out of what the model is sent)", "yellow")
             case Rewound(to=to):
                 self._line(
                     f"(the conversation is back at {f'its first {to} messages' if to else 'its beginning'})", "yellow"
