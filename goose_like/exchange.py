@@ -92,6 +92,7 @@ class Exchange:
             SessionError: when the session file can't be written.
         """
         said, told = self._with_named(message) if isinstance(message, str) else (message, [])
+        self._tell_news()  # ahead of the words, which shall be the last that the model reads
         self._say(TurnStarted(message=said), told)
         end = TurnFinished(reason="error", detail="a fault in goose_like or in a plugin", exit_code=1)
         try:

@@ -112,7 +112,7 @@ class Screen(Notifier):
             case Answered(question=question, answer=answer):
                 nobody = ", nobody was there to ask" if answer.by == "nobody" else ""
                 self._line(f"  {question.kind} {_VERDICTS[answer.choice]}{nobody}", "yellow")
-            case Reminded(text=text):
+            case Reminded(text=text, about=about) if about != "news":
                 self._line(f"↺ the model is told: {one_line(text, self._room(22))}", "dim")
             case Compacted(summary=summary, kept=kept, elided=elided, is_routine=False):
                 if summary:

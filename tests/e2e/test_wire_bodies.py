@@ -128,7 +128,7 @@ def test_openais_last_body(run):
         return [{"type": "text", "text": f"[image {source}]"}, shown]
 
     task = {"type": "text", "text": "what is in shot.png?"}
-    assert re.fullmatch(NEWS, messages.pop(1)["content"])
+    assert re.fullmatch(NEWS, messages.pop(0)["content"])
     shown, missing = messages[2].pop("content"), messages[3].pop("content")
     assert messages == [
         {"role": "user", "content": [task, *image("shot.png", PNG[1])]},
@@ -168,7 +168,7 @@ def test_anthropics_last_body(run):
         return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
 
     messages = body["messages"]
-    (news,) = messages.pop(1)["content"]
+    (news,) = messages.pop(0)["content"]
     assert re.fullmatch(NEWS, news["text"])
     results = messages[2]["content"]
     shown, missing = results[0]["content"].pop(0), results[1].pop("content")
