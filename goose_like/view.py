@@ -51,4 +51,4 @@ class ExchangeView:
     @property
     def has_own_accelerator(self) -> bool:
         """Whether a question to the fast model is cheap: it is another one than the strong one."""
-        return self.accelerator.model is not self.processor.model
+        return self.accelerator.model.label != self.processor.model.label

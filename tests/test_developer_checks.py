@@ -145,7 +145,7 @@ async def test_what_is_not_there_is_told_only_to_who_asked_for_it(tmp_path, monk
     (bare / "bash").symlink_to(shutil.which("bash") or "")
     monkeypatch.setenv("PATH", str(bare))
     async with desk(tmp_path, "full", checks={".txt": "no-such-check {file}"}) as made:
-        assert await write(made, "a.py", "print(x)\n") == ""
+        assert await write(made, "a.rb", "puts 1\n") == ""
         assert await write(made, "a.txt", "x") == ""
         assert await write(made, "b.txt", "x") == ""
         told = [text for text in made.logged if "no-such-check" in text]

@@ -31,7 +31,7 @@ def test_thinking_parallel_calls_with_one_id_and_images(place):
         done = go(place, server, "what is in shot.png?")
         bodies = [asked.body for asked in server.requests]
     assert (done.returncode, done.stdout) == (0, "It is red.\n"), done.stderr
-    said, thinking, results, _, last = (entry["content"] for entry in json.loads(bodies[2])["messages"])
+    _, said, thinking, results, _, last = (entry["content"] for entry in json.loads(bodies[2])["messages"])
     assert [part["type"] for part in said] == ["text", "image"]
     assert thinking[0] == {"type": "thinking", "thinking": "let me look", "signature": "SIG"}
     assert [part["tool_use_id"] for part in results] == [part["id"] for part in thinking[2:]]

@@ -266,7 +266,7 @@ def test_the_commands_of_the_page_on_commands(place, tmp_path):
     assert begun[0][1]["text"] == "\n[notes.txt]\nsaid by a file\n"
     for shown in (
         "write the tests\n",
-        "Hello Ada, after 6 messages!",
+        "Hello Ada, after 7 messages!",
         "Explain a file to somebody",
         "Note a thing to do",
     ):

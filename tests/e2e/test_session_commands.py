@@ -225,19 +225,20 @@ def test_a_corrupt_line_is_told_and_the_rest_goes_on(place):
     talk(place, "one", "hello", "again")
     (file,) = (place.home / "state/sessions").glob("*/events.jsonl")
     lines = file.read_bytes().splitlines(keepends=True)
-    broken = b"".join([*lines[:2], b'{"type":"logged"\xff\n', *lines[2:]])
+    broken = b"".join([*lines[:3], b'{"type":"logged"\xff\n', *lines[3:]])
     file.write_bytes(broken)
     done = place.run("session", "resume", "one", "--model", place.script("ok", "ok", "on"), input="more\n")
     assert done.returncode == 0
-    assert f"{file}, line 3: left out" in done.stderr
+    assert f"{file}, line 4: left out" in done.stderr
     assert file.read_bytes().startswith(broken)
-    assert [event["message"]["parts"][0]["text"] for event in map(json.loads, file.read_bytes().splitlines()[3:])
+    assert [event["message"]["parts"][0]["text"] for event in map(json.loads, file.read_bytes().splitlines()[4:])
             if event["type"] == "turn_started"] == ["again", "more"]  # fmt: skip
 
 
 def test_planned_work(place):
     (place.work / "plan.md").write_text("Port {{ name }} from {{ url }}.\n\n- read it\n- write {{ name }}\n")
-    model = place.script({"text": "begun", "expect": r"Port x from http://x:80/\.\n\nThe plan:\n- read it\n- write x"})
+    asked = {"text": "begun", "expect": r"Port x from http://x:80/\.\n\nThe plan:\n- read it\n- write x"}
+    model = place.script(asked, {"text": "the rest comes later", "expect": "These tasks of your plan are open"})
     args = ["--plan", "plan.md", "--args", "name=x,url=http://x:80/", "--model", model]
     for words in (["planned"], ["start", "one"]):
         done = place.run("session", *words, *args, input="")
