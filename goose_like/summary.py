@@ -65,13 +65,19 @@ async def title(history: History, model: ModelView) -> str:
 
 
 def _newest_words(history: History, end: int, limit_tokens: int) -> str:
-    """What the person said later than the first request and before message `end`, as far back as there is room."""
+    """What the person said later than the first request and before message `end`, as far back as there is room.
+
+    Of the newest there is always something.
+    """
     lines: list[str] = []
     room = limit_tokens * _CHARACTERS_A_TOKEN
     for place in reversed([place for place in history.said[1:] if place < end]):
         line = f"- {history.messages[place].text}"
-        if (room := room - len(line)) < 0:
+        if len(line) > room:
+            if not lines:
+                lines.append(f"{line[:room]} [...]")
             break
+        room -= len(line)
         lines.append(line)
     return "Later the person said, word for word:\n" + "\n".join(reversed(lines)) if lines else ""
 

@@ -114,6 +114,20 @@ async def test_what_can_not_be_made_shorter_is_a_clear_error(session):
     assert not [event for event in session.read() if isinstance(event, Compacted)]
 
 
+async def test_a_summary_has_what_the_person_said_word_for_word(session):
+    provider = Counting(lambda number: "It is so. " * 60)
+    exchange = exchange_over(
+        session, provider, made("summarize", session, limit_tokens=900, verbatim_tokens=20), work(1)[1]
+    )
+    for words in (GOAL, "mind the cat", "mind the dog", "and what then? " * 40, "go on"):
+        assert (await exchange.reply(words)).reason == "stop"
+    summaries = [event.summary for event in session.read() if isinstance(event, Compacted)]
+    assert summaries
+    assert all(GOAL in text for text in summaries)
+    assert "- and what then? and what then?" in summaries[-1]
+    assert "[...]" in summaries[-1]
+
+
 class TestNoLoop:
     async def test_a_summary_that_gains_little_changes_nothing_and_is_told_once(self, session):
         respond, look = work(12)
