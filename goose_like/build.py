@@ -3,7 +3,7 @@
 import asyncio
 import graphlib
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -120,8 +120,7 @@ async def build_exchange(
             stack.push_async_callback(_close, choice.name, made, journal)
         listed = [(choice.name, toolkits[choice.name]) for choice in profile.toolkits]
         tools = _tools(listed)
-        nothing: Sequence[tuple[str, str]] = ()
-        looks = [_unless_it_fails(name, made.live, nothing, journal) for name, made in toolkits.items()]
+        looks = [_unless_it_fails(name, made.live, _pairs, _pairs(()), journal) for name, made in toolkits.items()]
         with _at("moderator"):
             moderator = cast(type[Moderator], load("goose_like.moderator", profile.moderator.name))
             made_moderator = moderator(
@@ -151,8 +150,8 @@ async def build_exchange(
             patience=patience,
             workspace=workspace,
             undo=undo,
-            doubts=[_unless_it_fails(name, made.doubt, None, journal) for name, made in toolkits.items()],
-            news=[_unless_it_fails(name, made.news, {}, journal) for name, made in toolkits.items()],
+            doubts=[_unless_it_fails(name, made.doubt, _text, None, journal) for name, made in toolkits.items()],
+            news={name: _unless_it_fails(name, made.news, _facts, {}, journal) for name, made in toolkits.items()},
             commands={made.name: made for toolkit in toolkits.values() for made in toolkit.commands()},
         )
 
@@ -339,14 +338,28 @@ def code_of(name: str, *path: str | int) -> Iterator[None]:
         ) from error
 
 
-def _unless_it_fails(name: str, method: Callable[[], T], default: T, journal: Journal) -> Callable[[], T]:
-    """The toolkit's method; once it has failed it is told, not called any more, and gives `default`."""
+def _pairs(given: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((str(title), str(text)) for title, text in given)
+
+
+def _facts(given: Any) -> dict[str, str]:
+    return {str(key): str(value) for key, value in given.items()}
+
+
+def _text(given: Any) -> str | None:
+    return str(given) if given else None
+
+
+def _unless_it_fails(
+    name: str, method: Callable[[], Any], read: Callable[[Any], T], default: T, journal: Journal
+) -> Callable[[], T]:
+    """The toolkit's method, `read` as what it must give; once that has failed it is told, and `default` is given."""
     has_failed = False
 
     def called() -> T:
         nonlocal has_failed
         try:
-            return default if has_failed else method()
+            return default if has_failed else read(method())
         except Exception as error:  # somebody else's code, which must not end the turn
             has_failed = True
             why = told(error, found("goose_like.toolkit")[name].module)

@@ -27,7 +27,7 @@ from .inbox import Inbox
 from .journal import Journal
 from .mentions import message_with
 from .message import Message, RedactedThinking, Thinking, ToolCall, ToolResult, in_words
-from .moderator import Moderator
+from .moderator import MODERATOR, Moderator
 from .output import readable
 from .prices import cost_usd
 from .profile import Limits
@@ -63,7 +63,7 @@ class Exchange:
     workspace: Workspace
     undo: Undo | None = None
     doubts: Sequence[Callable[[], str | None]] = ()
-    news: Sequence[Callable[[], Mapping[str, str]]] = ()
+    news: Mapping[str, Callable[[], Mapping[str, str]]] = field(default_factory=dict)
     commands: Mapping[str, Command] = field(default_factory=dict)
     inbox: Inbox = field(default_factory=Inbox)
     prompt_digest: str = field(init=False)
@@ -119,6 +119,8 @@ class Exchange:
         Raises:
             GooseLikeError: there is none, or it would gain little; everything is as it was.
         """
+        if self.history.open_calls:
+            raise GooseLikeError("calls wait for their results, which could not be told any more; say those first")
         self.journal.emit(await summarized(self.history, self.view.accelerator, focus=focus))
 
     def rewind(self, to: int) -> None:
@@ -150,8 +152,8 @@ class Exchange:
                 return stuck
             if answer.message.tool_calls:
                 continue
-            if doubt := None if is_doubted or answer.is_cut else self._doubt():
-                is_doubted = True
+            if doubt := None if answer.is_cut else self._doubt(is_doubted=is_doubted):
+                is_doubted |= not doubt.about
                 self.journal.emit(doubt)
             else:
                 return self._final(answer)
@@ -170,6 +172,8 @@ class Exchange:
         rewrite = await self.moderator.rewrite(self.history, self.view)
         if rewrite.told:
             self.journal.log(rewrite.told)
+        if rewrite.again_tokens is not None:
+            self.journal.emit(StateSaved(toolkit=MODERATOR, value=rewrite.again_tokens))
         if rewrite.compacted:
             self.journal.emit(rewrite.compacted)
         try:
@@ -281,9 +285,9 @@ class Exchange:
                 return TurnFinished(reason="error", detail=detail, exit_code=1)
         return None
 
-    def _doubt(self) -> Reminded | None:
-        """What speaks against being done, when the model says that it is."""
-        if text := next(filter(None, (doubt() for doubt in self.doubts)), None):
+    def _doubt(self, *, is_doubted: bool) -> Reminded | None:
+        """What speaks against being done, when the model says that it is: a toolkit once a turn, and open tasks."""
+        if not is_doubted and (text := next(filter(None, (doubt() for doubt in self.doubts)), None)):
             return Reminded(text=text)
         left = [task.description for task in self.history.plan if task.status in OPEN]
         if not left or self.history.is_plan_doubted:
@@ -316,15 +320,13 @@ class Exchange:
 
     def _tell_news(self) -> None:
         """What changed since the model was told: at the end, where it stays, so that all before it is cached."""
-        facts = self.history.facts
-        news = [
-            f"{key}: {value}"
-            for source in self.news
-            for key, value in source().items()
-            if value and facts.get(key) != value
-        ]
+        known = self.history.facts
+        true = {f"{name}.{key}": (key, value) for name, source in self.news.items() for key, value in source().items()}
+        news = {name: fact for name, fact in true.items() if fact[1] and known.get(name) != fact[1]}
         if news:
-            self.journal.emit(Reminded(text="\n".join(news), about="news"))
+            text = "\n".join(f"{key}: {value}" for key, value in news.values())
+            facts = {name: value for name, (_, value) in news.items()}
+            self.journal.emit(Reminded(text=text, about="news", facts=facts))
 
     def _note_prompt(self, *, is_thought: bool) -> None:
         """Records which prompt thoughts were thought after; where it is another one now, they are sent no more."""

@@ -162,13 +162,12 @@ class History:
                 self.header = event
             case PlanUpdated(tasks=tasks):
                 self.plan, self.steps_since_plan, self.is_plan_doubted = tasks, 0, False
-            case Reminded(text=text, about=about):
+            case Reminded(text=text, about=about, facts=facts):
                 self._reminders.append(text)
                 if about in ("plan", "tasks"):
                     self.steps_since_plan = 0
                     self.is_plan_doubted |= about == "tasks"
-                elif about == "news":
-                    self.facts |= {key: value for key, _, value in map(_halves, text.splitlines())}
+                self.facts |= facts
                 if not self.open_calls:
                     self._remind()
             case Interjected(message=message):
@@ -272,10 +271,6 @@ class History:
         spent = _counts(usage)
         for counts in (self._spent, self._turn_spent):
             counts[model] = tuple(map(operator.add, counts[model], spent)) if model in counts else spent
-
-
-def _halves(line: str) -> tuple[str, str, str]:
-    return line.partition(": ")
 
 
 def _usage(counts: tuple[int, ...]) -> Usage:

@@ -7,19 +7,22 @@ from typing import Any
 
 from .errors import GooseLikeError, ProfileError
 from .events import Compacted
-from .history import History
+from .history import History, estimate_tokens
 from .message import Message
 from .plugins import did_you_mean
 from .prices import known_window
 from .provider import Model
-from .shorter import Keep, shorter
+from .shorter import GAIN, Keep, shorter
 from .summary import newest, summarized
 from .view import ExchangeView
 
 ASSUMED_WINDOW_TOKENS = 128_000
 _SMALLEST_WINDOW_TOKENS = 4_000
 _AGAIN = 1.2
-"""What was tried in vain is tried again when the conversation has grown by this much."""
+"""Something is done, or tried, again when the conversation has grown by this much since."""
+
+MODERATOR = "moderator"
+"""The key in `History.state` of what the conversation had when something was last done or tried, in tokens."""
 
 Live = Callable[[], Iterable[tuple[str, str]]]
 """What is true now by what the toolkits know, as titles and texts."""
@@ -29,12 +32,14 @@ Live = Callable[[], Iterable[tuple[str, str]]]
 class Rewrite:
     """The messages to send. With `compacted` they are what the history's context is once that is recorded.
 
-    `told` is for the person: why nothing was done that should have been.
+    `told` is for the person: why nothing was done that should have been. `again_tokens` is kept as the history's state
+    `MODERATOR`: what the conversation had when something was last done or tried.
     """
 
     messages: Sequence[Message]
     compacted: Compacted | None = None
     told: str = ""
+    again_tokens: int | None = None
 
 
 class Moderator:
@@ -81,7 +86,6 @@ class _AtLimit(Moderator):
 
     def __init__(self, config: Mapping[str, Any], **wiring: Any) -> None:
         super().__init__(config, **wiring)
-        self._vain_tokens = 0
         self._windows: dict[str, int] = {}
 
     async def rewrite(self, history: History, models: ExchangeView) -> Rewrite:
@@ -89,15 +93,23 @@ class _AtLimit(Moderator):
         limit = int(
             self.config["limit_tokens"] or await self._window(models.processor.model, tokens) * self.config["at"]
         )
-        if tokens <= max(limit, self._vain_tokens * _AGAIN):
+        last = history.state.get(MODERATOR)
+        if tokens <= max(limit, last * _AGAIN if isinstance(last, int) else 0):
             return Rewrite(history.context)
+        before = sum(map(estimate_tokens, history.context))
+        constant = max(0, tokens - before)  # the system prompt and the tools, which are counted as well
         try:
+            if before < tokens * GAIN:
+                raise GooseLikeError(f"of its {tokens:,} tokens {constant:,} are the prompt and the tools")
             compacted = await self.compacted(history, models, limit)
+            context = history.context_after(compacted)
+            after = constant + sum(map(estimate_tokens, context))
+            if after > (constant + before) * (1 - GAIN):
+                raise GooseLikeError(f"of its {tokens:,} tokens {after:,} would stay")
         except GooseLikeError as error:
-            self._vain_tokens = tokens
-            return Rewrite(history.context, told=f"the conversation stays as it is: {error}")
-        self._vain_tokens = 0
-        return Rewrite(history.context_after(compacted), compacted)
+            told = f"the conversation stays as it is: {error}"
+            return Rewrite(history.context, told=told, again_tokens=tokens)
+        return Rewrite(context, compacted, again_tokens=after)
 
     async def _window(self, model: Model, tokens: int) -> int:
         """The model's window; looked up only for a conversation that could reach one."""

@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 from .notifier import Notifier
-from .policy import Decision, Grant, Kind, narrower, stricter
+from .policy import Decision, Kind, narrower, stricter
 from .profile import ApprovalMode, SandboxMode
 from .workspace import Workspace
 
@@ -33,9 +33,9 @@ class Narrowed(Workspace):
         self._asking = parent._asking
         self.before_change(parent.tell_change)
 
-    def grant(self, kind: Kind) -> Grant:
-        """Its parent's, so that an answer to either holds for both."""
-        return self._parent.grant(kind)
+    def is_granted(self, kind: Kind) -> bool:
+        """What was allowed to its parent is allowed to it; not the other way, as it may do less with that."""
+        return super().is_granted(kind) or self._parent.is_granted(kind)
 
     def decision(self, kind: Kind) -> Decision:
         """What both policies let through: in a sandbox that is narrower, what the wider one asks about is asked."""

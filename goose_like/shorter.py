@@ -6,12 +6,18 @@ from .events import Compacted
 from .history import History, estimate_tokens
 from .message import Message, ToolResult
 
+NOTES = "[Notes on what was said and done before]"
+"""What a summary by a model begins with."""
+
 GAIN = 0.2
 """A conversation that is not made shorter by this share is left as it is: what stands before it is cached."""
 
 FIRST_WORDS_CHARACTERS = 8_000
 """How much of the first request is said again: a pasted file must not fill the window a second time."""
 
+CHARACTERS_A_TOKEN = 3
+LATER_WORDS_TOKENS = 1_000
+NOTES_CHARACTERS = 16_000
 _LONG_CHARACTERS = 1_500
 _SPARED_STEPS = 3
 
@@ -45,17 +51,15 @@ def shorter(history: History, target_tokens: int, keep: Keep) -> Compacted | Non
 
 
 def left_out(history: History, count: int) -> str:
-    """What stands in the place of the oldest `count` messages."""
-    return "\n\n".join(
-        filter(
-            None,
-            [
-                f"[The oldest {count} messages of this conversation are left out here because the window was full.]",
-                first_words(history),
-                plan_so_far(history),
-            ],
-        )
-    )
+    """What stands in the place of the oldest `count` messages: with notes on them, where a model wrote some."""
+    former = history.summary.text if history.summary else ""
+    parts = [
+        f"[The oldest {count} messages of this conversation are left out here because the window was full.]",
+        former[:NOTES_CHARACTERS] if former.startswith(NOTES) else first_words(history),
+        newest_words(history, count, LATER_WORDS_TOKENS),
+        plan_so_far(history),
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 def first_words(history: History) -> str:
@@ -63,6 +67,24 @@ def first_words(history: History) -> str:
     first = history.messages[history.said[0]].text if history.said else ""
     cut = " [...]" if len(first) > FIRST_WORDS_CHARACTERS else ""
     return f"It began with this request:\n{first[:FIRST_WORDS_CHARACTERS]}{cut}" if first else ""
+
+
+def newest_words(history: History, end: int, limit_tokens: int) -> str:
+    """What the person said later than the first request and before message `end`, as far back as there is room.
+
+    Of the newest there is always something.
+    """
+    lines: list[str] = []
+    room = limit_tokens * CHARACTERS_A_TOKEN
+    for place in reversed([place for place in history.said[1:] if place < end]):
+        line = f"- {history.messages[place].text}"
+        if len(line) > room:
+            if not lines:
+                lines.append(f"{line[:room]} [...]")
+            break
+        room -= len(line)
+        lines.append(line)
+    return "Later the person said, word for word:\n" + "\n".join(reversed(lines)) if lines else ""
 
 
 def plan_so_far(history: History) -> str:
@@ -77,11 +99,12 @@ def _tokens(summary: str) -> int:
 
 def _newest(messages: Sequence[Message], sizes: Sequence[int], room: int) -> int:
     """How many of the newest fit, at least one whole step."""
-    kept, size = 0, 0
+    kept, size, has_step = 0, 0, False
     for count, message in enumerate(reversed(messages), 1):
         size += sizes[-count]
-        if size > room and kept:
+        if size > room and has_step:
             break
+        has_step |= message.role == "assistant"
         if message.role != "tool":
             kept = count
     return kept

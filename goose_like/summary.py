@@ -6,10 +6,9 @@ from .errors import GooseLikeError
 from .events import Compacted
 from .history import History, estimate_tokens
 from .message import Message, ToolCall, ToolResult
-from .shorter import GAIN, first_words, plan_so_far
+from .shorter import CHARACTERS_A_TOKEN, GAIN, NOTES, first_words, newest_words, plan_so_far
 from .view import ModelView
 
-_CHARACTERS_A_TOKEN = 3
 _RESULT_CHARACTERS = 2_000
 _TITLED_CHARACTERS = 4_000
 _TITLE_CHARACTERS = 80
@@ -38,13 +37,13 @@ async def summarized(
         raise GooseLikeError("nothing was said yet")
     told = context[: len(context) - kept]
     text = "\n\n".join(part for message in told for part in _told(message))
-    room = (model.model.window or 100_000) * _CHARACTERS_A_TOKEN // 2
+    room = (model.model.window or 100_000) * CHARACTERS_A_TOKEN // 2
     if len(text) > room:
         text = f"{text[: room // 4]}\n\n[... left out here ...]\n\n{text[-room * 3 // 4 :]}"
     asked = f"{text}\n\nWrite the notes." + (f" Above all keep this: {focus}" if focus else "")
     notes = await model.ask(asked, system=_SYSTEM, purpose="summary")
-    words = _newest_words(history, len(history.messages) - kept, verbatim_tokens)
-    parts = [f"[Notes on what was said and done before]\n{notes}", first_words(history), words, plan_so_far(history)]
+    words = newest_words(history, len(history.messages) - kept, verbatim_tokens)
+    parts = [f"{NOTES}\n{notes}", first_words(history), words, plan_so_far(history)]
     event = Compacted(summary="\n\n".join(filter(None, parts)), kept=kept)
     before, after = (sum(map(estimate_tokens, messages)) for messages in (context, history.context_after(event)))
     if after > before * (1 - GAIN):
@@ -62,24 +61,6 @@ async def title(history: History, model: ModelView) -> str:
     system = "You name conversations. Answer with a title of at most six words, in the person's language, nothing else."
     words = (await model.ask(text, system=system, purpose="title")).split()
     return " ".join(words)[:_TITLE_CHARACTERS].strip("\"'.#* ")
-
-
-def _newest_words(history: History, end: int, limit_tokens: int) -> str:
-    """What the person said later than the first request and before message `end`, as far back as there is room.
-
-    Of the newest there is always something.
-    """
-    lines: list[str] = []
-    room = limit_tokens * _CHARACTERS_A_TOKEN
-    for place in reversed([place for place in history.said[1:] if place < end]):
-        line = f"- {history.messages[place].text}"
-        if len(line) > room:
-            if not lines:
-                lines.append(f"{line[:room]} [...]")
-            break
-        room -= len(line)
-        lines.append(line)
-    return "Later the person said, word for word:\n" + "\n".join(reversed(lines)) if lines else ""
 
 
 def newest(messages: Sequence[Message], limit_tokens: int) -> int:

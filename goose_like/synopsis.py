@@ -6,11 +6,13 @@ from .events import Compacted
 from .history import History
 from .message import Message, ToolResult
 from .moderator import Moderator, Rewrite
-from .shorter import first_words, plan_so_far
+from .shorter import first_words, newest_words, plan_so_far
 from .view import ExchangeView
 
 _TITLE = "[The state of the work, as it is now; what is below it came after]"
 _CHARACTERS = 160
+_NOTED = 5
+_LATER_TOKENS = 2_000
 
 
 class Synopsis(Moderator):
@@ -26,12 +28,14 @@ class Synopsis(Moderator):
         if not answers:
             return Rewrite(history.context)
         start = answers[-1]
-        said = next((messages[place].text for place in reversed(history.said[1:]) if place < start), "")
         told = answers[:-1][-int(self.config["steps"]) :]
         done = [line for place in told for line in _told(messages[place], messages[place + 1])]
+        said = set(history.said)
+        noted = [place for place in range(start) if messages[place].role == "user" and place not in said]
+        done += [f"- you were told: {_line(messages[place].text)}" for place in noted[-_NOTED:]]
         sections = [
             ("Asked for", first_words(history) if history.said and history.said[0] < start else ""),
-            ("The newest request", said),
+            ("Said since", newest_words(history, start, _LATER_TOKENS)),
             *self.live(),
             ("Done so far", "\n".join([*(["- ..."] if len(told) < len(answers) - 1 else []), *done])),
             ("Plan", plan_so_far(history)),

@@ -162,8 +162,7 @@ class Workspace:
             decision = self.decision(kind)
             if decision == "refuse":
                 raise DeniedError(refusal(kind, text, "profile"))
-            grant = self.grant(kind)
-            if decision == "allow" or grant in self._grants:
+            if decision == "allow" or self.is_granted(kind):
                 return False
             question = Question(kind=kind, subject=subject, text=text, detail=detail())
             allowed = Approval(kind=kind, subject=question.subject)
@@ -173,14 +172,14 @@ class Workspace:
             if not answer.is_allowed:
                 raise DeniedError(refusal(kind, text, answer.by))
             if answer.choice == "allow_session":
-                self._grants.add(grant)
+                self._grants.add((kind, self.mode, self.approval))
             elif answer.choice == "allow_always" and question.may_last:
                 trust.approve(self.root, allowed)
             return True
 
-    def grant(self, kind: Kind) -> Grant:
-        """What an answer for the session allows: steps of one kind under this policy."""
-        return kind, self.mode, self.approval
+    def is_granted(self, kind: Kind) -> bool:
+        """Whether the person allowed steps of this kind, under this policy, for the session."""
+        return (kind, self.mode, self.approval) in self._grants
 
     # --- processes
 

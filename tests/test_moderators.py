@@ -19,6 +19,7 @@ from goose_like.message import Message, Text, Thinking
 from goose_like.moderator import Passive, Summarize, Truncate
 from goose_like.providers.wire import error_of_status
 from goose_like.session import Session
+from goose_like.summary import summarized
 from goose_like.synopsis import Synopsis
 
 KINDS = {"passive": Passive, "truncate": Truncate, "summarize": Summarize, "synopsis": Synopsis}
@@ -88,6 +89,7 @@ async def test_long_results_are_elided_first(session):
         "Please reduce the length of the messages or completion.",
         "Requested token count exceeds the model's maximum context length of 131072 tokens.",
         "Input is too long for requested model.",
+        "This model's maximum prompt length is 131072 but the request contains 136973 tokens.",
     ],
 )
 def test_vendors_words_for_too_long(words):
@@ -115,17 +117,20 @@ async def test_what_can_not_be_made_shorter_is_a_clear_error(session):
 
 
 async def test_a_summary_has_what_the_person_said_word_for_word(session):
-    provider = Counting(lambda number: "It is so. " * 60)
-    exchange = exchange_over(
-        session, provider, made("summarize", session, limit_tokens=900, verbatim_tokens=20), work(1)[1]
-    )
-    for words in (GOAL, "mind the cat", "mind the dog", "and what then? " * 40, "go on"):
+    provider = Counting(lambda number: "It is so. " * 200)
+    exchange = exchange_over(session, provider, Passive({}), work(1)[1])
+    for words in (GOAL, "mind the cat", "mind the dog", "and then? " * 5):
         assert (await exchange.reply(words)).reason == "stop"
-    summaries = [event.summary for event in session.read() if isinstance(event, Compacted)]
-    assert summaries
-    assert all(GOAL in text for text in summaries)
-    assert "- and what then? and what then?" in summaries[-1]
-    assert "[...]" in summaries[-1]
+    model = exchange.view.accelerator
+    all_of_it = (await summarized(exchange.history, model)).summary
+    assert GOAL in all_of_it
+    assert "- mind the cat\n- mind the dog\n- and then? and" in all_of_it
+    some = (await summarized(exchange.history, model, verbatim_tokens=25)).summary
+    assert GOAL in some
+    assert "mind the cat" not in some
+    assert "- mind the dog\n- and then? and" in some
+    little = (await summarized(exchange.history, model, verbatim_tokens=5)).summary
+    assert "- and then? and [...]" in little
 
 
 class TestNoLoop:

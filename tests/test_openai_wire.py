@@ -11,9 +11,9 @@ from loopback import called, chunk, said, usage
 
 from goose_like.errors import BrokenStreamError, ContextLengthError, CredentialError, ProviderError, RateLimitError
 from goose_like.events import MessageCompleted, TextDelta, ThinkingDelta
-from goose_like.message import Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
+from goose_like.message import Image, Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
 from goose_like.provider import Request, ToolSpec
-from goose_like.providers.openai_wire import Encoder, Fold
+from goose_like.providers.openai_wire import Encoder, Fold, message_entries, with_strict_roles
 from goose_like.providers.wire import error_of_status, error_within, server_words
 
 SHELL = ToolSpec("shell", "Runs a command.", {"type": "object", "properties": {"command": {"type": "string"}}})
@@ -406,3 +406,29 @@ def test_a_refused_key_names_the_variable() -> None:
     error = error_of_status(401, {"message": "bad"}, "m", "SOME_KEY")
     assert isinstance(error, CredentialError)
     assert "SOME_KEY" in str(error)
+
+
+def test_strict_roles_leave_the_person_to_speak_only_after_the_model():
+    picture = Image(name="p.png", media_type="image/png", source="p.png")
+    results = (
+        ToolResult(call_id="a", output="one"),
+        ToolResult(call_id="b", output="two", images=(picture,)),
+    )
+    wanted = [ToolCall(id=id, name="look", arguments="{}") for id in "ab"]
+    messages = [
+        Message.user("date: today"),
+        Message.user("look"),
+        Message.assistant("I look", wanted),
+        Message(role="tool", parts=(ToolResult(call_id="a", output="one"), ToolResult(call_id="b", output="two"))),
+        Message.user("your plan"),
+        Message.assistant("again", wanted),
+        Message(role="tool", parts=results),
+        Message.user("your plan"),
+    ]
+    joined = with_strict_roles(messages)
+    roles = [entry["role"] for message in joined for entry in message_entries(message)]
+    assert roles == ["user", "assistant", "tool", "tool", "assistant", "tool", "tool", "assistant", "user"]
+    assert joined[0].text == "date: today\n\nlook"
+    assert joined[2].tool_results[-1].output == "two\n\nyour plan"
+    assert joined[-1].images == (picture,)
+    assert joined[-1].text.endswith("your plan")

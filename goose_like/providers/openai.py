@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 from urllib.parse import SplitResult
 
@@ -13,7 +13,7 @@ from ..profile import ModelChoice
 from ..provider import Facts, Probe, Request
 from .connection import Connection, Folding
 from .door import base_url, host, key_fault, url_fault, without_secrets
-from .openai_wire import Encoder, Fold
+from .openai_wire import Encoder, Fold, with_strict_roles
 from .probe import list_models
 from .rows import Row
 from .wire import error_of_status
@@ -151,6 +151,8 @@ class OpenAIProvider(Connection):
         elif is_openai and request.tools and re.match(r"gpt-(5\.[6-9]|[6-9])", request.model):
             extras["reasoning_effort"] = "none"
         extras |= row.body
+        if row.strict_roles:
+            request = replace(request, messages=with_strict_roles(request.messages))
         if extras != self._extras:
             self._extras, self._encoder = extras, Encoder(extras, row.call, row.thinking_key)
         return self._encoder.body(request)

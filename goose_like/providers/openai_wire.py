@@ -5,7 +5,7 @@ the same wire differ from it, the comment names what they do.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -140,6 +140,35 @@ def _said(part: Part, images: Path | None) -> list[dict[str, Any]]:
         return [{"type": "text", "text": f"[image {part.source}: its file is gone]"}]
     url = {"url": f"data:{part.media_type};base64,{data}"}
     return [{"type": "text", "text": f"[image {part.source}]"}, {"type": "image_url", "image_url": url}]
+
+
+def with_strict_roles(messages: Sequence[Message]) -> list[Message]:
+    """The messages for servers that refuse two of the person's side by side, or one right after a tool's: joined.
+
+    Between results and their pictures the model is made to ask for these.
+    """
+    joined: list[Message] = []
+    for message in messages:
+        if message.role == "tool" and message.images:
+            bare = tuple(result.model_copy(update={"images": ()}) for result in message.tool_results)
+            joined += [Message(role="tool", parts=bare), _SHOW_ME, Message(role="user", parts=message.images)]
+            continue
+        before = joined[-1] if joined else None
+        if message.role == "user" and before and before.role == "user":
+            gap = Text(text="\n\n")
+            joined[-1] = Message(role="user", parts=(*before.parts, gap, *message.parts))
+        elif message.role == "user" and before and before.role == "tool":
+            *results, last = before.tool_results
+            told = last.model_copy(update={"output": f"{last.output}\n\n{message.text}"})
+            joined[-1] = Message(role="tool", parts=(*results, told))
+            if message.images:
+                joined += [_SHOW_ME, Message(role="user", parts=message.images)]
+        else:
+            joined.append(message)
+    return joined
+
+
+_SHOW_ME = Message.assistant("Show me.")
 
 
 # --- what we receive

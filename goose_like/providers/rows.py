@@ -39,6 +39,7 @@ class Row(Value):
     body: dict[str, Any] = Field(default={}, description="laid over each request's body; null takes a key away")
     call: dict[str, Any] = Field(default={}, description="laid over each tool call that goes back")
     thinking_key: str | None = Field(default=None, description="the key of a message that thinking goes back under")
+    strict_roles: bool = Field(default=False, description="whether the person may speak only after the model")
     models_path: str = Field(default="/models", description="where its models are listed")
     key_path: str | None = Field(default="/models", description="what is only answered to a right key")
 

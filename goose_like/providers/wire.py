@@ -129,8 +129,9 @@ def wrong(what: str, value: object, expected: str) -> BrokenStreamError:
 # --- what it means when the server says no
 
 _TOO_LONG = re.compile(
-    r"context[ _](length|limit|window|size)|maximum context|(prompt|input) is too long|too many (input )?tokens"
-    r"|max_model_len|exceeds the maximum number of tokens|reduce the length of the (messages|prompt|input)",
+    r"context[ _](length|limit|window|size)|maximum (context|prompt)|(prompt|input) is too long"
+    r"|too many (input )?tokens|max_model_len|exceeds the maximum number of tokens"
+    r"|reduce the length of the (messages|prompt|input)",
     re.I,
 )
 

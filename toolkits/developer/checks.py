@@ -19,7 +19,7 @@ from goose_like.errors import GooseLikeError, ProfileError
 from goose_like.toolkit import Notifier, Workspace
 
 PATIENCE_S = 2.0
-MAX_FILE_LETTERS = 500_000
+MAX_FILE_LETTERS = 200_000  # parsing takes half a second for these, and nothing else runs meanwhile
 MAX_YAML_LETTERS = 20_000  # its parser is Python's own and takes 10 µs for each
 MAX_OUTPUT_BYTES = 100_000
 MAX_LINES = 10
@@ -43,7 +43,7 @@ class Check:
     def place(self, text: str) -> Place | None:
         """Where it does not parse."""
         try:
-            if self.parse:
+            if self.parse and len(text) <= MAX_FILE_LETTERS:
                 self.parse(text)
         except SyntaxError as error:
             return error.lineno or 1, error.msg

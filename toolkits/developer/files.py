@@ -51,7 +51,7 @@ class Files:
     def read(self, path: str, start_line: int, end_line: int | None) -> str | Picture:
         """A line that says what is shown, then the lines themselves, without numbers: a model copies those into its
         patches, they cost a tenth of the tokens, and `rg -n` gives them where they are wanted."""
-        real = self._real(path)
+        real = self.real(path)
         data = self._load(path, real)
         text = Text.decode(data)
         if text is None and media_type(data):
@@ -102,7 +102,7 @@ class Files:
             return await self._patch(path, patches)
 
     async def _write(self, path: str, content: str) -> str:
-        real = self._real(path)
+        real = self.real(path)
         data = self._bytes(path, real)
         if data is None:
             return await self._save(path, real, None, Text(content))
@@ -122,7 +122,7 @@ class Files:
         return await self._save(path, real, old, new)
 
     async def _patch(self, path: str, patches: list[Patch]) -> str:
-        real = self._real(path)
+        real = self.real(path)
         data = self._load(path, real)
         old = Text.decode(data)
         if old is None:
@@ -140,7 +140,7 @@ class Files:
                 raise ToolError(f"{which}{error}. {path} was not changed") from error
         return await self._save(path, real, old, new)
 
-    def _real(self, path: str) -> Path:
+    def real(self, path: str) -> Path:
         """Links followed. Relative paths start where the shell is."""
         if not path.strip():
             raise ToolError("path is empty")

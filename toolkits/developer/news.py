@@ -23,6 +23,7 @@ class News:
         self._workspace = workspace
         self._known = known
         self._seen: dict[Path, tuple[bytes, Marks]] = {}
+        self._told: dict[Path, bytes] = {}
 
     def facts(self) -> dict[str, str]:
         """What to tell, by what it is about."""
@@ -40,7 +41,9 @@ class News:
             seen = self._seen.get(path)
             if seen != (digest, marks):
                 self._seen[path] = digest, marks
-                if seen and seen[0] == digest and self._digest(path) != digest:
+                is_new = self._told.get(path) != digest  # what grows all the time is told once, until it is read again
+                if is_new and seen and seen[0] == digest and self._digest(path) != digest:
+                    self._told[path] = digest
                     at = f"{datetime.fromtimestamp(marks[0] / 1e9, UTC).astimezone():%H:%M:%S}" if marks else "gone"
                     told.append(f"{self._name(path)} ({at})")
         return ", ".join(told[:MAX_NAMES] + ["..."] * (len(told) > MAX_NAMES))

@@ -1,21 +1,22 @@
 """SynopsisToolkit: the developer's tools for the moderator `synopsis`, which tells the state in place of the past."""
 
-import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from goose_like.errors import GooseLikeError
 from goose_like.events import StateSaved
 from goose_like.toolkit import Notifier, Picture, Requirements, tool
 
-from .files import Patch
+from .files import MAX_FILE_BYTES, Patch
+from .text import Text
 from .toolkit import DeveloperToolkit
 
 _NAME = "synopsis"
 _FILES_BYTES = 60_000
 _MOST_FILES = 20
+_CHARACTERS_A_TOKEN = 3
+_SHARE = 0.4  # of the window
 
 
 class SynopsisToolkit(DeveloperToolkit):
@@ -43,13 +44,13 @@ class SynopsisToolkit(DeveloperToolkit):
         where = [f"folder: {self._shell.state.cwd}", f"system: {platform.system()} {platform.machine()}"]
         yield "Where you are", "\n".join([*where, *(f"{key}: {value}" for key, value in facts.items() if value)])
         yield "What runs on", self._processes.listed()
-        room, left_out = self._room_bytes, []
+        room, left_out = self._files_room(), []
         for path in reversed(self._in_use):
             try:
-                text = self._workspace_text(path)
+                text = self._text(path)
             except (GooseLikeError, OSError) as error:
                 text = f"(can't be read any more: {error})"
-            if len(text) > room:
+            if text is None or len(text) > room:
                 left_out.append(path)
                 continue
             room -= len(text)
@@ -61,7 +62,8 @@ class SynopsisToolkit(DeveloperToolkit):
     def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str | Picture:
         """Read a text file, or some of its lines. Read whole, it stays in the state, as it is at each step."""
         shown = self._files.read(path, start_line, end_line)
-        if isinstance(shown, Picture) or (start_line, end_line) != (1, None):
+        is_part = (start_line, end_line) != (1, None) or "go on with start_line" in str(shown).split("\n", 1)[0]
+        if isinstance(shown, Picture) or is_part or len(shown) > self._files_room():
             return shown
         self._use(path)
         return shown.split("\n", 1)[0] + " It stands in the state from here on."
@@ -81,12 +83,19 @@ class SynopsisToolkit(DeveloperToolkit):
         return said
 
     def _use(self, path: str) -> None:
-        name = os.path.normpath(Path(self._shell.state.cwd, path))
+        name = str(self._files.real(path))
         self._in_use.pop(name, None)
         self._in_use[name] = None
         while len(self._in_use) > _MOST_FILES:
             del self._in_use[next(iter(self._in_use))]
         self.notifier.notify(StateSaved(toolkit=_NAME, value={"files": list(self._in_use)}))
 
-    def _workspace_text(self, path: str) -> str:
-        return self.workspace.read_bytes(path, self._room_bytes + 1).decode(errors="replace")
+    def _text(self, path: str) -> str | None:
+        """What a file holds; None where that is no text, or far too much."""
+        found = Text.decode(self.workspace.read_bytes(path, MAX_FILE_BYTES))
+        return found.shown if found else None
+
+    def _files_room(self) -> int:
+        """How many letters of files may stand in the state: what the profile says, or less in a small window."""
+        window = self.exchange_view.processor.model.window
+        return min(self._room_bytes, int(window * _CHARACTERS_A_TOKEN * _SHARE) if window else self._room_bytes)
