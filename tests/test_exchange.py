@@ -430,6 +430,27 @@ async def test_open_tasks_are_asked_back_once_until_the_plan_changes(bench):
     assert_append_only(b.provider.requests)
 
 
+async def test_a_toolkits_doubt_and_open_tasks_are_both_asked_back(bench):
+    b = bench(["Done.", "Really.", "Truly."], doubts=(lambda: "run it",))
+    b.journal.emit(PlanUpdated(tasks=(Task(description="plant"),)))
+    assert (await b.exchange.reply("Hi.")).reason == "stop"
+    assert [event.about for event in b.told(Reminded)] == ["", "tasks"]
+
+
+async def test_news_are_told_once_whatever_they_look_like(bench):
+    true = {"a": {"notes: of two": "one\ntwo: three", "same": "1"}, "b": {"same": "2", "none": ""}}
+    b = bench([calls(call("echo", '{"text": "x"}')) for _ in range(3)] + ["Done.", "Done."], echo)
+    object.__setattr__(b.exchange, "news", {name: lambda name=name: true[name] for name in true})
+    await b.exchange.reply("Hi.")
+    (told,) = b.told(Reminded)
+    assert told.text == "notes: of two: one\ntwo: three\nsame: 1\nsame: 2"
+    assert [message.text for message in b.messages[:2]] == [told.text, "Hi."]
+    true["b"]["same"] = "3"
+    await b.exchange.reply("Hi.")
+    assert [event.text for event in b.told(Reminded)][1:] == ["same: 3"]
+    assert_append_only(b.provider.requests)
+
+
 async def test_the_same_failing_call_is_told_and_then_ends_the_turn(bench):
     b = bench([calls(call("fail")) for _ in range(9)], fail)
     end = await b.exchange.reply("Hi.")

@@ -12,15 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from long_session import GOAL, PLAN, Counting, exchange_over, wires, work
 
-from goose_like.errors import ContextLengthError, ModelUnavailableError, ProfileError
-from goose_like.events import Compacted, Logged, MessageCompleted, PlanUpdated, UsageRecorded
+from goose_like.errors import ContextLengthError, GooseLikeError, ModelUnavailableError, ProfileError
+from goose_like.events import Compacted, Logged, MessageCompleted, PlanUpdated, Reminded, UsageRecorded
 from goose_like.history import History, estimate_tokens
 from goose_like.message import Message, Text, Thinking
 from goose_like.moderator import Passive, Summarize, Truncate
 from goose_like.providers.wire import error_of_status
 from goose_like.session import Session
+from goose_like.shorter import shorter
 from goose_like.summary import summarized
 from goose_like.synopsis import Synopsis
+from goose_like.tool import tool
 
 KINDS = {"passive": Passive, "truncate": Truncate, "summarize": Summarize, "synopsis": Synopsis}
 
@@ -114,6 +116,68 @@ async def test_what_can_not_be_made_shorter_is_a_clear_error(session):
     assert "too many" in end.detail
     assert provider.requests == []
     assert not [event for event in session.read() if isinstance(event, Compacted)]
+
+
+async def test_the_newest_step_stays_though_a_reminder_stands_after_it(session):
+    respond, look = work(13, lambda number: "seen " * 300)
+    exchange = exchange_over(session, Counting(respond), Passive({}), look)
+    await exchange.reply(GOAL)
+    exchange.rewind(len(exchange.history.messages) - 1)  # the answer; the newest step is the last one now
+    exchange.journal.emit(Reminded(text="your plan is old", about="plan"))
+    event = shorter(exchange.history, 100, session.keep_result)
+    context = exchange.history.context_after(event)
+    assert [message.role for message in context] == ["user", "assistant", "tool", "user"]
+    assert context[1].tool_calls[0].id == "c12"
+
+
+async def test_what_is_left_out_has_the_later_words_and_the_notes_of_a_model(session):
+    exchange = exchange_over(session, Counting(lambda number: "It is so. " * 300), Passive({}), work(1)[1])
+    for words in (GOAL, "and never touch the cellar", "go on", "go on"):
+        await exchange.reply(words)
+    event = shorter(exchange.history, 300, session.keep_result)
+    assert GOAL in event.summary
+    assert "- and never touch the cellar" in event.summary
+    exchange.journal.emit(await summarized(exchange.history, exchange.view.accelerator))
+    for _ in range(3):
+        await exchange.reply("go on")
+    event = shorter(exchange.history, 300, session.keep_result)
+    assert "State: well under way" in event.summary
+
+
+@pytest.mark.parametrize("name", ["truncate", "summarize"])
+async def test_a_long_prompt_does_not_lead_to_a_compaction_at_each_step(session, name):
+    respond, look = work(40, lambda number: "seen " * 300)
+    provider = Counting(respond)
+    exchange = exchange_over(session, provider, made(name, session, limit_tokens=6_000), look)
+    object.__setattr__(exchange, "system", "Mind this. " * 2_000)
+    assert (await exchange.reply(GOAL)).reason == "stop"
+    compactions = sum(isinstance(event, Compacted) for event in session.read())
+    assert 0 < compactions <= 12
+    assert provider.asides <= compactions + 2
+
+
+async def test_what_was_tried_in_vain_is_known_after_a_resume(session):
+    respond, look = work(3, lambda number: "seen " * 300)
+    provider = Counting(respond, aside="very long notes " * 20_000)
+    moderator = made("summarize", session, limit_tokens=500)
+    await exchange_over(session, provider, moderator, look).reply(GOAL)
+    asides = provider.asides
+    assert asides
+    session.history = History.replay(session.read())
+    await exchange_over(session, provider, made("summarize", session, limit_tokens=500), look).reply("so?")
+    assert provider.asides == asides
+
+
+async def test_calls_that_a_client_runs_are_not_compacted_away(tmp_path):
+    @tool(remote=True)
+    def afar() -> None:
+        """Runs at the client's."""
+
+    b = Bench([calls(call("afar"))], afar, folder=tmp_path / "s")
+    assert (await b.exchange.reply("go")).reason == "handed_off"
+    with pytest.raises(GooseLikeError, match="calls wait for their results"):
+        await b.exchange.compact()
+    b.session.close()
 
 
 async def test_a_summary_has_what_the_person_said_word_for_word(session):
