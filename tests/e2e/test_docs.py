@@ -225,7 +225,8 @@ def test_the_files_of_the_page_on_commands(place):
     for line in commands.splitlines():
         done = run_line(place, line)
         assert done.returncode == 0, done.stderr
-    _, text, names = (part["text"] for part in place.events()[1]["message"]["parts"])
+    (said,) = [event["message"] for event in place.events() if event["type"] == "turn_started"]
+    _, text, names = (part["text"] for part in said["parts"])
     assert (text, names) == ("\n[notes.txt]\nsaid by a file\n", "\n[.]\nnotes.txt\n")
 
 
