@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import json
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,7 @@ from fakes import Bench, call, calls, is_well_formed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from long_session import GOAL, PLAN, Counting, exchange_over, wires, work
+from vendor_rules import valid_for_anthropic, valid_for_openai
 
 from goose_like.errors import ContextLengthError, GooseLikeError, ModelUnavailableError, ProfileError
 from goose_like.events import Compacted, Logged, MessageCompleted, PlanUpdated, Reminded, UsageRecorded
@@ -53,9 +55,9 @@ async def test_three_hundred_steps_keep_the_goal_and_the_plan(session, name):
         said = "\n".join(message.text for message in request.messages)
         assert GOAL in said
         assert number < 8 or all(task.description in said for task in PLAN)
-        # With calls that have lost their results, or results without calls, both vendors refuse the request.
         assert is_well_formed(request.messages)
-        assert request.messages[0].role == "user"
+    for bodies, is_valid in zip(wires(provider.requests), (valid_for_openai, valid_for_anthropic), strict=True):
+        assert all(is_valid(json.loads(body)) for body in bodies)
     assert len(exchange.history.messages) > 600  # whole, whatever was sent
     compactions = [event for event in session.read() if isinstance(event, Compacted)]
     assert bool(compactions) == (name != "passive")
