@@ -27,9 +27,9 @@ from .sessions import LISTED, age
 from .visible import one_line, visible
 
 KEYS = (
-    "Say what you want done; Enter sends it. While the model works, Enter leaves a message for its next step and Ctrl-S "
-    "says it now. Alt-Enter (or Esc, Enter) begins a new line, Ctrl-X Ctrl-E opens your editor, Ctrl-R searches what you "
-    "typed before, Tab and the arrows choose a completion, Ctrl-V or Alt-V takes the image in the clipboard.\n"
+    "Say what you want done; Enter sends it. While the model works, Enter leaves a message for its next step and "
+    "Ctrl-S says it now. Alt-Enter (or Esc, Enter) begins a new line, Ctrl-X Ctrl-E opens your editor, Ctrl-R searches "
+    "what you typed before, Tab and the arrows choose a completion, Ctrl-V or Alt-V takes the image in the clipboard.\n"
     "Ctrl-C stops a turn, twice leaves; so do Ctrl-D, exit and :q.\n"
     "!COMMAND runs a command yourself and shows it to the model; @PATH gives it a file."
 )
