@@ -94,7 +94,9 @@ class _AtLimit(Moderator):
             self.config["limit_tokens"] or await self._window(models.processor.model, tokens) * self.config["at"]
         )
         last = history.state.get(MODERATOR)
-        if tokens <= max(limit, last * _AGAIN if isinstance(last, int) else 0):
+        # Of a longer conversation, which was gone back on since, it says nothing about this one.
+        again = last * _AGAIN if isinstance(last, int) and last <= tokens else 0
+        if tokens <= max(limit, again):
             return Rewrite(history.context)
         before = sum(map(estimate_tokens, history.context))
         constant = max(0, tokens - before)  # the system prompt and the tools, which are counted as well

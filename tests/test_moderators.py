@@ -170,6 +170,21 @@ async def test_what_was_tried_in_vain_is_known_after_a_resume(session):
     assert provider.asides == asides
 
 
+async def test_what_was_tried_in_vain_says_nothing_of_a_conversation_that_begins_anew(session):
+    respond, look = work(6, lambda number: "seen " * 300)
+    provider = Counting(respond, aside="very long notes " * 20_000)
+    exchange = exchange_over(session, provider, made("summarize", session, limit_tokens=1_500), look)
+    await exchange.reply(GOAL)
+    assert not [event for event in session.read() if isinstance(event, Compacted)]
+    exchange.rewind(0)
+    provider.aside, provider.respond = "Goal: quince-marmalade.", work(99, lambda number: "seen " * 300)[0]
+    tried_at = session.history.state["moderator"]
+    object.__setattr__(exchange, "limits", exchange.limits.model_copy(update={"steps": 6}))
+    await exchange.reply(GOAL)
+    assert [event for event in session.read() if isinstance(event, Compacted)]
+    assert session.history.state["moderator"] < tried_at
+
+
 async def test_calls_that_a_client_runs_are_not_compacted_away(tmp_path):
     @tool(remote=True)
     def afar() -> None:
