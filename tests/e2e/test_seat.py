@@ -46,7 +46,7 @@ def test_leaving_says_how_to_resume(session, place):
     terminal.type("hi\r")
     terminal.see("hello you")
     assert terminal.leave() == 0
-    assert "> hi\nhello you\n" in terminal.text
+    assert "> hi\n\nhello you\n" in terminal.text
     assert "resume with: goose-like session resume talk" in terminal.text
     assert "goose>" not in terminal.text, "the prompt is taken away"
 
