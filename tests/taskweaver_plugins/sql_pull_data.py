@@ -1,7 +1,6 @@
 import sqlite3
 
 import pandas as pd
-
 from taskweaver.plugin import Plugin, register_plugin
 
 

@@ -1,4 +1,4 @@
-from typing import Generic, Optional, Protocol, TypeVar  # noqa: I001
+from typing import Generic, Optional, Protocol, TypeVar
 
 from taskweaver.plugin.base import Plugin
 from taskweaver.plugin.context import ArtifactType, LogErrorLevel, PluginContext
