@@ -30,10 +30,10 @@ class Taskweaver(MetaPathFinder, Loader):
         names = vars(module)
         match module.__name__.rpartition(".")[2]:
             case "plugin":
-                import_module("taskweaver.plugin.context")
-                register = import_module("taskweaver.plugin.register")
+                base, _, register = (import_module(f"taskweaver.plugin.{name}") for name in _MODULES[:3])
                 names["__all__"] = ["Plugin", "register_plugin", "test_plugin"]
-                names.update(Plugin=Plugin, **{name: getattr(register, name) for name in names["__all__"][1:]})
+                names["Plugin"] = base.Plugin
+                names.update(register_plugin=register.register_plugin, test_plugin=register.test_plugin)
             case "base":
                 names["Plugin"] = Plugin
             case "context":
