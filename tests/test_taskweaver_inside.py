@@ -90,6 +90,11 @@ def changed(*plugins: dict[str, Any], gone: "list[str] | None" = None) -> dict[s
     return {"take": {"type": "plugins", "plugins": plugins, "gone": gone or []}}
 
 
+HEAD = "from taskweaver.plugin import Plugin, register_plugin\n"
+CLASS = HEAD + "@register_plugin\nclass Odd(Plugin):\n    "
+FUNCTION = HEAD + "@register_plugin\ndef "
+
+
 # --- plugins as they are
 
 
@@ -155,13 +160,14 @@ def test_two_yamls_on_one_file_share_nothing(kernel: Kernel) -> None:
 
 def test_dataclasses_and_pickles(kernel: Kernel) -> None:
     played = kernel.play(
-        kernel.setup(plugin("shapes")),
+        kernel.setup(plugin("shapes"), plugin("context", source=FUNCTION + "context(): return {}")),
         "import copy, pickle\nshape = shapes((1, 2))\npickle.loads(pickle.dumps(shape)) == shape",
         "again = pickle.loads(pickle.dumps(shapes))\n"
         "again is not shapes, again((1, 2)) == shape, again.ctx is shapes.ctx",
         "copy.deepcopy(shapes).ctx is shapes.ctx",
+        "context(), pickle.loads(pickle.dumps(shapes.ctx)) is shapes.ctx",
     )
-    assert played.values == ["True", "(True, True, True)", "True"]
+    assert played.values == ["True", "(True, True, True)", "True", "({}, True)"]
 
 
 def test_async_generics_and_mixins(kernel: Kernel) -> None:
@@ -230,10 +236,6 @@ def test_a_failure_disables_the_plugin_only(kernel: Kernel, name: str, expected:
     assert played.of("names") == [{"type": "names", "names": ["before"]}]
 
 
-HEAD = "from taskweaver.plugin import Plugin, register_plugin\n"
-CLASS = HEAD + "@register_plugin\nclass Odd(Plugin):\n    "
-
-
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
@@ -251,7 +253,9 @@ CLASS = HEAD + "@register_plugin\nclass Odd(Plugin):\n    "
     ],
 )
 def test_whatever_it_raises_no_cell_is_broken(kernel: Kernel, source: str, expected: str) -> None:
-    played = kernel.play(kernel.setup(plugin("odd", source=source)), "odd\n1 + 1", "odd.config")
+    played = kernel.play(
+        kernel.setup(plugin("odd", source=source)), "import copy\ncopy.deepcopy(odd)\n1 + 1", "odd.config"
+    )
     assert played.cells[0]["value"] == "2"
     assert expected in played.of("failed")[0]["error"]
     assert played.cells[1]["error"].startswith("AttributeError: the plugin 'odd' is off")
@@ -279,6 +283,15 @@ def test_what_it_lacks_may_be_installed(kernel: Kernel) -> None:
     assert [message["type"] for message in played.told] == ["failed", "names", "reloaded"]
     assert "install what it lacks" in played.cells[0]["error"]
     assert played.cells[2]["value"] == "'X'"
+
+
+def test_an_error_in_a_call_shows_the_plugins_lines(kernel: Kernel) -> None:
+    source = "\ufeff" + CLASS + "def __call__(self):\n        return 1 / 0  # as ever\n"
+    played = kernel.play(kernel.setup(plugin("odd", source=source, folder=Path("/nowhere"))), "odd()")
+    assert played.cells[0]["error"] == "ZeroDivisionError: division by zero"
+    assert "return 1 / 0  # as ever" in played.cells[0]["out"]
+    assert "/nowhere/odd.py:5" in played.cells[0]["out"]
+    assert "goose_like_kernel" not in played.cells[0]["out"]
 
 
 def test_an_interruption_comes_through_and_the_plugin_is_loaded_next_time(kernel: Kernel) -> None:

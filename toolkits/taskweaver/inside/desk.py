@@ -15,6 +15,8 @@ from .trial import try_out
 class Off:
     """In the place of a plugin that could not be loaded: who calls it is told why."""
 
+    _why = ""  # a copy is asked for attributes before it has any
+
     def __init__(self, name: str, error: str, is_lacking: bool) -> None:
         then = "when it is named again, so install what it lacks" if is_lacking else "when its file has changed"
         self._why = f"the plugin {name!r} is off, because loading it failed; it is loaded again {then}\n{error}"
@@ -35,10 +37,10 @@ class _Placed:
 
     source: Source
     value: Any
-    implementation: "Implementation | None" = None
-    error: "str | None" = None
+    implementation: Implementation | None = None
+    error: str | None = None
     is_lacking: bool = False  # what it lacks may be installed by now
-    globals: "dict[str, tuple[int, int]] | None" = None  # its module's, as they were when it was made
+    globals: dict[str, tuple[int, int]] | None = None  # its module's, as they were when it was made
 
     def has_state(self) -> bool:
         """Whether it may remember anything: attributes of its own, or what its module's names came to hold."""
@@ -123,7 +125,7 @@ class Desk:
             self._placed[name] = self._loaded(source, former)
         self._namespace[name] = self._placed[name].value
 
-    def _loaded(self, source: Source, former: "_Placed | None") -> _Placed:
+    def _loaded(self, source: Source, former: _Placed | None) -> _Placed:
         lost_state = former is not None and former.has_state()
         try:
             implementation = self._loader.load(source)
