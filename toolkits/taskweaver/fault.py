@@ -9,6 +9,9 @@ from goose_like.message import Value
 
 T = TypeVar("T")
 
+LIMIT_BYTES = 1_000_000
+"""A larger file is no plugin's."""
+
 
 class Fault(Value):
     """One sentence. Lines count from 1; a remark is said by `plugin check` and stops nothing."""

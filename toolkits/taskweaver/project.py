@@ -14,7 +14,7 @@ from goose_like.memory import uncollected
 from goose_like.places import cache_folder
 from goose_like.store import Store
 
-from .definition import Definition, read_definition
+from .definition import Definition
 from .drift import drift, settled
 from .fault import Fault, Reading
 from .settings import CONFIG, Settings, read_settings
@@ -85,7 +85,7 @@ def _gathered(
 ) -> tuple[list[Definition], dict[str, str]]:
     """The plugins, and why some are off; what is wrong is added to the faults."""
     named: dict[str, Definition] = {}
-    for file, reading in _kept(store, Reading[Definition], (f for f in files if f.suffix == ".yaml"), read_definition):
+    for file, reading in _kept(store, Reading[Definition], (f for f in files if f.suffix == ".yaml"), _read_yaml):
         faults += reading.faults
         if (definition := reading.value) is None:
             continue
@@ -111,6 +111,12 @@ def _gathered(
         if source.value:
             named[name] = settled(definition, source.value)
     return list(named.values()), off
+
+
+def _read_yaml(file: Path) -> Reading[Definition]:
+    from .yaml_file import read_definition  # PyYAML, of which a start needs nothing where no file has changed
+
+    return read_definition(file)
 
 
 def _why_off(definition: Definition, faults: Iterable[Fault]) -> str | None:

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from goose_like.message import Value
 
-from .definition import LIMIT_BYTES
-from .fault import Fault, Reading
+from .fault import LIMIT_BYTES, Fault, Reading
 
 _REGISTER = "register_plugin"
 _WITHOUT_CALL = {"Plugin", "object", "ABC"}
