@@ -1,5 +1,7 @@
 """What `plugin list` and `plugin check` print of a project."""
 
+from goose_like.cli.visible import visible
+
 from .project import Project
 
 
@@ -23,13 +25,13 @@ def rows(project: Project) -> list[list[str]]:
         for fault in reversed(project.faults)
         if fault.file.suffix == ".yaml" and fault.file not in known and not fault.is_remark
     }
-    return sorted([*listed, *broken.values()])
+    return sorted([visible(cell) for cell in row] for row in [*listed, *broken.values()])
 
 
 def checked(project: Project) -> int:
     """Prints every fault and remark in the order of the files; gives the exit code."""
     for fault in project.faults:
-        print(fault)
+        print(visible(str(fault)))
     wrong = sum(not fault.is_remark for fault in project.faults)
     count = len(project.definitions)
     if wrong:

@@ -11,7 +11,8 @@ from goose_like.message import Value
 from .fault import LIMIT_BYTES, Fault, Reading
 
 _REGISTER = "register_plugin"
-_WITHOUT_CALL = {"Plugin", "object", "ABC"}
+_NO_PLUGINS = {"object", "ABC"}
+_WITHOUT_CALL = {"Plugin", *_NO_PLUGINS}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -63,6 +64,8 @@ def _found_in(tree: ast.Module, file: Path) -> Reading[Signature]:
     names = {name: node for node, _ in _statements(tree.body) for name in _defined(node)}
     aliases = {name for node, _ in _statements(tree.body) for name in _aliases(node)}
     registered = [(thing, sure) for node, sure in _statements(tree.body) for thing in _registered(node, aliases)]
+    if call := next(filter(None, (_called_decorator(node, aliases) for node, _ in _statements(tree.body))), None):
+        return _refused(file, call.lineno, f"@{_REGISTER} is given the class itself; write it without ()")
     if not registered:
         return _refused(file, None, f"nothing is registered here; put @{_REGISTER} before the plugin's class")
     certain = [thing for thing, sure in registered if sure]
@@ -78,6 +81,9 @@ def _found_in(tree: ast.Module, file: Path) -> Reading[Signature]:
         return Reading(value=_signature("lambda", target.lineno, target.args))
     if not isinstance(target, ast.ClassDef):
         return Reading(value=_open(ast.unparse(target), thing.lineno))
+    if not _is_plugin(target, names):
+        text = f"class {target.name!r} is no Plugin, so that a call makes one of it; write class {target.name}(Plugin)"
+        return _refused(file, target.lineno, text)
     signature = _of_class(target, names)
     if signature is None:
         return _refused(file, target.lineno, f"class {target.name!r} has no method __call__; it is what a call runs")
@@ -116,22 +122,34 @@ def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
+def _is_meant(node: ast.expr, aliases: set[str]) -> bool:
+    return node.id in aliases if isinstance(node, ast.Name) else _last(node) == _REGISTER
+
+
+def _called_decorator(node: ast.stmt, aliases: set[str]) -> ast.Call | None:
+    decorators = node.decorator_list if isinstance(node, Function | ast.ClassDef) else []
+    return next((each for each in decorators if isinstance(each, ast.Call) and _is_meant(each.func, aliases)), None)
+
+
 def _registered(node: ast.stmt, aliases: set[str]) -> Iterator[Any]:
     """What a statement registers: a definition below the decorator, or the argument of a call."""
-
-    def is_meant(call: ast.expr) -> bool:
-        return (isinstance(call, ast.Name) and call.id in aliases) or (
-            isinstance(call, ast.Attribute) and _last(call) == _REGISTER
-        )
-
     if isinstance(node, Function | ast.ClassDef):
-        for each in node.decorator_list:
-            if is_meant(each.func if isinstance(each, ast.Call) else each):
-                yield node
+        yield from (node for each in node.decorator_list if _is_meant(each, aliases))
     elif isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign):
         call = node.value
-        if isinstance(call, ast.Call) and is_meant(call.func) and call.args:
+        if isinstance(call, ast.Call) and _is_meant(call.func, aliases) and call.args:
             yield call.args[0]
+
+
+def _is_plugin(kind: ast.ClassDef, names: Mapping[str, Any], seen: frozenset[str] = frozenset()) -> bool:
+    """Whether it derives from Plugin, or from something of another file that may."""
+    bases = [(base, names.get(_last(base)) if isinstance(base, ast.Name) else None) for base in kind.bases]
+    return any(
+        _is_plugin(within, names, seen | {kind.name})
+        if isinstance(within, ast.ClassDef) and within.name not in seen
+        else _last(base) not in _NO_PLUGINS and not isinstance(within, ast.ClassDef)
+        for base, within in bases
+    )
 
 
 def _of_class(kind: ast.ClassDef, names: Mapping[str, Any], seen: frozenset[str] = frozenset()) -> Signature | None:
