@@ -112,7 +112,7 @@ def _short_frame(frame: Any) -> str:
 
 def _is_whole(frame: Any) -> bool:
     """Whether the short form shows all of it."""
-    return frame.shape[0] <= _ROWS and frame.shape[1] <= _COLUMNS
+    return bool(frame.shape[0] <= _ROWS and frame.shape[1] <= _COLUMNS)
 
 
 def _frame_as_csv(frame: Any) -> str | None:
