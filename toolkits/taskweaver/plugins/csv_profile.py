@@ -22,14 +22,14 @@ DATES = {
     "Mon D, Y": r"[A-Za-z]{3,9}\.? \d\d?,? \d{4}",
 }
 """The ways of writing a date that are told apart. What could be two of them counts as the first."""
-NUMBER = re.compile(r"[-+]?(\d+|\d{1,3}([ ,.'’]\d{3})+)?([.,]\d+)?([eE][-+]?\d+)?(?<=\d)")
+NUMBER = re.compile(r"[-+]?(\d+|\d{1,3}([ ,.']\d{3})+)?([.,]\d+)?([eE][-+]?\d+)?(?<=\d)")
 BOOLEANS = {"true", "false", "yes", "no", "y", "n", "t", "f"}
 BROKEN = re.compile("\ufffd|[ÃÂ][\u0080-¿]|â€")
 """Text that was UTF-8 and was read as something else, before it came into the file."""
 
 
 @register_plugin
-class CsvProfile(Plugin):  # type: ignore[misc]
+class CsvProfile(Plugin):
     """Reads each value as text first, so that nothing is lost by a guess of its type."""
 
     def __call__(self, path: str) -> Any:
@@ -129,7 +129,8 @@ def _column(name: str, values: Any, share: float, pandas: Any) -> dict[str, Any]
     if kind not in ("text", "empty"):
         other = [value for value in held if not kinds[value].startswith(kind)]
         found += [f"{sum(map(held.__getitem__, other)):,} are no {kind}: {_some(other)}"] if other else []
-    lowest, highest = min(held, default=None), max(held, default=None)
+    lowest: Any = min(held, default=None)
+    highest: Any = max(held, default=None)
     if kind == "number":
         lowest, highest = _range(held, found, pandas)
     elif kind == "date":
@@ -184,7 +185,7 @@ def _range(held: dict[str, int], found: list[str], pandas: Any) -> tuple[float, 
 
 def _number(value: str) -> float:
     """With a decimal comma as well: the last mark is the decimal one, if it does not cut off three digits."""
-    value = re.sub(r"[ '’]", "", value)
+    value = re.sub(r"[ ']", "", value)
     if "," in value and (re.search(r",\d{3}$", value) is None or "." in value) and value.rfind(",") > value.rfind("."):
         value = value.replace(".", "").replace(",", ".")
     value = value.replace(",", "")
@@ -195,8 +196,9 @@ def _some(values: list[str], shown: Any = repr) -> str:
     return ", ".join(map(shown, values[:3])) + (", ..." if len(values) > 3 else "")
 
 
-@test_plugin(name="a small file", description="finds the delimiter, the types and what is odd")
+@test_plugin(name="a small file")
 def test_a_small_file(call: Any) -> None:
+    """Finds the delimiter, the types and what is odd."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:

@@ -12,7 +12,7 @@ QUERIES = {"SELECT", "EXPLAIN"}
 
 
 @register_plugin
-class Sql(Plugin):  # type: ignore[misc]
+class Sql(Plugin):
     """Keeps a connection for each database, so that it is opened once."""
 
     connections: dict[str, Any]
@@ -35,7 +35,7 @@ class Sql(Plugin):  # type: ignore[misc]
                 frame = _asked_of_sqlite(connection, query, limit)
             else:
                 frame = _asked_of_duckdb(connection, query, limit, self._reads_only())
-        except (sqlite3.Error, sqlite3.Warning, *_duckdb_errors()) as error:
+        except _errors() as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH):
                 error = ValueError(f"sql only reads, and this would write ({error}); `read_only: false` allows it")
             raise ValueError(f"{error}\nthe tables are: {'; '.join(_known(connection)) or 'none'}") from None
@@ -156,16 +156,17 @@ def _imported(name: str) -> Any:
         raise RuntimeError(f"sql needs {name}, which this Python has not: pip install {name}") from None
 
 
-def _duckdb_errors() -> tuple[type[Exception], ...]:
-    """None where DuckDB is not installed: SQLite needs it not."""
+def _errors() -> tuple[type[Exception], ...]:
+    """What the engines raise; SQLite needs no DuckDB."""
     try:
-        return (_imported("duckdb").Error,)
+        return sqlite3.Error, sqlite3.Warning, _imported("duckdb").Error
     except RuntimeError:
-        return ()
+        return sqlite3.Error, sqlite3.Warning
 
 
-@test_plugin(name="frames", description="data frames are tables")
+@test_plugin(name="frames")
 def test_frames(call: Any) -> None:
+    """Data frames are tables."""
     import pandas
 
     frame = pandas.DataFrame({"town": ["Bonn", "Kiel", "Bonn"], "sold": [1, 2, 3]})
