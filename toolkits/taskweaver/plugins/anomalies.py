@@ -89,7 +89,7 @@ def _seasons(series: Any, period: int | None) -> dict[str, tuple[Any, int]]:
         step = series["time"].diff().dt.total_seconds().median()
         span = (series["time"].iloc[-1] - series["time"].iloc[0]).total_seconds()
         for name, (part_s, parts) in CYCLES.items():
-            if 0 < step <= 1.2 * part_s and span >= 3 * parts * part_s:
+            if 0 < step <= parts * part_s / 4 and span >= 3 * parts * part_s:
                 seasons[name] = (getattr(series["time"].dt, name), round(part_s * parts / step))
     return seasons
 

@@ -33,7 +33,7 @@ class Plot(Plugin):
             _check(frame, name)
         if kind == "bar" and by and x in (None, by):
             x, by = by, None
-        x = x or (index if kind in ("line", "bar") and index != by else _across(frame, kind, [*wanted, by]))
+        x = x or (index if index and kind in ("line", "bar") and index != by else _across(frame, kind, [*wanted, by]))
         numbers = wanted or [name for name in _numbers(frame) if name not in (x, by)][:6]
         text = [name for name in numbers if frame[name].dtype.kind not in "iufb"]
         if text:
