@@ -133,12 +133,14 @@ def _bar(axes: Any, frame: Any, x: str | None, numbers: list[str], by: str | Non
         frame = frame.assign(row=frame.index.astype(str))
     keys = [x] if by is None else [x, by]
     frame = frame if by is None else frame[frame[by].isin(frame[by].value_counts().index[:10])]
-    groups = frame.groupby(keys, observed=True, sort=frame[x].dtype.kind in "iufM")
+    is_ordered = frame[x].dtype.kind in "iufM"
+    groups = frame.groupby(keys, observed=True, sort=is_ordered)
     heights = groups[numbers if by is None else numbers[0]].sum() if numbers else groups.size()
     heights = heights.unstack(by).fillna(0) if by else heights.to_frame() if not numbers else heights
     left_out = len(heights) - most
     if left_out > 0:
-        heights = heights.loc[heights.sum(axis=1).sort_values(ascending=False).index[:most]]
+        largest = heights.loc[heights.sum(axis=1).nlargest(most).index]
+        heights = largest.sort_index() if is_ordered else largest
     wide = 0.8 / len(heights.columns)
     for at, name in enumerate(heights.columns):
         places = [place + (at - (len(heights.columns) - 1) / 2) * wide for place in range(len(heights))]
