@@ -1,6 +1,6 @@
 """Plays a kernel for tests: a real IPython shell with a Desk in a process of its own, as in the kernel.
 
-Run with a folder in which the package `goose_like_kernel` lies. Steps come as a JSON list on stdin: `{"take": MESSAGE}`,
+Run with the folder of the package `goose_like_kernel`. Steps come as a JSON list on stdin: `{"take": MESSAGE}`,
 `{"cell": CODE}`, or `{"write": [FILE, TEXT]}`. What happened goes to stdout as JSON: for each cell `{"out", "error",
 "value"}`, and in `told` all that the desk told the host.
 """

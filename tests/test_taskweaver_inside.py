@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Response, raw, threaded
 
 ROOT = Path(__file__).resolve().parent.parent
 WILD = ROOT / "tests" / "taskweaver_plugins"
@@ -89,6 +90,11 @@ def changed(*plugins: dict[str, Any], gone: "list[str] | None" = None) -> dict[s
     return {"take": {"type": "plugins", "plugins": plugins, "gone": gone or []}}
 
 
+HEAD = "from taskweaver.plugin import Plugin, register_plugin\n"
+CLASS = HEAD + "@register_plugin\nclass Odd(Plugin):\n    "
+FUNCTION = HEAD + "@register_plugin\ndef "
+
+
 # --- plugins as they are
 
 
@@ -130,9 +136,9 @@ def test_a_function_is_called_as_it_is(kernel: Kernel) -> None:
 def test_nothing_of_ours_stands_around_a_plugin(kernel: Kernel) -> None:
     played = kernel.play(
         kernel.setup(plugin("standalone")),
-        "import taskweaver_ext.plugin.standalone as module, taskweaver\n" * 0 + "standalone('x')",
+        "standalone('x')",
         "import taskweaver_ext.plugin.standalone as module\n"
-        "type(standalone) is module.Standalone, type(standalone).__mro__[1] is __import__('taskweaver.plugin').plugin.Plugin",
+        "type(standalone) is module.Standalone, type(standalone).__mro__[1] is module.Plugin",
         "vars(standalone).keys() == {'name', 'ctx', 'config'}, type(standalone).__call__ is module.Standalone.__call__",
     )
     assert played.values == ["'X'", "(True, True)", "(True, True)"]
@@ -154,12 +160,14 @@ def test_two_yamls_on_one_file_share_nothing(kernel: Kernel) -> None:
 
 def test_dataclasses_and_pickles(kernel: Kernel) -> None:
     played = kernel.play(
-        kernel.setup(plugin("shapes")),
+        kernel.setup(plugin("shapes"), plugin("context", source=FUNCTION + "context(): return {}")),
         "import copy, pickle\nshape = shapes((1, 2))\npickle.loads(pickle.dumps(shape)) == shape",
-        "again = pickle.loads(pickle.dumps(shapes))\nagain is not shapes, again((1, 2)) == shape, again.ctx is shapes.ctx",
+        "again = pickle.loads(pickle.dumps(shapes))\n"
+        "again is not shapes, again((1, 2)) == shape, again.ctx is shapes.ctx",
         "copy.deepcopy(shapes).ctx is shapes.ctx",
+        "context(), pickle.loads(pickle.dumps(shapes.ctx)) is shapes.ctx",
     )
-    assert played.values == ["True", "(True, True, True)", "True"]
+    assert played.values == ["True", "(True, True, True)", "True", "({}, True)"]
 
 
 def test_async_generics_and_mixins(kernel: Kernel) -> None:
@@ -228,10 +236,6 @@ def test_a_failure_disables_the_plugin_only(kernel: Kernel, name: str, expected:
     assert played.of("names") == [{"type": "names", "names": ["before"]}]
 
 
-HEAD = "from taskweaver.plugin import Plugin, register_plugin\n"
-CLASS = HEAD + "@register_plugin\nclass Odd(Plugin):\n    "
-
-
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
@@ -249,7 +253,9 @@ CLASS = HEAD + "@register_plugin\nclass Odd(Plugin):\n    "
     ],
 )
 def test_whatever_it_raises_no_cell_is_broken(kernel: Kernel, source: str, expected: str) -> None:
-    played = kernel.play(kernel.setup(plugin("odd", source=source)), "odd\n1 + 1", "odd.config")
+    played = kernel.play(
+        kernel.setup(plugin("odd", source=source)), "import copy\ncopy.deepcopy(odd)\n1 + 1", "odd.config"
+    )
     assert played.cells[0]["value"] == "2"
     assert expected in played.of("failed")[0]["error"]
     assert played.cells[1]["error"].startswith("AttributeError: the plugin 'odd' is off")
@@ -265,6 +271,29 @@ def test_an_error_names_file_and_line_and_stays_short(kernel: Kernel) -> None:
     assert "loading.py" not in "".join(lines)
 
 
+def test_what_it_lacks_may_be_installed(kernel: Kernel) -> None:
+    library = kernel.folder / "work" / "no_such_reader.py"
+    played = kernel.play(
+        kernel.setup(plugin("reads_images")),
+        "import sys; sys.path.append(''); reads_images('x')",
+        "'reads_images'",
+        {"write": [str(library), "def read(path): return path.upper()"]},
+        "reads_images('x')",
+    )
+    assert [message["type"] for message in played.told] == ["failed", "names", "reloaded"]
+    assert "install what it lacks" in played.cells[0]["error"]
+    assert played.cells[2]["value"] == "'X'"
+
+
+def test_an_error_in_a_call_shows_the_plugins_lines(kernel: Kernel) -> None:
+    source = "\ufeff" + CLASS + "def __call__(self):\n        return 1 / 0  # as ever\n"
+    played = kernel.play(kernel.setup(plugin("odd", source=source, folder=Path("/nowhere"))), "odd()")
+    assert played.cells[0]["error"] == "ZeroDivisionError: division by zero"
+    assert "return 1 / 0  # as ever" in played.cells[0]["out"]
+    assert "/nowhere/odd.py:5" in played.cells[0]["out"]
+    assert "goose_like_kernel" not in played.cells[0]["out"]
+
+
 def test_an_interruption_comes_through_and_the_plugin_is_loaded_next_time(kernel: Kernel) -> None:
     source = (
         "import os, signal, pathlib\nfrom taskweaver.plugin import register_plugin\n"
@@ -276,6 +305,83 @@ def test_an_interruption_comes_through_and_the_plugin_is_loaded_next_time(kernel
     assert [cell["error"] for cell in played.cells] == ["KeyboardInterrupt: ", None]
     assert played.cells[1]["value"] == "'there'"
     assert played.of("failed") == []
+
+
+# --- the real package
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Path:
+    """A package of that name in which only what the loader must know is as in TaskWeaver's."""
+    folder = tmp_path / "real"
+    files = {
+        "__init__": "",
+        "plugin/__init__": "from .register import register_plugin, test_plugin\nfrom .base import Plugin\n",
+        "plugin/base": "class Plugin:\n    is_real = True\n    def __init__(self, name, ctx, config):\n"
+        "        self.name, self.ctx, self.config = name, ctx, config\n"
+        "    def get_env(self, name):\n        return self.ctx.get_env(self.name, name)\n",
+        "plugin/context": "import contextlib\nclass TestPluginContext:\n    def __init__(self):\n"
+        "        self._env, self._session_var, self._artifacts = {}, {}, [{'file_name': 'report.txt'}]\n"
+        "    def add_artifact(self, **_):\n        return 'test_artifact_id_0'\n"
+        "    def get_env(self, plugin, name):\n        return self._env[plugin + '_' + name]\n"
+        "    def get_session_var(self, name, default=None):\n        return self._session_var.get(name, default)\n"
+        "@contextlib.contextmanager\ndef temp_context():\n    yield TestPluginContext()\n",
+        "plugin/register": "register_plugin_inner = register_plugin_test_inner = None\n"
+        "def register_plugin(it):\n    register_plugin_inner(it)\n    return it\n"
+        "def test_plugin(name=None, description=None):\n    def inner(it):\n"
+        "        register_plugin_test_inner(name or it.__name__, description or '', it)\n        return it\n"
+        "    return inner\n",
+    }
+    for name, text in files.items():
+        file = folder / "taskweaver" / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return folder
+
+
+def test_the_real_package_wins_and_its_hooks_are_ours(kernel: Kernel, real: Path) -> None:
+    played = kernel.play(
+        kernel.setup(plugin("reporter", env={"KEY": "k1"}), plugin("registers_twice"), user="ada"),
+        "reporter.is_real, reporter(), reporter.get_env('KEY'), reporter.user()",
+        {"take": {"type": "test", "plugin": "reporter"}},
+        "from taskweaver.plugin import register\nregister.register_plugin_inner",
+        "registers_twice()",
+        path=real,
+    )
+    assert played.cells[0]["value"] == "(True, 'obj_1_txt_0000', 'k1', ('ada', None))"
+    assert [test["error"] is None for test in played.of("tested")[0]["tests"]] == [True, True, False, False]
+    assert played.cells[1]["value"] == "None"
+    assert "duplicated plugin impl registration" in played.cells[2]["error"]
+
+
+def test_a_folder_of_that_name_is_not_the_package(kernel: Kernel) -> None:
+    (kernel.folder / "work" / "taskweaver").mkdir()
+    played = kernel.play("import sys; sys.path.insert(0, '')", kernel.setup(plugin("standalone")), "standalone('x')")
+    assert played.cells[1]["value"] == "'X'"
+
+
+def test_every_name_is_there(kernel: Kernel) -> None:
+    played = kernel.play(
+        "from taskweaver.plugin import *\nimport taskweaver.plugin as package\n"
+        "from taskweaver.plugin import Plugin, context, register_plugin, test_plugin\n"
+        "from taskweaver.plugin.context import ArtifactType, LogErrorLevel, PluginContext\n"
+        "from taskweaver.plugin.context import TestPluginContext, temp_context\n"
+        "from taskweaver.plugin.register import register_plugin as same\n"
+        "from taskweaver.plugin.utils import make_api_call\n"
+        "same is register_plugin is package.register_plugin, package.base.Plugin is Plugin",
+        "with temp_context('.') as ctx:\n    id, path = ctx.create_artifact_path('n', 'f.txt', 'txt', 'd')\n"
+        "    ctx.log('info', 'tag', 'text')\n"
+        "isinstance(ctx, TestPluginContext), ctx.session_id, ctx._artifacts, ctx._logs, path.endswith('/f.txt')",
+        "import os; os.listdir()",
+        "import taskweaver.planner",
+    )
+    kept = [{"file_name": "f.txt", "id": "test_artifact_id_0", "name": "n", "type": "txt", "desc": "d"}]
+    assert [cell["value"] for cell in played.cells[:3]] == [
+        "(True, True)",
+        repr((True, "test", kept, [("info", "tag", "text")], True)),
+        "[]",
+    ]
+    assert "No module named 'taskweaver.planner'" in played.cells[3]["error"]
 
 
 # --- when plugins are loaded, and when not
@@ -409,14 +515,15 @@ def test_artifacts(kernel: Kernel) -> None:
         kernel.setup(plugin("reporter")),
         "import pandas as pd\nreporter(), reporter(), reporter('t.csv', 'df', pd.DataFrame({'a': [1, 2]}))",
         "reporter('d.svg', 'svg', '<svg/>', desc='a circle')",
-        "reporter('page.html', 'html', '<p>\u00e4</p>'), reporter('c.json', 'chart', '{}'), reporter('f.bin', 'file', b'\\0')",
+        "[reporter(f'{kind}.x', kind, value) for kind, value in"
+        " {'html': '<p>\u00e4</p>', 'chart': '{}', 'file': b'\\0'}.items()]",
         "reporter.path()",
         "reporter.where()",
     )
     assert played.values[:3] == [
         "('obj_1_txt_0000', 'obj_1_txt_0001', 'obj_1_df_0002')",
         "'obj_2_svg_0000'",
-        "('obj_3_html_0000', 'obj_3_chart_0001', 'obj_3_file_0002')",
+        "['obj_3_html_0000', 'obj_3_chart_0001', 'obj_3_file_0002']",
     ]
     assert played.values[4] == "('local', 's1', 'exec-5', 5)"
     own = kernel.artifacts / "obj_4_file_0000_own.bin"
@@ -427,9 +534,9 @@ def test_artifacts(kernel: Kernel) -> None:
         "obj_1_txt_0001_report.txt": b"all is well",
         "obj_1_df_0002_t.csv": b"a\n1\n2\n",
         "obj_2_svg_0000_d.svg": b"<svg/>",
-        "obj_3_html_0000_page.html": "<p>\u00e4</p>".encode(),
-        "obj_3_chart_0001_c.json": b"{}",
-        "obj_3_file_0002_f.bin": b"\0",
+        "obj_3_html_0000_html.x": "<p>\u00e4</p>".encode(),
+        "obj_3_chart_0001_chart.x": b"{}",
+        "obj_3_file_0002_file.x": b"\0",
         "obj_4_file_0000_own.bin": b"\0\1",
     }
     assert told["obj_2_svg_0000_d.svg"] == {
@@ -536,6 +643,39 @@ def test_a_plugins_environment_comes_with_it(kernel: Kernel) -> None:
     assert [name for name in played.environment if name.startswith("PLUGIN")] == []
 
 
+def test_requests_of_plugins(kernel: Kernel) -> None:
+    refused = Response(404, {"content-type": "text/plain; charset=latin-1"}, ["nö".encode("latin-1")])
+    with threaded([raw(b"fine"), raw(b"", kind="text/plain"), refused, Response(is_reset=True)]) as server:
+        call = f"json.loads(make_api_call('http://127.0.0.1:{server.port}/a/', "
+        played = kernel.play(
+            "import json\nfrom taskweaver.plugin.utils import make_api_call",
+            call + "'b?c=1', query_params={'q': 'x y', 'n': [1, 2]}, headers={'X-Key': 'k'}))",
+            call + "method='POST', body={'a': 1}, query_params='{\"z\": 3}'))",
+            call + "'/top', method='PUT', body='plain'))",
+            call + "timeout_secs=9))['status']",
+            call + "'file:///etc/passwd'))['status']",
+            call + "method='TRACE'))",
+            call + "query_params='no json'))",
+        )
+    values = [cell["value"] for cell in played.cells]
+    assert values[1] == repr({"status": "success", "status_code": 200, "response": "fine"})
+    assert values[2] == repr({"status": "success", "status_code": 200, "response": ""})
+    assert values[3] == repr({"status": "success", "status_code": 404, "response": "nö"})
+    assert values[4:6] == ["'error'", "'error'"]
+    assert [cell["error"] for cell in played.cells[6:]] == [
+        "ValueError: no method 'TRACE'; the methods are: GET, POST, PUT, DELETE",
+        "ValueError: query_params is a dictionary, or JSON of one",
+    ]
+    first, second, third = ((asked.head.decode(), asked.body) for asked in server.requests[:3])
+    assert first[0].startswith("GET /a/b?c=1&q=x+y&n=1&n=2 HTTP")
+    assert "x-key: k" in first[0].lower()
+    assert second[0].startswith("POST /a/?z=3 HTTP")
+    assert "content-type: application/json" in second[0].lower()
+    assert json.loads(second[1]) == {"a": 1}
+    assert third[0].startswith("PUT /top HTTP")
+    assert third[1] == b"plain"
+
+
 # --- a plugin's own tests
 
 
@@ -555,10 +695,11 @@ def test_a_plugins_tests_are_tried(kernel: Kernel) -> None:
     assert [test["error"] for test in tested["reporter"]][:2] == [None, None]
     wrong, leaves = (test["error"].splitlines() for test in tested["reporter"][2:])
     assert wrong[0].endswith("in test_wrong")
-    assert wrong[-2:] == ['    assert report.name == "somebody else"', "AssertionError"]
+    assert wrong[1] == '    assert report.name == "somebody else"'
+    assert wrong[-1] == "AssertionError"
     assert leaves[-1] == "SystemExit: 3"
     assert [test["error"] for test in tested["waits"]] == [None]
     assert tested["standalone"] == []
     assert tested["needs_key"] == []
     assert played.of("artifact") == []
-    assert played.values == ["'X'"] * 0 + [played.values[0], "1"]
+    assert [cell["error"] for cell in played.cells] == [None, None]

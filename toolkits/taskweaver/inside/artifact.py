@@ -49,8 +49,7 @@ def write(path: str, kind: str, value: Any) -> None:
 def preview(kind: str, value: Any) -> str:
     """What is said of an artifact that was given no description."""
     if kind == "df":
-        rows, *_ = getattr(value, "shape", ("?",))
-        return f"table of {rows} rows with columns {', '.join(map(str, getattr(value, 'columns', [])))}"
+        return f"table of {len(value)} rows with columns {', '.join(map(str, getattr(value, 'columns', [])))}"
     if kind in ("file", "txt") and isinstance(value, str):
         return value[:_PREVIEW_CHARS]
     return {"html": "web page", "svg": "drawing"}.get(kind, kind)
@@ -79,7 +78,7 @@ def _write_image(path: str, value: Any) -> None:
         )
 
 
-def _drawn(value: Any) -> "bytes | None":
+def _drawn(value: Any) -> bytes | None:
     """What IPython would show as a PNG."""
     drawn = value._repr_png_() if hasattr(value, "_repr_png_") else None
     if isinstance(drawn, tuple):  # with its metadata
@@ -87,6 +86,6 @@ def _drawn(value: Any) -> "bytes | None":
     return drawn if isinstance(drawn, bytes) else None
 
 
-def _write_bytes(path: str, value: "bytes | bytearray") -> None:
+def _write_bytes(path: str, value: bytes | bytearray) -> None:
     with open(path, "wb") as file:
         file.write(value)

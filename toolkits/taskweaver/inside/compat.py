@@ -18,8 +18,8 @@ class Taskweaver(MetaPathFinder, Loader):
     """Finds `taskweaver.plugin` and what lies in it. Belongs at the end of `sys.meta_path`: nobody else had it."""
 
     def find_spec(
-        self, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
-    ) -> "ModuleSpec | None":
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         package, _, name = fullname.rpartition(".")
         is_package = fullname in _PACKAGES
         if not is_package and (package != _PACKAGES[-1] or name not in _MODULES):
@@ -30,10 +30,10 @@ class Taskweaver(MetaPathFinder, Loader):
         names = vars(module)
         match module.__name__.rpartition(".")[2]:
             case "plugin":
-                import_module("taskweaver.plugin.context")
-                register = import_module("taskweaver.plugin.register")
+                base, _, register = (import_module(f"taskweaver.plugin.{name}") for name in _MODULES[:3])
                 names["__all__"] = ["Plugin", "register_plugin", "test_plugin"]
-                names.update(Plugin=Plugin, **{name: getattr(register, name) for name in names["__all__"][1:]})
+                names["Plugin"] = base.Plugin
+                names.update(register_plugin=register.register_plugin, test_plugin=register.test_plugin)
             case "base":
                 names["Plugin"] = Plugin
             case "context":
@@ -60,7 +60,7 @@ def _fill_register(names: dict[str, Any]) -> None:
             raise TypeError(f"@register_plugin is for a class of plugins or a function, not {func!r}")
         return func
 
-    def test_plugin(name: "str | None" = None, description: "str | None" = None) -> Callable[[Any], Any]:
+    def test_plugin(name: str | None = None, description: str | None = None) -> Callable[[Any], Any]:
         def register(func: Any) -> Any:
             hook = names["register_plugin_test_inner"]
             if hook is None:
@@ -75,7 +75,7 @@ def _fill_register(names: dict[str, Any]) -> None:
     names.update(register_plugin=register_plugin, test_plugin=test_plugin)
 
 
-def _class_of(function: Callable[..., Any]) -> "type[Plugin]":
+def _class_of(function: Callable[..., Any]) -> type[Plugin]:
     """A class whose objects, when called, are the function itself."""
     name = getattr(function, "__name__", type(function).__name__)
     called = {"__call__": staticmethod(function), "__doc__": function.__doc__, "__module__": function.__module__}

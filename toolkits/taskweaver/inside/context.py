@@ -76,7 +76,7 @@ class PluginContext:
         """The number of that cell, the first being 1."""
         return self._execution_idx
 
-    def add_artifact(self, name: str, file_name: str, type: ArtifactType, val: Any, desc: "str | None" = None) -> str:
+    def add_artifact(self, name: str, file_name: str, type: ArtifactType, val: Any, desc: str | None = None) -> str:
         """Writes the value into a file of its own; gives the artifact's id.
 
         Raises:
@@ -98,7 +98,7 @@ class PluginContext:
         self._told(id, name, path, type, desc)
         return id, path
 
-    def get_session_var(self, variable_name: str, default: "str | None" = None) -> "str | None":
+    def get_session_var(self, variable_name: str, default: str | None = None) -> str | None:
         """A variable of the session, which is text whatever it was set to."""
         return self._session_var.get(variable_name, default)
 
@@ -116,7 +116,9 @@ class PluginContext:
             return self._env[f"{plugin_name}_{variable_name}"]
         except KeyError:
             variable = f"PLUGIN_{plugin_name}_{variable_name}"
-            raise LookupError(f"the environment variable {variable!r} is not set; set it and start again") from None
+            raise LookupError(
+                f"the environment variable {variable!r} is not set; set it before goose-like is started"
+            ) from None
 
     def wrap_text_with_delimiter_temporal(self, text: str) -> str:
         """The text between marks that say: it matters now, and is left out when it is old."""
@@ -151,7 +153,7 @@ class PluginContext:
     def __reduce__(self) -> str:
         # Who copies or pickles a plugin means the plugin: its copy works with this same context, which stands under
         # that name in the module that `__module__` names.
-        return "context"
+        return "__context__"
 
     def _place(self, file_name: str, kind: str) -> tuple[str, str]:
         name = file_name_of(file_name)
@@ -199,7 +201,7 @@ class TestPluginContext(PluginContext):
 
 
 @contextlib.contextmanager
-def temp_context(workspace_dir: "str | None" = None) -> Iterator[TestPluginContext]:
+def temp_context(workspace_dir: str | None = None) -> Iterator[TestPluginContext]:
     """A context for tests, with a folder of its own that is gone afterwards."""
     folder = os.path.join(workspace_dir, str(uuid.uuid4())) if workspace_dir else tempfile.mkdtemp()
     os.makedirs(folder, exist_ok=True)

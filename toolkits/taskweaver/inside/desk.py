@@ -15,8 +15,11 @@ from .trial import try_out
 class Off:
     """In the place of a plugin that could not be loaded: who calls it is told why."""
 
-    def __init__(self, name: str, error: str) -> None:
-        self._why = f"the plugin {name!r} is off, because loading it failed; kernel_reset tries anew\n{error}"
+    _why = ""  # a copy is asked for attributes before it has any
+
+    def __init__(self, name: str, error: str, is_lacking: bool) -> None:
+        then = "when it is named again, so install what it lacks" if is_lacking else "when its file has changed"
+        self._why = f"the plugin {name!r} is off, because loading it failed; it is loaded again {then}\n{error}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise NameError(self._why)
@@ -34,8 +37,10 @@ class _Placed:
 
     source: Source
     value: Any
-    implementation: "Implementation | None" = None
-    globals: "dict[str, tuple[int, int]] | None" = None  # its module's, as they were when it was made
+    implementation: Implementation | None = None
+    error: str | None = None
+    is_lacking: bool = False  # what it lacks may be installed by now
+    globals: dict[str, tuple[int, int]] | None = None  # its module's, as they were when it was made
 
     def has_state(self) -> bool:
         """Whether it may remember anything: attributes of its own, or what its module's names came to hold."""
@@ -116,11 +121,11 @@ class Desk:
         if name in self._namespace and not self._stands(name):
             return  # the person's code gave the name to something else
         former, source = self._placed.get(name), self._sources[name]
-        if former is None or former.source is not source:
+        if former is None or former.source is not source or former.is_lacking:
             self._placed[name] = self._loaded(source, former)
         self._namespace[name] = self._placed[name].value
 
-    def _loaded(self, source: Source, former: "_Placed | None") -> _Placed:
+    def _loaded(self, source: Source, former: _Placed | None) -> _Placed:
         lost_state = former is not None and former.has_state()
         try:
             implementation = self._loader.load(source)
@@ -128,12 +133,13 @@ class Desk:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a stranger's code, which may call sys.exit
-            why = told(error, source.file)
-            self._tell({"type": "failed", "plugin": source.name, "error": why})
-            return _Placed(source, Off(source.name, why))
+            why, is_lacking = told(error, source.file), isinstance(error, ImportError)
+            if former is None or former.error != why:
+                self._tell({"type": "failed", "plugin": source.name, "error": why})
+            return _Placed(source, Off(source.name, why, is_lacking), error=why, is_lacking=is_lacking)
         if former:
             self._tell({"type": "reloaded", "plugin": source.name, "lost_state": lost_state})
-        return _Placed(source, value, implementation, _fingerprint(implementation))
+        return _Placed(source, value, implementation, globals=_fingerprint(implementation))
 
     def _stands(self, name: str) -> bool:
         placed = self._placed.get(name)

@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module, invalidate_caches
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -28,13 +28,14 @@ class Source:
     text: str
     file: str
     config: dict[str, Any]
-    env: dict[str, str]
+    env: dict[str, str] = field(repr=False)
 
     @classmethod
     def of(cls, message: dict[str, Any]) -> "Source":
         """One that came as a message."""
         config, env = message.get("config") or {}, message.get("env") or {}
-        return cls(message["name"], message["source"], message["file"], config, env)
+        text = message["source"].removeprefix("\ufeff")  # some editors begin a file so
+        return cls(message["name"], text, message["file"], config, env)
 
     def variables(self) -> dict[str, str]:
         """Its environment, by the names under which a context looks."""
@@ -73,7 +74,7 @@ class Loader:
             module.__path__ = []
             sys.modules[module.__name__] = module
         vars(top)["plugin"] = package
-        vars(package)["context"] = context
+        vars(package)["__context__"] = context
         vars(context)["__module__"] = _PACKAGE  # see its `__reduce__`
         self._beside = _Beside()
         sys.meta_path += [Taskweaver(), self._beside]
@@ -151,8 +152,8 @@ class _Beside(MetaPathFinder):
         self._found: set[str] = set()
 
     def find_spec(
-        self, fullname: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
-    ) -> "ModuleSpec | None":
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if fullname.rpartition(".")[0] not in ("", _PACKAGE):
             return None
         folders = dict.fromkeys(os.path.dirname(file) for file in reversed(self.files.values()))

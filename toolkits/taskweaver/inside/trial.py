@@ -18,7 +18,7 @@ def try_out(implementation: Implementation, variables: Mapping[str, str]) -> lis
     ]
 
 
-def _error_of(test: Test, implementation: Implementation, variables: Mapping[str, str]) -> "str | None":
+def _error_of(test: Test, implementation: Implementation, variables: Mapping[str, str]) -> str | None:
     source = implementation.source
     try:
         with import_module("taskweaver.plugin.context").temp_context() as context:
