@@ -1,13 +1,15 @@
 """The plugins that come along, loaded as a kernel loads them, over real files and databases."""
 
-import json
+import re
 import sqlite3
 from collections.abc import Callable
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from loopback import Response, raw, threaded
+from messy_orders import write
 from ruamel.yaml import YAML
 from test_taskweaver_inside import Kernel, Played, plugin
 
@@ -112,10 +114,12 @@ def databases(work: Path) -> None:
 @pytest.mark.parametrize("database", ["shop.db", "shop.duckdb"])
 def test_sql_of_both_kinds(play, databases, database):
     played = play(
-        f"{PD}of = {{'database': {database!r}}}\nlabels = pd.DataFrame({{'town': ['t0', 't1'], 'label': ['Ulm', None]}})",
+        f"{PD}of = {{'database': {database!r}}}\n"
+        "labels = pd.DataFrame({'town': ['t0', 't1'], 'label': ['Ulm', None]})",
         "sql('select town, count(*) as n from sales group by 1 order by 1', **of).to_dict('list')",
         "sql('select id from sales order by id', limit=3, **of).id.to_list()",
-        "joined = sql('select label, count(*) n from sales join l using (town) group by 1', tables={'l': labels}, **of)\n"
+        "labelled = 'select label, count(*) n from sales join l using (town) group by 1'\n"
+        "joined = sql(labelled, tables={'l': labels}, **of)\n"
         "sorted(joined.fillna('').itertuples(index=False, name=None))",
         "labels.to_csv('l.csv', index=False)\n"
         "sql('select count(*) n from file_of_labels', tables={'file_of_labels': 'l.csv'}, **of).n[0] == 2",
@@ -304,9 +308,7 @@ PAGE = """<html><head><meta charset="{charset}"><style>td {{ color: red }}</styl
 
 
 def test_a_table_with_spans_from_a_file(play, work):
-    (work / "towns.html").write_bytes(
-        PAGE.format(charset="iso-8859-15").replace("–", "-").replace("−", "-").encode("iso-8859-15")
-    )  # noqa: E501, RUF001
+    (work / "towns.html").write_bytes(PAGE.format(charset="iso-8859-15").encode("iso-8859-15", "xmlcharrefreplace"))
     played = play("web_table('towns.html').fillna(0).to_dict('list')", "len(web_table('towns.html', number=2))")
     assert eval(played.values[0]) == {
         "town": ["Köln am Rhein", "Köln am Rhein", "Ulm"],
@@ -361,7 +363,8 @@ def test_what_is_no_table(play, work):
 
 # --- plot
 
-FRAME = f"""{PD}df = pd.DataFrame({{"day": pd.date_range("2024-01-01", periods=60), "town": ["Kiel", "Bonn", "Ulm"] * 20,
+FRAME = f"""{PD}df = pd.DataFrame({{
+    "day": pd.date_range("2024-01-01", periods=60), "town": ["Kiel", "Bonn", "Ulm"] * 20,
     "sold": range(60), "cost": np.arange(60) ** 2}})
 """
 PICTURES = {
@@ -432,7 +435,8 @@ def test_what_can_not_be_drawn(play):
 
 # --- fuzzy_join
 
-NAMES_OF_FIRMS = f"""{PD}left = pd.DataFrame({{"firm": ["ACME Corp.", "Müller & Söhne", "Nobody", None, "Gate 12", "Acme corp"],
+NAMES_OF_FIRMS = f"""{PD}left = pd.DataFrame({{
+    "firm": ["ACME Corp.", "Müller & Söhne", "Nobody", None, "Gate 12", "Acme corp"],
     "id": range(6)}}, index=list("abcdef"))
 right = pd.DataFrame({{"name": ["Acme Corp", "Mueller und Soehne", "Sohne and Muller", "Gate 13", "ACME CORP"],
     "id": [10, 11, 12, 13, 14]}})
@@ -545,13 +549,13 @@ def test_a_reason_says_what_was_expected(play):
         SERIES,
         "found = anomalies(df, 'value', 'time')\n[found.columns.to_list(), *found.reason]",
         "df.loc[5, 'value'] = None; _ = anomalies(df, 'value', 'time')",
-        "odd([5.0] * 10 + [6.0] + [5.0] * 10), anomalies(pd.DataFrame({'v': [5] * 10 + [6] + [5] * 10}), 'v').reason.iloc[0]",
+        "anomalies(pd.DataFrame({'v': [5] * 10 + [6] + [5] * 10}), 'v').reason.iloc[0]",
     )
     columns, reason = eval(played.values[1])
     assert columns == ["time", "value", "expected", "deviation", "reason"]
     assert "expected for this hour of the day: " in reason
     assert "1 of 1440 rows have no value or no time: left out" in played.cells[2]["out"].replace(",", "")
-    assert eval(played.values[3])[1] == "6 is 1 above the 5 expected: 16.8 times the usual deviation"
+    assert eval(played.values[3]) == "6 is 1 above the 5 expected: 16.8 times the usual deviation"
 
 
 def test_what_is_no_series(play):
@@ -576,8 +580,30 @@ def test_what_is_no_series(play):
     ]
 
 
-def test_events_of_a_kernel_are_json(play, databases):
-    played = play("sql('select 1', database='shop.db')")
-    assert [message["text"] for message in json.loads(json.dumps(played.of("log")))] == [
-        f"connected to {Path(played.of('log')[0]['text'].removeprefix('connected to '))}"
-    ]
+# --- the page
+
+
+def test_the_examples_of_the_page(play, work, databases):
+    """In their order, in one kernel."""
+    write(work / "orders.csv")
+    with sqlite3.connect(work / "shop.db") as connection:
+        connection.execute("create table customers (town text, owner text)")
+        connection.executemany("insert into customers values (?, ?)", [("Berlin", "Ada"), ("Köln", "Bo")])
+    (work / "towns.html").write_text(
+        "<table><tr><td>menu</table><table><caption>By population<tr><th>town<th>people"
+        "<tr><td>BERLÍN<td>3,677,472<tr><td>Koeln<td>1,073,096</table>"
+    )
+    sold = [100 + at % 7 for at in range(90)]
+    sold[40] = 900
+    lines = [f"{date(2025, 1, 1) + timedelta(days=at)},{each}" for at, each in enumerate(sold)]
+    (work / "daily.csv").write_text("\n".join(["day,sold", *lines]))
+    page = (OURS.parents[2] / "docs/analyst.md").read_text()
+    cells = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    played = play(*cells, "list(known.itertuples(index=False, name=None)), list(joined.people), list(odd.sold)")
+    known, people, odd = eval(played.values[-1].replace("nan", "None"))
+    assert [(town, owner) for town, owner, _ in known] == [("Berlin", "Ada"), ("Köln", "Bo")]
+    assert people[0] == 3677472
+    assert odd == [900]
+    for words in ("1,000 rows are the same", "differ in case or spaces only", "wrong encoding", "D.M.Y"):
+        assert words in played.cells[0]["out"]
+    assert [message["description"] for message in played.of("artifact")] == ["Sold a day"]
