@@ -68,6 +68,13 @@ class ExchangeView:
     def __init__(self, history: History, models: Models, notifier: Notifier) -> None:
         self.processor = ModelView(models.processor, history, notifier)
         self.accelerator = ModelView(models.accelerator, history, notifier)
+        self._history = history
+
+    @property
+    def said(self) -> str:
+        """What the person said last."""
+        said = self._history.said
+        return self._history.messages[said[-1]].text if said else ""
 
     @property
     def has_own_accelerator(self) -> bool:

@@ -162,6 +162,8 @@ def test_each_help_has_an_example_that_works(place, words):
 def test_each_shipped_profile_can_be_used(place, name):
     if name == "local" and find_spec("xllamacpp") is None:
         pytest.skip("the extra `local` is not installed")
+    if name == "analyst" and find_spec("ipykernel") is None:
+        pytest.skip("the extra `analyst` is not installed")
     done = run_line(place, f"goose-like profile check {name} && goose-like profile show {name}")
     assert done.returncode == 0, done.stderr
     assert "tools" in done.stdout
@@ -367,3 +369,30 @@ def test_the_toolkit_of_the_docs(place, tmp_path):
     assert (done.returncode, done.stdout) == (0, "a 1\n"), done.stderr
     assert "rolled a 1" in done.stderr
     assert "dice" in place.run("toolkit", "list", env=path).stdout
+
+
+ANALYST = "docs/analyst.md"
+needs_analyst = pytest.mark.skipif(
+    not all(map(find_spec, ("ipykernel", "pandas"))), reason="the extra `analyst` is not installed"
+)
+
+
+@needs_analyst
+@pytest.mark.parametrize("line", "".join(blocks(ANALYST, "sh")).splitlines())
+def test_a_command_of_the_page_on_data(place, line):
+    done = run_line(place, line)
+    assert done.returncode == 0, done.stderr
+
+
+@needs_analyst
+def test_the_script_and_the_profile_of_the_page_on_data(place):
+    script, profile = blocks(ANALYST, "yaml")
+    (line,) = re.findall(r"^    (goose-like run .*)$", (ROOT / ANALYST).read_text(), re.MULTILINE)
+    (place.work / "counting.yaml").write_text(script)
+    done = run_line(place, line)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "Kiel sold 8 and Bonn 4, see sold.csv."), done.stderr
+    assert (place.work / "sold.csv").read_text() == "town,sold\nBonn,4\nKiel,8\n"
+    (place.home / "config").mkdir()
+    (place.home / "config/profiles.yaml").write_text(profile)
+    done = run_line(place, "goose-like profile check data && goose-like run --profile data --model openai:m x")
+    assert done.returncode == 0, done.stderr

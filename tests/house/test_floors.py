@@ -39,9 +39,10 @@ FLOORS = {
 """From the ground up. A file imports only from lower floors; within the providers each is its own stair."""
 
 LATE_IMPORTS = re.compile(
-    r"cli/main|cli/opening|plain|prices|keys|providers/.*|__main__|toolkits/developer/web|toolkits/taskweaver/cli"
+    r"cli/main|cli/opening|plain|prices|keys|providers/.*|__main__|toolkits/developer/web|toolkits/taskweaver/cli|"
+    r"toolkits/taskweaver/project|toolkits/taskweaver/plugins/.*"
 )
-"""Where an import may stand within a function: commands, and what is heavy and rarely needed."""
+"""Where an import may stand within a function: commands, what is heavy and rarely needed, and what may be missing."""
 
 FILES = sorted(CORE.rglob("*.py"))
 MODULES = {str(path.relative_to(CORE).with_suffix("")): path for path in FILES if path.name != "__init__.py"}

@@ -2,14 +2,19 @@
 
 import ast
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from operator import or_
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from goose_like.tool import ToolSpec
 
 from .definition import Definition, Parameter
 
 _SIMPLE = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "None": "null", "dict": "object"}
+_KINDS = {"string": str, "integer": int, "number": float, "boolean": bool, "null": None, "array": list, "object": dict}
 _LISTS = {"list", "tuple", "set", "sequence", "iterable"}
 _MAPPINGS = {"dict", "mapping"}
 
@@ -64,6 +69,29 @@ def tool_spec(definition: Definition) -> ToolSpec:
     )
     told = [definition.description, f"Returns: {returned}" if returned else ""]
     return ToolSpec(definition.name, "\n".join(filter(None, told)), schema)
+
+
+def parameters_of(definition: Definition) -> type[BaseModel]:
+    """A model that checks the arguments of such a call, as far as JSON's types go."""
+    fields: dict[str, Any] = {
+        f"arg_{each.name}": (_kind(schema_of(each.type)), Field(... if each.required else None, alias=each.name))
+        for each in definition.parameters
+    }
+    return create_model(f"{definition.name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _kind(schema: Mapping[str, Any]) -> Any:
+    """What pydantic checks for a schema; what it does not know it lets pass."""
+    if options := schema.get("anyOf"):
+        return reduce(or_, map(_kind, options))
+    if values := schema.get("enum"):
+        return Literal[tuple(values)]
+    return _KINDS.get(str(schema.get("type")), Any)
+
+
+def call_of(definition: Definition, arguments: Mapping[str, Any]) -> str:
+    """The call in Python."""
+    return f"{definition.name}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
 
 
 def _property(parameter: Parameter) -> dict[str, Any]:
