@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fakes import Played, call
-from goose_like_toolkits.taskweaver import CodeToolkit
+from goose_like_toolkits.taskweaver.toolkit import CodeToolkit
 
 from goose_like.events import Answer, Logged, StateSaved, ToolProgress
 from goose_like.history import History
