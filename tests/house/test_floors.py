@@ -39,7 +39,8 @@ FLOORS = {
 """From the ground up. A file imports only from lower floors; within the providers each is its own stair."""
 
 LATE_IMPORTS = re.compile(
-    r"cli/main|cli/opening|plain|prices|keys|providers/.*|__main__|toolkits/developer/web|toolkits/taskweaver/cli"
+    r"cli/main|cli/opening|plain|prices|keys|providers/.*|__main__|toolkits/developer/web"
+    r"|toolkits/taskweaver/(cli|project)"
 )
 """Where an import may stand within a function: commands, and what is heavy and rarely needed."""
 

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from pydantic import ConfigDict
-
 from goose_like.message import Value
 
 T = TypeVar("T")
@@ -33,8 +31,6 @@ class Fault(Value):
 
 class Reading(Value, Generic[T]):
     """What was read of a file, None if nothing could be, and what is wrong with it."""
-
-    model_config = ConfigDict(ser_json_inf_nan="constants")
 
     value: T | None = None
     faults: tuple[Fault, ...] = ()
