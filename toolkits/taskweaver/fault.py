@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from goose_like.message import Value
+from goose_like.message import Value, Words
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ class Fault(Value):
 
     file: Path
     line: int | None = None
-    text: str
+    text: Words
     is_remark: bool = False
 
     def __str__(self) -> str:

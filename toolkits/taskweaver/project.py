@@ -161,8 +161,9 @@ def _parsed(kind: type[R], text: str) -> R | None:
 
 
 def _mark(kind: type[R], file: Path) -> str:
-    """A name for a file as it is; empty where it may soon be another under the same name."""
+    """A name for a file as it is; empty where it may soon be another under the same name, or is named in no UTF-8."""
     try:
+        str(file).encode()
         found = file.stat()
     except (OSError, ValueError):
         return ""

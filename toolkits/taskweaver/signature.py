@@ -50,12 +50,11 @@ def read_signature(file: Path) -> Reading[Signature]:
         if file.stat().st_size > LIMIT_BYTES:
             return _refused(file, None, f"this is larger than {LIMIT_BYTES:,} bytes, and no plugin")
         with warnings.catch_warnings(action="ignore"):  # a plugin's odd escapes are its author's to hear of
-            tree = ast.parse(file.read_bytes())
+            return _found_in(ast.parse(file.read_bytes()), file)
     except SyntaxError as error:
         return _refused(file, error.lineno, f"this is no valid Python: {error.msg}")
     except (OSError, ValueError, RecursionError, MemoryError) as error:
         return _refused(file, None, f"can't be read: {' '.join(str(error).split()) or type(error).__name__}")
-    return _found_in(tree, file)
 
 
 def _refused(file: Path, line: int | None, text: str) -> Reading[Signature]:

@@ -50,7 +50,9 @@ def read_definition(file: Path) -> Reading[Definition]:
         data = loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        return _refused(file, f"this is no valid YAML: {error.problem or error.context}", mark.line + 1 if mark else 1)
+        # At the end of the text libyaml is one line beyond it.
+        line = min(mark.line + 1, max(len(text.splitlines()), 1)) if mark else 1
+        return _refused(file, f"this is no valid YAML: {error.problem or error.context}", line)
     except Exception as error:  # PyYAML lets escape what its own code raises: `!!bool x` is a KeyError
         return _refused(file, f"this is no valid YAML: {type(error).__name__}: {' '.join(str(error).split())}", 1)
     if not isinstance(data, dict):
