@@ -22,12 +22,13 @@ SESSIONS = ("start", "planned", "resume", "list", "show", "export", "import", "f
 COMMANDS = [
     ["--help"],
     *([name, "--help"] for name in ("run", "doctor", "completion", "help", "version")),
-    *([name, "--help"] for name in ("session", "profile", "toolkit", "provider", "trust")),
+    *([name, "--help"] for name in ("session", "profile", "toolkit", "provider", "trust", "plugin")),
     *(["session", name, "--help"] for name in SESSIONS),
     *(["profile", name, "--help"] for name in ("list", "show", "check", "new", "edit", "use", "schema")),
     *(["provider", name, "--help"] for name in ("list", "check", "login", "logout")),
     *(["toolkit", name, "--help"] for name in ("list", "show", "new")),
     *(["trust", name, "--help"] for name in ("add", "list", "forget")),
+    *(["plugin", name, "--help"] for name in ("list", "check", "new")),
 ]
 
 
@@ -137,7 +138,7 @@ def test_each_help_has_an_example_that_works(place, words):
     shown = place.run(*words)
     assert shown.returncode == 0
     examples = re.findall(r"(?:Example|Try): (goose-like (?:[^\n]|\n +)*)", shown.stdout)
-    if len(words) == 2 and words[0] in ("session", "profile", "toolkit", "provider", "trust"):
+    if len(words) == 2 and words[0] in ("session", "profile", "toolkit", "provider", "trust", "plugin"):
         return  # a group: its commands have the examples
     assert examples, shown.stdout
     (place.work / "key.txt").write_text("k")
@@ -149,6 +150,8 @@ def test_each_help_has_an_example_that_works(place, words):
         assert run_line(place, "goose-like run --session NAME --resume second").returncode == 0
     if "planned" in words:
         (place.work / "plan.md").write_text("Write {{ name }}.\n\n- write it\n")
+    if "plugin" in words:
+        assert run_line(place, "goose-like plugin new there_already").returncode == 0
     if "trust" in words:
         bring_profiles(place, "default: {extends: default}")
     if "forget" in words:
@@ -175,6 +178,17 @@ def test_the_commands_of_the_profiles_page(place):
     done = run_line(place, f"set -e\n{commands}")
     assert done.returncode == 0, done.stderr
     assert (place.home / "config/profiles.yaml").read_text().endswith("mine:\n  extends: default\n\nuse: default\n")
+
+
+def test_the_commands_and_the_files_of_the_page_on_plugins(place):
+    """In their order, as a person would; then the two files."""
+    (commands,) = blocks("docs/plugins.md", "sh")
+    done = run_line(place, f"set -e\n{commands}")
+    assert (done.returncode, "1 plugin: nothing is wrong" in done.stdout) == (0, True), done.stderr
+    for language in ("yaml", "python"):
+        (text,) = blocks("docs/plugins.md", language)
+        (place.work / text.partition("\n")[0].removeprefix("# ")).write_text(text)
+    assert run_line(place, "goose-like plugin check").stdout == "2 plugins: nothing is wrong\n"
 
 
 def test_the_commands_of_the_page_on_sessions(place):

@@ -6,12 +6,12 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, JsonValue
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, JsonValue
 from pydantic_core import PydanticCustomError
 
 from goose_like.message import Value
 
-_PYTHON = {
+PYTHON = {
     "string": "str",
     "text": "str",
     "integer": "int",
@@ -45,7 +45,7 @@ def _type(value: Any) -> Any:
     """`[str, list]` is `str | list`; other languages' names become Python's, unknown ones stay."""
     if isinstance(value, list) and all(isinstance(word, str) for word in value):
         return " | ".join(map(_type, value))
-    return _PYTHON.get(value.strip().lower(), value.strip()) if isinstance(value, str) else value or "Any"
+    return PYTHON.get(value.strip().lower(), value.strip()) if isinstance(value, str) else value or "Any"
 
 
 def _words(value: Any) -> Any:
@@ -79,6 +79,8 @@ Plain = Annotated[JsonValue, BeforeValidator(_plain)]
 class Returned(Value):
     """A value that a plugin gives, the only one or one of a tuple."""
 
+    model_config = ConfigDict(ser_json_inf_nan="constants")
+
     name: str = ""
     type: Annotated[str, BeforeValidator(_type)] = "Any"
     description: Words = ""
@@ -103,6 +105,8 @@ def _listed(value: Any) -> Any:
 
 class Definition(Value):
     """A plugin as its YAML describes it. `code` is the Python file, which need not be there; `line` that of `name`."""
+
+    model_config = ConfigDict(ser_json_inf_nan="constants")
 
     name: Identifier
     description: Annotated[Words, AfterValidator(_telling)]

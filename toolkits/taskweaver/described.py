@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from goose_like.tool import ToolSpec
 
-from .definition import Definition, Parameter
+from .definition import PYTHON, Definition, Parameter
 
 _SIMPLE = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "None": "null", "dict": "object"}
 _KINDS = {"string": str, "integer": int, "number": float, "boolean": bool, "null": None, "array": list, "object": dict}
@@ -118,8 +118,8 @@ def schema_of(words: str) -> dict[str, Any]:
 
 
 def _singular(word: str) -> str:
-    kinds = {"str": "str", "string": "str", "int": "int", "integer": "int", "float": "float", "number": "float"}
-    return kinds.get(word.lower().removesuffix("s") if word.lower() not in kinds else word.lower(), word)
+    known = (PYTHON.get(each, each) for each in (word.lower(), word.lower().removesuffix("s")))
+    return next((each for each in known if each in _SIMPLE), word)
 
 
 def _schema(node: ast.expr) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _schema(node: ast.expr) -> dict[str, Any]:
     name = _name(node)
     if name.lower() in _LISTS:
         return {"type": "array"}
-    kind = _SIMPLE.get(name) or _SIMPLE.get(name.lower())
+    kind = _SIMPLE.get(PYTHON.get(name.lower(), name))
     return {"type": kind} if kind else {}
 
 

@@ -61,29 +61,30 @@ def _at_same_place(signature: Signature, at: int, names: list[str]) -> str | Non
 
 
 def _differs(parameter: Parameter, source: str) -> bool:
-    if "default" not in parameter.model_fields_set:
-        return False
+    value = _literal(source)
+    has_both = value is not ... and "default" in parameter.model_fields_set
+    return has_both and value != parameter.default and str(value) != str(parameter.default)
+
+
+def _literal(source: str) -> Any:
+    """The value that is written; `...` where it must be worked out."""
     try:
-        value = ast.literal_eval(source)
-    except ValueError:
-        return False
-    return value != parameter.default and str(value) != str(parameter.default)
+        return ast.literal_eval(source)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return ...
 
 
 def settled(definition: Definition, signature: Signature) -> Definition:
     """The definition with what it leaves open as the source says it: what must be given, and defaults."""
-    taken = {accepted.name: accepted for accepted in signature.accepted}
+    taken = {accepted.name: accepted.default for accepted in signature.accepted}
 
     def each(parameter: Parameter) -> Parameter:
-        default = taken[parameter.name].default if parameter.name in taken else "..."
+        default = taken.get(parameter.name, "...")
         update: dict[str, Any] = {}
         if parameter.required is None:
             update["required"] = default is None
         if default is not None and "default" not in parameter.model_fields_set:
-            try:
-                value = ast.literal_eval(default)
-            except ValueError:
-                value = ...
+            value = _literal(default)
             if isinstance(value, str | int | float | bool | None):
                 update["default"] = value
         return parameter.model_copy(update=update) if update else parameter

@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from pydantic import ConfigDict
-
-from goose_like.message import Value
+from goose_like.message import Value, Words
 
 T = TypeVar("T")
 
@@ -18,7 +16,7 @@ class Fault(Value):
 
     file: Path
     line: int | None = None
-    text: str
+    text: Words
     is_remark: bool = False
 
     def __str__(self) -> str:
@@ -33,8 +31,6 @@ class Fault(Value):
 
 class Reading(Value, Generic[T]):
     """What was read of a file, None if nothing could be, and what is wrong with it."""
-
-    model_config = ConfigDict(ser_json_inf_nan="constants")
 
     value: T | None = None
     faults: tuple[Fault, ...] = ()

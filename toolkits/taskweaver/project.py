@@ -10,6 +10,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from goose_like import __version__
+from goose_like.errors import GooseLikeError
 from goose_like.memory import uncollected
 from goose_like.places import cache_folder
 from goose_like.store import Store
@@ -58,6 +59,9 @@ class Project:
         """What is there now: a folder of plugins, or a project with `taskweaver_config.json` or `plugins/`.
 
         No plugin is imported. What was read before and has not changed comes from the cache.
+
+        Raises:
+            GooseLikeError: PyYAML is not installed.
         """
         folder = folder.expanduser().absolute()
         if not folder.is_dir():
@@ -114,8 +118,12 @@ def _gathered(
 
 
 def _read_yaml(file: Path) -> Reading[Definition]:
-    from .yaml_file import read_definition  # PyYAML, of which a start needs nothing where no file has changed
-
+    try:
+        from .yaml_file import read_definition  # PyYAML, of which a start needs nothing where no file has changed
+    except ImportError as error:
+        raise GooseLikeError(
+            "plugins need a library that is not installed: pip install 'goose-like[kernel]'"
+        ) from error
     return read_definition(file)
 
 
@@ -153,8 +161,9 @@ def _parsed(kind: type[R], text: str) -> R | None:
 
 
 def _mark(kind: type[R], file: Path) -> str:
-    """A name for a file as it is; empty where it may soon be another under the same name."""
+    """A name for a file as it is; empty where it may soon be another under the same name, or is named in no UTF-8."""
     try:
+        str(file).encode()
         found = file.stat()
     except (OSError, ValueError):
         return ""

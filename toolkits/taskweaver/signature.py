@@ -14,6 +14,8 @@ _REGISTER = "register_plugin"
 _NO_PLUGINS = {"object", "ABC"}
 _WITHOUT_CALL = {"Plugin", *_NO_PLUGINS}
 
+_WITH_BLOCKS = ast.If | ast.Try | ast.TryStar | ast.With | ast.For | ast.While
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -48,12 +50,11 @@ def read_signature(file: Path) -> Reading[Signature]:
         if file.stat().st_size > LIMIT_BYTES:
             return _refused(file, None, f"this is larger than {LIMIT_BYTES:,} bytes, and no plugin")
         with warnings.catch_warnings(action="ignore"):  # a plugin's odd escapes are its author's to hear of
-            tree = ast.parse(file.read_bytes())
+            return _found_in(ast.parse(file.read_bytes()), file)
     except SyntaxError as error:
         return _refused(file, error.lineno, f"this is no valid Python: {error.msg}")
     except (OSError, ValueError, RecursionError, MemoryError) as error:
         return _refused(file, None, f"can't be read: {' '.join(str(error).split()) or type(error).__name__}")
-    return _found_in(tree, file)
 
 
 def _refused(file: Path, line: int | None, text: str) -> Reading[Signature]:
@@ -61,11 +62,13 @@ def _refused(file: Path, line: int | None, text: str) -> Reading[Signature]:
 
 
 def _found_in(tree: ast.Module, file: Path) -> Reading[Signature]:
-    names = {name: node for node, _ in _statements(tree.body) for name in _defined(node)}
-    aliases = {name for node, _ in _statements(tree.body) for name in _aliases(node)}
-    registered = [(thing, sure) for node, sure in _statements(tree.body) for thing in _registered(node, aliases)]
-    if call := next(filter(None, (_called_decorator(node, aliases) for node, _ in _statements(tree.body))), None):
-        return _refused(file, call.lineno, f"@{_REGISTER} is given the class itself; write it without ()")
+    statements = list(_statements(tree.body))
+    names = {node.name: node for node, _ in statements if isinstance(node, Function | ast.ClassDef)}
+    aliases = {name for node, _ in statements for name in _aliases(node)}
+    for node, _ in statements:
+        if call := _called_decorator(node, aliases):
+            return _refused(file, call.lineno, f"@{_REGISTER} is given the class itself; write it without ()")
+    registered = [(thing, sure) for node, sure in statements for thing in _registered(node, aliases)]
     if not registered:
         return _refused(file, None, f"nothing is registered here; put @{_REGISTER} before the plugin's class")
     certain = [thing for thing, sure in registered if sure]
@@ -96,15 +99,11 @@ def _statements(body: list[ast.stmt], *, is_sure: bool = True) -> Iterator[tuple
         if isinstance(statement, ast.If) and "__name__" in {getattr(n, "id", "") for n in ast.walk(statement.test)}:
             continue  # for who runs the file itself
         yield statement, is_sure
-        if not isinstance(statement, Function | ast.ClassDef):
+        if isinstance(statement, _WITH_BLOCKS):
             for block in ("body", "orelse", "finalbody"):
                 yield from _statements(getattr(statement, block, []), is_sure=False)
             for handler in getattr(statement, "handlers", ()):
                 yield from _statements(handler.body, is_sure=False)
-
-
-def _defined(node: ast.stmt) -> tuple[str, ...]:
-    return (node.name,) if isinstance(node, Function | ast.ClassDef) else ()
 
 
 def _aliases(node: ast.stmt) -> Iterator[str]:

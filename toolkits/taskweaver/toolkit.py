@@ -180,9 +180,12 @@ class CodeToolkit(Toolkit):
 
     async def _run(self, code: str, limit_s: float) -> str | Picture | Passing:
         try:
-            return await self._workbench.run(code, limit_s)
+            ran = await self._workbench.run(code, limit_s)
         finally:
             self._save()
+        if ran.picture and self._config.figures:
+            return Picture(ran.picture.data, ran.picture.source, ran.text)
+        return ran.text if ran.text == ran.later else Passing(ran.text, ran.later)
 
     async def _call(self, definition: Definition, /, **arguments: Any) -> str | Picture | Passing:
         return await self._run(call_of(definition, arguments), self._config.timeout_s)

@@ -2,13 +2,14 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from goose_like.output import Live, Output, told
 from goose_like.session import Session
 from goose_like.tool import current_call
-from goose_like.toolkit import Notifier, Passing, Picture, ToolError, Workspace
+from goose_like.toolkit import Notifier, Picture, ToolError, Workspace
 
 from .catalogue import Catalogue
 from .cell import Cell
@@ -21,10 +22,26 @@ _PASSING = re.compile(r"\{\{DELIMITER_START_TEMPORAL\}\}(.*?)\{\{DELIMITER_END_T
 """What TaskWeaver's plugins put around text that later prompts shall not hold."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What came of a cell, for a model. `later` is the same without what plugins said for now alone."""
+
+    text: str
+    later: str
+    picture: Picture | None = None
+    error: str = ""
+
+    @classmethod
+    def of(cls, text: str, picture: Picture | None = None, error: str = "") -> "Ran":
+        """The text with its marks taken out."""
+        return cls(_PASSING.sub(r"\1", text), _PASSING.sub("", text), picture, error)
+
+
 class Workbench:
     """The kernel of a session with its plugins. `variables` are what plugins find as the session's.
 
-    `show` takes output while it comes, `room_bytes` is what the model is shown of it at most.
+    `show` takes output while it comes, `room_bytes` is what the model is shown of it at most; `heard` is what the
+    kernel's desk said beside.
     """
 
     def __init__(
@@ -58,8 +75,8 @@ class Workbench:
         """The variables that there are."""
         return self._notebook.names
 
-    async def run(self, code: str, timeout_s: float) -> str | Picture | Passing:
-        """Runs a cell, after asking where that is to be asked; gives what the model reads of it.
+    async def run(self, code: str, timeout_s: float, first: Sequence[Message] = ()) -> Ran:
+        """Runs a cell, after asking where that is to be asked. `first` is told to a kernel that has run before.
 
         Raises:
             ToolError: the cell was ended by its time limit or with its kernel, or no kernel can be started.
@@ -69,7 +86,7 @@ class Workbench:
             await self._workspace.permit("command", f"Python:\n{code}", f"run this Python:\n{code}")
             if self._workspace.mode != "read-only":
                 await self._workspace.tell_change(None, ["python", "-c", code])
-            return await self._run(code, timeout_s)
+            return await self._run(code, timeout_s, first)
 
     async def reset(self) -> list[str]:
         """Ends the kernel; gives the names that went with it."""
@@ -80,14 +97,14 @@ class Workbench:
         """Leaves nothing running."""
         await self._notebook.close()
 
-    async def _run(self, code: str, timeout_s: float) -> str | Picture | Passing:
+    async def _run(self, code: str, timeout_s: float, first: Sequence[Message]) -> Ran:
         call = re.sub(r"[^\w-]", "_", current_call.get("code"))
         outputs = Outputs(self._session.outputs, call)
         output = Output(outputs.path("python.txt"), self._room_bytes)
         cell = Cell(output, Live(self._show), outputs)
         notes, stopped = list[str](), None
         try:
-            notes = await self._notebook.run(code, cell, timeout_s, self._changes())
+            notes = await self._notebook.run(code, cell, timeout_s, [*self._changes(), *first])
         except Stopped as error:
             stopped = error
         finally:
@@ -101,10 +118,8 @@ class Workbench:
         notes = [*what, *notes, *raised, *left, *(stopped.notes if stopped else ())]
         answer = told(text, notes) if text or not what else "\n".join(f"[{note}]" for note in notes)
         if stopped:
-            raise ToolError(_PASSING.sub(r"\1", answer))
-        if cell.picture and self._config.figures:
-            return Picture(cell.picture.data, cell.picture.source, _PASSING.sub(r"\1", answer))
-        return Passing(_PASSING.sub(r"\1", answer), _PASSING.sub("", answer)) if _PASSING.search(answer) else answer
+            raise ToolError(Ran.of(answer).text)
+        return Ran.of(answer, cell.picture, cell.error)
 
     def _setup(self) -> Message:
         rules = self._config.rules(self._catalogue.project.settings)

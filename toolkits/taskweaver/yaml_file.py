@@ -16,6 +16,9 @@ from .fault import LIMIT_BYTES, Fault, Reading
 _LIMIT_VALUES = 20_000
 """Aliases counted each time: a few lines of them can stand for millions of values, or for themselves."""
 
+_LIMIT_DEPTH = 100
+_LIMIT_STACK = 3_000  # each level takes a character at least
+
 # TaskWeaver reads with PyYAML, so that what `yes` or `1_000` means is the same here. A build without libyaml is slow.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -35,16 +38,21 @@ def read_definition(file: Path) -> Reading[Definition]:
     except (OSError, ValueError) as error:
         return _refused(file, f"can't be read: {' '.join(str(error).split())}")
     try:
+        # libyaml's Python side descends by recursion in C: far enough down that ends the process.
+        if len(text) > _LIMIT_STACK and _is_deep(text):
+            return _refused(file, "it nests too deep; write it flatter", 1)
         loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
             return _refused(file, "this file is empty; a plugin begins with `name: NAME`", 1)
-        if "&" in text and not _is_small(node):
-            return _refused(file, f"its aliases stand for more than {_LIMIT_VALUES:,} values; write them out", 1)
+        if not _is_small(node):
+            return _refused(file, f"it has more than {_LIMIT_VALUES:,} values, aliases counted, or nests too deep", 1)
         data = loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        return _refused(file, f"this is no valid YAML: {error.problem or error.context}", mark.line + 1 if mark else 1)
+        # At the end of the text libyaml is one line beyond it.
+        line = min(mark.line + 1, max(len(text.splitlines()), 1)) if mark else 1
+        return _refused(file, f"this is no valid YAML: {error.problem or error.context}", line)
     except Exception as error:  # PyYAML lets escape what its own code raises: `!!bool x` is a KeyError
         return _refused(file, f"this is no valid YAML: {type(error).__name__}: {' '.join(str(error).split())}", 1)
     if not isinstance(data, dict):
@@ -68,7 +76,8 @@ def _checked(file: Path, data: dict[Any, Any], node: yaml.Node) -> Reading[Defin
     for key in ("parameters", "returns"):
         if isinstance(parts := data.get(key), list):
             data[key] = [_part(part, _line(node, (key, at)), key) for at, part in enumerate(parts)]
-    code = data.get("code") or data.get("name")
+    name = data.get("name")
+    code = data.get("code") or (name if isinstance(name, str) else file.stem)
     if isinstance(code, str):
         data["code"] = file.parent / (code if code.endswith(".py") else f"{code}.py")
     try:
@@ -79,7 +88,8 @@ def _checked(file: Path, data: dict[Any, Any], node: yaml.Node) -> Reading[Defin
             for fault in error.errors()
         ]
         return Reading(faults=tuple(faults))
-    return Reading(value=definition, faults=(*faults, *_repeated(definition)))
+    repeated = list(_repeated(definition))
+    return Reading(value=None if repeated else definition, faults=(*faults, *repeated))
 
 
 def _part(part: Any, line: int, key: str) -> Any:
@@ -115,17 +125,26 @@ def _repeated(definition: Definition) -> Iterator[Fault]:
         names.add(parameter.name)
 
 
+def _is_deep(text: str) -> bool:
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _LIMIT_DEPTH:
+            return True
+    return False
+
+
 def _is_small(node: yaml.Node) -> bool:
-    count, waiting = 0, [node]
+    count, waiting = 0, [(node, 0)]
     while waiting:
+        within, depth = waiting.pop()
         count += 1
-        if count > _LIMIT_VALUES:
+        if count > _LIMIT_VALUES or depth > _LIMIT_DEPTH:
             return False
-        within = waiting.pop()
         if isinstance(within, yaml.MappingNode):
-            waiting += [part for pair in within.value for part in pair]
+            waiting += [(part, depth + 1) for pair in within.value for part in pair]
         elif isinstance(within, yaml.SequenceNode):
-            waiting += within.value
+            waiting += [(part, depth + 1) for part in within.value]
     return True
 
 
