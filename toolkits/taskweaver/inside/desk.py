@@ -21,7 +21,7 @@ class Desk:
 
     def after_cell(self) -> None:
         """Called after each cell, however it ended: tells which names there are, when they changed."""
-        names = [name for name in self._namespace if not name.startswith("_") and name not in self._ours]
+        names = sorted(name for name in self._namespace if not name.startswith("_") and name not in self._ours)
         if names != self._names:
             self._names = names
             self._tell({"type": "names", "names": names})
