@@ -85,7 +85,8 @@ def main() -> None:
     found: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
     for _ in range(given.rounds):
         for kind in kinds:
-            ended = subprocess.run([sys.executable, __file__, "--one", kind], capture_output=True, text=True, check=True)
+            command = [sys.executable, __file__, "--one", kind]
+            ended = subprocess.run(command, capture_output=True, text=True, check=True)
             found[kind].append(json.loads(ended.stdout.splitlines()[-1]))
 
     def median(kind: str, name: str) -> float:

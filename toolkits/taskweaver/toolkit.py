@@ -3,6 +3,7 @@
 import asyncio
 import re
 import sys
+from contextvars import copy_context
 from importlib.util import find_spec
 from typing import Any
 
@@ -96,7 +97,8 @@ class CodeToolkit(Toolkit):
         call = re.sub(r"[^\w-]", "_", current_call.get(_NAME))
         outputs = Outputs(self.session.outputs, call)
         output = Output(outputs.path("python.txt"), self._room)
-        cell = Cell(output, Live(self.progress), outputs)
+        context = copy_context()  # messages come elsewhere, and are shown as this call's
+        cell = Cell(output, Live(lambda text: context.run(self.progress, text)), outputs)
         notes, stopped = list[str](), None
         try:
             notes = await self._notebook.run(code, cell, limit_s)
