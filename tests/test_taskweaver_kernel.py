@@ -70,7 +70,7 @@ async def test_what_the_model_reads_of_cells(here: Cells):
     assert await here.ok("long = {'k' * 40: 1, 'l' * 60: 2}") == f"long =\n{{'{'k' * 40}': 1,\n '{'l' * 60}': 2}}"
     assert await here.ok("None") == "[no output]"
     assert await here.ok("import os; os.getcwd()") == f"{str(here.root)!r}"
-    assert here.saved == {"names": ["json", "x", "f", "y", "a", "b", "long", "os"]}
+    assert here.saved == {"names": ["a", "b", "f", "json", "long", "os", "x", "y"]}
 
 
 async def test_top_level_await_magics_and_help_work(free: Cells):
@@ -258,7 +258,7 @@ async def test_a_kernel_that_stands_still_is_ended(free: Cells):
 async def test_a_kernel_that_dies_is_told_and_begins_anew(here: Cells, code, told):
     await here.ok("kept = 1; also = 2")
     said = await here.stopped(code)
-    assert f"[{told}; its variables are gone (kept, also" in said
+    assert f"[{told}; its variables are gone (also, kept" in said
     assert said.endswith("; the next cell starts a new one]")
     assert "NameError" in (again := await here.ok("kept"))
     assert "new kernel" not in again  # that was told before
@@ -279,7 +279,7 @@ async def test_a_kernel_that_dies_between_cells_is_told_at_the_next(free: Cells)
     said = await free.ok("1")
     assert said == (
         "1\n[this is a new kernel, as the last one has ended (exit code 7); "
-        "its variables are gone (os, threading, x, go)]"
+        "its variables are gone (go, os, threading, x)]"
     )
 
 
@@ -295,7 +295,7 @@ async def test_what_a_cell_started_ends_with_the_kernel(here: Cells):
         "import subprocess\nkept = [subprocess.Popen(['sleep', '98765'], start_new_session=s) for s in (True, False)];"
     )
     assert len(alive("\0".join(("sleep", "98765")))) == 2
-    assert (await here.outcome("kernel_reset")).output == "the kernel was ended; gone: subprocess, kept"
+    assert (await here.outcome("kernel_reset")).output == "the kernel was ended; gone: kept, subprocess"
     assert alive("\0".join(("sleep", "98765"))) == []
     assert "NameError" in await here.ok("kept")
 

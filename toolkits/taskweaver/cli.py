@@ -1,9 +1,23 @@
 """`goose-like plugin`: a project's plugins listed, checked and begun. Imported at every start, so it is light."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+
+class Sandbox(StrEnum):
+    read_only = "read-only"
+    workspace = "workspace"
+    workspace_network = "workspace+network"
+    full = "full"
+
+
+SandboxOption = Annotated[Sandbox, typer.Option(help="What the plugin can reach.")]
+OutputOption = Annotated[Path, typer.Option("-o", "--output", help="The folder for files that it makes.")]
+
+_ARTIFACTS = Path("artifacts")
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="TaskWeaver plugins: list, check and write those of a project."
@@ -49,6 +63,34 @@ def plugin_check(context: typer.Context) -> None:
     from .report import checked
 
     raise typer.Exit(checked(_read(context)))
+
+
+@app.command("test", epilog="Example: goose-like plugin --project . test word_count")
+def plugin_test(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Which plugin.")],
+    sandbox: SandboxOption = Sandbox.workspace,
+) -> None:
+    """Run a plugin's tests: its functions with @test_plugin."""
+    from .by_hand import test
+
+    raise typer.Exit(test(_read(context), name, _ARTIFACTS, sandbox.value))
+
+
+@app.command("run", epilog="Example: goose-like plugin --project . run word_count text='so it is'")
+def plugin_run(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Which plugin.")],
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", help="JSON, or text.")] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder for files that it makes.")] = Path(
+        "artifacts"
+    ),
+    sandbox: SandboxOption = Sandbox.workspace,
+) -> None:
+    """Call a plugin, and print what it gives and the files that it made."""
+    from .by_hand import call
+
+    raise typer.Exit(call(_read(context), name, arguments or [], output, sandbox.value))
 
 
 @app.command("new", epilog="Example: goose-like plugin --project . new word_count")

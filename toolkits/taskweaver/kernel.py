@@ -7,10 +7,12 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from contextvars import Context
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from goose_like.errors import GooseLikeError
 from goose_like.toolkit import ToolError, Workspace
@@ -49,7 +51,7 @@ class Kernel:
         self._ready = asyncio.get_running_loop().create_future()
         self._channels: Channels | None = None
         self._cell: tuple[str, Callable[[Message], None], asyncio.Future[str]] | None = None
-        self._tasks = [asyncio.create_task(self._watch())]
+        self._tasks = [_apart(self._watch())]
 
     @classmethod
     async def start(
@@ -85,7 +87,7 @@ class Kernel:
                 raise ToolError(f"the kernel did not start within {_START_S:g} s; try again") from error
             raise
         kernel._channels.open(setup | {"artifacts": f"{inside}/artifacts"})
-        kernel._tasks.append(asyncio.create_task(kernel._listen(kernel._channels)))
+        kernel._tasks.append(_apart(kernel._listen(kernel._channels)))
         return kernel
 
     async def run(self, code: str, take: Callable[[Message], None]) -> "asyncio.Future[str]":
@@ -211,6 +213,11 @@ class Place:
                 os.close(descriptor)
         self._held = self.artifacts = -1
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+
+
+def _apart(work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    """A task that belongs to no call of a tool: what it tells is told also when the call that began it is over."""
+    return asyncio.create_task(work, context=Context())
 
 
 def _opened(folder: Path) -> int:

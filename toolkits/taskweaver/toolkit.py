@@ -49,7 +49,8 @@ class CodeToolkit(Toolkit):
         self._at_start = tuple(each.name for each in self._catalogue.on)
         self._workbench = Workbench(
             self.workspace,
-            self.session,
+            self.session.name,
+            self.session.outputs,
             notifier,
             self._catalogue,
             config,

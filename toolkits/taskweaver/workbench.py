@@ -3,11 +3,12 @@
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from goose_like.output import Live, Output, told
-from goose_like.session import Session
 from goose_like.tool import current_call
 from goose_like.toolkit import Notifier, Picture, ToolError, Workspace
 
@@ -40,14 +41,15 @@ class Ran:
 class Workbench:
     """The kernel of a session with its plugins. `variables` are what plugins find as the session's.
 
-    `show` takes output while it comes, `room_bytes` is what the model is shown of it at most; `heard` is what the
-    kernel's desk said beside.
+    `session` is its name, and files are left in `outputs`. `show` takes output while it comes, `room_bytes` is what the
+    model is shown of it at most; `heard` is what the kernel's desk said beside.
     """
 
     def __init__(
         self,
         workspace: Workspace,
-        session: Session,
+        session: str,
+        outputs: Path,
         notifier: Notifier,
         catalogue: Catalogue,
         config: Config,
@@ -61,6 +63,7 @@ class Workbench:
         self.heard: list[Message] = []
         self._workspace = workspace
         self._session = session
+        self._outputs = outputs
         self._notifier = notifier
         self._catalogue = catalogue
         self._config = config
@@ -88,6 +91,25 @@ class Workbench:
                 await self._workspace.tell_change(None, ["python", "-c", code])
             return await self._run(code, timeout_s, first)
 
+    async def ask(self, message: Message, timeout_s: float) -> Message:
+        """What the desk says to a message, of a kernel that has run before.
+
+        Raises:
+            ToolError: nothing, or the kernel died of it.
+        """
+        async with self._one_at_a_time:
+            before = len(self.heard)
+            cell = Cell(
+                Output(self._outputs / "asked.txt", self._room_bytes), Live(self._show), Outputs(self._outputs, "")
+            )
+            try:
+                await self._notebook.run("None", cell, timeout_s, [message])
+            finally:
+                cell.close()
+            if len(self.heard) == before:
+                raise ToolError(f"the kernel said nothing: {cell.output.for_model()}")
+            return self.heard.pop()
+
     async def reset(self) -> list[str]:
         """Ends the kernel; gives the names that went with it."""
         async with self._one_at_a_time:
@@ -99,9 +121,10 @@ class Workbench:
 
     async def _run(self, code: str, timeout_s: float, first: Sequence[Message]) -> Ran:
         call = re.sub(r"[^\w-]", "_", current_call.get("code"))
-        outputs = Outputs(self._session.outputs, call)
+        outputs = Outputs(self._outputs, call)
         output = Output(outputs.path("python.txt"), self._room_bytes)
-        cell = Cell(output, Live(self._show), outputs)
+        context = copy_context()  # messages come elsewhere, and are shown as this call's
+        cell = Cell(output, Live(lambda text: context.run(self._show, text)), outputs)
         notes, stopped = list[str](), None
         try:
             notes = await self._notebook.run(code, cell, timeout_s, [*self._changes(), *first])
@@ -126,7 +149,7 @@ class Workbench:
         self._told_variables = dict(self.variables)
         return {
             "type": "setup",
-            "session": self._session.name,
+            "session": self._session,
             "plugins": self._catalogue.messages(),
             "variables": self.variables,
             "verify": rules.model_dump(exclude_none=True) if rules else None,
