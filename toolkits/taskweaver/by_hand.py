@@ -105,20 +105,19 @@ def _named(project: Project, name: str) -> Definition:
 def _arguments(definition: Definition, words: Sequence[str]) -> dict[str, object]:
     """The arguments by name, as the types in the YAML want them: what is no text is written as JSON."""
     given: dict[str, object] = {}
-    for word in words:
-        name, is_pair, value = word.partition("=")
-        if not is_pair:
-            takes = " ".join(f"{each.name}=..." for each in definition.parameters) or "nothing"
-            raise UsageError(f"write arguments as NAME=VALUE, not {word!r}; {definition.name} takes {takes}")
-        given[name] = value
-    checked = parameters_of(definition)
     kinds = {each.name: each.type for each in definition.parameters}
-    for name, value in given.items():
-        if kinds.get(name) != "str":
-            with suppress(ValueError):  # a text, for a parameter of any type
-                given[name] = json.loads(str(value))
+    for word in words:
+        name, is_pair, text = word.partition("=")
+        if not is_pair:
+            takes = " ".join(f"{known}=..." for known in kinds) or "nothing"
+            raise UsageError(f"write arguments as NAME=VALUE, not {word!r}; {definition.name} takes {takes}")
+        if name not in kinds:
+            raise UsageError(f"{definition.name} takes no {name!r}; {did_you_mean(name, kinds)}")
+        given[name] = text
+        with suppress(ValueError):  # a text, for a parameter of any type
+            given[name] = text if kinds[name] == "str" else json.loads(text)
     try:
-        checked.model_validate(given)
+        parameters_of(definition).model_validate(given)
     except ValidationError as error:
         raise UsageError("; ".join(in_words(fault, definition.name) for fault in error.errors())) from error
     return given
