@@ -40,7 +40,7 @@ class Cells:
         )
         self.tools = {tool.name: tool for tool in self.kit.tools()}
 
-    async def outcome(self, name: str, **arguments: Any) -> Outcome:
+    async def outcome(self, name: str, /, **arguments: Any) -> Outcome:
         current_call.set("c1")
         return await call_tool(self.tools, call(name, json.dumps(arguments)))
 
@@ -79,6 +79,7 @@ class Cells:
 async def cells(
     folder: Path,
     mode: SandboxMode = "workspace",
+    /,
     *,
     approval: ApprovalMode = "auto",
     answer: Answer = Answer(),
