@@ -123,10 +123,10 @@ class Kernel:
 
     async def close(self) -> None:
         """Ends it and all that it started, at once."""
-        await self._process.stop(0)
         for task in self._tasks:
             task.cancel()
         await asyncio.wait(self._tasks)
+        await self._process.stop(0)
         if self._channels:
             self._channels.close()
         self._ended("ended")
