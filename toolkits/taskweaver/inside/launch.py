@@ -14,7 +14,7 @@ from typing import Any
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
-from IPython.core.error import StdinNotImplementedError
+from IPython.core.error import InputRejected, StdinNotImplementedError
 from IPython.core.interactiveshell import ExecutionResult
 from traitlets import Type
 from traitlets.config import Config
@@ -57,7 +57,8 @@ class Shell(ZMQInteractiveShell):
         kind, error, _traceback = self._get_exc_info(exc_tuple)
         if isinstance(error, SystemExit) and not error.code:
             return  # how a program ends that did well
-        self._showtraceback(kind, error, told_error(error).splitlines())
+        words = str(error) if isinstance(error, InputRejected) else told_error(error)  # that was not run
+        self._showtraceback(kind, error, words.splitlines())
 
     def showsyntaxerror(self, *_: Any, **__: Any) -> None:
         """Tells the host of an error that Python finds before it runs anything."""
