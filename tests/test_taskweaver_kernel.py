@@ -106,6 +106,13 @@ async def test_long_output_is_paged_to_a_file(free: Cells):
     assert file.read_text().splitlines() == [str(n) for n in range(100_000)]
 
 
+async def test_of_a_very_long_value_the_middle_is_left_out(free: Cells):
+    said = await free.ok("x = 'a' * 1_000_000")
+    assert len(said) < 17_000
+    (file,) = free.outputs("*.txt")
+    assert "[... 900,002 characters of this value left out; print what you need ...]" in file.read_text()
+
+
 async def test_what_a_thread_prints_later_goes_to_the_next_cell_or_nowhere(free: Cells):
     late = "def late():\n    go.wait(); print('late')\n"
     await free.ok(f"import threading\ngo = threading.Event()\n{late}t = threading.Thread(target=late); t.start()")
@@ -232,6 +239,13 @@ async def test_at_its_time_limit_a_cell_is_interrupted_and_the_kernel_stays(here
     assert await here.ok("x") == "1"
 
 
+async def test_a_cell_that_awaits_is_interrupted_too(free: Cells):
+    said = await free.stopped("x = 1\nimport asyncio\nawait asyncio.sleep(1000)", timeout_s=0.5)
+    assert "CancelledError" in said
+    assert "the kernel goes on" in said
+    assert await free.ok("x") == "1"
+
+
 async def test_a_cell_that_ignores_its_end_takes_the_kernel_along(here: Cells):
     await here.ok("x = 1")
     said = await here.stopped(STUBBORN, timeout_s=0.5)
@@ -308,6 +322,12 @@ async def test_a_flood_of_forks_ends_with_the_cell(here: Cells):
     assert await here.ok("1") == "1"
 
 
+async def test_a_fork_that_runs_on_does_not_take_the_kernels_messages(free: Cells):
+    await free.ok("import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)")
+    for number in range(20):
+        assert await free.ok(f"{number}") == f"{number}"
+
+
 async def test_a_flood_of_output_is_stopped(free: Cells, monkeypatch):
     monkeypatch.setattr("goose_like_toolkits.taskweaver.cell.MAX_OUTPUT_BYTES", 1 << 20)
     said = await free.stopped("while True: print('x' * 1000)")
@@ -330,6 +350,18 @@ async def test_cancelling_interrupts_the_cell_and_keeps_the_kernel(here: Cells):
     with pytest.raises(asyncio.CancelledError):
         await asked
     assert await here.ok("x") == "1"
+
+
+async def test_what_a_cancelled_cell_still_prints_does_no_harm(free: Cells):
+    await free.ok("x = 1")
+    flood = "print('yyy\\n' * 30_000, flush=True)\n"
+    late = f"except KeyboardInterrupt:\n    {flood}    print('last')"
+    asked = asyncio.create_task(free.ok(f"import time\ntry:\n    {flood}    time.sleep(1000)\n{late}"))
+    await until(lambda: "yyy" in free.shown)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert await free.ok("x") == "1"
 
 
 async def test_a_cancelled_cell_that_goes_on_is_ended_and_the_next_one_told(free: Cells, monkeypatch):

@@ -2,10 +2,12 @@
 
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 from command import Place
+from test_docs import blocks
 
 from goose_like import sandbox
 
@@ -48,6 +50,16 @@ def test_what_a_person_sees_of_cells(analyst):
     assert "  │1 working\n  │1 size = 12.56" in done.stderr
     assert "  ✓2 figure: " in done.stderr
     assert "  ✗ raised TypeError · " in done.stderr
+
+
+def test_the_profile_of_the_page(place):
+    (written,) = blocks("docs/code.md", "yaml")
+    (place.home / "config" / "profiles").mkdir(parents=True)
+    (place.home / "config" / "profiles" / "notebook.yaml").write_text(written)
+    (place.work / ".venv").symlink_to(sys.prefix)
+    model = place.script({"calls": [cell("import sys\nsys.prefix")]}, {"text": "seen", "expect": r"\.venv"})
+    done = place.run("run", "--profile", "notebook", "--model", model, "go")
+    assert done.stdout == "seen\n", done.stderr
 
 
 def test_a_resumed_session_is_told_that_its_kernel_is_gone(analyst):

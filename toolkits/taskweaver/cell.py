@@ -33,12 +33,15 @@ class Cell:
         self.picture: Picture | None = None
         self.flooded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._live = live
+        self._is_over = False
         self._outputs = outputs
         self._line = ""
         self._figures: set[bytes] = set()
 
     def take(self, message: Message) -> None:
         """One message; see "Messages on the IOPub channel" in Jupyter's protocol."""
+        if self._is_over:  # it was cancelled
+            return
         content = message["content"]
         match message["msg_type"]:
             case "stream":
@@ -53,6 +56,7 @@ class Cell:
 
     def close(self) -> None:
         """Nothing more will come."""
+        self._is_over = True
         self._keep(_after_return(self._line))
         self._line = ""
         self._live.close()

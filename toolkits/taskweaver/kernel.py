@@ -123,10 +123,10 @@ class Kernel:
 
     async def close(self) -> None:
         """Ends it and all that it started, at once."""
-        await self._process.stop(0)
         for task in self._tasks:
             task.cancel()
         await asyncio.wait(self._tasks)
+        await self._process.stop(0)
         if self._channels:
             self._channels.close()
         self._ended("ended")
@@ -148,13 +148,13 @@ class Kernel:
         try:
             while True:
                 self._take(channels, await channels.next())
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             self._process.interrupt()
             self._ended(f"its messages can't be trusted: {error}")
 
     def _take(self, channels: Channels, message: Message) -> None:
         """One message. It comes from the sandbox: what makes no sense is passed over."""
-        with suppress(KeyError, TypeError, AttributeError):
+        with suppress(KeyError, TypeError, AttributeError, ValueError):
             if data := channels.told(message):
                 self._hear(data)
             elif self._cell:

@@ -37,6 +37,7 @@ class Notebook:
         self._hear = hear
         self._lost = f"that of before is no more; {_gone(lost)}" if lost else ""
         self._settling: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
 
     async def run(self, code: str, cell: Cell, timeout_s: float, changes: Sequence[Message] = ()) -> list[str]:
         """Runs a cell; gives what else the model must know. Cancelling interrupts the cell, and keeps the kernel.
@@ -73,7 +74,7 @@ class Notebook:
             raise Stopped([*notes, f"stopped, as {why}; the kernel goes on, with its variables as they are"])
         else:
             return notes
-        await asyncio.shield(self._dropped(kernel))
+        await self._dropped(kernel)
         raise Stopped([*notes, f"{end}; {_gone(self._taken())}; the next cell starts a new one"], words)
 
     def take(self, message: Message) -> None:
@@ -89,7 +90,7 @@ class Notebook:
             await asyncio.shield(self._settling)
         names = self.names
         if self.kernel:
-            await asyncio.shield(self._dropped(self.kernel))
+            await self._dropped(self.kernel)
         self.names, self._lost = [], ""
         return names
 
@@ -100,11 +101,13 @@ class Notebook:
             await asyncio.wait({self._settling})
         if self.kernel:
             await self._dropped(self.kernel)
+        elif self._ending:
+            await self._ending
 
     async def _alive(self) -> Kernel:
         if self.kernel and self.kernel.end:
             how = self.kernel.end
-            await asyncio.shield(self._dropped(self.kernel))
+            await self._dropped(self.kernel)
             self._lost = f"the last one has ended ({how}); {_gone(self._taken())}"
         if self.kernel is None:
             self.kernel = await Kernel.start(self._workspace, self._python, self._setup(), self.take)
@@ -117,9 +120,11 @@ class Notebook:
             await self._dropped(kernel)
             self._lost = f"a cancelled cell did not stop and was ended with the last one; {_gone(self._taken())}"
 
-    async def _dropped(self, kernel: Kernel) -> None:
+    def _dropped(self, kernel: Kernel) -> "asyncio.Future[None]":
+        """Done when the kernel has ended; whoever waits for that may be cancelled."""
         self.kernel = None
-        await kernel.close()
+        self._ending = asyncio.create_task(kernel.close())
+        return asyncio.shield(self._ending)
 
     def _taken(self) -> list[str]:
         names, self.names = self.names, []

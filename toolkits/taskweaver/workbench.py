@@ -135,7 +135,8 @@ class Workbench:
         if stopped and stopped.words:
             output.write(f"{stopped.words}\n".encode())
         text = output.for_model()
-        what = [*await asyncio.to_thread(self._reported, outputs), *cell.notes]
+        reported = await asyncio.to_thread(self._reported, outputs) if self.heard else []
+        what = [*reported, *cell.notes]
         raised = [f"raised {cell.error}"] if cell.error and not stopped else []
         left = await self._workspace.inspect_changes()
         notes = [*what, *notes, *raised, *left, *(stopped.notes if stopped else ())]

@@ -13,6 +13,7 @@ from traitlets import ObjectName, Unicode
 
 CSV_CELLS = 2_000_000
 _ROWS, _COLUMNS, _WIDTH = 20, 20, 160
+_CHARACTERS = 100_000
 _PRESETS = {"pd": "pandas", "np": "numpy", "plt": "matplotlib.pyplot"}
 
 
@@ -22,7 +23,12 @@ class NamedValues(ZMQShellDisplayHook):
     name = ""
 
     def write_format_data(self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None) -> None:
-        """The name stands in the metadata."""
+        """The name stands in the metadata. Of a very long text the middle is left out: nobody asked to print it."""
+        text = format_dict.get("text/plain", "")
+        if len(text) > _CHARACTERS:
+            left_out = f"[... {len(text) - _CHARACTERS:,} characters of this value left out; print what you need ...]"
+            text = f"{text[: _CHARACTERS // 2]}\n{left_out}\n{text[-_CHARACTERS // 2 :]}"
+            format_dict = {**format_dict, "text/plain": text}
         super().write_format_data(format_dict, {**(md_dict or {}), "name": self.name})
 
     def finish_displayhook(self) -> None:

@@ -1,14 +1,17 @@
 """An error of a cell in few words: the cell's own lines, what others did counted, and last what went wrong."""
 
+import builtins
 import linecache
 import os
 import re
 import sysconfig
 import traceback
+from contextlib import suppress
 from itertools import groupby
 
 _STANDARD = os.path.realpath(sysconfig.get_path("stdlib")) + os.sep
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+_GROUP = getattr(builtins, "BaseExceptionGroup", ())  # Python 3.10, in which a kernel may run, has none
 _FRAMES = 12
 _CAUSES = 3
 
@@ -22,12 +25,8 @@ def told_error(error: BaseException) -> str:
         if cause is None or id(cause) in shown:
             break
         shown.add(id(cause))
-        lines = [
-            *_frames(cause),
-            *_what(cause),
-            "which led to:" if error.__cause__ else "while that was handled:",
-            *lines,
-        ]
+        link = "which led to:" if error.__cause__ else "and while that was handled:"
+        lines = [*_frames(cause), *_what(cause), link, *lines]
         error = cause
     return "\n".join(lines)
 
@@ -46,25 +45,24 @@ def _frames(error: BaseException) -> list[str]:
         if place.startswith("["):
             lines.append(f"  {place}" if len(same) == 1 else f"  {place[:-1]}, {len(same)} calls]")
         else:
-            lines += [
-                f"  {place}{f' ({len(same)} times)' * (len(same) > 1)}",
-                *([f"    {same[0][1]}"] if same[0][1] else []),
-            ]
+            lines.append(f"  {place}{f' ({len(same)} times)' * (len(same) > 1)}")
+            lines += [f"    {line}" for _, line in same[:1] if line]
     if len(lines) > 2 * _FRAMES:
-        left_out = len(lines) // 2 - _FRAMES
-        lines = [*lines[:_FRAMES], f"  [... {left_out} more calls ...]", *lines[-_FRAMES:]]
+        lines = [*lines[:_FRAMES], "  [... more calls ...]", *lines[-_FRAMES:]]
     return ["Traceback (most recent call last):", *lines] if lines else []
 
 
 def _place(frame: traceback.FrameSummary) -> str:
     """Where a call was made; in brackets the library that it was made in."""
-    path = os.path.realpath(frame.filename)
     within = "" if frame.name == "<module>" else f", in {frame.name}"
     if _is_cell(frame.filename):
         return f"cell line {frame.lineno}{within}"
+    path = os.path.realpath(frame.filename)
     if library := _library(path):
         return f"[in {library}]"
-    name = os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else frame.filename
+    name = frame.filename
+    with suppress(OSError):  # the folder may be gone
+        name = os.path.relpath(path) if path.startswith(os.getcwd() + os.sep) else name
     return f"{name} line {frame.lineno}{within}"
 
 
@@ -88,6 +86,6 @@ def _what(error: BaseException) -> list[str]:
         mark = " " * max((error.offset or 1) - 1, 0) + "^"
         return [f"  cell line {error.lineno}", f"    {line}", f"    {mark}", f"{type(error).__name__}: {error.msg}"]
     lines = "".join(traceback.format_exception_only(type(error), error)).rstrip().splitlines()
-    if isinstance(error, BaseExceptionGroup):
+    if isinstance(error, _GROUP):
         lines += [f"  - {line}" for member in error.exceptions for line in _what(member)]
     return lines

@@ -1,16 +1,20 @@
 """Starts the kernel: IPython as one finds it in notebooks, but plain, and with a desk for what the host sends."""
 
+import asyncio
 import faulthandler
 import os
 import pdb
+import signal
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
-from IPython.core.error import StdinNotImplementedError
+from IPython.core.error import InputRejected, StdinNotImplementedError
 from IPython.core.interactiveshell import ExecutionResult
 from traitlets import Type
 from traitlets.config import Config
@@ -28,6 +32,7 @@ class Shell(ZMQInteractiveShell):
     displayhook_class = Type(NamedValues)
     desk: Desk | None = None
     presets: Presets
+    pid = 0
 
     async def run_cell_async(self, raw_cell: str, *arguments: Any, **named: Any) -> ExecutionResult:
         """Runs a cell, unless what is to be done ahead of it fails: that is then the cell's error."""
@@ -41,6 +46,9 @@ class Shell(ZMQInteractiveShell):
         try:
             return await super().run_cell_async(raw_cell, *arguments, **named)
         finally:
+            if os.getpid() != self.pid:  # a fork that ran on to here: it would take the kernel's messages
+                sys.stdout.flush()
+                os._exit(0)
             if self.desk is not None:
                 self.desk.after_cell()
 
@@ -49,7 +57,8 @@ class Shell(ZMQInteractiveShell):
         kind, error, _traceback = self._get_exc_info(exc_tuple)
         if isinstance(error, SystemExit) and not error.code:
             return  # how a program ends that did well
-        self._showtraceback(kind, error, told_error(error).splitlines())
+        words = str(error) if isinstance(error, InputRejected) else told_error(error)  # that was not run
+        self._showtraceback(kind, error, words.splitlines())
 
     def showsyntaxerror(self, *_: Any, **__: Any) -> None:
         """Tells the host of an error that Python finds before it runs anything."""
@@ -63,6 +72,20 @@ class Kernel(IPythonKernel):
     """A kernel with nobody at a keyboard."""
 
     shell_class = Type(Shell)
+
+    @contextmanager
+    def _cancel_on_sigint(self, future: Any) -> Iterator[None]:
+        """Wakes the loop after an interrupt: else a cell that awaits hears of it only when something else happens."""
+        with super()._cancel_on_sigint(future):
+            cancel, loop = signal.getsignal(signal.SIGINT), asyncio.get_running_loop()
+
+            def cancel_now(*arguments: Any) -> None:
+                if callable(cancel):
+                    cancel(*arguments)
+                loop.call_soon_threadsafe(int)
+
+            signal.signal(signal.SIGINT, cancel_now)
+            yield
 
     def raw_input(self, prompt: str = "") -> str:
         """In place of `input`."""
@@ -134,6 +157,7 @@ def main(connection_file: str) -> None:
     set_up_formats(shell)
     shell.ast_transformers.append(LastName(shell.displayhook))
     shell.presets = Presets(shell.user_ns)
+    shell.pid = os.getpid()
     shell.set_hook("show_in_pager", _page)
 
     def opened(comm: Any, message: dict[str, Any]) -> None:
