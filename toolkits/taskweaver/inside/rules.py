@@ -8,62 +8,16 @@ from typing import Any
 
 from IPython.core.error import InputRejected
 
-# They hand out the interpreter's own objects or run text as code, so that a rule would hold for nothing.
-SHUT = frozenset(
-    """__main__ IPython bdb builtins cffi cloudpickle code codeop comm copyreg ctypes cProfile debugpy dill dis doctest
-    ensurepip faulthandler gc imp importlib inspect ipykernel jupyter_client jupyter_core logging.config marshal numpy.f2py
-    numpy.ctypeslib pdb pickle pkgutil profile pydoc pytest rlcompleter runpy shelve site stack_data symtable taskweaver
-    timeit trace traitlets unittest venv zipimport zmq""".split()
-)
-# What a notebook shows things with is no way to its shell.
-SHOWING = frozenset("IPython.display IPython.core.display IPython.core.display_functions IPython.lib.display".split())
-# Names of one and the same module; functions written in C say the second.
-SAME = {"posix": "os", "nt": "os", "posixpath": "os.path", "ntpath": "os.path"}
-# In an allow list these need not be named for a class of theirs to be taken out of an allowed module.
-HARMLESS = frozenset("abc collections datetime decimal enum fractions functools itertools math numbers re types typing".split())
-SYS = frozenset(
-    """argv byteorder exc_info executable exit float_info getdefaultencoding getrecursionlimit getsizeof hexversion
-    implementation int_info intern maxsize maxunicode platform prefix setrecursionlimit stderr stdin stdout version
-    version_info""".split()
-)
-# builtins that reach anything by its name, run text, or wait for somebody: a name, and what to write instead
-FAMILY = {
-    "getattr": "write x.name, or x['name'] for a column",
-    "setattr": "write x.name = value, or keep values in a dict",
-    "delattr": "write del x.name",
-    "vars": "keep values in a dict",
-    "globals": "name the variable, or keep values in a dict",
-    "locals": "name the variable, or keep values in a dict",
-    "eval": "write the expression out; ast.literal_eval reads a literal",
-    "exec": "write the code out",
-    "compile": "write the code out",
-    "__import__": "write an import statement",
-    "breakpoint": "print what you want to see",
-    "input": "nobody can type here; set a variable",
-    "help": "print(x.__doc__) shows what is documented",
-    "exit": "a cell just ends",
-    "quit": "a cell just ends",
-    "get_ipython": "write it in Python",
-}
-# functions of the same power, wherever a cell comes by them
-POWERS = """joblib.load numpy.lib.format.read_array numpy.testing.measure numpy.testing.rundocs numpy.testing.runstring
-    operator.attrgetter operator.methodcaller pandas.HDFStore pandas.compat._optional.import_optional_dependency
-    pandas.read_hdf pandas.read_pickle string.Formatter types.CodeType types.FunctionType typing.ForwardRef
-    typing.get_type_hints yaml.FullLoader yaml.UnsafeLoader yaml.unsafe_load""".split()
-# What else opens a file, or starts a program, if the first is blocked.
-ALIKE = {
-    "open": """_io.open io.open_code io.FileIO codecs.open os.open os.fdopen tokenize.open pathlib.Path.open
-    pathlib.Path.read_text pathlib.Path.read_bytes pathlib.Path.write_text pathlib.Path.write_bytes""".split(),
-    "subprocess": ["asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"],
-}
-# The kernel's machinery, and plugins: their values are found in namespaces, or come from calls.
-CLOSED = frozenset("IPython comm ipykernel jupyter_client taskweaver traitlets zmq".split())
+from .bounds import ALIKE, CLOSED, FAMILY, HARMLESS, POWERS, READABLE, SAME, SHOWING, SHUT, SYS
+
 OWN = __name__.rpartition(".")[0]
 NAMED = (FunctionType, BuiltinFunctionType, type)  # what says which module it is of
 
 
 class Refused(InputRejected):
     """What verification doesn't let a cell do, and what to do instead. A person and a model see this line only."""
+
+    __module__ = "builtins"  # so that Python shows it by its short name
 
     def _render_traceback_(self) -> list[str]:
         return [f"Refused: {self}"]
@@ -79,9 +33,11 @@ class Rules:
             ValueError: There are both lists of a kind, or a name that is none of these.
         """
         kinds = ("modules", "functions")
-        if unknown := set(config) - {f"{mode}_{kind}" for mode in ("allowed", "blocked") for kind in kinds} - {
-            "allowed_variables"
-        }:
+        if (
+            unknown := set(config)
+            - {f"{mode}_{kind}" for mode in ("allowed", "blocked") for kind in kinds}
+            - {"allowed_variables"}
+        ):
             raise ValueError(f"verify has no {sorted(unknown)}: give allowed_ or blocked_modules and _functions")
         for kind in kinds:
             if config.get(f"allowed_{kind}") is not None and config.get(f"blocked_{kind}") is not None:
@@ -98,14 +54,14 @@ class Rules:
         for name, instead in FAMILY.items():
             if name not in (self._functions or ()):
                 self._pending[f"builtins.{name}"] = f"{name!r} leads past the rules: {instead}"
-        for name in POWERS:
+        for name in sorted(POWERS):
             if name not in (self._functions or ()):
                 self._pending[name] = f"{name!r} leads past the rules: use values and formats that hold no code"
         for name in sorted(blocked):
-            for alike in [name if "." in name else f"builtins.{name}", *ALIKE.get(name, ())]:
+            for alike in [name if "." in name else f"builtins.{name}", *sorted(ALIKE.get(name, ()))]:
                 self._pending[alike] = f"function {name!r} is blocked: do without it"
         for name in self._blocked_modules:
-            for alike in ALIKE.get(name, ()):
+            for alike in sorted(ALIKE.get(name, ())):
                 self._pending[alike] = f"module {name!r} is blocked: do without it"
         self.resolve()
 
@@ -173,6 +129,18 @@ class Rules:
         """Whether a module that is not allowed itself has an allowed one below it."""
         return any(inner.startswith(f"{name}.") for inner in (self._modules or frozenset()) | SHOWING)
 
+    def place(self, module: ModuleType, name: str) -> str | None:
+        """Why this name of a module may not be asked for, whatever it holds; None when it may."""
+        home = module.__name__
+        inner = f"{home}.{name}"
+        if (why := self.module(home)) and self.module(inner) and not self.leads_to_allowed(inner):
+            return why
+        if module is sys and name not in SYS and not (self._modules and "sys" in self._modules):
+            return f"'sys.{name}' leads past the rules: do without it"
+        if name.startswith("_") and name not in READABLE:
+            return f"'{home}.{name}' is private to the module: use what it documents"
+        return None
+
     def kind(self, kind: type) -> str | None:
         """Why no attribute of values of this type may be used; None when they may."""
         if kind in (FrameType, CodeType, TracebackType):
@@ -201,8 +169,8 @@ class Rules:
             return why
         if not isinstance(holder, ModuleType):
             return None  # objects of libraries that are not listed come by all the time
-        if holder is sys and name not in SYS and not (self._modules and "sys" in self._modules):
-            return f"'sys.{name}' leads past the rules: do without it"
+        if why := self.place(holder, name):
+            return why
         if self._functions is not None and callable(value) and not self._is_named(holder, name, home):
             return f"function {name!r} is not allowed: {_choice(self._functions)}"
         root = (home or "").partition(".")[0].lstrip("_")
