@@ -1,6 +1,8 @@
 """Runs sessions of cells in IPython shells and tells what came of them; a process of its own for the tests.
 
-stdin: {"rules": {...} | null, "sessions": {name: [cell, ...]}}; stdout: {name: {"output", "errors", "reached"}}, JSON.
+Each line of stdin is JSON, {"rules": {...} | null, "sessions": {name: [cell, ...]}}, and is answered by a line
+{name: {"output", "errors", "reached"}}. What calls os.system, starts a program or
+opens the file `f` is stopped and noted.
 """
 
 import json
@@ -76,9 +78,12 @@ def run(cells: list[str], rules: dict[str, object] | None) -> dict[str, object]:
 
 
 def main() -> None:
-    given = json.load(sys.stdin)
+    answers = sys.stdout
     sys.addaudithook(watch)
-    print(json.dumps({name: run(cells, given["rules"]) for name, cells in given["sessions"].items()}))
+    for line in sys.stdin:
+        given = json.loads(line)
+        told = {name: run(cells, given["rules"]) for name, cells in given["sessions"].items()}
+        print(json.dumps(told), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ def words(text: str) -> frozenset[str]:
 
 # They hand out the interpreter's own objects or run text as code, so that a rule would hold for nothing.
 SHUT = words(
-    """__main__ IPython bdb builtins cffi cloudpickle code codeop comm copyreg ctypes cProfile debugpy dill dis doctest
-    ensurepip faulthandler gc imp importlib inspect ipykernel jupyter_client jupyter_core logging.config marshal numpy.f2py
-    numpy.ctypeslib pdb pickle pkgutil profile pydoc pytest rlcompleter runpy shelve site stack_data symtable taskweaver
-    timeit trace traitlets unittest venv zipimport zmq"""
+    """__main__ IPython bdb builtins cffi cloudpickle code codeop comm copyreg ctypes cProfile debugpy dill dis
+    doctest ensurepip faulthandler gc imp importlib inspect ipykernel jupyter_client jupyter_core logging.config
+    marshal numpy.f2py numpy.ctypeslib pdb pickle pkgutil profile pydoc pytest rlcompleter runpy shelve site
+    stack_data symtable taskweaver timeit trace traitlets unittest venv zipimport zmq"""
 )
 # What a notebook shows things with is no way to its shell.
 SHOWING = words("IPython.display IPython.core.display IPython.core.display_functions IPython.lib.display")
@@ -75,10 +75,10 @@ BINDABLE = words("__all__ __version__ __author__")
 INHERITED = frozenset(
     f"__{name}__"
     for name in words(
-        """init new post_init init_subclass repr str bytes format hash bool len iter next reversed contains getitem
-        setitem delitem missing enter exit aenter aexit aiter anext await eq ne lt le gt ge add radd iadd sub rsub isub
-        mul rmul imul truediv rtruediv floordiv mod pow neg pos abs and or xor invert int float index round copy deepcopy
-        prepare set_name get set delete"""
+        """init new post_init init_subclass repr str bytes format hash bool len iter next reversed contains
+        getitem setitem delitem missing enter exit aenter aexit aiter anext await eq ne lt le gt ge add radd
+        iadd sub rsub isub mul rmul imul truediv rtruediv floordiv mod pow neg pos abs and or xor invert int
+        float index round copy deepcopy prepare set_name get set delete"""
     )
 )
 

@@ -135,7 +135,7 @@ class Rules:
         inner = f"{home}.{name}"
         if (why := self.module(home)) and self.module(inner) and not self.leads_to_allowed(inner):
             return why
-        if module is sys and name not in SYS and not (self._modules and "sys" in self._modules):
+        if module is sys and name not in SYS:
             return f"'sys.{name}' leads past the rules: do without it"
         if name.startswith("_") and name not in READABLE:
             return f"'{home}.{name}' is private to the module: use what it documents"
