@@ -128,9 +128,15 @@ def test_a_function_is_called_as_it_is(kernel: Kernel) -> None:
         kernel.setup(plugin("word_count")),
         "word_count('a b a', top=1)",
         "import inspect, taskweaver_ext.plugin.word_count as module\ntype(word_count).__call__ is module.word_count",
+        "str(inspect.signature(word_count))",
         "word_count.__doc__, isinstance(word_count, module.register_plugin.__globals__['Plugin'])",
     )
-    assert played.values == ["{'a': 2}", "True", "('The words that occur most.', True)"]
+    assert played.values == [
+        "{'a': 2}",
+        "True",
+        "'(text: str, top: int = 3) -> Dict[str, int]'",
+        "('The words that occur most.', True)",
+    ]
 
 
 def test_nothing_of_ours_stands_around_a_plugin(kernel: Kernel) -> None:
@@ -188,7 +194,7 @@ def test_a_restless_one_breaks_nothing(kernel: Kernel) -> None:
 
 def test_modules_beside_a_plugin(kernel: Kernel) -> None:
     played = kernel.play(kernel.setup(plugin("uses_near")), "uses_near()")
-    assert played.values == ["('one', 'taskweaver_ext.plugin.near')"]
+    assert played.values == ["('one', 'one', 'taskweaver_ext.plugin.near')"]
     assert not (WILD / "__pycache__" / "near.cpython-311.pyc").exists()
 
 
@@ -196,6 +202,14 @@ def test_a_plugin_does_not_import_itself_for_a_library(kernel: Kernel) -> None:
     file = kernel.folder / "no_such_reader.py"
     file.write_text((WILD / "reads_images.py").read_text())
     played = kernel.play(kernel.setup(plugin("no_such_reader", folder=kernel.folder)), "no_such_reader('x')")
+    assert "ImportError: Please install no_such_reader" in played.of("failed")[0]["error"]
+
+
+def test_a_plugin_does_not_import_another_for_a_library(kernel: Kernel) -> None:
+    (kernel.folder / "no_such_reader.py").write_text((WILD / "standalone.py").read_text())
+    (kernel.folder / "no_such_reader.yaml").touch()
+    reads = plugin("reads", source=(WILD / "reads_images.py").read_text(), folder=kernel.folder)
+    played = kernel.play(kernel.setup(reads), "reads('x')")
     assert "ImportError: Please install no_such_reader" in played.of("failed")[0]["error"]
 
 
@@ -478,12 +492,12 @@ def test_what_lies_beside_is_reloaded_with_it(kernel: Kernel) -> None:
     using = plugin("uses_near", source=(WILD / "uses_near.py").read_text(), folder=kernel.folder)
     played = kernel.play(
         kernel.setup(using),
-        "uses_near()[0]",
+        "uses_near()[:2]",
         {"write": [str(near), "WORD = 'two'\nclass Near: pass"]},
         changed(using),
-        "uses_near()[0]",
+        "uses_near()[:2]",
     )
-    assert played.values == ["'one'", "'two'"]
+    assert played.values == ["('one', 'one')", "('two', 'two')"]
     assert not (kernel.folder / "__pycache__").exists()
 
 
@@ -502,7 +516,13 @@ def test_a_plugin_that_is_gone_is_no_name_any_more(kernel: Kernel) -> None:
 
 def test_names_are_told_when_they_change(kernel: Kernel) -> None:
     played = kernel.play(
-        kernel.setup(plugin("counter")), "1", "a, _b = 1, 2", "a = 3; counter()", "import json", "del a", "1"
+        kernel.setup(plugin("counter")),
+        "1",
+        "a, _b = 1, 2; globals()[1] = 2",
+        "a = 3; counter()",
+        "import json",
+        "del a",
+        "1",
     )
     assert [message["names"] for message in played.of("names")] == [["a"], ["a", "json"], ["json"]]
 

@@ -45,14 +45,15 @@ class LiveScreen(Screen):
     """Draws a session around its prompt, at most fifteen times a second, however fast events come.
 
     `finished` are the calls with their results, in the order of the numbers that they are shown with. `queued` gives
-    the words that wait for the next step.
+    the words that wait for the next step, `put` adds some.
     """
 
     def __init__(self, prompt: Prompt, notify: Literal["bell", "osc9", "off"] = "bell") -> None:
-        self._above, self._below = io.StringIO(), io.StringIO()
+        self._above, self._below = _Above(), io.StringIO()
         super().__init__(_console(self._above), says_answer=True)
         self.finished: list[tuple[ToolCall, ToolResult]] = []
         self.queued: Callable[[], Sequence[str]] = tuple
+        self.put: Callable[[str], None] | None = None
         self.began: float | None = None
         self._prompt = prompt
         self._notify = notify
@@ -88,7 +89,7 @@ class LiveScreen(Screen):
     async def ask(self, question: Question) -> Answer:
         self._ring()
         self.draw()
-        return await decided(question, self._prompt.answer, self.show_detail)
+        return await decided(question, self._prompt.answer, self.show_detail, self.put)
 
     def show(self, renderable: object) -> None:
         """Prints something above."""
@@ -226,16 +227,23 @@ class LiveScreen(Screen):
     def _say(self, message: Message) -> None:
         """What the person said; the files and images that came with it stand behind it."""
         rows = self._rows(visible(message.first_text), 2)
-        self._line("")
+        self._space()
         self._line(Styled("> " + "\n  ".join(rows), "bold cyan"))
 
+    def _space(self) -> None:
+        """An empty line, where there is none yet."""
+        if not self._above.is_spaced:
+            self._line("")
+
     def _hear(self, text: str) -> None:
+        if not self._is_heard:
+            self._space()
         self._is_heard, self._doing, self._thought = True, "", ""
         self._answer.feed(text)
 
     def _complete(self, message: Message, is_cut: bool) -> None:
         if not self._is_heard and message.text:
-            self._answer.feed(message.text)
+            self._hear(message.text)
         for piece in self._answer.finish(self.console.width):
             self.console.print(piece, soft_wrap=False)
         self._answer, self._is_heard, self._thought = MarkdownStream(), False, ""
@@ -288,10 +296,22 @@ class LiveScreen(Screen):
                     self._show_line(running, line)
         self._marked_ids.clear()
         super()._close(end)
+        self._space()
 
     def _ring(self) -> None:
         if self.began is not None and time.monotonic() - self.began > BELL_AFTER_S:
             self._prompt.tell(self._notify)
+
+
+class _Above(io.StringIO):
+    """What is to be printed; knows whether an empty line was the last of it."""
+
+    is_spaced = True
+
+    def write(self, text: str) -> int:
+        if text:
+            self.is_spaced = text.endswith("\n\n") or text == "\n"
+        return super().write(text)
 
 
 def _console(file: io.StringIO, width: int = 80) -> Console:

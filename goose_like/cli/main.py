@@ -152,14 +152,24 @@ TrustOption = Annotated[bool, typer.Option("--trust", help="Use the project's .g
 
 
 @app.callback(invoke_without_command=True)
-def _without_command(context: typer.Context) -> None:
+def _without_command(
+    context: typer.Context,
+    profile: ProfileOption = None,
+    model: ModelOption = None,
+    sandbox: SandboxOption = None,
+    approval: ApprovalOption = None,
+    trust: TrustOption = False,
+) -> None:
+    how = (profile, model, sandbox, approval)
     if context.invoked_subcommand is None:
         from .opening import has_prompt, open_session
 
         if not has_prompt():
             print(context.get_help())
             raise typer.Exit(2)
-        raise typer.Exit(open_session())
+        raise typer.Exit(open_session(how, is_trusted=trust))
+    if trust or any(how):
+        raise typer.BadParameter(f"options stand behind the command, e.g. goose-like {context.invoked_subcommand} -h")
 
 
 @app.command(epilog='Example: goose-like run --max-turns 20 "make the tests in tests/ pass"')

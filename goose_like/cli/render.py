@@ -122,9 +122,7 @@ class Screen(Notifier):
                     results = "result is" if len(elided) == 1 else "results are"
                     self._line(f"({len(elided)} long {results} left out of what the model is sent)", "yellow")
             case Rewound(to=to):
-                self._line(
-                    f"(the conversation is back at {f'its first {to} messages' if to else 'its beginning'})", "yellow"
-                )
+                self._line(f"(the conversation is back at {'an earlier point' if to else 'its beginning'})", "yellow")
             case TurnFinished():
                 self._close(event)
             case RunFinished(usage=usage, cost_usd=cost):

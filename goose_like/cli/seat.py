@@ -131,7 +131,7 @@ class LiveSeat:
 
     def open(self, desk: Desk, work: Work) -> None:
         inbox, session = desk.exchange.inbox, desk.exchange.session
-        self.screen.queued = lambda: inbox.words
+        self.screen.queued, self.screen.put = lambda: inbox.words, inbox.put
         self.prompt.on_interrupt, self.prompt.on_steer = work.stop, work.steer
         self.prompt.on_paste = lambda: self._paste(desk)
         self.prompt.status = StatusLine(desk.exchange, desk.profile).text

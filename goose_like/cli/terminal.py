@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import sys
 import termios
@@ -23,6 +24,7 @@ _CHOICES: dict[str, Answer] = {
     "n": Answer(choice="deny", by="person"),
     "": Answer(choice="deny", by="person"),
 }
+_NO = re.compile(r"(no|don't|do not|stop)\b", re.IGNORECASE)
 
 
 def has_person() -> bool:
@@ -100,18 +102,29 @@ class PersonScreen(Screen):
 
 
 async def decided(
-    question: Question, read: Callable[[str], Awaitable[str]], show_detail: Callable[[Question], None]
+    question: Question,
+    read: Callable[[str], Awaitable[str]],
+    show_detail: Callable[[Question], None],
+    put: Callable[[str], None] | None = None,
 ) -> Answer:
-    """A person's answer: a key and Enter; what is none is asked again. `read` shows a label and gives the line."""
+    """A person's answer: a key and Enter. `read` shows a label and gives the line.
+
+    What is no answer is for the model, where `put` leaves it words, and the question is asked again; but "no, and why"
+    is both.
+    """
     keys = _keys(question)
     words = "  ".join(f"[{'N' if key == 'n' else key}] {word}" for key, word in keys.items())
     while True:
-        typed = (await read(f"  {words}: ")).strip().lower()
-        key = {"yes": "y", "no": "n"}.get(typed, typed)  # not more: it may have been meant for the model
+        typed = (await read(f"  {words}: ")).strip()
+        key = {"yes": "y", "no": "n"}.get(typed.lower(), typed.lower())
         if key == "t" and "t" in keys:
             show_detail(question)
         elif not key or key in keys:
             return _CHOICES[key]
+        elif put:
+            put(typed)
+            if _NO.match(typed):
+                return _CHOICES["n"]
 
 
 def _keys(question: Question) -> dict[str, str]:

@@ -46,7 +46,7 @@ def test_leaving_says_how_to_resume(session, place):
     terminal.type("hi\r")
     terminal.see("hello you")
     assert terminal.leave() == 0
-    assert "> hi\nhello you\n" in terminal.text
+    assert "> hi\n\nhello you\n" in terminal.text
     assert "resume with: goose-like session resume talk" in terminal.text
     assert "goose>" not in terminal.text, "the prompt is taken away"
 
@@ -60,7 +60,7 @@ def test_a_resumed_session_shows_what_was_said(session, place, opened):
     terminal = opened("session", "resume", "talk")
     terminal.see("goose>")
     terminal.see("▶ look")
-    assert "> hi\n▸ shell  echo one; exit 3\n  │ one\n  ✗ exit code 3\nhello you\n" in terminal.text
+    assert "> hi\n▸ shell  echo one; exit 3\n  │ one\n  ✗ exit code 3\n\nhello you\n" in terminal.text
     assert terminal.leave() == 0
 
 
@@ -315,7 +315,7 @@ def test_words_wait_for_the_next_step(session, place):
     (place.work / "wait").write_text("\n")
     terminal.see("first")
     terminal.idle()
-    assert "> and mind the cat\nfirst" in terminal.text
+    assert "> and mind the cat\n\nfirst" in terminal.text
     assert place.said() == ["hi", "and mind the cat"]
     assert place.ends() == ["stop"]
 
@@ -372,10 +372,35 @@ def test_what_is_no_answer_is_asked_again(session, place):
     terminal.type("go\r")
     terminal.see("[N] no:")
     terminal.type("yep, do\r")
-    terminal.gone("yep, do")
+    terminal.see("⏎ yep, do")
     terminal.type("n\r")
     terminal.see("as you say")
     assert place.answers() == [("deny", "person")]
+    assert "> yep, do" in terminal.text
+
+
+def test_without_a_command_a_session_takes_its_options(place, opened):
+    terminal = opened("--model", place.script("hello you"))
+    terminal.see("goose>")
+    terminal.type("hi\r")
+    terminal.see("hello you")
+    assert terminal.leave() == 0
+
+
+def test_options_before_a_command_are_not_lost_silently(place):
+    done = place.run("--model", "scripted:x.yaml", "session", "list")
+    assert done.returncode == 2
+    assert "options stand behind the command" in " ".join(done.stderr.split())
+
+
+def test_no_with_a_reason_denies_and_tells_the_model(session, place):
+    terminal = session({"calls": [NETWORK]}, {"text": "as you say", "expect": "No, use the file"})
+    terminal.type("go\r")
+    terminal.see("[N] no:")
+    terminal.type("No, use the file\r")
+    terminal.see("as you say")
+    assert place.answers() == [("deny", "person")]
+    assert "> No, use the file" in terminal.text
 
 
 def test_what_is_being_typed_is_no_answer(session, place):
@@ -691,7 +716,7 @@ def test_a_file_is_completed_and_comes_with_the_message(session, place):
     terminal.gone("\n src/needle.py")
     terminal.type("\r")
     terminal.see("I read it")
-    assert "> look at @src/needle.py\nI read it" in terminal.text
+    assert "> look at @src/needle.py\n\nI read it" in terminal.text
     (message,) = [event["message"] for event in place.events() if event["type"] == "turn_started"]
     assert [part["text"] for part in message["parts"]] == [
         "look at @src/needle.py",

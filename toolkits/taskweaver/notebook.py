@@ -38,8 +38,10 @@ class Notebook:
         self._lost = f"that of before is no more; {_gone(lost)}" if lost else ""
         self._settling: asyncio.Task[None] | None = None
 
-    async def run(self, code: str, cell: Cell, timeout_s: float) -> list[str]:
+    async def run(self, code: str, cell: Cell, timeout_s: float, changes: Sequence[Message] = ()) -> list[str]:
         """Runs a cell; gives what else the model must know. Cancelling interrupts the cell, and keeps the kernel.
+
+        `changes` are told to the desk of a kernel that has run before.
 
         Raises:
             Stopped: the cell was ended by its time limit or with its kernel.
@@ -47,7 +49,10 @@ class Notebook:
         """
         if self._settling:
             await asyncio.shield(self._settling)
+        former = self.kernel
         kernel = await self._alive()
+        for message in changes if kernel is former else ():
+            kernel.tell(message)
         notes = [f"this is a new kernel, as {self._lost}"] if self._lost else []
         self._lost = ""
         done = await kernel.run(code, cell.take)

@@ -78,5 +78,8 @@ def _fill_register(names: dict[str, Any]) -> None:
 def _class_of(function: Callable[..., Any]) -> type[Plugin]:
     """A class whose objects, when called, are the function itself."""
     name = getattr(function, "__name__", type(function).__name__)
-    called = {"__call__": staticmethod(function), "__doc__": function.__doc__, "__module__": function.__module__}
-    return type(f"FuncPlugin_{name}", (Plugin,), called)
+    called = dict.fromkeys(
+        ("__call__", "__wrapped__"), staticmethod(function)
+    )  # wrapped: its signature is the function's
+    told = {"__doc__": function.__doc__, "__module__": function.__module__}
+    return type(f"FuncPlugin_{name}", (Plugin,), {**called, **told})

@@ -146,7 +146,8 @@ class Desk:
         return placed is not None and self._namespace.get(name) is placed.value
 
     def _is_theirs(self, name: str) -> bool:
-        return not name.startswith("_") and name not in self._not_theirs and not self._stands(name)
+        is_name = isinstance(name, str) and not name.startswith("_")  # `globals()[1] = 2` is possible
+        return is_name and name not in self._not_theirs and not self._stands(name)
 
     def _try_out(self, name: str) -> None:
         source, placed = self._sources[name], self._placed.get(name)

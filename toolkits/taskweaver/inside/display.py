@@ -101,17 +101,22 @@ def _nothing(_value: Any) -> None:
 
 
 def _short_frame(frame: Any) -> str:
-    text: str = frame.to_string(
-        max_rows=_ROWS, max_cols=_COLUMNS, line_width=_WIDTH, max_colwidth=60, show_dimensions=True
-    )
+    text: str = frame.to_string(max_rows=_ROWS, max_cols=_COLUMNS, line_width=_WIDTH, max_colwidth=60)
+    if _is_whole(frame):
+        return text
+    text += f"\n[{frame.shape[0]:,} rows, {frame.shape[1]:,} columns]"
     if frame.size > CSV_CELLS:
         text += "\n[too large to be saved by itself; where it is needed: .to_csv(...) or .to_parquet(...)]"
     return text
 
 
+def _is_whole(frame: Any) -> bool:
+    """Whether the short form shows all of it."""
+    return bool(frame.shape[0] <= _ROWS and frame.shape[1] <= _COLUMNS)
+
+
 def _frame_as_csv(frame: Any) -> str | None:
-    rows, columns = frame.shape
-    if frame.size > CSV_CELLS or (rows <= _ROWS and columns <= _COLUMNS):
+    if _is_whole(frame) or frame.size > CSV_CELLS:
         return None
     has_plain_index = type(frame.index).__name__ == "RangeIndex"
     text: str = frame.to_csv(index=not has_plain_index)

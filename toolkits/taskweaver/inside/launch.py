@@ -98,7 +98,6 @@ class App(IPKernelApp):
 
     def init_pdb(self) -> None:
         """There is no debugger where nobody can type."""
-        sys.breakpointhook = pdb.set_trace = _no_debugger
 
 
 def _config() -> Config:
@@ -131,6 +130,7 @@ def main(connection_file: str) -> None:
     shell = app.shell
     assert isinstance(shell, Shell)
     assert isinstance(shell.displayhook, NamedValues)
+    sys.breakpointhook = pdb.set_trace = _no_debugger
     set_up_formats(shell)
     shell.ast_transformers.append(LastName(shell.displayhook))
     shell.presets = Presets(shell.user_ns)

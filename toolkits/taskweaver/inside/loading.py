@@ -17,7 +17,8 @@ from .compat import Taskweaver
 from .context import PluginContext
 
 _PACKAGE = "taskweaver_ext.plugin"
-_LAST_FRAMES = 4
+_FRAMES = 4
+_LIMIT_CHARS = 4_000
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Loader:
         try:
             kind, tests = _registered(source, module)
         except BaseException:
-            del sys.modules[module.__name__]
+            _drop(module.__name__)
             raise
         setattr(sys.modules[_PACKAGE], source.name, module)
         return Implementation(source, module, kind, tests)
@@ -107,7 +108,7 @@ class Loader:
     def unload(self, name: str) -> None:
         """Forgets a plugin's module; objects of it live on where somebody has them."""
         self._beside.files.pop(name, None)
-        sys.modules.pop(f"{_PACKAGE}.{name}", None)
+        _drop(f"{_PACKAGE}.{name}")
 
 
 def _registered(source: Source, module: ModuleType) -> tuple[Callable[..., Any], tuple[Test, ...]]:
@@ -137,8 +138,9 @@ def told(error: BaseException, file: str) -> str:
     """The error with its kind, after where it came up: from the plugin's file on, at most four frames."""
     frames = traceback.extract_tb(error.__traceback__)
     first = next((number for number, frame in enumerate(frames) if frame.filename == file), len(frames))
-    own = frames[first : first + 1] + frames[first + 1 :][-_LAST_FRAMES + 1 :]
-    return "".join([*traceback.format_list(own), *traceback.format_exception_only(error)]).rstrip()
+    own = frames[first : first + 1] + frames[first + 1 :][-_FRAMES + 1 :]
+    text = "".join([*traceback.format_list(own), *traceback.format_exception_only(error)])
+    return text[:_LIMIT_CHARS].rstrip()
 
 
 class _Beside(MetaPathFinder):
@@ -158,7 +160,7 @@ class _Beside(MetaPathFinder):
             return None
         folders = dict.fromkeys(os.path.dirname(file) for file in reversed(self.files.values()))
         spec = PathFinder.find_spec(fullname, [folder for folder in folders if os.path.isabs(folder)])
-        if spec is None or spec.origin is None or spec.origin in self.files.values():
+        if spec is None or spec.origin is None or self._is_plugin(spec.origin):
             return None
         if isinstance(spec.loader, SourceFileLoader):
             spec.loader = _Uncached(spec.loader.name, spec.loader.path)
@@ -167,10 +169,23 @@ class _Beside(MetaPathFinder):
 
     def forget(self) -> None:
         """Has modules that were found here found anew when they are next imported."""
-        for name in [name for name in sys.modules if any(f"{name}.".startswith(f"{found}.") for found in self._found)]:
-            del sys.modules[name]
+        for name in list(sys.modules):
+            if any(f"{name}.".startswith(f"{found}.") for found in self._found):
+                _drop(name)
         self._found.clear()
         invalidate_caches()
+
+    def _is_plugin(self, file: str) -> bool:
+        stem = os.path.splitext(file)[0]
+        return file in self.files.values() or any(os.path.exists(stem + ending) for ending in (".yaml", ".yml"))
+
+
+def _drop(name: str) -> None:
+    """Takes a module out of the import system, where `from . import` finds it as its package's attribute as well."""
+    package, _, attribute = name.rpartition(".")
+    sys.modules.pop(name, None)
+    if package in sys.modules:
+        vars(sys.modules[package]).pop(attribute, None)
 
 
 class _Uncached(SourceFileLoader):
