@@ -152,7 +152,9 @@ async def build_exchange(
             workspace=workspace,
             undo=undo,
             doubts=[_Guarded(name, made.doubt, _text, None, journal) for name, made in toolkits.items()],
-            news={name: _Guarded(name, made.news, _facts, _facts({}), journal).awaited for name, made in toolkits.items()},
+            news={
+                name: _Guarded(name, made.news, _facts, _facts({}), journal).awaited for name, made in toolkits.items()
+            },
             commands={made.name: made for toolkit in toolkits.values() for made in toolkit.commands()},
         )
 

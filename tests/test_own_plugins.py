@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from goose_like_toolkits.taskweaver.project import Project
 from loopback import Response, raw, threaded
 from messy_orders import write
 from ruamel.yaml import YAML
@@ -63,6 +64,10 @@ def errors(played: Played) -> list[str]:
 def test_all_are_here():
     assert sorted(file.stem for file in OURS.glob("*.yaml")) == NAMES
     assert sorted(file.stem for file in OURS.glob("[!_]*.py")) == NAMES
+
+
+def test_their_yaml_and_python_agree():
+    assert Project.read(OURS).faults == ()
 
 
 def test_each_passes_its_own_tests(kernel):
