@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from goose_like_toolkits.taskweaver.project import Project
 from loopback import Response, raw, threaded
 from messy_orders import write
 from ruamel.yaml import YAML
@@ -63,6 +64,10 @@ def errors(played: Played) -> list[str]:
 def test_all_are_here():
     assert sorted(file.stem for file in OURS.glob("*.yaml")) == NAMES
     assert sorted(file.stem for file in OURS.glob("[!_]*.py")) == NAMES
+
+
+def test_their_yaml_and_python_agree():
+    assert Project.read(OURS).faults == ()
 
 
 def test_each_passes_its_own_tests(kernel):
@@ -184,6 +189,18 @@ def test_sql_writes_where_it_is_allowed(play, database):
     assert played.values[-1] == "np.True_"
 
 
+@pytest.mark.parametrize("database", ["shop.db", "shop.duckdb"])
+def test_sql_sees_a_file_that_took_the_place_of_another(play, databases, database):
+    other = "sqlite3" if database == "shop.db" else "duckdb"
+    played = play(
+        f"sql('select count(*) n from sales', {database!r}).n[0] == 5000",
+        f"import os, {other}\nwith {other}.connect('new') as connection: connection.execute('create table t (a int)')\n"
+        f"connection.close(); os.replace('new', {database!r})",
+        f"len(sql('select * from t', {database!r}))",
+    )
+    assert played.values[::2] == ["np.True_", "0"]
+
+
 def test_what_sql_refuses(play, work, databases):
     (work / "data.csv").write_text("a\n1\n")
     (work / "text.db").write_text("a\n1\n")
@@ -246,13 +263,13 @@ def test_a_profile_says_what_is_odd(play, work, encoding, delimiter):
     shown = "utf-8" if "sig" in encoding else encoding
     first, *odd = played.cells[0]["out"].splitlines()[:6]
     assert first == (
-        f"messy.csv: 9 rows, 5 columns; {shown}, delimiter {delimiter!r}; 1 rows left out, which have not 5 values"
+        f"messy.csv: 9 rows, 5 columns; {shown}, delimiter {delimiter!r}; rows left out, as they have not 5 values: 1"
     )
     assert odd == [
-        "- 1 rows are the same as an earlier one",
-        "- name: 1 differ in case or spaces only: 'Müller' = 'MÜLLER '",
+        "- rows that are the same as an earlier one: 1",
+        "- name: 1 written in more than one way: 'Müller' = 'MÜLLER '",
         "- when: dates are written ISO (7), D.M.Y (1), M/D/Y (1)",
-        "- amount: 'N/A' mean that a value is missing; 1 are no number: 'many'; 1 are far from the others: '1e6'",
+        "- amount: 2 missing, some written 'N/A'; 1 not a number: 'many'; 1 far from the others: '1e6'",
         "- note: 1 in a wrong encoding: 'MÃ¼ller'",
     ]
     assert eval(played.values[1]) == [
@@ -270,25 +287,36 @@ def test_a_profile_of_parquet(play, work):
     )
     played = play("columns, text = csv_profile('p.parquet')\n[text, *columns['type']]")
     text, *types = eval(played.values[0])
-    assert text == "p.parquet: 9 rows, 3 columns; Parquet\n- c: always the same"
+    assert text == "p.parquet: 9 rows, 3 columns; Parquet\n- b: 9 missing\n- c: always the same"
     assert types == ["number", "empty", "date"]
+
+
+def test_of_a_large_file_the_beginning_is_read(play, work):
+    (work / "large.csv").write_text("a,b\n" + "1,ä\n" * 400_000)
+    played = play("columns, text = csv_profile('large.csv')\ntext.splitlines()[0]", csv_profile={"limit_mb": 1})
+    assert eval(played.values[0]) == (
+        "large.csv: 199,999 rows, 2 columns; utf-8, delimiter ','; only the first 1 MB of it were read"
+    )
 
 
 def test_what_has_no_profile(play, work):
     (work / "orders.csv").write_text("\n\n")
     (work / "head.csv").write_text("a,b\n")
     (work / "image.csv").write_bytes(b"\x89PNG\0\0")
+    (work / "quote.csv").write_text('a,b\n"' + "1,2\n" * 40_000)
     told = play(
-        "csv_profile('order.csv')",
+        "csv_profile('orders.cs')",
         "csv_profile('orders.csv')",
         "csv_profile('image.csv')",
+        "csv_profile('quote.csv')",
         "csv_profile('.')",
         "csv_profile('head.csv')[0].type.to_list()",
     )
     assert [cell["error"] for cell in told.cells] == [
-        "FileNotFoundError: no file 'order.csv'; near it: orders.csv",
+        "FileNotFoundError: no file 'orders.cs'; near it: orders.csv",
         "ValueError: 'orders.csv' is empty",
         "ValueError: 'image.csv' is no text; csv_profile reads CSV, TSV and Parquet",
+        "ValueError: 'quote.csv' can't be read as CSV: field larger than field limit (131072); is a quote left open?",
         "FileNotFoundError: no file '.'",
         None,
     ]
@@ -317,9 +345,9 @@ def test_a_table_with_spans_from_a_file(play, work):
     }
     assert played.cells[0]["out"].splitlines()[:4] == [
         "table 1 of 3:",
-        "0: 1 rows of column_1, column_2",
-        "1: Städte: 3 rows of town, people 1990, people 2020",
-        "2: 1 rows of column_1",
+        "0: rows: 1, columns: column_1, column_2",
+        "1: Städte, rows: 3, columns: town, people 1990, people 2020",
+        "2: rows: 1, columns: column_1",
     ]
 
 
@@ -354,8 +382,8 @@ def test_what_is_no_table(play, work):
     assert told[:4] == [
         "FileNotFoundError: no file 'page.htm'; near it: page.html",
         "ValueError: there is no table on the page; perhaps a script makes it, in the reader's browser",
-        "ValueError: no table contains 'b'; these are there:\n0: 1 rows of column_1",
-        "ValueError: there is no table 1; these are there:\n0: 1 rows of column_1",
+        "ValueError: no table contains 'b'; these are there:\n0: rows: 1, columns: column_1",
+        "ValueError: there is no table 1; these are there:\n0: rows: 1, columns: column_1",
     ]
     assert told[4].startswith(f"ConnectionError: '{gone}/x' can't be fetched (")
     assert told[4].endswith("; where there is no network, save the page by another tool and name its file")
@@ -463,7 +491,9 @@ def test_each_row_has_its_one_best_match(play):
     assert [row[5] == 1 for row in rows] == [True, False, False, False, False, True]
     assert 0.8 <= rows[1][5] < 1
     assert played.values[2:] == ["['a', 'b', 'f']", "[10.0, 10.0]", "'i'"]
-    assert played.cells[1]["out"].startswith("3 of 6 rows matched; 1 keys of right came again, the first was taken\n")
+    assert played.cells[1]["out"].startswith(
+        "3 of 6 rows matched; keys of right that came again: 1, the first was taken\n"
+    )
 
 
 def test_numbers_may_differ_where_that_is_said(play):
@@ -554,7 +584,7 @@ def test_a_reason_says_what_was_expected(play):
     columns, reason = eval(played.values[1])
     assert columns == ["time", "value", "expected", "deviation", "reason"]
     assert "expected for this hour of the day: " in reason
-    assert "1 of 1440 rows have no value or no time: left out" in played.cells[2]["out"].replace(",", "")
+    assert "rows left out, as they have no value or no time: 1 of 1,440" in played.cells[2]["out"]
     assert eval(played.values[3]) == "6 is 1 above the 5 expected: 16.8 times the usual deviation"
 
 
@@ -604,6 +634,6 @@ def test_the_examples_of_the_page(play, work, databases):
     assert [(town, owner) for town, owner, _ in known] == [("Berlin", "Ada"), ("Köln", "Bo")]
     assert people[0] == 3677472
     assert odd == [900]
-    for words in ("1,000 rows are the same", "differ in case or spaces only", "wrong encoding", "D.M.Y"):
+    for words in ("earlier one: 1,000", "written in more than one way", "wrong encoding", "D.M.Y"):
         assert words in played.cells[0]["out"]
     assert [message["description"] for message in played.of("artifact")] == ["Sold a day"]

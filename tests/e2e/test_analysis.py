@@ -27,15 +27,15 @@ def test_an_analysis_from_the_file_to_the_picture(place):
     done = place.run("run", "--profile", "analyst", "--model", f"scripted:{SCRIPT}", "what was sold where and when?")
     assert (done.returncode, done.stdout.split()[:2]) == (0, ["The", "sums"]), done.stderr
     assert [(each["is_error"], each["output"]) for each in results(place) if each["is_error"]] == []
-    assert f"{truth.kept} rows, 5 towns" in results(place)[3]["output"]
+    assert f"{truth.kept} rows, 5 towns" in results(place)[4]["output"]
     assert sums(place.work / "by_town.csv") == truth.by_town
     assert sums(place.work / "by_month.csv") == truth.by_month
     assert (place.work / "by_month.png").read_bytes().startswith(PNG)
 
-    # What was shown on the way lies with the session's outputs: the figure, and a table that was too long to show.
+    # What was told on the way lies with the session's outputs: the figure, and the plugin's picture.
     (session,) = (place.home / "state/sessions").iterdir()
     pictures = [file for file in (session / "outputs").iterdir() if file.suffix == ".png"]
-    assert [file.read_bytes()[:8] for file in pictures] == [PNG]
+    assert [file.read_bytes()[:8] for file in pictures] == [PNG, PNG]
     told = re.findall(rf"{re.escape(str(session))}/outputs/[\w.-]+", "".join(each["output"] for each in results(place)))
     assert told
     assert [path for path in told if not Path(path).is_file()] == []

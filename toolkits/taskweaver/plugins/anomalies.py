@@ -76,7 +76,8 @@ def _series(df: Any, value: str, time: str, pandas: Any) -> Any:
     series = pandas.DataFrame({"row": range(len(df)), "time": times, "value": numbers.astype(float).to_numpy()})
     series = series[series["value"].abs() != float("inf")].dropna()
     if len(series) < len(df):
-        print(f"{len(df) - len(series):,} of {len(df):,} rows have no value{' or no time' if time else ''}: left out")
+        left_out = f"{len(df) - len(series):,} of {len(df):,}"
+        print(f"rows left out, as they have no value{' or no time' if time else ''}: {left_out}")
     return series.sort_values("time", kind="stable").reset_index(drop=True)
 
 

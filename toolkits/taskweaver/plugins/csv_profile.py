@@ -48,13 +48,22 @@ class CsvProfile(Plugin):
             names = [each.name for each in file.parent.iterdir()] if file.parent.is_dir() else []
             near = get_close_matches(file.name, names, 3)
             raise FileNotFoundError(f"no file {str(path)!r}{'; near it: ' + ', '.join(near) if near else ''}")
-        frame, told = _parquet(file) if file.open("rb").read(4) == b"PAR1" else _text(file, pandas)
+        limit = int(self.config.get("limit_mb", 200)) * 1_000_000
+        with file.open("rb") as source:
+            data = source.read(limit)
+        if data.startswith(b"PAR1"):
+            frame, told = _parquet(file)
+        elif file.stat().st_size <= limit:
+            frame, told = _text(file, data, pandas)
+        else:
+            frame, told = _text(file, data[: data.rfind(b"\n") + 1], pandas)
+            told += f"; only the first {limit // 1_000_000} MB of it were read"
         share = float(self.config.get("share", 0.6))
         rows = [_column(name, frame.iloc[:, at], share, pandas) for at, name in enumerate(frame.columns)]
         repeated = int(frame.duplicated().sum())
         lines = [f"{file.name}: {len(frame):,} rows, {len(frame.columns)} columns; {told}"]
         if repeated:
-            lines.append(f"- {repeated:,} rows are the same as an earlier one")
+            lines.append(f"- rows that are the same as an earlier one: {repeated:,}")
         lines += [f"- {row['column']}: {row['suspicious']}" for row in rows if row["suspicious"]]
         return pandas.DataFrame(rows), "\n".join(lines)
 
@@ -68,22 +77,24 @@ def _parquet(file: Path) -> tuple[Any, str]:
     return frame.map(lambda value: "" if value is None or value != value else str(value)), "Parquet"
 
 
-def _text(file: Path, pandas: Any) -> tuple[Any, str]:
+def _text(file: Path, data: bytes, pandas: Any) -> tuple[Any, str]:
     """All values as text, and how the file is written. Rows of a wrong length are counted and left out."""
-    data = file.read_bytes()
     text, encoding = _decoded(data)
     if "\0" in text:
         raise ValueError(f"{str(file)!r} is no text; csv_profile reads CSV, TSV and Parquet")
     delimiter = _delimiter(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    rows = [row for row in reader if row]
+    try:
+        rows = [row for row in reader if row]
+    except csv.Error as error:
+        raise ValueError(f"{str(file)!r} can't be read as CSV: {error}; is a quote left open?") from None
     if not rows:
         raise ValueError(f"{str(file)!r} is empty")
     header, body = rows[0], rows[1:]
     fitting = [row for row in body if len(row) == len(header)]
     told = f"{encoding}, delimiter {delimiter!r}"
     if len(fitting) < len(body):
-        told += f"; {len(body) - len(fitting):,} rows left out, which have not {len(header)} values"
+        told += f"; rows left out, as they have not {len(header)} values: {len(body) - len(fitting):,}"
     return pandas.DataFrame(fitting, columns=header, dtype=object), told
 
 
@@ -124,11 +135,12 @@ def _column(name: str, values: Any, share: float, pandas: Any) -> dict[str, Any]
     if times < share * sum(held.values()):
         kind = "text"
     found: list[str] = []
-    if any(value.strip() for value in absent):
-        found.append(f"{_some([value for value in absent if value.strip()])} mean that a value is missing")
+    if absent:
+        words = [value for value in absent if value.strip()]
+        found.append(f"{sum(absent.values()):,} missing{f', some written {_some(words)}' if words else ''}")
     if kind not in ("text", "empty"):
         other = [value for value in held if not kinds[value].startswith(kind)]
-        found += [f"{sum(map(held.__getitem__, other)):,} are no {kind}: {_some(other)}"] if other else []
+        found += [f"{sum(map(held.__getitem__, other)):,} not a {kind}: {_some(other)}"] if other else []
     lowest: Any = min(held, default=None)
     highest: Any = max(held, default=None)
     if kind == "number":
@@ -157,7 +169,7 @@ def _odd_texts(held: dict[str, int]) -> list[str]:
         alike.setdefault(" ".join(value.casefold().split()), []).append(value)
     groups = [" = ".join(map(repr, group)) for group in alike.values() if len(group) > 1]
     broken = [value for value in held if BROKEN.search(value)]
-    found = [f"{len(groups):,} differ in case or spaces only: {_some(groups, shown=str)}"] if groups else []
+    found = [f"{len(groups):,} written in more than one way: {_some(groups, shown=str)}"] if groups else []
     return found + ([f"{sum(map(held.__getitem__, broken)):,} in a wrong encoding: {_some(broken)}"] if broken else [])
 
 
@@ -179,7 +191,7 @@ def _range(held: dict[str, int], found: list[str], pandas: Any) -> tuple[float, 
     far = [value for value, number in numbers.items() if reach and not low - reach <= number <= high + reach]
     if far:
         far.sort(key=lambda value: -abs(numbers[value] - (low + high) / 2))
-        found.append(f"{sum(held[value] for value in far):,} are far from the others: {_some(far)}")
+        found.append(f"{sum(held[value] for value in far):,} far from the others: {_some(far)}")
     return float(series.min()), float(series.max())
 
 
@@ -207,4 +219,4 @@ def test_a_small_file(call: Any) -> None:
         frame, text = call(str(file))
     assert frame["type"].to_list() == ["text", "number"]
     assert "'Kiel' = 'kiel'" in text
-    assert "1 are no number: 'x'" in text
+    assert "1 not a number: 'x'" in text

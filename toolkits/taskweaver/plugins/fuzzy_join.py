@@ -52,7 +52,7 @@ class FuzzyJoin(Plugin):
         joined = pandas.concat([left, matches.rename(columns=names)], axis=1)
         joined["score"] = [round(score, 3) if score >= at_least else float("nan") for _, score in found]
         matched = sum(row >= 0 for row in rows)
-        same = f"; {repeated:,} keys of right came again, the first was taken" if repeated else ""
+        same = f"; keys of right that came again: {repeated:,}, the first was taken" if repeated else ""
         print(f"{matched:,} of {len(left):,} rows matched{same}")
         return joined if how == "left" else joined[[row >= 0 for row in rows]]
 

@@ -2,6 +2,7 @@
 
 import sqlite3
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ QUERIES = {"SELECT", "EXPLAIN"}
 class Sql(Plugin):
     """Keeps a connection for each database, so that it is opened once."""
 
-    connections: dict[str, Any]
+    connections: dict[str, tuple[int, Any]]  # by path, with the number of the file
 
     def __call__(
         self, query: str, database: str = "", tables: dict[str, Any] | None = None, limit: int | None = None
@@ -50,11 +51,23 @@ class Sql(Plugin):
     def _connection(self, database: str) -> Any:
         if "connections" not in vars(self):
             self.connections = {}
-        key = str(Path(database).resolve()) if database else ""
-        if key not in self.connections:
-            self.connections[key] = _opened(key, self._reads_only())
-            self.log("info", f"connected to {key or 'a database in memory'}")
-        return self.connections[key]
+        path = str(Path(database).resolve()) if database else ""
+        number = _number(path)
+        known, connection = self.connections.pop(path, (0, None))
+        if connection is not None and known != number:  # another file took its place
+            connection.close()
+            connection = None
+        if connection is None:
+            connection = _opened(path, self._reads_only())
+            number = _number(path)
+            self.log("info", f"connected to {path or 'a database in memory'}")
+        self.connections[path] = number, connection
+        return connection
+
+
+def _number(path: str) -> int:
+    """Which file it is that has this path now."""
+    return Path(path).stat().st_ino if path and Path(path).exists() else 0
 
 
 def _opened(path: str, reads_only: bool) -> Any:
@@ -63,7 +76,8 @@ def _opened(path: str, reads_only: bool) -> Any:
     if path:
         file = Path(path)
         if file.is_file():
-            head = file.open("rb").read(16)
+            with file.open("rb") as source:
+                head = source.read(16)
             kind = "sqlite" if head.startswith(b"SQLite format 3") or not head else "duckdb"
             if kind == "duckdb" and head[8:12] != b"DUCK":
                 raise ValueError(f"{path!r} is no database; give it as a table: tables={{'data': {path!r}}}")
@@ -88,7 +102,7 @@ def _asked_of_sqlite(connection: sqlite3.Connection, query: str, limit: int) -> 
     with connection:  # commits what it may change
         cursor = connection.execute(query)
         if cursor.rowcount >= 0:
-            print(f"{cursor.rowcount} rows changed")
+            print(f"rows changed: {cursor.rowcount}")
         rows = cursor.fetchmany(limit + 1)
     return pandas.DataFrame(rows, columns=[column[0] for column in cursor.description or ()])
 
@@ -151,7 +165,7 @@ def _missing(path: str) -> FileNotFoundError:
 
 def _imported(name: str) -> Any:
     try:
-        return __import__(name)
+        return import_module(name)
     except ImportError:
         raise RuntimeError(f"sql needs {name}, which this Python has not: pip install {name}") from None
 

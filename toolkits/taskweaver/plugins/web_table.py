@@ -177,7 +177,7 @@ def _words(table: Table) -> str:
 def _told(table: Table) -> str:
     name = _clean(table.caption.text) if table.caption else ""
     header, rows = _grid(table)
-    return f"{name + ': ' if name else ''}{len(rows)} rows of {', '.join(header)[:100]}"
+    return f"{name + ', ' if name else ''}rows: {len(rows)}, columns: {', '.join(header)[:100]}"
 
 
 def _grid(table: Table) -> tuple[list[str], list[list[str | None]]]:
