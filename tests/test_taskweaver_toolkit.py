@@ -284,3 +284,30 @@ async def test_a_wrong_config_is_told_with_its_key(tmp_path, project, config, ex
         async with cells(tmp_path, "full", **config):
             pass
     assert error.value.path[0] == "config"
+
+
+# --- verification
+
+
+@pytest.mark.parametrize("mode", ["workspace", "full"])
+async def test_cells_are_verified_and_plugins_are_not(tmp_path, project, mode):
+    project("counter", "counter", source=(WILD / "counter.py").read_text() + "\nimport os\n")
+    rules = {"allowed_modules": ["math", "pandas"], "blocked_functions": ["open"]}
+    async with cells(tmp_path, mode, project="work", verify=rules) as here:
+        assert "2.0" in await here.ok("import math\nroot = math.sqrt(4)")
+        assert "'counter', 1" in await here.ok("counter()")
+        refused = await here.ok("x = 1\nimport os")
+        assert "Error on line 2: import os" in refused
+        for bypass in ("x = open\nx('f')", "!id", "%%timeit\nimport os", "counter.__init__", "getattr(math, 'pi')"):
+            assert "[raised " in await here.ok(bypass), bypass
+        assert "1" in await here.ok("1")
+
+
+async def test_a_projects_own_rules_count(tmp_path, project):
+    project("counter", "counter")
+    settings = {"code_interpreter.code_verification_on": True, "code_interpreter.allowed_modules": ["math"]}
+    (project.folder.parent / "taskweaver_config.json").write_text(json.dumps(settings))
+    async with with_project(tmp_path) as here:
+        assert "[raised " in await here.ok("import os")
+    async with cells(tmp_path, "full", project="work", verify=False) as here:
+        assert "raised" not in await here.ok("import os")

@@ -22,6 +22,7 @@ from traitlets.config import Config
 from .desk import Desk
 from .display import LastName, NamedValues, Presets, set_up_formats
 from .errors import told_error
+from .verification import install
 
 READY = b"the kernel is ready\n"
 
@@ -163,7 +164,9 @@ def main(connection_file: str) -> None:
     def opened(comm: Any, message: dict[str, Any]) -> None:
         desk = Desk(shell.user_ns, comm.send)
         comm.on_msg(lambda message: desk.take(message["content"]["data"]))
-        desk.take(message["content"]["data"])
+        setup = message["content"]["data"]
+        install(shell, setup["verify"])
+        desk.take(setup)
         shell.desk = desk
 
     app.kernel.comm_manager.register_target("goose_like", opened)
