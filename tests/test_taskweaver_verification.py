@@ -19,46 +19,10 @@ from goose_like_toolkits.taskweaver.inside import packages
 
 HERE = Path(__file__).parent / "verification"
 BLOCK = {"blocked_modules": ["os", "subprocess"]}
-ALLOW = {
-    "allowed_modules": [
-        "asyncio",
-        "collections",
-        "concurrent",
-        "contextlib",
-        "csv",
-        "dataclasses",
-        "datetime",
-        "decimal",
-        "enum",
-        "fractions",
-        "functools",
-        "hashlib",
-        "io",
-        "itertools",
-        "json",
-        "math",
-        "matplotlib",
-        "numpy",
-        "operator",
-        "pandas",
-        "pathlib",
-        "random",
-        "re",
-        "shutil",
-        "sqlite3",
-        "statistics",
-        "string",
-        "sys",
-        "textwrap",
-        "threading",
-        "time",
-        "traceback",
-        "typing",
-        "warnings",
-        "weakref",
-        "abc",
-    ]
-}
+MODULES = """abc asyncio collections concurrent contextlib csv dataclasses datetime decimal enum fractions functools
+    hashlib io itertools json math matplotlib numpy operator pandas pathlib random re shutil sqlite3
+    statistics string sys textwrap threading time traceback typing warnings weakref"""
+ALLOW = {"allowed_modules": MODULES.split()}
 
 
 def sessions(name: str) -> dict[str, list[str]]:
@@ -76,7 +40,7 @@ class Child:
         self._process = subprocess.Popen(
             [sys.executable, "-P", str(HERE / "child.py")],
             cwd=folder / "work",
-            env={**os.environ, "PYTHONPATH": str(folder), "MPLBACKEND": "Agg", "MPLCONFIGDIR": str(folder)},
+            env={**os.environ, "PYTHONPATH": str(folder), "MPLBACKEND": "Agg"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -120,7 +84,7 @@ def test_ordinary_cells_do_the_same_as_without_rules(child: Child, rules: dict[s
     pytest.importorskip("pandas")
     pytest.importorskip("matplotlib")
     free = child.run(None, ordinary)
-    assert {name: told["errors"] for name, told in free.items()} == dict.fromkeys(ordinary, [])
+    assert [name for name, told in free.items() if told["errors"]] == []
     assert child.run(rules, ordinary) == free
 
 
@@ -251,7 +215,7 @@ def test_what_is_refused_as_it_runs_is_told_by_its_line(child: Child) -> None:
 
 
 def test_what_cannot_be_looked_at_is_refused_and_verification_stays(child: Child) -> None:
-    told = child.cells(BLOCK, "x = " + "+".join(["1"] * 3000), "import os")
+    told = child.cells(BLOCK, "x = " + "+".join(["1"] * 600), "import os")
     assert "the code can't be verified" in told["errors"][0]
     assert "'os' is blocked" in told["errors"][1]
 
@@ -392,7 +356,7 @@ def test_in_a_real_kernel(tmp_path: Path) -> None:
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL) as process:
         client = clients.BlockingKernelClient(connection_file=file)
         client.load_connection_file()
-        client.start_channels()
+        client.start_channels(hb=False)
         try:
             client.wait_for_ready(60)
 
