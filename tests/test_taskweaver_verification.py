@@ -62,7 +62,8 @@ class Child:
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.close()
-        self._process.wait(60)
+        self._process.kill()  # cells may have left threads
+        self._process.wait()
         self._process.stdout.close()
 
 
@@ -88,9 +89,11 @@ def test_ordinary_cells_do_the_same_as_without_rules(child: Child, rules: dict[s
     assert child.run(rules, ordinary) == free
 
 
-def test_each_way_around_is_one(child: Child) -> None:
+def test_each_way_around_is_one(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
+    child = Child(tmp_path)  # some of them leave a process that is good for nothing
     free = child.run(None, sessions("to_system")) | child.run(None, sessions("opening"))
+    child.close()
     assert [name for name, told in free.items() if not told["reached"]] == []
 
 
@@ -369,10 +372,8 @@ def test_in_a_real_kernel(tmp_path: Path) -> None:
 
                 return client.execute_interactive(code, output_hook=hear, timeout=60)["content"], "".join(told)
 
-            assert run("import shutil, sys\nx = [1, 2]\nprint(len(x))\nsys.stdout.flush()\nx") == (
-                run("x")[0] | {"execution_count": 1, "payload": []},
-                "2\n[1, 2]",
-            )
+            content, told = run("import shutil, sys\nx = [1, 2]\nprint(len(x))\nsys.stdout.flush()\nx")
+            assert (content["status"], told) == ("ok", "2\n[1, 2]")
             content, _ = run("\n\nprint('hi')\nshutil.os.system('x')")
             assert content["ename"] == "Refused"
             assert content["evalue"] == (
@@ -386,7 +387,7 @@ def test_in_a_real_kernel(tmp_path: Path) -> None:
             assert run("async def f(): return shutil\n(await f()).os")[0]["ename"] == "Refused"
             assert run("sys.stdin.shell")[0]["status"] == "error"
             assert run("sys.stdout.session")[0]["ename"] == "Refused"
-            assert run("x + [3]") == (content | run("x")[0], "[1, 2, 3]") or run("x + [3]")[1] == "[1, 2, 3]"
+            assert run("x + [3]")[1] == "[1, 2, 3]"
         finally:
             client.shutdown()
             process.wait(60)
