@@ -19,46 +19,10 @@ from goose_like_toolkits.taskweaver.inside import packages
 
 HERE = Path(__file__).parent / "verification"
 BLOCK = {"blocked_modules": ["os", "subprocess"]}
-ALLOW = {
-    "allowed_modules": [
-        "asyncio",
-        "collections",
-        "concurrent",
-        "contextlib",
-        "csv",
-        "dataclasses",
-        "datetime",
-        "decimal",
-        "enum",
-        "fractions",
-        "functools",
-        "hashlib",
-        "io",
-        "itertools",
-        "json",
-        "math",
-        "matplotlib",
-        "numpy",
-        "operator",
-        "pandas",
-        "pathlib",
-        "random",
-        "re",
-        "shutil",
-        "sqlite3",
-        "statistics",
-        "string",
-        "sys",
-        "textwrap",
-        "threading",
-        "time",
-        "traceback",
-        "typing",
-        "warnings",
-        "weakref",
-        "abc",
-    ]
-}
+MODULES = """abc asyncio collections concurrent contextlib csv dataclasses datetime decimal enum fractions functools
+    hashlib io itertools json math matplotlib numpy operator pandas pathlib random re shutil sqlite3
+    statistics string sys textwrap threading time traceback typing warnings weakref"""
+ALLOW = {"allowed_modules": MODULES.split()}
 
 
 def sessions(name: str) -> dict[str, list[str]]:
@@ -76,7 +40,7 @@ class Child:
         self._process = subprocess.Popen(
             [sys.executable, "-P", str(HERE / "child.py")],
             cwd=folder / "work",
-            env={**os.environ, "PYTHONPATH": str(folder), "MPLBACKEND": "Agg", "MPLCONFIGDIR": str(folder)},
+            env={**os.environ, "PYTHONPATH": str(folder), "MPLBACKEND": "Agg"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -98,7 +62,8 @@ class Child:
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.close()
-        self._process.wait(60)
+        self._process.kill()  # cells may have left threads
+        self._process.wait()
         self._process.stdout.close()
 
 
@@ -120,13 +85,15 @@ def test_ordinary_cells_do_the_same_as_without_rules(child: Child, rules: dict[s
     pytest.importorskip("pandas")
     pytest.importorskip("matplotlib")
     free = child.run(None, ordinary)
-    assert {name: told["errors"] for name, told in free.items()} == {name: [] for name in ordinary}
+    assert [name for name, told in free.items() if told["errors"]] == []
     assert child.run(rules, ordinary) == free
 
 
-def test_each_way_around_is_one(child: Child) -> None:
+def test_each_way_around_is_one(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
+    child = Child(tmp_path)  # some of them leave a process that is good for nothing
     free = child.run(None, sessions("to_system")) | child.run(None, sessions("opening"))
+    child.close()
     assert [name for name, told in free.items() if not told["reached"]] == []
 
 
@@ -251,7 +218,7 @@ def test_what_is_refused_as_it_runs_is_told_by_its_line(child: Child) -> None:
 
 
 def test_what_cannot_be_looked_at_is_refused_and_verification_stays(child: Child) -> None:
-    told = child.cells(BLOCK, "x = " + "+".join(["1"] * 3000), "import os")
+    told = child.cells(BLOCK, "x = " + "+".join(["1"] * 600), "import os")
     assert "the code can't be verified" in told["errors"][0]
     assert "'os' is blocked" in told["errors"][1]
 
@@ -392,7 +359,7 @@ def test_in_a_real_kernel(tmp_path: Path) -> None:
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL) as process:
         client = clients.BlockingKernelClient(connection_file=file)
         client.load_connection_file()
-        client.start_channels()
+        client.start_channels(hb=False)
         try:
             client.wait_for_ready(60)
 
@@ -405,10 +372,8 @@ def test_in_a_real_kernel(tmp_path: Path) -> None:
 
                 return client.execute_interactive(code, output_hook=hear, timeout=60)["content"], "".join(told)
 
-            assert run("import shutil, sys\nx = [1, 2]\nprint(len(x))\nsys.stdout.flush()\nx") == (
-                run("x")[0] | {"execution_count": 1, "payload": []},
-                "2\n[1, 2]",
-            )
+            content, told = run("import shutil, sys\nx = [1, 2]\nprint(len(x))\nsys.stdout.flush()\nx")
+            assert (content["status"], told) == ("ok", "2\n[1, 2]")
             content, _ = run("\n\nprint('hi')\nshutil.os.system('x')")
             assert content["ename"] == "Refused"
             assert content["evalue"] == (
@@ -422,7 +387,7 @@ def test_in_a_real_kernel(tmp_path: Path) -> None:
             assert run("async def f(): return shutil\n(await f()).os")[0]["ename"] == "Refused"
             assert run("sys.stdin.shell")[0]["status"] == "error"
             assert run("sys.stdout.session")[0]["ename"] == "Refused"
-            assert run("x + [3]") == (content | run("x")[0], "[1, 2, 3]") or run("x + [3]")[1] == "[1, 2, 3]"
+            assert run("x + [3]")[1] == "[1, 2, 3]"
         finally:
             client.shutdown()
             process.wait(60)

@@ -19,6 +19,8 @@ SHOWING = words("IPython.display IPython.core.display IPython.core.display_funct
 CLOSED = words("IPython comm ipykernel jupyter_client taskweaver traitlets zmq")
 # Names of one and the same module; what is written in C says the first.
 SAME = {"posix": "os", "nt": "os", "posixpath": "os.path", "ntpath": "os.path"}
+# as people write `pd.read_csv`
+SHORT = {"pd": "pandas", "np": "numpy", "plt": "matplotlib.pyplot", "sns": "seaborn"}
 # With a list of what is allowed, these need not be on it for their classes to be taken out of a module that is.
 HARMLESS = words("abc collections datetime decimal enum fractions functools itertools math numbers re types typing")
 SYS = words(

@@ -30,7 +30,7 @@ _SELF_MATCHING = words("bool bytearray bytes dict float frozenset int list set s
 class Cell(ast.NodeTransformer):
     """One cell: `faults` are lines and reasons; the tree that comes back calls a guard at each step that needs one."""
 
-    def __init__(self, rules: Rules, tree: ast.Module, shell: InteractiveShell) -> None:
+    def __init__(self, rules: Rules, tree: ast.AST, shell: InteractiveShell) -> None:
         self.faults: set[tuple[int, str]] = set()
         self._rules = rules
         self._namespace = shell.user_ns
@@ -43,7 +43,7 @@ class Cell(ast.NodeTransformer):
         has_future = shell.compile.flags & __future__.annotations.compiler_flag
         self._is_text = bool(has_future) or any(
             isinstance(node, ast.ImportFrom) and node.module == "__future__" and node.names[0].name == "annotations"
-            for node in tree.body
+            for node in ast.walk(tree)
         )
 
     def _fault(self, node: ast.AST, why: str) -> None:
@@ -72,8 +72,7 @@ class Cell(ast.NodeTransformer):
         if not isinstance(node.ctx, ast.Load):
             self._set(node, node.id)
         elif is_dunder(node.id) and node.id not in KNOWN:
-            why = self._rules.builtin(node.id) or f"{node.id!r} leads past the rules: do without it"
-            self._fault(node, why)
+            self._fault(node, self._rules.builtin(node.id) or f"{node.id!r} leads past the rules: do without it")
         elif node.id not in self._bound and node.id not in self._namespace and (why := self._rules.builtin(node.id)):
             self._fault(node, why)
         return node

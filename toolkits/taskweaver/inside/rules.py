@@ -8,7 +8,7 @@ from typing import Any
 
 from IPython.core.error import InputRejected
 
-from .bounds import ALIKE, CLOSED, FAMILY, HARMLESS, POWERS, READABLE, SAME, SHOWING, SHUT, SYS
+from .bounds import ALIKE, CLOSED, FAMILY, HARMLESS, POWERS, READABLE, SAME, SHORT, SHOWING, SHUT, SYS
 
 OWN = __name__.rpartition(".")[0]
 NAMED = (FunctionType, BuiltinFunctionType, type)  # what says which module it is of
@@ -26,7 +26,7 @@ class Refused(InputRejected):
 class Rules:
     """The person's lists, as questions: may this module, this function, this value be used?"""
 
-    def __init__(self, config: dict[str, Any], namespace: dict[str, Any]) -> None:
+    def __init__(self, config: dict[str, Any]) -> None:
         """Read {"allowed_modules"|"blocked_modules", "allowed_functions"|"blocked_functions", "allowed_variables"}.
 
         Raises:
@@ -48,7 +48,6 @@ class Rules:
         blocked = _names(config.get("blocked_functions")) or frozenset()
         self.variables = _names(config.get("allowed_variables"))
         self.names = frozenset(name for name in blocked if "." not in name)  # refused as an attribute of anything too
-        self._namespace = namespace
         self._refused: dict[int, tuple[object, str]] = {}  # the object is kept, so that its id stays its own
         self._pending: dict[str, str] = {}
         for name, instead in FAMILY.items():
@@ -69,21 +68,15 @@ class Rules:
         """Find the functions that the rules name, in modules that somebody has imported since."""
         for name, why in list(self._pending.items()):
             if (value := self.find(name)) is not None:
-                self.refuse(value, why)
-                if name.partition(".")[0] in sys.modules:  # a short name of the cells' can come to mean something else
-                    del self._pending[name]
-
-    def refuse(self, value: object, why: str) -> None:
-        """From now on this very object is refused, whatever the path to it."""
-        self._refused[id(value)] = value, why
+                self._refused[id(value)] = value, why
+                del self._pending[name]
 
     def find(self, dotted: str) -> object:
-        """The value of this name in a module that was imported, or in the cells' namespace; None without."""
-        parts = dotted.split(".")
+        """The value of this name in a module that was imported; None when there is none yet."""
+        root, dot, rest = dotted.partition(".")
+        parts = (SHORT.get(root, root) + dot + rest).split(".")
         for cut in range(len(parts) - 1, 0, -1):
             value: object = sys.modules.get(".".join(parts[:cut]))
-            if value is None and cut == 1:
-                value = self._namespace.get(parts[0])  # as `pd.read_csv`
             if value is not None:
                 for part in parts[cut:]:  # a module's getattr could begin to import something
                     value = vars(value).get(part) if isinstance(value, ModuleType) else getattr(value, part, None)
@@ -180,7 +173,7 @@ class Rules:
 
     def _is_named(self, holder: ModuleType, name: str, home: str | None) -> bool:
         places = [holder.__name__, *([home] if home else [])]
-        short = [key for key, value in self._namespace.items() if value is holder]
+        short = [key for key, module in SHORT.items() if module == holder.__name__]
         wanted = {name, *(f"{place}.{name}" for place in [*places, *short])}
         return bool(wanted & (self._functions or frozenset()))
 

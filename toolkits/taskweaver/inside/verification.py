@@ -28,10 +28,10 @@ def install(shell: InteractiveShell, config: dict[str, Any] | None) -> None:
         ValueError: The rules contradict each other.
     """
     if config is not None:
-        shell.ast_transformers.append(Verification(shell, Rules(config, shell.user_ns)))
+        shell.ast_transformers.append(Verification(shell, Rules(config)))
 
 
-class Verification:
+class Verification(ast.NodeTransformer):
     """What IPython gives the tree of each cell to."""
 
     def __init__(self, shell: InteractiveShell, rules: Rules) -> None:
@@ -50,14 +50,15 @@ class Verification:
     def _read(self, lines: list[str]) -> list[str]:
         self._lines = lines
         blank = next((index for index, line in enumerate(lines) if line.strip()), 0)
-        return ["\n"] * blank + leading_indent(lines[blank:])
+        rest: list[str] = leading_indent(lines[blank:])  # type: ignore[no-untyped-call]
+        return ["\n"] * blank + rest
 
     def _shut(self) -> None:
         """Cells see the guards' builtins; nothing imports what they write into the workspace."""
         self._shell.user_ns["__builtins__"] = self._guards.builtins
         sys.path[:] = [path for path in sys.path if path and os.path.realpath(path) != self._home]
 
-    def visit(self, tree: ast.Module) -> ast.Module:
+    def visit(self, tree: ast.AST) -> ast.AST:
         """The tree with its guards.
 
         Raises:
@@ -67,7 +68,7 @@ class Verification:
             self._shut()
             self._guards.forget()
             cell = Cell(self._rules, tree, self._shell)
-            guarded = cell.visit(tree)
+            guarded: ast.AST = cell.visit(tree)
         except Exception as error:
             raise Refused(f"the code can't be verified ({type(error).__name__}: {error}): write it simpler") from None
         if cell.faults:
