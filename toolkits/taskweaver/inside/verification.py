@@ -50,7 +50,7 @@ class Verification(ast.NodeTransformer):
     def _read(self, lines: list[str]) -> list[str]:
         self._lines = lines
         blank = next((index for index, line in enumerate(lines) if line.strip()), 0)
-        rest: list[str] = leading_indent(lines[blank:])  # type: ignore[no-untyped-call]
+        rest: list[str] = leading_indent(lines[blank:])
         return ["\n"] * blank + rest
 
     def _shut(self) -> None:
