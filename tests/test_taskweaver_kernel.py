@@ -148,6 +148,8 @@ async def test_an_error_has_the_lines_of_the_cell_and_not_those_of_libraries(fre
 async def test_errors_of_other_kinds(free: Cells):
     assert "    x = (\n" in (said := await free.ok("x = ("))
     assert "SyntaxError" in said.splitlines()[-1]
+    assert "    x\n" in (said := await free.ok("def f():\nx"))
+    assert "IndentationError: expected an indented block" in said
     (free.root / "mine.py").write_text("def f():\n    raise KeyError('k')\n")
     assert "  mine.py line 2, in f\n    raise KeyError('k')\nKeyError: 'k'" in await free.ok("import mine; mine.f()")
     chained = await free.ok("try:\n    {}['a']\nexcept KeyError as error:\n    raise ValueError('no') from error")
@@ -159,6 +161,8 @@ async def test_errors_of_other_kinds(free: Cells):
     assert len(deep.splitlines()) < 20
     assert "no repr" in await free.ok("class A:\n    def __repr__(self): raise ValueError('no repr')\nA()")
     assert await free.ok("import sys\nsys.exit()") == "[no output]"
+    assert await free.ok("import warnings\nwarnings.warn('old')") == "cell line 2: UserWarning: old"
+    assert await free.ok("%nomagic") != "[no output]"
     assert "SystemExit: 3" in await free.ok("sys.exit(3)")
 
 
