@@ -75,7 +75,9 @@ def _library(path: str) -> str:
     return rest.lstrip(os.sep).split(os.sep)[0].removesuffix(".py")
 
 
-def told_warning(message: object, category: type[Warning], filename: str, lineno: int, _line: object = None) -> str:
+def told_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
     """A warning in one line."""
     where = f"cell line {lineno}" if is_cell(filename) else f"{filename}:{lineno}"
     return f"{where}: {category.__name__}: {message}\n"
