@@ -284,9 +284,11 @@ async def test_a_kernel_that_dies_is_told_and_begins_anew(here: Cells, code, tol
 
 
 async def test_of_a_crash_the_model_reads_where_it_was(free: Cells):
-    said = await free.stopped("def f():\n    import ctypes; ctypes.string_at(0)\nf()")
+    printed = "import time\nfor i in range(10_000): print(i)\ntime.sleep(1)\n"
+    said = await free.stopped(f"{printed}def f():\n    import ctypes; ctypes.string_at(0)\nf()")
+    assert "\n9999\n" in said
     assert "Fatal Python error: Segmentation fault" in said
-    assert 'File "<cell>", line 2 in f\n  File "<cell>", line 3 in <module>\n[' in said
+    assert 'File "<cell>", line 5 in f\n  File "<cell>", line 6 in <module>\n[' in said
 
 
 async def test_a_kernel_that_dies_between_cells_is_told_at_the_next(free: Cells):

@@ -104,11 +104,10 @@ class CodeToolkit(Toolkit):
             notes = await self._notebook.run(code, cell, limit_s)
         except Stopped as error:
             stopped = error
+            cell.add(error.words)
         finally:
             cell.close()
             self._save()
-        if stopped and stopped.words:
-            output.write(f"{stopped.words}\n".encode())
         text = output.for_model()
         reported = await asyncio.to_thread(self._reported, outputs) if self._told else []
         what = [*reported, *cell.notes]
