@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 import threading
+import time
 import venv
 from contextlib import suppress
 from pathlib import Path
@@ -311,12 +312,12 @@ async def test_more_memory_than_there_may_be_is_an_error_of_the_cell(free: Cells
 
 
 async def test_what_a_cell_started_ends_with_the_kernel(here: Cells):
-    await here.ok(
-        "import subprocess\nkept = [subprocess.Popen(['sleep', '98765'], start_new_session=s) for s in (True, False)];"
-    )
-    assert len(alive("\0".join(("sleep", "98765")))) == 2
+    words = ["sleep", f"9876{time.time_ns() % 100_000}"]
+    begun = f"subprocess.Popen({words}, start_new_session=s)"
+    await here.ok(f"import subprocess\nkept = [{begun} for s in (True, False)];")
+    assert len(alive("\0".join(words))) == 2
     assert (await here.outcome("kernel_reset")).output == "the kernel was ended; gone: kept, subprocess"
-    assert alive("\0".join(("sleep", "98765"))) == []
+    assert alive("\0".join(words)) == []
     assert "NameError" in await here.ok("kept")
 
 
