@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 import threading
+import time
 import venv
 from contextlib import suppress
 from pathlib import Path
@@ -148,6 +149,8 @@ async def test_an_error_has_the_lines_of_the_cell_and_not_those_of_libraries(fre
 async def test_errors_of_other_kinds(free: Cells):
     assert "    x = (\n" in (said := await free.ok("x = ("))
     assert "SyntaxError" in said.splitlines()[-1]
+    assert "    x\n" in (said := await free.ok("def f():\nx"))
+    assert "IndentationError: expected an indented block" in said
     (free.root / "mine.py").write_text("def f():\n    raise KeyError('k')\n")
     assert "  mine.py line 2, in f\n    raise KeyError('k')\nKeyError: 'k'" in await free.ok("import mine; mine.f()")
     chained = await free.ok("try:\n    {}['a']\nexcept KeyError as error:\n    raise ValueError('no') from error")
@@ -159,6 +162,8 @@ async def test_errors_of_other_kinds(free: Cells):
     assert len(deep.splitlines()) < 20
     assert "no repr" in await free.ok("class A:\n    def __repr__(self): raise ValueError('no repr')\nA()")
     assert await free.ok("import sys\nsys.exit()") == "[no output]"
+    assert await free.ok("import warnings\nwarnings.warn('old')") == "cell line 2: UserWarning: old"
+    assert await free.ok("%nomagic") != "[no output]"
     assert "SystemExit: 3" in await free.ok("sys.exit(3)")
 
 
@@ -280,16 +285,18 @@ async def test_a_kernel_that_dies_is_told_and_begins_anew(here: Cells, code, tol
 
 
 async def test_of_a_crash_the_model_reads_where_it_was(free: Cells):
-    said = await free.stopped("def f():\n    import ctypes; ctypes.string_at(0)\nf()")
+    printed = "import time\nfor i in range(10_000): print(i)\ntime.sleep(1)\n"
+    said = await free.stopped(f"{printed}def f():\n    import ctypes; ctypes.string_at(0)\nf()")
+    assert "\n9999\n" in said
     assert "Fatal Python error: Segmentation fault" in said
-    assert 'File "<cell>", line 2 in f\n  File "<cell>", line 3 in <module>\n[' in said
+    assert 'File "<cell>", line 5 in f\n  File "<cell>", line 6 in <module>\n[' in said
 
 
 async def test_a_kernel_that_dies_between_cells_is_told_at_the_next(free: Cells):
     end = "threading.Thread(target=lambda: (go.wait(), os._exit(7))).start()"
     await free.ok(f"import os, threading\nx = 1\ngo = threading.Event()\n{end}")
     await free.ok("threading.Timer(0.2, go.set).start()")
-    await until(lambda: free.kit._notebook.kernel and free.kit._notebook.kernel.end)
+    await until(lambda: free.kit._workbench._notebook.kernel and free.kit._workbench._notebook.kernel.end)
     said = await free.ok("1")
     assert said == (
         "1\n[this is a new kernel, as the last one has ended (exit code 7); "
@@ -305,12 +312,12 @@ async def test_more_memory_than_there_may_be_is_an_error_of_the_cell(free: Cells
 
 
 async def test_what_a_cell_started_ends_with_the_kernel(here: Cells):
-    await here.ok(
-        "import subprocess\nkept = [subprocess.Popen(['sleep', '98765'], start_new_session=s) for s in (True, False)];"
-    )
-    assert len(alive("\0".join(("sleep", "98765")))) == 2
+    words = ["sleep", f"9876{time.time_ns() % 100_000}"]
+    begun = f"subprocess.Popen({words}, start_new_session=s)"
+    await here.ok(f"import subprocess\nkept = [{begun} for s in (True, False)];")
+    assert len(alive("\0".join(words))) == 2
     assert (await here.outcome("kernel_reset")).output == "the kernel was ended; gone: kept, subprocess"
-    assert alive("\0".join(("sleep", "98765"))) == []
+    assert alive("\0".join(words)) == []
     assert "NameError" in await here.ok("kept")
 
 
@@ -436,7 +443,7 @@ async def test_a_cell_is_asked_about_like_a_command_and_the_start_is_not(tmp_pat
         assert "the person said no" in await here.stopped("x = 1")
         (question,) = here.recorder.questions
         assert (question.kind, question.text) == ("command", "run this Python:\nx = 1")
-        assert here.kit._notebook.kernel is None
+        assert here.kit._workbench._notebook.kernel is None
         here.recorder._answer = Answer(choice="allow", by="person")
         assert await here.ok("x = 1") == "x = 1"
         assert changes == [(None, ["python", "-c", "x = 1"])]
@@ -507,7 +514,7 @@ async def test_a_resumed_session_is_told_that_its_variables_are_gone(tmp_path):
 
 async def test_what_the_desk_tells(free: Cells):
     await free.ok("1")
-    kernel = free.kit._notebook.kernel
+    kernel = free.kit._workbench._notebook.kernel
     folder = os.open(f"/proc/self/fd/{kernel.place.artifacts}", os.O_RDONLY)
     try:
         made = os.open("o.txt", os.O_WRONLY | os.O_CREAT, dir_fd=folder)
@@ -517,7 +524,7 @@ async def test_what_the_desk_tells(free: Cells):
         os.mkfifo("pipe.txt", dir_fd=folder)
     finally:
         os.close(folder)
-    take = free.kit._notebook.take
+    take = free.kit._workbench._notebook.take
     for name in ("o.txt", "link.txt", "../k-1", "gone.txt", "pipe.txt"):
         take({"type": "artifact", "id": "1", "name": name, "file": f"/x/{name}", "kind": "file", "description": "d"})
     take({"type": "failed", "plugin": "p", "error": "no module"})

@@ -52,7 +52,12 @@ class Cell:
                 self._show(content["data"], "", is_displayed=True)
             case "error":
                 self.error = str(content["ename"])
-                self._write_line("\n".join(map(str, content["traceback"])))
+                self.add("\n".join(map(str, content["traceback"])))
+
+    def add(self, text: str) -> None:
+        """Text that was not printed, on lines of its own."""
+        if text:
+            self._write(("\n" if self._line else "") + text + "\n")
 
     def close(self) -> None:
         """Nothing more will come."""
@@ -74,10 +79,6 @@ class Cell:
                 self._keep(rest)
                 rest = ""
             self._line = rest
-
-    def _write_line(self, text: str) -> None:
-        """What is not printed begins on a line of its own."""
-        self._write(("\n" if self._line else "") + text + "\n")
 
     def _keep(self, text: str) -> None:
         self.output.write(text.encode(errors="replace"))
@@ -105,7 +106,7 @@ class Cell:
             self.notes.append(f"a file could not be saved: {error.strerror}")
         if plain:
             gap = "\n" if "\n" in plain else " "
-            self._write_line(f"{name} ={gap}{plain}" if name else plain)
+            self.add(f"{name} ={gap}{plain}" if name else plain)
 
     def _show_figure(self, encoded: str) -> None:
         """Each figure once, though a cell may show it and then name it."""

@@ -130,10 +130,9 @@ class Workbench:
             notes = await self._notebook.run(code, cell, timeout_s, [*self._changes(), *first])
         except Stopped as error:
             stopped = error
+            cell.add(error.words)
         finally:
             cell.close()
-        if stopped and stopped.words:
-            output.write(f"{stopped.words}\n".encode())
         text = output.for_model()
         reported = await asyncio.to_thread(self._reported, outputs) if self.heard else []
         what = [*reported, *cell.notes]

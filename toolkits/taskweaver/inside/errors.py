@@ -32,7 +32,7 @@ def told_error(error: BaseException) -> str:
 
 
 def _frames(error: BaseException) -> list[str]:
-    if isinstance(error, SyntaxError) and error.filename and _is_cell(error.filename):
+    if isinstance(error, SyntaxError) and error.filename and is_cell(error.filename):
         return []
     found = [
         (_place(frame), frame.line or "")
@@ -55,7 +55,7 @@ def _frames(error: BaseException) -> list[str]:
 def _place(frame: traceback.FrameSummary) -> str:
     """Where a call was made; in brackets the library that it was made in."""
     within = "" if frame.name == "<module>" else f", in {frame.name}"
-    if _is_cell(frame.filename):
+    if is_cell(frame.filename):
         return f"cell line {frame.lineno}{within}"
     path = os.path.realpath(frame.filename)
     if library := _library(path):
@@ -75,13 +75,22 @@ def _library(path: str) -> str:
     return rest.lstrip(os.sep).split(os.sep)[0].removesuffix(".py")
 
 
-def _is_cell(filename: str) -> bool:
+def told_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """A warning in one line."""
+    where = f"cell line {lineno}" if is_cell(filename) else f"{filename}:{lineno}"
+    return f"{where}: {category.__name__}: {message}\n"
+
+
+def is_cell(filename: str) -> bool:
+    """Whether this names a cell and no file."""
     return f"{os.sep}ipykernel_{os.getpid()}{os.sep}" in filename or filename.startswith("<ipython-input")
 
 
 def _what(error: BaseException) -> list[str]:
     """Its name and words; the line for an error of syntax, and the members of a group."""
-    if isinstance(error, SyntaxError) and error.filename and _is_cell(error.filename):
+    if isinstance(error, SyntaxError) and error.filename and is_cell(error.filename):
         line = (error.text or linecache.getline(error.filename, error.lineno or 0)).rstrip()
         mark = " " * max((error.offset or 1) - 1, 0) + "^"
         return [f"  cell line {error.lineno}", f"    {line}", f"    {mark}", f"{type(error).__name__}: {error.msg}"]

@@ -21,7 +21,7 @@ from traitlets.config import Config
 
 from .desk import Desk
 from .display import LastName, NamedValues, Presets, set_up_formats
-from .errors import told_error
+from .errors import told_error, told_warning
 from .verification import install
 
 READY = b"the kernel is ready\n"
@@ -65,8 +65,13 @@ class Shell(ZMQInteractiveShell):
         """Tells the host of an error that Python finds before it runs anything."""
         self.showtraceback()
 
+    def _format_exception_for_storage(self, *_: Any, **__: Any) -> dict[str, Any]:
+        """For IPython's history, which is none here; to make it takes seconds after a deep recursion."""
+        return {}
+
     def showindentationerror(self) -> None:
-        """Without IPython's advice, which is for people."""
+        """Without IPython's advice, which is for people who paste."""
+        self.showtraceback()
 
 
 class Kernel(IPythonKernel):
@@ -149,6 +154,7 @@ def main(connection_file: str) -> None:
     output = os.dup(1)  # ipykernel takes the first one over
     faulthandler.enable(os.fdopen(os.dup(2), "w"), all_threads=False)
     warnings.filterwarnings("ignore", message="To exit: use")
+    warnings.formatwarning = told_warning
     app = App.instance(config=_config(), connection_file=connection_file)
     app.initialize([])
     shell = app.shell
