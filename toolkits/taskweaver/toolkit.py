@@ -232,13 +232,9 @@ class CodeToolkit(Toolkit):
             for name, value in self._workbench.variables.items()
             if str(self._config.session_vars.get(name)) != value
         }
-        state = {
-            "names": list(self._workbench.names),
-            "plugins": dict(self._catalogue.switched),
-            "variables": variables,
-        }
-        state = {name: value for name, value in state.items() if value}
-        if state != self._saved:
+        more = {"plugins": dict(self._catalogue.switched), "variables": variables}
+        state = {"names": list(self._workbench.names), **{name: value for name, value in more.items() if value}}
+        if state != (self._saved or {"names": []}):
             self._saved = state
             self.notifier.notify(StateSaved(toolkit=_NAME, value=state))
 
