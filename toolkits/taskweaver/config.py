@@ -48,7 +48,7 @@ class Config(Value):
     select_top_k: Annotated[int, Field(strict=True, ge=1)] | None = None
     verify: Rules | bool | None = None
     session_vars: dict[str, str | int | float | bool] = {}
-    timeout_s: Annotated[float, Field(gt=0, le=MAX_TIMEOUT_S)] = 120.0
+    timeout_s: Annotated[float, Field(strict=True, gt=0, le=MAX_TIMEOUT_S)] = 120.0
     python: Annotated[str, Field(min_length=1)] = sys.executable
     figures: Annotated[bool, Field(strict=True)] = True
 
