@@ -5,9 +5,10 @@ import graphlib
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from . import __version__, keys
 from .compat import load_toolkit
@@ -120,7 +121,7 @@ async def build_exchange(
             stack.push_async_callback(_close, choice.name, made, journal)
         listed = [(choice.name, toolkits[choice.name]) for choice in profile.toolkits]
         tools = _tools(listed)
-        looks = [_unless_it_fails(name, made.live, _pairs, _pairs(()), journal) for name, made in toolkits.items()]
+        looks = [_Guarded(name, made.live, _pairs, _pairs(()), journal) for name, made in toolkits.items()]
         with _at("moderator"):
             moderator = cast(type[Moderator], load("goose_like.moderator", profile.moderator.name))
             made_moderator = moderator(
@@ -150,8 +151,10 @@ async def build_exchange(
             patience=patience,
             workspace=workspace,
             undo=undo,
-            doubts=[_unless_it_fails(name, made.doubt, _text, None, journal) for name, made in toolkits.items()],
-            news={name: _unless_it_fails(name, made.news, _facts, {}, journal) for name, made in toolkits.items()},
+            doubts=[_Guarded(name, made.doubt, _text, None, journal) for name, made in toolkits.items()],
+            news={
+                name: _Guarded(name, made.news, _facts, _facts({}), journal).awaited for name, made in toolkits.items()
+            },
             commands={made.name: made for toolkit in toolkits.values() for made in toolkit.commands()},
         )
 
@@ -350,23 +353,37 @@ def _text(given: Any) -> str | None:
     return str(given) if given else None
 
 
-def _unless_it_fails(
-    name: str, method: Callable[[], Any], read: Callable[[Any], T], default: T, journal: Journal
-) -> Callable[[], T]:
-    """The toolkit's method, `read` as what it must give; once that has failed it is told, and `default` is given."""
-    has_failed = False
+@dataclass
+class _Guarded(Generic[T]):
+    """A toolkit's method, `read` as what it must give; once it has failed that is told, and `default` is given."""
 
-    def called() -> T:
-        nonlocal has_failed
+    name: str
+    method: Callable[[], Any]
+    read: Callable[[Any], T]
+    default: T
+    journal: Journal
+    has_failed: bool = False
+
+    def __call__(self) -> T:
+        with self._guard():
+            return self.default if self.has_failed else self.read(self.method())
+        return self.default
+
+    async def awaited(self) -> T:
+        """The same of a method that may be `async`."""
+        with self._guard():
+            given = self.default if self.has_failed else self.method()
+            return self.read(await given if inspect.isawaitable(given) else given)
+        return self.default
+
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
         try:
-            return default if has_failed else read(method())
+            yield
         except Exception as error:  # somebody else's code, which must not end the turn
-            has_failed = True
-            why = told(error, found("goose_like.toolkit")[name].module)
-            journal.log(f"toolkit {name!r} failed and is not asked again for {method.__name__!r}: {why}")
-            return default
-
-    return called
+            self.has_failed = True
+            why = told(error, found("goose_like.toolkit")[self.name].module)
+            self.journal.log(f"toolkit {self.name!r} failed and is not asked again for {self.method.__name__!r}: {why}")
 
 
 async def _close(name: str, toolkit: Toolkit, journal: Journal) -> None:

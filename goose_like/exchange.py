@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -63,7 +63,7 @@ class Exchange:
     workspace: Workspace
     undo: Undo | None = None
     doubts: Sequence[Callable[[], str | None]] = ()
-    news: Mapping[str, Callable[[], Mapping[str, str]]] = field(default_factory=dict)
+    news: Mapping[str, Callable[[], Awaitable[Mapping[str, str]]]] = field(default_factory=dict)
     commands: Mapping[str, Command] = field(default_factory=dict)
     inbox: Inbox = field(default_factory=Inbox)
     prompt_digest: str = field(init=False)
@@ -92,7 +92,7 @@ class Exchange:
             SessionError: when the session file can't be written.
         """
         said, told = self._with_named(message) if isinstance(message, str) else (message, [])
-        self._tell_news()  # ahead of the words, which shall be the last that the model reads
+        await self._tell_news()  # ahead of the words, which shall be the last that the model reads
         self._say(TurnStarted(message=said), told)
         end = TurnFinished(reason="error", detail="a fault in goose_like or in a plugin", exit_code=1)
         try:
@@ -166,7 +166,7 @@ class Exchange:
 
     async def _ask_model(self) -> MessageCompleted:
         """One step: the model's message, recorded. A request that the vendor finds too long is made shorter once."""
-        self._tell_news()
+        await self._tell_news()
         self._remind_of_plan()
         self._note_prompt(is_thought=False)
         rewrite = await self.moderator.rewrite(self.history, self.view)
@@ -238,7 +238,8 @@ class Exchange:
         times = self.history.failures.get((call.name, call.arguments), 0) + 1
         if outcome.is_error and times >= SAME_FAILURES_TOLD:
             output += f"\n[this very call has failed {times} times; do something else, or say what you need]"
-        result = ToolResult(call_id=call.id, output=output, is_error=outcome.is_error)
+        later = outcome.later[: self.limits.output_bytes] if outcome.later is not None else None
+        result = ToolResult(call_id=call.id, output=output, is_error=outcome.is_error, later=later)
         if outcome.picture:
             image = keep_image(outcome.picture.data, outcome.picture.source, self.session.outputs)
             result = result.model_copy(update={"images": (image,)})
@@ -318,10 +319,14 @@ class Exchange:
             text = f"Your plan, {done} of {len(history.plan)} tasks complete (update it if it has changed):\n{lines}"
             self.journal.emit(Reminded(text=text, about="plan"))
 
-    def _tell_news(self) -> None:
+    async def _tell_news(self) -> None:
         """What changed since the model was told: at the end, where it stays, so that all before it is cached."""
+        true = {
+            f"{name}.{key}": (key, value)
+            for name, source in self.news.items()
+            for key, value in (await source()).items()
+        }
         known = self.history.facts
-        true = {f"{name}.{key}": (key, value) for name, source in self.news.items() for key, value in source().items()}
         news = {name: fact for name, fact in true.items() if fact[1] and known.get(name) != fact[1]}
         if news:
             text = "\n".join(f"{key}: {value}" for key, value in news.values())

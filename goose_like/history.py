@@ -87,6 +87,7 @@ class History:
     _turn_spent: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _results: dict[str, ToolResult] = field(default_factory=dict)
     _reminders: list[str] = field(default_factory=list)
+    _passing: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def replay(cls, events: Iterable[Durable]) -> Self:
@@ -151,6 +152,8 @@ class History:
             case ToolFinished(result=result):
                 if self.is_open(result.call_id):
                     self._results[result.call_id] = result
+                    if result.later is not None:
+                        self._passing[result.call_id] = result.later
                     self._count_failure(self.open_calls[result.call_id], result.is_error)
                     if len(self._results) == len(self.open_calls):
                         self._answer_calls()
@@ -242,6 +245,10 @@ class History:
                 self._results[result.call_id] = result
         self._turn_spent, self.unanswered, self.last_turn, self.failures = {}, [], None, {}
         self.close()
+        if self._passing:
+            self.elided |= self._passing
+            self._passing, self.measured = {}, (0, 0)
+            self._forget_thinking()
         self.turn_count += 1
         self.turns.append(Turn(self.turn_count, len(self.messages)))
         said = tuple(part for part in message.parts if isinstance(part, Text | Image))

@@ -76,13 +76,17 @@ class ToolCall(Value):
 
 
 class ToolResult(Value):
-    """A tool's answer to the call `call_id`. `output` is for the model; what people see travels in events."""
+    """A tool's answer to the call `call_id`. `output` is for the model; what people see travels in events.
+
+    From the next turn on `later` stands in its place, if there is one.
+    """
 
     type: Literal["tool_result"] = "tool_result"
     call_id: Words
     output: Words
     is_error: bool = False
     images: tuple[Image, ...] = Field(default=(), exclude_if=operator.not_)
+    later: Words | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 Part = Annotated[Text | Image | Thinking | RedactedThinking | ToolCall | ToolResult, Field(discriminator="type")]

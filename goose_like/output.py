@@ -1,8 +1,13 @@
 """Output of any size: what a model can read of it, and a file with all of it when that is not everything."""
 
+import asyncio
 import codecs
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO
+
+SHOW_EVERY_S = 0.1
+SHOW_BYTES = 4096
 
 
 class Output:
@@ -122,3 +127,38 @@ def readable(text: str, path: Path, limit_bytes: int) -> str:
     output.write(data)
     output.close()
     return output.for_model()
+
+
+class Live:
+    """Shows output while it comes: at once, but no more than 4 KiB ten times a second. The rest is passed over."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._waiting = b""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest: asyncio.TimerHandle | None = None
+
+    def take(self, chunk: bytes) -> None:
+        self._waiting += chunk
+        if len(self._waiting) > SHOW_BYTES:
+            self._waiting = b"\n[...]\n" + self._waiting[-SHOW_BYTES:].partition(b"\n")[2]
+            self._decoder.reset()
+        if self._rest is None:
+            self._tell()
+
+    def close(self) -> None:
+        if self._rest:
+            self._rest.cancel()
+        self._tell(is_last=True)
+
+    def _tell(self, *, is_last: bool = False) -> None:
+        text = self._decoder.decode(self._waiting, is_last)
+        self._waiting = b""
+        self._rest = None if is_last or not text else asyncio.get_running_loop().call_later(SHOW_EVERY_S, self._tell)
+        if text:
+            self._show(text)
+
+
+def told(text: str, notes: Iterable[str], nothing: str = "no output") -> str:
+    """What a model reads: the output as it is, and each note in brackets on a line of its own."""
+    return "\n".join([text.removesuffix("\n") if text else f"[{nothing}]", *(f"[{note}]" for note in notes)])

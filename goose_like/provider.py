@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from .errors import BrokenStreamError, GooseLikeError, ProviderError
 from .events import MessageCompleted, Retrying, Status, TextDelta, ThinkingDelta
-from .message import Message
+from .message import Message, Usage
 from .profile import ModelChoice
 from .tool import ToolSpec as ToolSpec
 
@@ -110,6 +110,32 @@ class Probed(Protocol):
 
         Raises:
             ProviderError: it can't be reached within a few seconds, or refused the key.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """A vector for each of some texts, in their order, and the tokens that they took."""
+
+    values: Sequence[Sequence[float]]
+    usage: Usage
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """A provider that may make vectors of texts, by which texts of like meaning are found."""
+
+    @property
+    def embedding_model(self) -> str | None:
+        """The name of the model that does; None where there is none."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """The texts' vectors. Asked only where there is an `embedding_model`; no text is empty.
+
+        Raises:
+            ProviderError: whenever not all of them came.
         """
         ...
 

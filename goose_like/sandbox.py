@@ -125,6 +125,7 @@ def rules(
         sys.base_prefix,
         Path(sys.executable).parent,
         Path(__file__).parent,
+        *filter(os.path.isabs, sys.path),  # a `.pth` file may lead anywhere
         *_folders_of("rg"),
     )
     for path in sorted(map(_real, program)):

@@ -90,15 +90,21 @@ def explain(error: ValidationError, source: Source, near: Callable[[tuple[str | 
 
 def _explain(fault: Mapping[str, Any], source: Source, near: Callable[[tuple[str | int, ...]], str], whole: str) -> str:
     path = tuple(fault["loc"])
-    what = ".".join(str(step) for step in path) or whole
     if fault["type"] == "extra_forbidden":
+        what = ".".join(map(str, path)) or whole
         return f"{source.place(*path)}: unknown key {what!r}; {near(path)}"
+    return f"{source.place(*path)}: {in_words(fault, whole)}"
+
+
+def in_words(fault: Mapping[str, Any], whole: str) -> str:
+    """What pydantic says of a value, without the place: `key: expected text, not 3`."""
+    what = ".".join(str(step) for step in fault["loc"]) or whole
     if fault["type"] == "told":  # what was given may be a secret
-        return f"{source.place(*path)}: {what}: {fault['msg']}"
+        return f"{what}: {fault['msg']}"
     if fault["type"] == "missing":
-        return f"{source.place(*path)}: {what}: this key is missing"
+        return f"{what}: this key is missing"
     kinds = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list", "string_type": "text"}
     expected = kinds.get(fault["type"]) or fault["msg"].removeprefix("Input should be ")
     given = repr(fault["input"])
     clipped = given if len(given) <= 80 else given[:77] + "..."
-    return f"{source.place(*path)}: {what}: expected {expected}, not {clipped}"
+    return f"{what}: expected {expected}, not {clipped}"

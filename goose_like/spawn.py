@@ -81,6 +81,10 @@ class Process:
         """
         return await self._connection.signal(self._number, 0)
 
+    def interrupt(self) -> None:
+        """Asks it to leave off, as Ctrl-C in a terminal would: INT to all of its processes. Does not wait."""
+        self._connection.send(self._number, "signal", int(signal.SIGINT))
+
     async def stop(self, grace_s: float = 1.0) -> None:
         """Ends the command and everything it started: TERM, and after `grace_s` KILL.
 
@@ -306,3 +310,11 @@ def _look_away(future: "asyncio.Future[int]") -> None:
     """An error that nobody asks for is not worth asyncio's complaint."""
     if not future.cancelled():
         future.exception()
+
+
+def ending(code: int) -> str:
+    """The exit code in words, those of signals by name."""
+    if code < 0:
+        return f"killed by {signal.Signals(-code).name}"
+    by = f" ({signal.Signals(code - 128).name})" if code - 128 in set(signal.Signals) else ""
+    return f"exit code {code}{by}"

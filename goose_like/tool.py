@@ -78,12 +78,21 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class Passing:
+    """What a tool returns whose `text` matters in this turn only: from the next one on `later` stands in its place."""
+
+    text: str
+    later: str
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What a call gave, in full length, before it is cut to what a model can read."""
 
     output: str
     is_error: bool = False
     picture: Picture | None = None
+    later: str | None = None
 
 
 @overload
@@ -226,6 +235,8 @@ async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> Outcome:
         if isinstance(value, Picture):
             check_image(value.data, value.source)
             return Outcome(value.text or f"[image {value.source}]", picture=value)
+        if isinstance(value, Passing):
+            return Outcome(value.text, later=value.later)
         return Outcome(_as_text(value))
     except GooseLikeError as error:
         return Outcome(str(error), True)

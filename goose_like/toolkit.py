@@ -1,6 +1,6 @@
 """Toolkit: tools, the prompt that goes with them, and their state. Authors import everything from here."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .command import Command, command, is_command, make_command
@@ -10,13 +10,14 @@ from .notifier import Notifier
 from .plugins import did_you_mean
 from .profile import Limits, Profile
 from .session import Session
-from .tool import Marks, Picture, Tool, ToolError, current_call, make_tool, tool
+from .tool import Marks, Passing, Picture, Tool, ToolError, current_call, make_tool, tool
 from .view import ExchangeView
 from .workspace import Workspace
 
 __all__ = [
     "ExchangeView",
     "Notifier",
+    "Passing",
     "Picture",
     "Requirements",
     "Tool",
@@ -120,10 +121,10 @@ class Toolkit:
         """What speaks against being done, when the model says that it is. It is asked back once a turn."""
         return None
 
-    def news(self) -> Mapping[str, str]:
+    def news(self) -> Mapping[str, str] | Awaitable[Mapping[str, str]]:
         """What is true now and may change (`{"git branch": "main"}`), asked before each step; must be quick.
 
-        The model is told what differs from what it was told last.
+        The model is told what differs from what it was told last. May be `async`.
         """
         return {}
 

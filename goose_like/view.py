@@ -1,5 +1,6 @@
 """ExchangeView: a toolkit's read-only look at the conversation, and its way to ask a model something aside."""
 
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ from .events import MessageCompleted, UsageRecorded
 from .history import History
 from .message import Message
 from .notifier import Notifier
-from .provider import Model, Models, Request, stream_with_retries
+from .provider import Embedder, Model, Models, Request, stream_with_retries
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,26 @@ class ModelView:
                     return delta.message.text
         raise AssertionError("stream_with_retries ends with a message or raises")
 
+    @property
+    def embedding_model(self) -> str | None:
+        """`provider:name` of the model that `embed` asks; None: this provider makes no vectors."""
+        provider = self.model.provider
+        name = provider.embedding_model if isinstance(provider, Embedder) else None
+        return f"{self.model.label.partition(':')[0]}:{name}" if name else None
+
+    async def embed(self, texts: Sequence[str], *, purpose: str) -> Sequence[Sequence[float]]:
+        """A vector for each text; its tokens are counted. Only where there is an `embedding_model`.
+
+        Raises:
+            ProviderError: when they did not come; it is not tried again.
+        """
+        provider, name = self.model.provider, self.embedding_model
+        if name is None or not isinstance(provider, Embedder):
+            raise ProviderError(f"{self.model.label} makes no vectors; ask whether there is an `embedding_model` first")
+        vectors = await provider.embed(texts)
+        self._notifier.notify(UsageRecorded(model=name, usage=vectors.usage, purpose=purpose))
+        return vectors.values
+
 
 class ExchangeView:
     """`view.processor.messages[-1]`, `await view.accelerator.ask(...)`."""
@@ -47,6 +68,13 @@ class ExchangeView:
     def __init__(self, history: History, models: Models, notifier: Notifier) -> None:
         self.processor = ModelView(models.processor, history, notifier)
         self.accelerator = ModelView(models.accelerator, history, notifier)
+        self._history = history
+
+    @property
+    def said(self) -> str:
+        """What the person said last."""
+        said = self._history.said
+        return self._history.messages[said[-1]].text if said else ""
 
     @property
     def has_own_accelerator(self) -> bool:

@@ -25,10 +25,10 @@ from .places import config_folder, state_folder
 from .policy import Decision, Grant, Kind, confinement, decide, refusal, rules_in_words
 from .profile import ApprovalMode, SandboxMode
 from .sandbox import Rule
-from .spawn import Process, Spawner
+from .spawn import Process, Spawner, ending
 from .trust import Approval
 
-__all__ = ["Access", "Listener", "Process", "Workspace"]
+__all__ = ["Access", "Listener", "Process", "Workspace", "ending"]
 
 Access = Literal["workspace", "network", "full"]
 
@@ -90,6 +90,10 @@ class Workspace:
         folder = Path(os.path.realpath(tempfile.mkdtemp(prefix=_PRIVATE)))
         self._lock = _taken(folder)
         return folder
+
+    def inside(self, path: Path) -> str:
+        """Where a command sees what lies in the private folder."""
+        return str(path if self.mode == "full" else Path("/tmp", path.relative_to(self.tmp)))
 
     async def __aenter__(self) -> "Workspace":
         if self.mode != "full":

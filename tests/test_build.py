@@ -336,7 +336,7 @@ async def test_a_toolkit_that_fails_to_look_is_told_once_and_ends_no_turn(home, 
         monkeypatch.setattr(Three, name, look)
     async with built(home, "toolkits: [three]", recorder := Recorder()) as exchange:
         for _ in range(2):
-            assert [source() for source in exchange.news.values()] == [{}]
+            assert [await source() for source in exchange.news.values()] == [{}]
             assert [source() for source in exchange.doubts] == [None]
             assert exchange.moderator.live() == []
         told = [event.text for event in recorder.events if isinstance(event, Logged)]
@@ -347,7 +347,7 @@ async def test_a_toolkit_that_says_nonsense_of_the_state_is_told_and_ends_no_tur
     for name, given in (("news", None), ("live", [1]), ("doubt", 3)):
         monkeypatch.setattr(Three, name, lambda self, given=given: given)
     async with built(home, "toolkits: [three]", recorder := Recorder()) as exchange:
-        assert [source() for source in exchange.news.values()] == [{}]
+        assert [await source() for source in exchange.news.values()] == [{}]
         assert [source() for source in exchange.doubts] == ["3"]
         assert exchange.moderator.live() == []
         assert sum("'three' failed" in event.text for event in recorder.events if isinstance(event, Logged)) == 2

@@ -440,7 +440,14 @@ async def test_a_toolkits_doubt_and_open_tasks_are_both_asked_back(bench):
 async def test_news_are_told_once_whatever_they_look_like(bench):
     true = {"a": {"notes: of two": "one\ntwo: three", "same": "1"}, "b": {"same": "2", "none": ""}}
     b = bench([calls(call("echo", '{"text": "x"}')) for _ in range(3)] + ["Done.", "Done."], echo)
-    object.__setattr__(b.exchange, "news", {name: lambda name=name: true[name] for name in true})
+
+    def source(name):
+        async def news():
+            return true[name]
+
+        return news
+
+    object.__setattr__(b.exchange, "news", {name: source(name) for name in true})
     await b.exchange.reply("Hi.")
     (told,) = b.told(Reminded)
     assert told.text == "notes: of two: one\ntwo: three\nsame: 1\nsame: 2"

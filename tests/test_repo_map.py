@@ -10,11 +10,11 @@ import pytest
 from goose_like_toolkits.repo_context import RepoContextToolkit
 from goose_like_toolkits.repo_context.outline import Grammars
 from goose_like_toolkits.repo_context.paths import chosen, limit_of, named
-from goose_like_toolkits.repo_context.store import Store
 
 from goose_like.events import Status
 from goose_like.notifier import Recorder
 from goose_like.sandbox import why_unavailable
+from goose_like.store import Store
 from goose_like.testing import trial
 from goose_like.toolkit import Requirements, ToolError, Workspace
 

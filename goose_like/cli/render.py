@@ -35,7 +35,7 @@ from ..events import (
 )
 from ..message import Message, ToolCall, ToolResult, Usage
 from ..notifier import Notifier
-from .running import FAILED, LIVE_LINES, MAX_LINE, Running, describe, nested_line, shown
+from .running import FAILED, LIVE_LINES, MAX_LINE, Running, code_lines, describe, nested_line, shown
 from .visible import exact, one_line, visible
 
 ERROR_ROWS = 10
@@ -216,7 +216,8 @@ class Screen(Notifier):
         call, mark = running.call, f"▸{running.label} "
         name = visible(call.name)
         gutter = len(mark) + len(name) + 2
-        first, *more = self._rows(describe(call, CALL_ROWS * self._room(gutter)), gutter)
+        lines = code_lines(call) or [describe(call, CALL_ROWS * self._room(gutter))]
+        first, *more = [row for line in lines for row in self._rows(line, gutter)]
         what = f"\n{' ' * gutter}".join([first, *more])
         return Styled.assemble((mark, "cyan"), (name, "bold"), "  ", what)
 

@@ -13,11 +13,12 @@ from .visible import NO_TEXT, one_line, visible
 
 LIVE_LINES = 12
 TAIL_LINES = 3
+CODE_LINES = 12
 MAX_LINE = 1_000
 
-# What commands tell in brackets at the end of their output (toolkits/developer/shell.py).
+# What commands and cells tell in brackets at the end of their output (toolkits/developer, toolkits/taskweaver).
 _NOTE = re.compile(r"\[([a-z].{0,998})\]")
-FAILED = re.compile(r"exit code \d|killed by ")
+FAILED = re.compile(r"exit code \d|killed by |raised ")
 
 
 class Running:
@@ -36,7 +37,7 @@ class Running:
 
     @property
     def is_command(self) -> bool:
-        return "command" in arguments_of(self.call) or self.line_count > 0
+        return not arguments_of(self.call).keys().isdisjoint(("command", "code")) or self.line_count > 0
 
     def take(self, text: str, width: int) -> Iterator[str]:
         """Yields the lines that are whole now, as they are shown where there are `width` columns."""
@@ -116,12 +117,21 @@ def nested_line(event: Mapping[str, Any], width: int) -> str:
             return ""
 
 
+def code_lines(call: ToolCall) -> list[str]:
+    """The lines of a call's code, the first of many; none where it has no more than one."""
+    code = arguments_of(call).get("code")
+    lines = visible(code).strip("\n").split("\n") if isinstance(code, str) else []
+    if len(lines) > CODE_LINES:
+        lines = [*lines[: CODE_LINES - 1], f"… {len(lines) - CODE_LINES + 1:,} more lines"]
+    return lines if len(lines) > 1 else []
+
+
 def describe(call: ToolCall, width: int) -> str:
     """A call's arguments in one line: a command, a path or a task as it is, the others by name, content by its size."""
     shown = []
     for name, value in arguments_of(call).items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        if name in ("command", "path", "task", ""):
+        if name in ("command", "code", "path", "task", ""):
             shown.append(text)
         elif name == "content":
             size = len(text.encode(errors="replace"))

@@ -6,8 +6,8 @@ rebuild the whole history on each call.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
 from importlib import import_module
 from typing import Any, ClassVar, Protocol
 from urllib.parse import SplitResult
@@ -79,41 +79,53 @@ class Connection:
     # --- the same for all
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        try:
-            if fault := self._fault():
-                raise fault
+        with self._placed():
             fold = self._fold()
             async with aclosing(self._answer(request)) as events:
                 async for event in events:
                     for delta in fold.feed(event):
                         yield delta
             yield fold.result()
-        except ProviderError as error:
-            where = " at ".join(filter(None, (self._choice.provider, host(self._url))))
-            error.args = (without_secrets(f"{where}: {error}", self._key, self._url.password),)
-            raise
 
     async def close(self) -> None:
         if self._client is not None:
             await self._client.close()
 
-    async def _answer(self, request: Request) -> AsyncGenerator[Any, None]:
-        """The answer's decoded events; whatever the SDK raises becomes one of our errors here, and only here."""
-        await self._connect()
-        import httpx2
-
-        sdk, stall_s, body = self._sdk, self._choice.stall_s, self._body(request)
+    @contextmanager
+    def _placed(self) -> Iterator[None]:
+        """Around all that is asked: its errors say where, and no secret."""
         try:
-            stream = await self._post(body)
-        except sdk.APIStatusError as error:
+            if fault := self._fault():
+                raise fault
+            yield
+        except ProviderError as error:
+            where = " at ".join(filter(None, (self._choice.provider, host(self._url))))
+            error.args = (without_secrets(f"{where}: {error}", self._key, self._url.password),)
+            raise
+
+    @contextmanager
+    def _asking(self, request: Request) -> Iterator[None]:
+        """Around a request, until its answer begins: what the SDK raises then becomes one of our errors."""
+        try:
+            yield
+        except self._sdk.APIStatusError as error:
             wait_s = retry_after_s(error.response.headers, time.time())
             raise self._refused(request, error.status_code, error.body, wait_s) from error
-        except sdk.APIConnectionError as error:
+        except self._sdk.APIConnectionError as error:
             raise ModelUnavailableError(
                 f"no answer from {self._url.hostname}:{port(self._url)} ({cause(error)}); "
                 f"check the network, and {self._address_names()}",
                 is_retryable=True,
             ) from error
+
+    async def _answer(self, request: Request) -> AsyncGenerator[Any, None]:
+        """The answer's decoded events; whatever the SDK raises becomes one of our errors."""
+        await self._connect()
+        import httpx2
+
+        sdk, stall_s, body = self._sdk, self._choice.stall_s, self._body(request)
+        with self._asking(request):
+            stream = await self._post(body)
         has_begun = False
         events: Any = self._events(stream, request)
         try:

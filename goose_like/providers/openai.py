@@ -2,23 +2,26 @@
 
 import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 from urllib.parse import SplitResult
 
 from .. import keys
-from ..errors import CredentialError, GooseLikeError, ProfileError, ProviderError
+from ..errors import BrokenStreamError, CredentialError, GooseLikeError, ProfileError, ProviderError
+from ..message import Usage
 from ..profile import ModelChoice
-from ..provider import Facts, Probe, Request
+from ..provider import Facts, Probe, Request, Vectors
 from .connection import Connection, Folding
 from .door import base_url, host, key_fault, url_fault, without_secrets
-from .openai_wire import Encoder, Fold, with_strict_roles
+from .openai_wire import Encoder, Fold, vectors, with_strict_roles
 from .probe import list_models
 from .rows import Row
-from .wire import error_of_status
+from .wire import clip, error_of_status
 
 OPENAI_HOST = "api.openai.com"
+
+_EMBEDDED_AT_ONCE = 256  # a request takes 2,048 texts, and 300,000 tokens
 
 # Chat completions take tools from the newer models only without reasoning, which gpt-6-astra and those from
 # 6.1 on can't do without (their model pages: "rejects requests that set reasoning effort to none").
@@ -30,6 +33,7 @@ OPENAI = Row(
     processor="gpt-6-sol",
     accelerator="gpt-6-luna",
     takes_images=True,
+    embedding_model="text-embedding-3-small",
 )
 
 
@@ -83,6 +87,32 @@ class OpenAIProvider(Connection):
             error.args = (without_secrets(f"{row.name} at {host(url)}: {error}", key, url.password),)
             raise
         return Probe(host(url), models, is_proven)
+
+    @property
+    def embedding_model(self) -> str | None:
+        """What makes vectors at this server; at another address than OpenAI's own `openai` is any server."""
+        return None if self._row is OPENAI and self._url.hostname != OPENAI_HOST else self._row.embedding_model
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """The texts' vectors, asked for some hundred at a time."""
+        found: list[Vectors] = []
+        with self._placed():
+            await self._connect()
+            for at in range(0, len(texts), _EMBEDDED_AT_ONCE):
+                found.append(await self._embedded(texts[at : at + _EMBEDDED_AT_ONCE]))
+        return Vectors([v for each in found for v in each.values], sum((each.usage for each in found), Usage()))
+
+    async def _embedded(self, texts: Sequence[str]) -> Vectors:
+        request = Request(self.embedding_model or "", "", [])
+        body = {"model": request.model, "input": list(texts), "encoding_format": "float"}
+        try:
+            with self._asking(request):
+                answer = await self._client.post(
+                    "/embeddings", body=body, options={"headers": self._headers()}, cast_to=object
+                )
+            return vectors(answer, len(texts))
+        except ValueError as error:
+            raise BrokenStreamError(f"what came is no list of vectors ({clip(str(error), 80)})") from error
 
     def _fault(self) -> GooseLikeError | None:
         return _url_fault(self._url, self._row) or _key_fault(self._url, self._key, self._row)

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import BrokenStreamError, ProviderError
 from ..events import MessageCompleted, TextDelta, ThinkingDelta
 from ..message import Image, Message, Part, Text, Thinking, ToolCall, Usage
-from ..provider import Delta, Request, ToolSpec
+from ..provider import Delta, Request, ToolSpec, Vectors
 from .wire import (
     Sent,
     allowed_name,
@@ -323,6 +323,23 @@ class Fold:
             return call if index is not None or id_ or name == call.name else None
         is_next = name != call.name or (arguments.strip() != "" and is_object(call.arguments))
         return None if is_next else call
+
+
+def vectors(answer: object, wanted: int) -> Vectors:
+    """What a server answers at /embeddings, in the order of the texts.
+
+    Raises:
+        BrokenStreamError: it is something else, or not of as many texts.
+    """
+    whole = mapping(answer, "the answer")
+    entries = [mapping(entry, "data") for entry in listed(whole.get("data"), "data")]
+    entries.sort(key=lambda entry: count(entry.get("index"), "index"))
+    values = [listed(entry.get("embedding"), "embedding") for entry in entries]
+    if any(not value or not all(isinstance(number, int | float) for number in value) for value in values):
+        raise wrong("embedding", None, "a list of numbers")
+    if len(values) != wanted:
+        raise BrokenStreamError(f"{len(values)} vectors came for {wanted} texts")
+    return Vectors(values, _usage(mapping(whole.get("usage"), "usage")))
 
 
 def _usage(sent: Mapping[str, Any]) -> Usage:

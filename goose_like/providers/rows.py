@@ -33,6 +33,7 @@ class Row(Value):
     query: dict[str, str] = Field(default={}, description="what each URL ends with")
     processor: str | None = None
     accelerator: str | None = None
+    embedding_model: str | None = Field(default=None, description="the model that makes vectors of texts")
     takes_images: bool = Field(default=False, description="whether its models are shown images")
     is_free: bool = Field(default=False, description="whether its tokens cost nothing: it runs on one's own machine")
     output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"

@@ -158,10 +158,10 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
 def _told(call: ToolCall) -> tuple[str, str]:
     """A call's title and its arguments: text as it is, the others as JSON."""
     arguments = _arguments(call)
-    keys = ("command", "path", "url", "task")
+    keys = ("command", "code", "path", "url", "task")
     about = next((value for key in keys if isinstance(value := arguments.get(key), str)), "")
     title = f"{call.name} {about.partition(chr(10))[0][:100]}".strip()
-    if list(arguments) in (["command"], [""]):
+    if list(arguments) in (["command"], ["code"], [""]):
         return title, about or call.arguments
     written = {
         key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)

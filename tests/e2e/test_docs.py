@@ -22,12 +22,13 @@ SESSIONS = ("start", "planned", "resume", "list", "show", "export", "import", "f
 COMMANDS = [
     ["--help"],
     *([name, "--help"] for name in ("run", "doctor", "completion", "help", "version")),
-    *([name, "--help"] for name in ("session", "profile", "toolkit", "provider", "trust")),
+    *([name, "--help"] for name in ("session", "profile", "toolkit", "provider", "trust", "plugin")),
     *(["session", name, "--help"] for name in SESSIONS),
     *(["profile", name, "--help"] for name in ("list", "show", "check", "new", "edit", "use", "schema")),
     *(["provider", name, "--help"] for name in ("list", "check", "login", "logout")),
     *(["toolkit", name, "--help"] for name in ("list", "show", "new")),
     *(["trust", name, "--help"] for name in ("add", "list", "forget")),
+    *(["plugin", name, "--help"] for name in ("list", "check", "new")),
 ]
 
 
@@ -137,7 +138,7 @@ def test_each_help_has_an_example_that_works(place, words):
     shown = place.run(*words)
     assert shown.returncode == 0
     examples = re.findall(r"(?:Example|Try): (goose-like (?:[^\n]|\n +)*)", shown.stdout)
-    if len(words) == 2 and words[0] in ("session", "profile", "toolkit", "provider", "trust"):
+    if len(words) == 2 and words[0] in ("session", "profile", "toolkit", "provider", "trust", "plugin"):
         return  # a group: its commands have the examples
     assert examples, shown.stdout
     (place.work / "key.txt").write_text("k")
@@ -149,6 +150,8 @@ def test_each_help_has_an_example_that_works(place, words):
         assert run_line(place, "goose-like run --session NAME --resume second").returncode == 0
     if "planned" in words:
         (place.work / "plan.md").write_text("Write {{ name }}.\n\n- write it\n")
+    if "plugin" in words:
+        assert run_line(place, "goose-like plugin new there_already").returncode == 0
     if "trust" in words:
         bring_profiles(place, "default: {extends: default}")
     if "forget" in words:
@@ -162,6 +165,8 @@ def test_each_help_has_an_example_that_works(place, words):
 def test_each_shipped_profile_can_be_used(place, name):
     if name == "local" and find_spec("xllamacpp") is None:
         pytest.skip("the extra `local` is not installed")
+    if name == "analyst" and find_spec("ipykernel") is None:
+        pytest.skip("the extra `analyst` is not installed")
     done = run_line(place, f"goose-like profile check {name} && goose-like profile show {name}")
     assert done.returncode == 0, done.stderr
     assert "tools" in done.stdout
@@ -173,6 +178,17 @@ def test_the_commands_of_the_profiles_page(place):
     done = run_line(place, f"set -e\n{commands}")
     assert done.returncode == 0, done.stderr
     assert (place.home / "config/profiles.yaml").read_text().endswith("mine:\n  extends: default\n\nuse: default\n")
+
+
+def test_the_commands_and_the_files_of_the_page_on_plugins(place):
+    """In their order, as a person would; then the two files."""
+    (commands,) = blocks("docs/plugins.md", "sh")
+    done = run_line(place, f"set -e\n{commands}")
+    assert (done.returncode, "1 plugin: nothing is wrong" in done.stdout) == (0, True), done.stderr
+    for language in ("yaml", "python"):
+        (text,) = blocks("docs/plugins.md", language)
+        (place.work / text.partition("\n")[0].removeprefix("# ")).write_text(text)
+    assert run_line(place, "goose-like plugin check").stdout == "2 plugins: nothing is wrong\n"
 
 
 def test_the_commands_of_the_page_on_sessions(place):
@@ -367,3 +383,30 @@ def test_the_toolkit_of_the_docs(place, tmp_path):
     assert (done.returncode, done.stdout) == (0, "a 1\n"), done.stderr
     assert "rolled a 1" in done.stderr
     assert "dice" in place.run("toolkit", "list", env=path).stdout
+
+
+ANALYST = "docs/analyst.md"
+needs_analyst = pytest.mark.skipif(
+    not all(map(find_spec, ("ipykernel", "pandas"))), reason="the extra `analyst` is not installed"
+)
+
+
+@needs_analyst
+@pytest.mark.parametrize("line", "".join(blocks(ANALYST, "sh")).splitlines())
+def test_a_command_of_the_page_on_data(place, line):
+    done = run_line(place, line)
+    assert done.returncode == 0, done.stderr
+
+
+@needs_analyst
+def test_the_script_and_the_profile_of_the_page_on_data(place):
+    script, profile = blocks(ANALYST, "yaml")
+    (line,) = re.findall(r"^    (goose-like run .*)$", (ROOT / ANALYST).read_text(), re.MULTILINE)
+    (place.work / "counting.yaml").write_text(script)
+    done = run_line(place, line)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "Kiel sold 8 and Bonn 4, see sold.csv."), done.stderr
+    assert (place.work / "sold.csv").read_text() == "town,sold\nBonn,4\nKiel,8\n"
+    (place.home / "config").mkdir()
+    (place.home / "config/profiles.yaml").write_text(profile)
+    done = run_line(place, "goose-like profile check data && goose-like run --profile data --model openai:m x")
+    assert done.returncode == 0, done.stderr

@@ -8,11 +8,11 @@ from io import FileIO
 from itertools import count
 
 from goose_like.errors import GooseLikeError
-from goose_like.output import Output
+from goose_like.output import Output, told
 from goose_like.toolkit import ToolError, Workspace
-from goose_like.workspace import Process
+from goose_like.workspace import Process, ending
 
-from .shell import MAX_OUTPUT_BYTES, STOP_GRACE_S, Shell, ending, told
+from .shell import MAX_OUTPUT_BYTES, STOP_GRACE_S, Shell
 
 MOMENT_S = 1.0
 QUIET_S = 0.1

@@ -1,21 +1,19 @@
 """Shell: one command after another as if typed into one bash, though each runs in a bash of its own."""
 
 import asyncio
-import codecs
 import os
 import re
 import secrets
 import shlex
-import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from goose_like.errors import GooseLikeError
-from goose_like.output import Output
+from goose_like.output import Live, Output, told
 from goose_like.toolkit import ToolError, Workspace
-from goose_like.workspace import Access, Process
+from goose_like.workspace import Access, Process, ending
 
 from .silence import Watch
 
@@ -26,8 +24,6 @@ MAX_STATE_BYTES = 100_000  # every program is started with these variables, and 
 MAX_ARGUMENT_BYTES = 120_000  # Linux takes 128 KiB in one argument: MAX_ARG_STRLEN in execve(2)
 STOP_GRACE_S = 2.0
 CANCEL_GRACE_S = 0.07  # a person waits for the prompt
-SHOW_EVERY_S = 0.1
-SHOW_BYTES = 4096
 
 # bash reads this (as BASH_ENV) ahead of the command, so that messages and line numbers are the command's own.
 # `eval` contains what bash printed and can't read back. The trap changes neither exit code nor output, whatever
@@ -80,12 +76,12 @@ class Shell:
         """
         size_bytes = _checked(command)
         start, end, script = held.enter_context(_new_files(self._workspace.tmp))
-        _create(start, _prologue(self.state, self._workspace.root, self._inside(end)))
+        _create(start, _prologue(self.state, self._workspace.root, self._workspace.inside(end)))
         argv = ["bash", "-c", command]
         if size_bytes > MAX_ARGUMENT_BYTES:
             _create(script, command)
-            argv = ["bash", self._inside(script)]
-        env = {"BASH_ENV": self._inside(start)}
+            argv = ["bash", self._workspace.inside(script)]
+        env = {"BASH_ENV": self._workspace.inside(start)}
         return await self._workspace.spawn(argv, env=env, access=access, stdin=stdin, subject=command), end
 
     async def run(
@@ -137,7 +133,7 @@ class Shell:
         self, command: str, process: Process, timeout_s: float, output: Output, *, stops: bool
     ) -> tuple[int | None, str]:
         """The exit code, and why the command was stopped if it was; None where it was not and is to go on, and why."""
-        live = _Live(self._show)
+        live = Live(self._show)
         try:
             async with asyncio.timeout(timeout_s) as limit:
                 with self._watch.over(command, output, limit) as silence:
@@ -171,10 +167,6 @@ class Shell:
             raise
         finally:
             live.close()
-
-    def _inside(self, file: Path) -> str:
-        """Where a command sees a file of the private folder."""
-        return str(file if self._workspace.mode == "full" else Path("/tmp", file.name))
 
     def _read(self, end: Path) -> State | None:
         """What the command left behind, if it is whole. By the workspace, as it may have left a link to a secret."""
@@ -215,36 +207,6 @@ class Shell:
                 "the sandbox lets commands write only in /tmp and the workspace (.git/config and hooks aside); "
                 "do it there or tell the person"
             )
-
-
-class _Live:
-    """Shows output while it comes: at once, but no more than 4 KiB ten times a second. The rest is passed over."""
-
-    def __init__(self, show: Callable[[str], None]) -> None:
-        self._show = show
-        self._waiting = b""
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._rest: asyncio.TimerHandle | None = None
-
-    def take(self, chunk: bytes) -> None:
-        self._waiting += chunk
-        if len(self._waiting) > SHOW_BYTES:
-            self._waiting = b"\n[...]\n" + self._waiting[-SHOW_BYTES:].partition(b"\n")[2]
-            self._decoder.reset()
-        if self._rest is None:
-            self._tell()
-
-    def close(self) -> None:
-        if self._rest:
-            self._rest.cancel()
-        self._tell(is_last=True)
-
-    def _tell(self, *, is_last: bool = False) -> None:
-        text = self._decoder.decode(self._waiting, is_last)
-        self._waiting = b""
-        self._rest = None if is_last or not text else asyncio.get_running_loop().call_later(SHOW_EVERY_S, self._tell)
-        if text:
-            self._show(text)
 
 
 def _full_files(command: str, here: Path) -> list[tuple[str, Path]]:
@@ -305,16 +267,3 @@ def _create(file: Path, text: str) -> None:
     """Opens no existing file, nor a link: a command could have put it there."""
     with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
         new.write(text.encode(errors="surrogateescape"))
-
-
-def told(text: str, notes: Iterable[str], nothing: str = "no output") -> str:
-    """What a model reads: the output as it is, and each note in brackets on a line of its own."""
-    return "\n".join([text.removesuffix("\n") if text else f"[{nothing}]", *(f"[{note}]" for note in notes)])
-
-
-def ending(code: int) -> str:
-    """The exit code in words, those of signals by name."""
-    if code < 0:
-        return f"killed by {signal.Signals(-code).name}"
-    by = f" ({signal.Signals(code - 128).name})" if code - 128 in set(signal.Signals) else ""
-    return f"exit code {code}{by}"

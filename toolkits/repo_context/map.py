@@ -11,6 +11,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from goose_like.message import Value
+from goose_like.store import Store
 from goose_like.toolkit import Notifier, ToolError, Workspace
 
 from .drawing import Drawing
@@ -19,7 +20,6 @@ from .paths import chosen, limit_of, named
 from .ranking import Ranking, words_of
 from .sketch import Sketch, sketch
 from .sources import Sources, digest_of
-from .store import Store
 
 T = TypeVar("T")
 V = TypeVar("V", bound=Value)

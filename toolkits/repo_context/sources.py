@@ -11,9 +11,8 @@ from pydantic import ValidationError
 
 from goose_like.errors import GooseLikeError
 from goose_like.message import Value
+from goose_like.store import Store
 from goose_like.toolkit import Workspace
-
-from .store import Store
 
 V = TypeVar("V", bound=Value)
 

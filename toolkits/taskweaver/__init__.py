@@ -1,5 +1,1 @@
-"""TaskWeaver plugins in a code kernel: the toolkit `code`."""
-
-from .toolkit import CodeToolkit
-
-__all__ = ["CodeToolkit"]
+"""TaskWeaver plugins in a code kernel: the toolkit `code`. Nothing is imported here: `cli.py` must stay light."""

@@ -1,0 +1,107 @@
+"""Prints what cells cost beside jupyter_client alone, as ratios. `python bench/kernel.py [--rounds N]`.
+
+First cell: from the call to its answer, the import of jupyter_client included, against the same without goose_like: a
+kernel started by AsyncKernelManager, and its first cell; once with the import, once without. Round trip: the cell `1`
+against AsyncKernelClient.execute and the same messages, each with a kernel of its own, in turn.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+
+CELLS, WARM_UP = 300, 50
+TARGET_FIRST, TARGET_ROUND_TRIP = 1.15, 1.3
+
+
+async def _round_trips(cell: Callable[[], Awaitable[object]]) -> float:
+    """Median seconds of a cell."""
+    took = []
+    for number in range(WARM_UP + CELLS):
+        began = time.perf_counter()
+        await cell()
+        if number >= WARM_UP:
+            took.append(time.perf_counter() - began)
+    return statistics.median(took)
+
+
+async def bare() -> dict[str, float]:
+    """jupyter_client as its documentation shows it."""
+    before = time.perf_counter()
+    from jupyter_client.manager import start_new_async_kernel
+
+    began = time.perf_counter()
+    manager, client = await start_new_async_kernel()
+
+    async def cell() -> None:
+        sent = client.execute("1")
+        while True:
+            message = await client.get_iopub_msg()
+            is_ours = message["parent_header"].get("msg_id") == sent
+            if is_ours and message["content"].get("execution_state") == "idle":
+                break
+        while (await client.get_shell_msg())["parent_header"]["msg_id"] != sent:
+            pass
+
+    await cell()
+    first = time.perf_counter()
+    trip = await _round_trips(cell)
+    client.stop_channels()
+    await manager.shutdown_kernel(now=True)
+    return {"first": first - began, "first with import": first - before, "trip": trip}
+
+
+async def ours(mode: str) -> dict[str, float]:
+    """The toolkit, called as the exchange calls it."""
+    import tempfile
+    from pathlib import Path
+
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+    from cells import cells
+
+    with tempfile.TemporaryDirectory() as folder:
+        async with cells(Path(folder), mode) as made:  # type: ignore[arg-type]
+            await made.workspace.run(["true"])  # a session has entered its sandbox by then
+            began = time.perf_counter()
+            await made.ok("1")
+            first = time.perf_counter() - began
+            trip = await _round_trips(lambda: made.ok("1"))
+    return {"first": first, "trip": trip}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(asyncio.run(bare() if given.one == "bare" else ours(given.one))))
+        return
+    kinds = ("bare", "workspace", "full")
+    found: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
+    for _ in range(given.rounds):
+        for kind in kinds:
+            command = [sys.executable, __file__, "--one", kind]
+            ended = subprocess.run(command, capture_output=True, text=True, check=True)
+            found[kind].append(json.loads(ended.stdout.splitlines()[-1]))
+
+    def median(kind: str, name: str) -> float:
+        return statistics.median(one[name] for one in found[kind])
+
+    first, imported, trip = (median("bare", name) for name in ("first", "first with import", "trip"))
+    print(f"bare: first cell {first:.2f} s ({imported:.2f} s with the import), round trip {trip * 1000:.2f} ms")
+    for kind in kinds[1:]:
+        mine, round_trip = median(kind, "first"), median(kind, "trip")
+        print(
+            f"{kind}: first cell {mine:.2f} s, {mine / first:.2f}x ({mine / imported:.2f}x with the import; "
+            f"wanted: {TARGET_FIRST}x), round trip {round_trip * 1000:.2f} ms, {round_trip / trip:.2f}x "
+            f"(wanted: {TARGET_ROUND_TRIP}x)"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""An analysis from a messy file to sums and a picture: the real command and kernel, only the model is played."""
+
+import csv
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from messy_orders import ROWS, write
+
+SCRIPT = Path(__file__).with_name("analysis.yaml")
+needs_extra = pytest.mark.skipif(
+    not all(map(find_spec, ("ipykernel", "pandas", "matplotlib"))), reason="the extra `analyst` is not installed"
+)
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def sums(file: Path) -> dict[str, int]:
+    """In cents."""
+    with file.open(encoding="utf-8", newline="") as source:
+        return {name: round(float(sold) * 100) for name, sold in list(csv.reader(source))[1:]}
+
+
+@needs_extra
+def test_an_analysis_from_the_file_to_the_picture(place):
+    truth = write(place.work / "orders.csv")
+    done = place.run("run", "--profile", "analyst", "--model", f"scripted:{SCRIPT}", "what was sold where and when?")
+    assert (done.returncode, done.stdout.split()[:2]) == (0, ["The", "sums"]), done.stderr
+    assert [(each["is_error"], each["output"]) for each in results(place) if each["is_error"]] == []
+    assert f"{truth.kept} rows, 5 towns" in results(place)[4]["output"]
+    assert sums(place.work / "by_town.csv") == truth.by_town
+    assert sums(place.work / "by_month.csv") == truth.by_month
+    assert (place.work / "by_month.png").read_bytes().startswith(PNG)
+
+    # What was told on the way lies with the session's outputs: the figure, and the plugin's picture.
+    (session,) = (place.home / "state/sessions").iterdir()
+    pictures = [file for file in (session / "outputs").iterdir() if file.suffix == ".png"]
+    assert [file.read_bytes()[:8] for file in pictures] == [PNG, PNG]
+    told = re.findall(rf"{re.escape(str(session))}/outputs/[\w.-]+", "".join(each["output"] for each in results(place)))
+    assert told
+    assert [path for path in told if not Path(path).is_file()] == []
+
+
+def test_the_generator_says_the_same_each_time(tmp_path):
+    first, again = tmp_path / "first.csv", tmp_path / "again.csv"
+    assert write(first) == write(again)
+    assert first.read_bytes() == again.read_bytes()
+    with first.open(encoding="utf-8") as source:
+        assert sum(1 for _ in source) == ROWS + 1
+
+
+def results(place) -> list[dict]:
+    """What the tools gave back, in order."""
+    return [event["result"] for event in place.events() if event["type"] == "tool_finished"]

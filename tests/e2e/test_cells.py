@@ -1,0 +1,95 @@
+"""Cells in the real command: what a person sees of them, and nothing left when goose-like is gone."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from command import Place
+from test_docs import blocks
+
+from goose_like import sandbox
+
+
+@pytest.fixture
+def analyst(place: Place) -> Place:
+    """A profile with the toolkit `code`."""
+    (place.home / "config").mkdir(parents=True)
+    (place.home / "config" / "profiles.yaml").write_text("analyst:\n  toolkits: [code]\n")
+    return place
+
+
+def cell(code: str, **arguments):
+    return {"tool": "run_python", "arguments": {"code": code, **arguments}}
+
+
+def becomes(number: int, *words: str) -> bool:
+    """Whether so many processes will have these words in their command lines."""
+    for _ in range(500):
+        listed = subprocess.run(["ps", "-eo", "args", "ww"], capture_output=True, text=True, check=True).stdout
+        if sum(all(word in line for word in words) for line in listed.splitlines()) == number:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_what_a_person_sees_of_cells(analyst):
+    model = analyst.script(
+        {"calls": [cell("import math\ndef area(r):\n    return math.pi * r ** 2")]},
+        {"calls": [cell("print('working')\nsize = area(2)"), cell("plt.plot([1, 2]);")]},
+        {"calls": [cell("area('x')")], "expect": r"size = 12\.56.*\[figure: .*\.png\]"},
+        {"text": "it is 12.57", "expect": r"cell line 1\n.*\[raised TypeError\]"},
+    )
+    done = analyst.run("run", "--profile", "analyst", "--model", model, "how large?")
+    assert (done.returncode, done.stdout) == (0, "it is 12.57\n"), done.stderr
+    assert (
+        "▸ run_python  import math\n              def area(r):\n                  return math.pi * r ** 2\n"
+        in done.stderr
+    )
+    assert "  │1 working\n  │1 size = 12.56" in done.stderr
+    assert "  ✓2 figure: " in done.stderr
+    assert "  ✗ raised TypeError · " in done.stderr
+
+
+def test_the_profile_of_the_page(place):
+    (written,) = blocks("docs/code.md", "yaml")
+    (place.home / "config" / "profiles").mkdir(parents=True)
+    (place.home / "config" / "profiles" / "notebook.yaml").write_text(written)
+    (place.work / ".venv").symlink_to(sys.prefix)
+    model = place.script({"calls": [cell("import sys\nsys.prefix")]}, {"text": "seen", "expect": r"\.venv"})
+    done = place.run("run", "--profile", "notebook", "--model", model, "go")
+    assert done.stdout == "seen\n", done.stderr
+
+
+def test_a_resumed_session_is_told_that_its_kernel_is_gone(analyst):
+    told = r"\[this is a new kernel, as that of before is no more; its variables are gone \(x\)\]"
+    model = analyst.script(
+        {"calls": [cell("x = 41")]},
+        {"text": "kept", "expect": "x = 41"},
+        {"calls": [cell("1")]},
+        {"text": "seen", "expect": told},
+    )
+    words = ("run", "--profile", "analyst", "--model", model, "--session", "s")
+    assert analyst.run(*words, "go").stdout == "kept\n"
+    done = analyst.run(*words, "--resume", "go on")
+    assert done.stdout == "seen\n", done.stderr
+
+
+@pytest.mark.parametrize("mode", ["workspace", "full"])
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_left_running(analyst, mode, end):
+    if mode == "workspace" and (why := sandbox.why_unavailable()):
+        pytest.skip(why)
+    child = f"sleep 5678{time.time_ns() % 100_000}"
+    code = f"import subprocess, time\nsubprocess.Popen({child.split()!r}, start_new_session=True)\ntime.sleep(300)"
+    model = analyst.script({"calls": [cell(code)]})
+    process = analyst.start("run", "--profile", "analyst", "--model", model, "--sandbox", mode, "go")
+    try:
+        assert becomes(1, child)
+        process.send_signal(end)
+        process.communicate(timeout=30)
+        assert becomes(0, child)
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,7 @@
+"""No plugin: a module beside them."""
+
+WORD = "one"
+
+
+class Near:
+    pass

@@ -1,0 +1,123 @@
+"""By hand: one plugin called, or its tests run, in a kernel of its own and without a model."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from goose_like.cli.terminal import screen
+from goose_like.cli.visible import visible
+from goose_like.errors import UsageError
+from goose_like.plugins import did_you_mean
+from goose_like.profile import SandboxMode
+from goose_like.source import in_words
+from goose_like.toolkit import ToolError, Workspace
+
+from .catalogue import Catalogue
+from .config import MAX_TIMEOUT_S, Config
+from .definition import Definition
+from .described import call_of, parameters_of
+from .project import Project
+from .workbench import Workbench
+
+_ROOM_BYTES = 1 << 20
+
+
+def call(project: Project, name: str, words: Sequence[str], outputs: Path, sandbox: SandboxMode) -> int:
+    """Prints what a call of the plugin gives, and where its artifacts lie; the exit code.
+
+    Raises:
+        UsageError: no such plugin, it is off, or the arguments are none of its.
+    """
+    code = call_of(definition := _named(project, name), _arguments(definition, words))
+    return asyncio.run(_called(project, code, outputs, sandbox))
+
+
+def test(project: Project, name: str, outputs: Path, sandbox: SandboxMode) -> int:
+    """Prints what came of each of the plugin's tests; the exit code is 1 if one failed or there is none.
+
+    Raises:
+        UsageError: no such plugin, or it is off.
+    """
+    return asyncio.run(_tested(project, _named(project, name), outputs, sandbox))
+
+
+async def _called(project: Project, code: str, outputs: Path, sandbox: SandboxMode) -> int:
+    async with _workbench(project, outputs, sandbox) as workbench:
+        try:
+            ran = await workbench.run(code, MAX_TIMEOUT_S)
+        except ToolError as error:
+            print(visible(str(error)), file=sys.stderr)
+            return 1
+        print(visible(ran.text.removesuffix("\n")), file=sys.stderr if ran.error else sys.stdout)
+        return int(bool(ran.error))
+
+
+async def _tested(project: Project, definition: Definition, outputs: Path, sandbox: SandboxMode) -> int:
+    async with _workbench(project, outputs, sandbox) as workbench:
+        await workbench.run("None", MAX_TIMEOUT_S)  # from now on there is a desk that can be told something
+        said = await workbench.ask({"type": "test", "plugin": definition.name}, MAX_TIMEOUT_S)
+    if said["type"] == "failed":
+        print(visible(f"{definition.name} can't be loaded:\n{said['error']}"), file=sys.stderr)
+        return 1
+    tests = said["tests"]
+    for each in tests:
+        about = f": {each['description']}" if each["description"] else ""
+        print(visible(f"{'✗' if each['error'] else '✓'} {each['name']}{about}"))
+        if each["error"]:
+            print(visible(each["error"]))
+    if not tests:
+        print(f"{definition.code} has no tests; write a function with @test_plugin() that takes the plugin")
+    failed = sum(bool(each["error"]) for each in tests)
+    if tests:
+        print(f"\n{len(tests) - failed} passed, {failed} failed")
+    return int(failed > 0 or not tests)
+
+
+@asynccontextmanager
+async def _workbench(project: Project, outputs: Path, sandbox: SandboxMode) -> AsyncIterator[Workbench]:
+    """What is typed here is the person's own wish: nothing within the sandbox is asked about."""
+    front = screen(says_answer=False)
+    async with Workspace(Path.cwd(), mode=sandbox, approval="auto", notifier=front) as workspace:
+        catalogue = Catalogue(project.folder, None, {})
+        workbench = Workbench(
+            workspace, "by hand", outputs, front, catalogue, Config(), _ROOM_BYTES, lambda text: None, {}, []
+        )
+        try:
+            yield workbench
+        finally:
+            await workbench.close()
+
+
+def _named(project: Project, name: str) -> Definition:
+    there = {each.name: each for each in project.definitions}
+    if name not in there:
+        raise UsageError(f"no plugin {name!r} in {project.plugins}; {did_you_mean(name, there)}")
+    if why := project.off.get(name):
+        raise UsageError(f"the plugin {name!r} is off: {why}")
+    return there[name]
+
+
+def _arguments(definition: Definition, words: Sequence[str]) -> dict[str, object]:
+    """The arguments by name, as the types in the YAML want them: what is no text is written as JSON."""
+    given: dict[str, object] = {}
+    kinds = {each.name: each.type for each in definition.parameters}
+    for word in words:
+        name, is_pair, text = word.partition("=")
+        if not is_pair:
+            takes = " ".join(f"{known}=..." for known in kinds) or "nothing"
+            raise UsageError(f"write arguments as NAME=VALUE, not {word!r}; {definition.name} takes {takes}")
+        if name not in kinds:
+            raise UsageError(f"{definition.name} takes no {name!r}; {did_you_mean(name, kinds)}")
+        given[name] = text
+        with suppress(ValueError):  # a text, for a parameter of any type
+            given[name] = text if kinds[name] == "str" else json.loads(text)
+    try:
+        parameters_of(definition).model_validate(given)
+    except ValidationError as error:
+        raise UsageError("; ".join(in_words(fault, definition.name) for fault in error.errors())) from error
+    return given

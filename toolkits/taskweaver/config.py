@@ -1,0 +1,84 @@
+"""Config: what a profile says below `config:` of the toolkit `code`."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from goose_like.errors import ProfileError
+from goose_like.message import Value
+from goose_like.plugins import did_you_mean
+from goose_like.source import in_words
+
+from .settings import Settings
+
+MAX_TIMEOUT_S = 3600.0
+
+# What TaskWeaver takes where its configuration only says that code is verified.
+_MODULES = ("pandas", "matplotlib", "numpy", "sklearn", "scipy", "seaborn", "datetime", "typing")
+_FUNCTIONS = ("eval", "exec", "compile", "open", "input", "breakpoint")
+
+
+class Rules(Value):
+    """What the code of a cell may use: of modules and of functions either those allowed or those blocked."""
+
+    allowed_modules: tuple[str, ...] | None = None
+    blocked_modules: tuple[str, ...] | None = None
+    allowed_functions: tuple[str, ...] | None = None
+    blocked_functions: tuple[str, ...] | None = None
+    allowed_variables: tuple[str, ...] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "Rules":
+        for kind in ("modules", "functions"):
+            if getattr(self, f"allowed_{kind}") is not None and getattr(self, f"blocked_{kind}") is not None:
+                raise ValueError(f"give either allowed_{kind} or blocked_{kind}")
+        return self
+
+
+class Config(Value):
+    """The keys; `tools` is the base class's. `project` is a folder, with a leading ~ or from the workspace on."""
+
+    tools: list[str] | None = None
+    project: str | None = None
+    plugins: tuple[str, ...] | None = None
+    mode: Literal["full", "plugin_only"] = "full"
+    select_top_k: Annotated[int, Field(strict=True, ge=1)] | None = None
+    verify: Rules | bool | None = None
+    session_vars: dict[str, str | int | float | bool] = {}
+    timeout_s: Annotated[float, Field(strict=True, gt=0, le=MAX_TIMEOUT_S)] = 120.0
+    python: Annotated[str, Field(min_length=1)] = sys.executable
+    figures: Annotated[bool, Field(strict=True)] = True
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> "Config":
+        """
+        Raises:
+            ProfileError: a key or a value that makes no sense; its path is the key's.
+        """
+        try:
+            return cls.model_validate(dict(data))
+        except ValidationError as error:
+            fault = error.errors()[0]
+            path = tuple(fault["loc"])
+            if fault["type"] == "extra_forbidden" and len(path) == 1:
+                text = f"toolkit 'code' has no {path[0]!r}; {did_you_mean(str(path[0]), cls.model_fields)}"
+            else:
+                text = in_words(fault, "the config of 'code'")
+            raise ProfileError(text, ("config", *path)) from error
+
+    def folder(self, workspace: Path) -> Path | None:
+        """Where the plugins are; None: those that come along."""
+        return workspace / Path(self.project).expanduser() if self.project else None
+
+    def rules(self, settings: Settings) -> Rules | None:
+        """How cells are verified: as the profile says, else as the project does. None: not at all."""
+        if isinstance(self.verify, Rules):
+            return self.verify
+        if self.verify is False or (self.verify is None and not settings.verifies):
+            return None
+        functions = settings.blocked_functions if settings.blocked_functions is not None else _FUNCTIONS
+        modules = settings.allowed_modules if settings.allowed_modules is not None else _MODULES
+        return Rules(allowed_modules=modules, blocked_functions=functions)

@@ -1,0 +1,36 @@
+"""Fault: what is wrong with a plugin, and in which line of which file."""
+
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from goose_like.message import Value, Words
+
+T = TypeVar("T")
+
+LIMIT_BYTES = 1_000_000
+"""A larger file is no plugin's."""
+
+
+class Fault(Value):
+    """One sentence. Lines count from 1; a remark is said by `plugin check` and stops nothing."""
+
+    file: Path
+    line: int | None = None
+    text: Words
+    is_remark: bool = False
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else f"{self.file}"
+        return f"{place}: {'remark: ' if self.is_remark else ''}{self.text}"
+
+    @property
+    def place(self) -> tuple[str, int, str]:
+        """What faults are sorted by."""
+        return str(self.file), self.line or 0, self.text
+
+
+class Reading(Value, Generic[T]):
+    """What was read of a file, None if nothing could be, and what is wrong with it."""
+
+    value: T | None = None
+    faults: tuple[Fault, ...] = ()

@@ -1,0 +1,84 @@
+"""What a cell leaves beside its text, as files in the session's outputs."""
+
+import os
+import re
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from goose_like.errors import GooseLikeError
+from goose_like.images import keep_image, media_type
+from goose_like.toolkit import ToolError
+
+LIMIT_BYTES = 256 << 20
+_CHUNK_BYTES = 1 << 20
+
+
+class Outputs:
+    """The files of one call; `call` stands at the beginning of their names."""
+
+    def __init__(self, folder: Path, call: str) -> None:
+        self.folder = folder
+        self._call = call
+        self._taken: set[str] = set()
+
+    def path(self, name: str) -> Path:
+        """A place for a file of this name that no other file of this call has."""
+        stem, dot, kind = (re.sub(r"[^\w.-]", "_", name) or "file")[-80:].partition(".")
+        unique, number = f"{stem}{dot}{kind}", 1
+        while unique in self._taken:
+            number += 1
+            unique = f"{stem}-{number}{dot}{kind}"
+        self._taken.add(unique)
+        return self.folder / f"{self._call}-{unique}"
+
+    def figure(self, data: bytes, source: str) -> Path:
+        """Saves an image, under the name by which the session keeps it if a model is shown it.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        try:
+            return self.folder / keep_image(data, source, self.folder).name
+        except GooseLikeError:  # too large for a model, or of a kind that none takes
+            return self.save(f"figure.{(media_type(data) or 'image/png').removeprefix('image/')}", data)
+
+    def save(self, name: str, data: bytes) -> Path:
+        """Saves a file.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        path = self.path(name)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    def copy(self, folder: int, name: str) -> Path:
+        """Copies a file out of the folder that the descriptor holds: no link, and no more than 256 MB.
+
+        Raises:
+            ToolError: it is not there, or no such file.
+            OSError: the disk is full.
+        """
+        try:
+            source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        except OSError as error:
+            raise ToolError(f"artifact {name!r} was told of, and there is no such file: {error.strerror}") from error
+        try:
+            status = os.fstat(source)
+            if "/" in name or not stat.S_ISREG(status.st_mode):
+                raise ToolError(f"artifact {name!r} is no plain file; write one")
+            if status.st_size > LIMIT_BYTES:
+                raise ToolError(f"artifact {name!r} has {status.st_size:,} bytes, more than {LIMIT_BYTES:,}")
+            path = self.path(name)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            left = LIMIT_BYTES
+            with path.open("wb") as target:
+                while left > 0 and (chunk := os.read(source, min(_CHUNK_BYTES, left))):
+                    left -= target.write(chunk)
+            with suppress(OSError):
+                path.chmod(0o600)
+            return path
+        finally:
+            os.close(source)

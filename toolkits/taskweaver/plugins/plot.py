@@ -1,0 +1,179 @@
+"""plot: a picture of a data frame with defaults that make sense, kept as an artifact."""
+
+from difflib import get_close_matches
+from typing import Any
+
+from taskweaver.plugin import Plugin, register_plugin, test_plugin
+
+KINDS = ("line", "bar", "hist", "scatter", "box")
+
+
+@register_plugin
+class Plot(Plugin):
+    """Draws on a figure of its own: what the code has open in pyplot stays as it is."""
+
+    def __call__(
+        self, df: Any, kind: str = "line", x: str | None = None, y: str | list[str] | None = None,
+        by: str | None = None, title: str = "", file_name: str = "",
+    ) -> str:  # fmt: skip
+        """The path of a PNG with the chart.
+
+        Raises:
+            ValueError: there is no such kind or column, or nothing to draw.
+        """
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise RuntimeError("plot needs matplotlib, which this Python has not: pip install matplotlib") from None
+        if kind not in KINDS:
+            raise ValueError(f"no kind {kind!r} of chart; the kinds are: {', '.join(KINDS)}")
+        frame, index = _framed(df)
+        wanted = [y] if isinstance(y, str) else list(y or ())
+        for name in filter(None, [x, by, *wanted]):
+            _check(frame, name)
+        if kind == "bar" and by and x in (None, by):
+            x, by = by, None
+        x = x or (index if index and kind in ("line", "bar") and index != by else _across(frame, kind, [*wanted, by]))
+        numbers = wanted or [name for name in _numbers(frame) if name not in (x, by)][:6]
+        text = [name for name in numbers if frame[name].dtype.kind not in "iufb"]
+        if text:
+            raise ValueError(f"{text[0]!r} holds no numbers ({frame[text[0]].dtype}); try pd.to_numeric first")
+        if kind == "hist" and x in _numbers(frame) and not wanted:
+            x, numbers = None, [str(x)]
+        if (kind == "scatter" and x is None) or (not numbers and (kind != "bar" or x is None)):
+            raise ValueError(f"too few columns of numbers for {kind}; the columns are: {', '.join(map(str, frame))}")
+        if numbers and not frame[numbers].notna().any(axis=None):
+            raise ValueError(f"there is no value in {', '.join(map(repr, numbers))}; nothing is drawn")
+        figure = Figure(self.config.get("size", (9, 5)), int(self.config.get("dpi", 110)), layout="constrained")
+        axes = figure.subplots()
+        if kind in ("bar", "box"):
+            drawn = {"bar": _bar, "box": _box}[kind](axes, frame, x, numbers, by, int(self.config.get("most", 30)))
+        else:
+            drawn = _points(axes, frame, kind, x, numbers, by)
+        title = title or drawn
+        axes.set_title(title)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", alpha=0.3)
+        if kind != "box" and (by or len(numbers) > 1):
+            axes.legend(title=by)
+        name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in file_name or title)[:80]
+        name = name.removesuffix(".png") + ".png"
+        _, path = self.ctx.create_artifact_path(name=name[:-4], file_name=name, type="image", desc=title)
+        figure.savefig(path)
+        return str(path)
+
+
+def _framed(df: Any) -> tuple[Any, str | None]:
+    """A data frame, its named index among its columns, and that one's name."""
+    frame = df.to_frame() if hasattr(df, "to_frame") and not hasattr(df, "columns") else df
+    if not hasattr(frame, "columns"):
+        raise ValueError(f"plot draws a data frame, and this is a {type(df).__name__}")
+    if not len(frame):
+        raise ValueError("the data frame is empty; nothing is drawn")
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    names = [name for name in frame.index.names if isinstance(name, str) and name not in frame.columns]
+    frame = frame.reset_index(names) if names else frame
+    if not frame.columns.is_unique:
+        raise ValueError(f"{frame.columns[frame.columns.duplicated()][0]!r} is the name of two columns; rename one")
+    return frame, names[0] if names else None
+
+
+def _check(frame: Any, name: str) -> None:
+    if name not in frame.columns:
+        near = get_close_matches(name, list(frame.columns), 3)
+        told = f"did you mean: {', '.join(near)}?" if near else f"the columns are: {', '.join(frame.columns)}"
+        raise ValueError(f"no column {name!r}; {told}")
+
+
+def _numbers(frame: Any) -> list[str]:
+    return [name for name in frame.columns if frame[name].dtype.kind in "iuf"]
+
+
+def _across(frame: Any, kind: str, taken: list[str | None]) -> str | None:
+    """What stands on the axis below when nobody said: a time, for bars the first text, for points the first number."""
+    if kind in ("hist", "box"):
+        return None
+    times = [name for name in frame.columns if frame[name].dtype.kind == "M"]
+    texts = [name for name in frame.columns if name not in (*times, *_numbers(frame))]
+    others = [name for name in _numbers(frame) if name not in taken]
+    first = {"line": times, "bar": [*texts, *times], "scatter": [*times, *others]}[kind]
+    return next((name for name in first if name not in taken), None)
+
+
+def _parts(frame: Any, by: str | None) -> list[tuple[str, Any]]:
+    """The frame, or its part for each of the ten most frequent values of a column."""
+    if by is None:
+        return [("", frame)]
+    return [(str(value), frame[frame[by] == value]) for value in frame[by].value_counts().index[:10]]
+
+
+def _points(axes: Any, frame: Any, kind: str, x: str | None, numbers: list[str], by: str | None) -> str:
+    for value, part in _parts(frame, by):
+        for name in numbers:
+            label = value if len(numbers) == 1 and by else f"{name} {value}".strip()
+            if kind == "hist":
+                axes.hist(part[name].dropna(), bins=40, alpha=0.6, label=label)
+                continue
+            held = part.dropna(subset=[name] if x is None else [x, name])
+            if kind == "line":
+                held = held if x is None else held.sort_values(x)
+                axes.plot(held.index if x is None else held[x], held[name], label=label, linewidth=1.3)
+            else:
+                axes.scatter(held[x], held[name], label=label, s=14, alpha=0.7 if len(held) < 1000 else 0.25)
+    what = ", ".join(numbers)
+    axes.set_xlabel(what if kind == "hist" else x or "")
+    axes.set_ylabel("how many" if kind == "hist" else what)
+    return f"{what}{f' over {x}' if x else ''}{f' by {by}' if by else ''}"
+
+
+def _bar(axes: Any, frame: Any, x: str | None, numbers: list[str], by: str | None, most: int) -> str:
+    """A sum where a place has several rows, or how many there are when no column is one of numbers."""
+    if x is None:
+        x = "row"
+        frame = frame.assign(row=frame.index.astype(str))
+    keys = [x] if by is None else [x, by]
+    frame = frame if by is None else frame[frame[by].isin(frame[by].value_counts().index[:10])]
+    is_ordered = frame[x].dtype.kind in "iufM"
+    groups = frame.groupby(keys, observed=True, sort=is_ordered)
+    heights = groups[numbers if by is None else numbers[0]].sum() if numbers else groups.size()
+    heights = heights.unstack(by).fillna(0) if by else heights.to_frame() if not numbers else heights
+    left_out = len(heights) - most
+    if left_out > 0:
+        largest = heights.loc[heights.sum(axis=1).nlargest(most).index]
+        heights = largest.sort_index() if is_ordered else largest
+    wide = 0.8 / len(heights.columns)
+    for at, name in enumerate(heights.columns):
+        places = [place + (at - (len(heights.columns) - 1) / 2) * wide for place in range(len(heights))]
+        axes.bar(places, heights[name], wide, label=str(name))
+    labels = [str(value).removesuffix(" 00:00:00") for value in heights.index]
+    long = sum(map(len, labels)) > 90
+    axes.set_xticks(range(len(labels)), labels, rotation=60 if long else 0, ha="right" if long else "center")
+    axes.set_xlabel(x)
+    is_sum = bool(numbers) and int(groups.size().max()) > 1
+    what = (
+        f"{'sum of ' if is_sum else ''}{', '.join(numbers if by is None else numbers[:1])}" if numbers else "how many"
+    )
+    axes.set_ylabel(what)
+    return f"{what} by {' and '.join(keys)}" + (f" (the {most} largest of {left_out + most})" if left_out > 0 else "")
+
+
+def _box(axes: Any, frame: Any, x: str | None, numbers: list[str], by: str | None, most: int) -> str:
+    by = by or x
+    if by is None:
+        boxes = {name: frame[name].dropna() for name in numbers}
+    else:
+        boxes = {name: part[numbers[0]].dropna() for name, part in _parts(frame, by)[:most]}
+    axes.boxplot(list(boxes.values()), tick_labels=list(boxes), flierprops={"markersize": 3})
+    what = ", ".join(numbers if by is None else numbers[:1])
+    axes.set_ylabel(what)
+    return f"{what}{f' by {by}' if by else ''}"
+
+
+@test_plugin(name="a picture")
+def test_a_picture(call: Any) -> None:
+    """A chart is a PNG."""
+    import pandas
+
+    path = call(pandas.DataFrame({"town": ["Kiel", "Bonn", "Kiel"], "sold": [1, 2, 3]}), kind="bar")
+    with open(path, "rb") as file:
+        assert file.read(8) == b"\x89PNG\r\n\x1a\n"

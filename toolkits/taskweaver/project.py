@@ -1,0 +1,178 @@
+"""Project: the plugins of a folder, or of a whole TaskWeaver project, and what is wrong with them."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from goose_like import __version__
+from goose_like.errors import GooseLikeError
+from goose_like.memory import uncollected
+from goose_like.places import cache_folder
+from goose_like.store import Store
+
+from .definition import Definition
+from .drift import drift, settled
+from .fault import Fault, Reading
+from .settings import CONFIG, Settings, read_settings
+from .signature import Signature, read_signature
+
+R = TypeVar("R", Reading[Definition], Reading[Signature])
+
+_TICK_NS = 50_000_000
+"""What was written just now may be written again without looking different."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """`definitions` are the plugins whose YAML can be read, sorted by their file; `off` says of some why they are.
+
+    `faults` are sorted by their place; nothing that is wrong with one file keeps another from being read.
+    """
+
+    folder: Path
+    plugins: Path
+    definitions: tuple[Definition, ...] = ()
+    off: Mapping[str, str] = field(default_factory=dict)
+    faults: tuple[Fault, ...] = ()
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def usable(self) -> tuple[Definition, ...]:
+        """The plugins that a model may be told of."""
+        return tuple(definition for definition in self.definitions if definition.name not in self.off)
+
+    @property
+    def pressing(self) -> tuple[Fault, ...]:
+        """What a person should know at the start: no remarks, and nothing of plugins with `enabled: false`."""
+        disabled = [each for each in self.definitions if not each.enabled]
+        aside = {file for each in disabled for file in (each.file, each.code)}
+        aside -= {each.code for each in self.definitions if each.enabled}
+        return tuple(fault for fault in self.faults if not fault.is_remark and fault.file not in aside)
+
+    @classmethod
+    def read(cls, folder: Path) -> "Project":
+        """What is there now: a folder of plugins, or a project with `taskweaver_config.json` or `plugins/`.
+
+        No plugin is imported. What was read before and has not changed comes from the cache.
+
+        Raises:
+            GooseLikeError: PyYAML is not installed.
+        """
+        folder = folder.expanduser().absolute()
+        if not folder.is_dir():
+            return cls(folder, folder, faults=(Fault(file=folder, text="there is no such folder; correct its path"),))
+        settings = read_settings(folder)
+        found = settings.value or Settings()
+        is_project = (folder / CONFIG).is_file() or (folder / "plugins").is_dir()
+        plugins = found.plugins_folder(folder) if is_project else folder
+        faults = list(settings.faults)
+        try:
+            files = sorted(file for file in plugins.iterdir() if not file.name.startswith("."))
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            faults.append(Fault(file=plugins, text=f"the folder of plugins can't be read: {reason}"))
+            return cls(folder, plugins, faults=tuple(faults), settings=found)
+        with uncollected(), closing(Store(cache_folder() / "plugins.sqlite")) as store:
+            definitions, off = _gathered(store, files, folder / "plugins", faults)
+        faults += _misnamed(files)
+        ordered = tuple(sorted(faults, key=lambda fault: fault.place))
+        return cls(folder, plugins, tuple(definitions), off, ordered, found)
+
+
+def _gathered(
+    store: Store, files: Iterable[Path], elsewhere: Path, faults: list[Fault]
+) -> tuple[list[Definition], dict[str, str]]:
+    """The plugins, and why some are off; what is wrong is added to the faults."""
+    named: dict[str, Definition] = {}
+    for file, reading in _kept(store, Reading[Definition], (f for f in files if f.suffix == ".yaml"), _read_yaml):
+        faults += reading.faults
+        if (definition := reading.value) is None:
+            continue
+        if (other := named.get(definition.name)) is not None:
+            text = f"the name {definition.name!r} is taken by {other.file.name}; choose another one"
+            faults.append(Fault(file=file, line=definition.line, text=text))
+            continue
+        if not definition.code.is_file() and (code := elsewhere / definition.code.name).is_file():
+            definition = definition.model_copy(update={"code": code})
+        named[definition.name] = definition
+    codes = dict.fromkeys(definition.code for definition in named.values())
+    sources = dict(_kept(store, Reading[Signature], codes, read_signature))
+    faults += (fault for source in sources.values() for fault in source.faults)
+    off: dict[str, str] = {}
+    for name, definition in named.items():
+        source = sources[definition.code]
+        differences = list(drift(definition, source.value)) if source.value else []
+        if definition.allow_drift:
+            differences = [fault.model_copy(update={"is_remark": True}) for fault in differences]
+        faults += differences
+        if why := _why_off(definition, [*source.faults, *differences]):
+            off[name] = why
+        if source.value:
+            named[name] = settled(definition, source.value)
+    return list(named.values()), off
+
+
+def _read_yaml(file: Path) -> Reading[Definition]:
+    try:
+        from .yaml_file import read_definition  # PyYAML, of which a start needs nothing where no file has changed
+    except ImportError as error:
+        raise GooseLikeError(
+            "plugins need a library that is not installed: pip install 'goose-like[kernel]'"
+        ) from error
+    return read_definition(file)
+
+
+def _why_off(definition: Definition, faults: Iterable[Fault]) -> str | None:
+    if not definition.enabled:
+        return "`enabled: false` in its YAML"
+    wrong = [fault for fault in faults if not fault.is_remark]
+    if not wrong:
+        return None
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    mended = "; mend it, or say `allow_drift: true`" if wrong[0].file == definition.file else ""
+    return f"{wrong[0].text}{more}{mended}"
+
+
+def _kept(store: Store, kind: type[R], files: Iterable[Path], read: Callable[[Path], R]) -> Iterator[tuple[Path, R]]:
+    """What is read of each file, from the store where it has not changed since."""
+    marks = {file: _mark(kind, file) for file in files}
+    texts = store.get(filter(None, marks.values()))
+    new: dict[str, str] = {}
+    for file, mark in marks.items():
+        reading = _parsed(kind, texts.get(mark, ""))
+        if reading is None:
+            reading = read(file)
+            if mark:
+                new[mark] = reading.model_dump_json(exclude_unset=True)
+        yield file, reading
+    store.put(new)
+
+
+def _parsed(kind: type[R], text: str) -> R | None:
+    try:
+        return kind.model_validate_json(text) if text else None
+    except ValidationError:  # of another version
+        return None
+
+
+def _mark(kind: type[R], file: Path) -> str:
+    """A name for a file as it is; empty where it may soon be another under the same name, or is named in no UTF-8."""
+    try:
+        str(file).encode()
+        found = file.stat()
+    except (OSError, ValueError):
+        return ""
+    if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < _TICK_NS:
+        return ""
+    return "\0".join(map(str, (__version__, kind.__name__, file, found.st_mtime_ns, found.st_ctime_ns, found.st_size)))
+
+
+def _misnamed(files: Iterable[Path]) -> Iterator[Fault]:
+    for file in files:
+        if file.suffix == ".yml" and file.with_suffix(".py").is_file():
+            yield Fault(file=file, text="only *.yaml is read; rename it if it is a plugin", is_remark=True)

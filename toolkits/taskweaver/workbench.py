@@ -1,0 +1,196 @@
+"""Workbench: cells run for a session, with its plugins in reach, and what a model reads of each."""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from goose_like.output import Live, Output, told
+from goose_like.tool import current_call
+from goose_like.toolkit import Notifier, Picture, ToolError, Workspace
+
+from .catalogue import Catalogue
+from .cell import Cell
+from .channels import Message
+from .config import Config
+from .notebook import Notebook, Stopped
+from .outputs import Outputs
+
+_PASSING = re.compile(r"\{\{DELIMITER_START_TEMPORAL\}\}(.*?)\{\{DELIMITER_END_TEMPORAL\}\}", re.DOTALL)
+"""What TaskWeaver's plugins put around text that later prompts shall not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What came of a cell, for a model. `later` is the same without what plugins said for now alone."""
+
+    text: str
+    later: str
+    picture: Picture | None = None
+    error: str = ""
+
+    @classmethod
+    def of(cls, text: str, picture: Picture | None = None, error: str = "") -> "Ran":
+        """The text with its marks taken out."""
+        return cls(_PASSING.sub(r"\1", text), _PASSING.sub("", text), picture, error)
+
+
+class Workbench:
+    """The kernel of a session with its plugins. `variables` are what plugins find as the session's.
+
+    `session` is its name, and files are left in `outputs`. `show` takes output while it comes, `room_bytes` is what the
+    model is shown of it at most; `heard` is what the kernel's desk said beside.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        session: str,
+        outputs: Path,
+        notifier: Notifier,
+        catalogue: Catalogue,
+        config: Config,
+        room_bytes: int,
+        show: Callable[[str], None],
+        variables: Mapping[str, str],
+        lost: list[str],
+    ) -> None:
+        """`lost` are the names of a kernel of this session that is gone."""
+        self.variables = dict(variables)
+        self.heard: list[Message] = []
+        self._workspace = workspace
+        self._session = session
+        self._outputs = outputs
+        self._notifier = notifier
+        self._catalogue = catalogue
+        self._config = config
+        self._room_bytes = room_bytes
+        self._show = show
+        self._one_at_a_time = asyncio.Lock()
+        self._told_variables = dict(self.variables)
+        self._notebook = Notebook(workspace, config.python, self._setup, self._hear, lost)
+
+    @property
+    def names(self) -> list[str]:
+        """The variables that there are."""
+        return self._notebook.names
+
+    async def run(self, code: str, timeout_s: float, first: Sequence[Message] = ()) -> Ran:
+        """Runs a cell, after asking where that is to be asked. `first` is told to a kernel that has run before.
+
+        Raises:
+            ToolError: the cell was ended by its time limit or with its kernel, or no kernel can be started.
+            DeniedError: it was not allowed.
+        """
+        async with self._one_at_a_time:
+            await self._workspace.permit("command", f"Python:\n{code}", f"run this Python:\n{code}")
+            if self._workspace.mode != "read-only":
+                await self._workspace.tell_change(None, ["python", "-c", code])
+            return await self._run(code, timeout_s, first)
+
+    async def ask(self, message: Message, timeout_s: float) -> Message:
+        """What the desk says to a message, of a kernel that has run before.
+
+        Raises:
+            ToolError: nothing, or the kernel died of it.
+        """
+        async with self._one_at_a_time:
+            before = len(self.heard)
+            cell = Cell(
+                Output(self._outputs / "asked.txt", self._room_bytes), Live(self._show), Outputs(self._outputs, "")
+            )
+            try:
+                await self._notebook.run("None", cell, timeout_s, [message])
+            finally:
+                cell.close()
+            if len(self.heard) == before:
+                raise ToolError(f"the kernel said nothing: {cell.output.for_model()}")
+            return self.heard.pop()
+
+    async def reset(self) -> list[str]:
+        """Ends the kernel; gives the names that went with it."""
+        async with self._one_at_a_time:
+            return await self._notebook.reset()
+
+    async def close(self) -> None:
+        """Leaves nothing running."""
+        await self._notebook.close()
+
+    async def _run(self, code: str, timeout_s: float, first: Sequence[Message]) -> Ran:
+        call = re.sub(r"[^\w-]", "_", current_call.get("code"))
+        outputs = Outputs(self._outputs, call)
+        output = Output(outputs.path("python.txt"), self._room_bytes)
+        context = copy_context()  # messages come elsewhere, and are shown as this call's
+        cell = Cell(output, Live(lambda text: context.run(self._show, text)), outputs)
+        notes, stopped = list[str](), None
+        try:
+            notes = await self._notebook.run(code, cell, timeout_s, [*self._changes(), *first])
+        except Stopped as error:
+            stopped = error
+            cell.add(error.words)
+        finally:
+            cell.close()
+        text = output.for_model()
+        reported = await asyncio.to_thread(self._reported, outputs) if self.heard else []
+        what = [*reported, *cell.notes]
+        raised = [f"raised {cell.error}"] if cell.error and not stopped else []
+        left = await self._workspace.inspect_changes()
+        notes = [*what, *notes, *raised, *left, *(stopped.notes if stopped else ())]
+        answer = told(text, notes) if text or not what else "\n".join(f"[{note}]" for note in notes)
+        if stopped:
+            raise ToolError(Ran.of(answer).text)
+        return Ran.of(answer, cell.picture, cell.error)
+
+    def _setup(self) -> Message:
+        rules = self._config.rules(self._catalogue.project.settings)
+        self._told_variables = dict(self.variables)
+        return {
+            "type": "setup",
+            "session": self._session,
+            "plugins": self._catalogue.messages(),
+            "variables": self.variables,
+            "verify": rules.model_dump(exclude_none=True) if rules else None,
+        }
+
+    def _changes(self) -> list[Message]:
+        """What a kernel that runs is told before the next cell."""
+        changes = [self._catalogue.changes()]
+        if self.variables != self._told_variables:
+            self._told_variables = dict(self.variables)
+            changes.append({"type": "variables", "variables": self.variables})
+        return list(filter(None, changes))
+
+    def _hear(self, message: Message) -> None:
+        if message.get("type") == "log":
+            self._notifier.log(f"{message['tag']}: {message['text']}")
+        else:
+            self.heard.append(message)
+
+    def _reported(self, outputs: Outputs) -> list[str]:
+        """What the desk told since the last time, in words for the model; artifacts are copied to the outputs."""
+        reports, self.heard = self.heard, []
+        return [words for message in reports if (words := self._in_words(message, outputs))]
+
+    def _in_words(self, message: Mapping[str, Any], outputs: Outputs) -> str:
+        match message:
+            case {"type": "artifact", "name": str(name), "file": str(file)}:
+                kernel = self._notebook.kernel
+                if kernel is None:
+                    return f"artifact {name} is lost with the kernel"
+                try:
+                    path = outputs.copy(kernel.place.artifacts, file.rpartition("/")[2])
+                except ToolError as error:
+                    return str(error)
+                except OSError as error:
+                    return f"artifact {name} could not be saved: {error.strerror}"
+                about = message.get("description")
+                return f"artifact {name}: {path}" + (f" ({about})" if about else "")
+            case {"type": "failed", "plugin": str(plugin), "error": str(error)}:
+                return f"plugin {plugin} is off, as it failed: {error}"
+            case {"type": "reloaded", "plugin": str(plugin), "lost_state": lost}:
+                return f"plugin {plugin} was changed and is loaded anew" + ("; its state is lost" if lost else "")
+            case _:
+                return ""
