@@ -468,8 +468,9 @@ def test_a_new_plugin_is_in_order_and_is_not_overwritten(tmp_path):
     (tmp_path / "other.py").touch()
     assert plugin("new", "other", cwd=tmp_path)[0] == 2
     assert not (tmp_path / "other.yaml").exists()
-    for name in ("a-b", "class", ""):
+    for name in ("a-b", ""):
         assert "is no name for a plugin" in plugin("new", name, cwd=tmp_path)[2]
+    assert "'class' is a word of Python's own" in plugin("new", "class", cwd=tmp_path)[2]
 
 
 def test_check_tells_all_that_is_wrong_and_ends_with_1(folder):
@@ -483,7 +484,7 @@ def test_check_tells_all_that_is_wrong_and_ends_with_1(folder):
         f"{folder}/b.yaml:1: description: this key is missing\n\n1 plugin read, 2 things to mend\n",
     )
     _, out, _ = plugin("list", cwd=folder.parent)
-    assert re.search(r"^a +off: a \(a.py:3\) takes no parameter 'm'; did you mean 'n'\?; mend it, or say", out, re.M)
+    assert re.search(r"^a +off: a \(a.py:3\) takes no parameter 'm'; did you mean 'n'; to have it on all", out, re.M)
     assert re.search(r"^b +broken: description: this key is missing", out, re.M)
 
 
@@ -493,4 +494,6 @@ def test_no_plugins_and_no_folder(tmp_path):
     assert plugin("check", cwd=tmp_path)[0] == 1
     code, out, err = plugin("--project", "nowhere", "list", cwd=tmp_path)
     assert (code, out) == (2, "")
-    assert err == f"goose-like: {tmp_path}/nowhere: there is no such folder; correct its path\n"
+    assert err == f"goose-like: {tmp_path}/nowhere: there is no such folder\n"
+    (tmp_path / "a.yaml").touch()
+    assert plugin("--project", "a.yaml", "list", cwd=tmp_path)[2].endswith("this is no folder; name the one it is in\n")

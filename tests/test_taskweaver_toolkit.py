@@ -1,6 +1,7 @@
 """The toolkit `code` with a project's plugins, from their files to what a model reads, in a real kernel."""
 
 import json
+import re
 import shutil
 import sqlite3
 from pathlib import Path
@@ -13,6 +14,7 @@ from goose_like.errors import ProfileError
 from goose_like.events import MessageCompleted, StateSaved, ToolFinished, TurnStarted
 from goose_like.history import History
 from goose_like.message import Message, ToolCall, ToolResult, Usage
+from goose_like.plain import plain_text
 
 WILD = Path(__file__).with_name("taskweaver_plugins")
 CONFIGURED = """
@@ -181,8 +183,8 @@ def test_a_history_forgets_what_was_said_for_now():
 
 
 class Shown(list):
-    def show(self, text):
-        self.append(str(text))
+    def show(self, renderable):
+        self.append(plain_text(renderable))
 
 
 async def test_sets_by_profile_and_by_session(tmp_path, project):
@@ -200,10 +202,11 @@ async def test_sets_by_profile_and_by_session(tmp_path, project):
         here.kit.plugins(desk, "on shapes")
         here.kit.plugins(desk, "off counter")
         here.kit.plugins(desk, "")
-        assert desk[2].splitlines() == [
-            "counter: (off: switched off in this session) The plugin counter.",
-            "shapes: The plugin shapes.",
-            "word_count: The plugin word_count.",
+        assert [re.split(r"  +", line.rstrip()) for line in desk[2].splitlines()] == [
+            ["plugin", "state", "what it does"],
+            ["counter", "off: switched off in this session", "The plugin counter."],
+            ["shapes", "on", "The plugin shapes."],
+            ["word_count", "on", "The plugin word_count."],
         ]
         assert "def shapes()" in (await here.kit.news())["plugins"]
         assert "Shape(points=[])" in await here.ok("shapes()")
@@ -254,6 +257,17 @@ async def test_plugins_only_have_their_schema_and_there_is_no_free_code(tmp_path
         assert "'counter', 2" in [(await here.outcome("counter")).output for _ in range(2)][1]
 
 
+async def test_plugins_only_are_those_of_the_set_or_those_that_are_marked(tmp_path, project):
+    project("counter", "counter", more="plugin_only: true")
+    project("waits", "waits", more="allow_drift: true")
+    project("shapes", "shapes", more="allow_drift: true")
+    async with with_project(tmp_path, mode="plugin_only") as here:
+        assert set(here.tools) == {"list_plugins", "describe_plugin", "kernel_reset", "counter"}
+        assert "waits: (off: no `plugin_only: true` in its YAML)" in (await here.outcome("list_plugins")).output
+    async with with_project(tmp_path, mode="plugin_only", plugins=["counter", "waits"]) as here:
+        assert set(here.tools) == {"list_plugins", "describe_plugin", "kernel_reset", "counter", "waits"}
+
+
 async def test_plugins_only_where_they_are_many(tmp_path, project):
     for name in ("waits", "shapes", "counter"):
         project(name, name, more="allow_drift: true")
@@ -272,7 +286,14 @@ async def test_plugins_only_where_they_are_many(tmp_path, project):
         ({"mode": "plugins"}, "mode: expected 'full' or 'plugin_only'"),
         ({"select_top_k": 1.5}, "select_top_k"),
         ({"select_top_k": 0}, "select_top_k"),
-        ({"verify": {"allowed_modules": ["a"], "blocked_modules": ["b"]}}, "either allowed_modules or blocked_modules"),
+        ({"project": "work", "plugins": ["rough"]}, "the plugin 'rough' can't be used: .*rough.yaml:1: "),
+        (
+            {"verify": {"allowed_modules": ["a"], "blocked_modules": ["b"]}},
+            "^verify: give either allowed_modules or blocked_modules$",
+        ),
+        ({"verify": {"allow_modules": ["a"]}}, "^'verify' has no 'allow_modules'; did you mean 'allowed_modules'"),
+        ({"verify": {"allowed_modules": "a"}}, "^verify.allowed_modules: expected a list"),
+        ({"verify": "yes"}, "^verify: expected a mapping, not 'yes'$"),
         ({"timeout_s": -1}, "timeout_s"),
         ({"figures": "no"}, "figures"),
         ({"session_vars": ["a"]}, "session_vars"),
@@ -280,7 +301,8 @@ async def test_plugins_only_where_they_are_many(tmp_path, project):
 )
 async def test_a_wrong_config_is_told_with_its_key(tmp_path, project, config, expected):
     project("counter", "counter")
-    with pytest.raises(ProfileError, match="(?s)" + expected.replace("'", ".").replace("(", r"\(")) as error:
+    (project.folder / "rough.yaml").write_text("name: rough\n")
+    with pytest.raises(ProfileError, match=f"(?s){expected}") as error:
         async with cells(tmp_path, "full", **config):
             pass
     assert error.value.path[0] == "config"

@@ -28,8 +28,11 @@ COMMANDS = [
     *(["provider", name, "--help"] for name in ("list", "check", "login", "logout")),
     *(["toolkit", name, "--help"] for name in ("list", "show", "new")),
     *(["trust", name, "--help"] for name in ("add", "list", "forget")),
-    *(["plugin", name, "--help"] for name in ("list", "check", "new")),
+    *(["plugin", name, "--help"] for name in ("list", "check", "test", "run", "new")),
 ]
+
+
+needs_kernel = pytest.mark.skipif(find_spec("ipykernel") is None, reason="the extra `kernel` is not installed")
 
 
 def blocks(file: str, language: str) -> list[str]:
@@ -78,6 +81,8 @@ def test_readme_has_the_lines_that_are_tested_here():
 
 @pytest.mark.parametrize("line", readme_lines())
 def test_a_command_of_the_readme(place, line):
+    if "analyst" in line and find_spec("ipykernel") is None:
+        pytest.skip("the extra `analyst` is not installed")
     (place.work / "task.md").write_text("a task")
     subprocess.run(["git", "init", "-q"], cwd=place.work, check=True)
     if "git diff" in line:
@@ -151,7 +156,8 @@ def test_each_help_has_an_example_that_works(place, words):
     if "planned" in words:
         (place.work / "plan.md").write_text("Write {{ name }}.\n\n- write it\n")
     if "plugin" in words:
-        assert run_line(place, "goose-like plugin new there_already").returncode == 0
+        there = "there_already" if "new" in words else "word_count"
+        assert run_line(place, f"goose-like plugin new {there}").returncode == 0
     if "trust" in words:
         bring_profiles(place, "default: {extends: default}")
     if "forget" in words:
@@ -180,15 +186,51 @@ def test_the_commands_of_the_profiles_page(place):
     assert (place.home / "config/profiles.yaml").read_text().endswith("mine:\n  extends: default\n\nuse: default\n")
 
 
-def test_the_commands_and_the_files_of_the_page_on_plugins(place):
-    """In their order, as a person would; then the two files."""
-    (commands,) = blocks("docs/plugins.md", "sh")
-    done = run_line(place, f"set -e\n{commands}")
+@needs_kernel
+def test_the_commands_the_files_and_the_profiles_of_the_page_on_plugins(place):
+    """In their order, as a person would: a plugin is begun, another written, tested, called, and used in sessions."""
+    begun, by_hand = blocks("docs/plugins.md", "sh")
+    done = run_line(place, f"set -e\n{begun}")
     assert (done.returncode, "1 plugin: nothing is wrong" in done.stdout) == (0, True), done.stderr
-    for language in ("yaml", "python"):
-        (text,) = blocks("docs/plugins.md", language)
+    described, *profiles = blocks("docs/plugins.md", "yaml")
+    (source,) = blocks("docs/plugins.md", "python")
+    for text in (described, source):
         (place.work / text.partition("\n")[0].removeprefix("# ")).write_text(text)
     assert run_line(place, "goose-like plugin check").stdout == "2 plugins: nothing is wrong\n"
+    done = run_line(place, f"set -e\n{by_hand}")
+    assert done.returncode == 0, done.stderr
+    assert (
+        done.stdout
+        == "✓ last line: The last of two lines.\n\n1 passed, 0 failed\n['configurations:', '  encoding: utf-8']\n"
+    )
+
+    for text in profiles:
+        file = place.home / text.partition("\n")[0].removeprefix("# ~/").replace(".config/goose-like", "config")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    (place.work / "tools").mkdir()
+    for file in place.work.glob("[tw]*.*"):
+        file.rename(place.work / "tools" / file.name)
+    (lines,) = blocks("docs/plugins.md", "text")
+    called = {
+        "calls": [{"tool": "run_python", "arguments": {"code": "print(word_count('a a b', limit=1))\ntail('x')"}}]
+    }
+    model = place.script(called, {"text": "seen", "expect": "'a', 2.*name 'tail' is not defined"})
+    words = ("--profile", "logs", "--model", model)
+    done = place.run("session", "start", *words, input=lines.replace("team=day", "team=day\ncount\n/plugins"))
+    assert done.returncode == 0, done.stderr
+    for line in (
+        "seen",
+        r"word_count +off: not among",
+        "word_count is on",
+        r"tail +off: switched off in this",
+        "team = day",
+    ):
+        assert re.search(line, done.stderr), done.stderr
+    counted = {"calls": [{"tool": "word_count", "arguments": {"text": "a a b", "limit": 1}}]}
+    model = place.script(counted, {"text": "done", "expect": r"^\[\('a', 2\)\]"})
+    done = place.run("run", "--profile", "counts", "--model", model, "count")
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
 def test_the_commands_of_the_page_on_sessions(place):

@@ -96,7 +96,7 @@ async def _workbench(project: Project, outputs: Path, sandbox: SandboxMode) -> A
 def _named(project: Project, name: str) -> Definition:
     there = {each.name: each for each in project.definitions}
     if name not in there:
-        raise UsageError(f"no plugin {name!r} in {project.plugins}; {did_you_mean(name, there)}")
+        raise UsageError(project.missing(name))
     if why := project.off.get(name):
         raise UsageError(f"the plugin {name!r} is off: {why}")
     return there[name]
@@ -106,16 +106,20 @@ def _arguments(definition: Definition, words: Sequence[str]) -> dict[str, object
     """The arguments by name, as the types in the YAML want them: what is no text is written as JSON."""
     given: dict[str, object] = {}
     kinds = {each.name: each.type for each in definition.parameters}
+    takes = f"{definition.name} takes {' '.join(f'{known}=...' for known in kinds) or 'nothing'}"
     for word in words:
         name, is_pair, text = word.partition("=")
         if not is_pair:
-            takes = " ".join(f"{known}=..." for known in kinds) or "nothing"
-            raise UsageError(f"write arguments as NAME=VALUE, not {word!r}; {definition.name} takes {takes}")
+            raise UsageError(f"write arguments as NAME=VALUE, not {word!r}; {takes}")
         if name not in kinds:
             raise UsageError(f"{definition.name} takes no {name!r}; {did_you_mean(name, kinds)}")
+        if name in given:
+            raise UsageError(f"{name!r} is given twice; say it once")
         given[name] = text
         with suppress(ValueError):  # a text, for a parameter of any type
             given[name] = text if kinds[name] == "str" else json.loads(text)
+    if missing := [name for name in definition.required_names if name not in given]:
+        raise UsageError(f"{missing[0]!r} is missing; {takes}")
     try:
         parameters_of(definition).model_validate(given)
     except ValidationError as error:

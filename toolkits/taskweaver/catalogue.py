@@ -8,7 +8,6 @@ from typing import Any
 
 from goose_like.errors import ProfileError
 from goose_like.places import cache_folder
-from goose_like.plugins import did_you_mean
 from goose_like.store import Store
 from goose_like.toolkit import ExchangeView, ToolError
 
@@ -38,15 +37,21 @@ class Catalogue:
         self._seen = self._marks()
         self._sent: dict[str, Message] = {}
         self._sent_for: object = None
-        names = [definition.name for definition in self.project.definitions]
+        names = {definition.name for definition in self.project.definitions}
         for name in self._chosen or ():
             if name not in names:
-                raise ProfileError(f"no plugin {name!r} in {self.project.plugins}; {did_you_mean(name, names)}")
+                raise ProfileError(self.project.missing(name))
 
     @property
     def on(self) -> tuple[Definition, ...]:
         """The plugins that may be called."""
         return tuple(each for each in self.project.usable if self.switched.get(each.name, self._is_chosen(each.name)))
+
+    @property
+    def offered(self) -> tuple[Definition, ...]:
+        """Those that may be tools of their own: the profile's set, or what is marked so; where none is, all."""
+        marked = (each for each in self.on if each.plugin_only or each.name in (self._chosen or ()))
+        return tuple(marked) or self.on
 
     def why_off(self, name: str) -> str | None:
         """Why a plugin that there is can't be called; None: it can."""
@@ -64,7 +69,7 @@ class Catalogue:
         """
         there = {each.name: each for each in self.project.definitions}
         if name not in there:
-            raise ToolError(f"no plugin {name!r}; {did_you_mean(name, there)}")
+            raise ToolError(self.project.missing(name))
         return there[name]
 
     def switch(self, name: str, *, is_on: bool) -> None:

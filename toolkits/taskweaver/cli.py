@@ -1,4 +1,4 @@
-"""`goose-like plugin`: a project's plugins listed, checked and begun. Imported at every start, so it is light."""
+"""`goose-like plugin`: a project's plugins by hand. Imported at every start, so it is light."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -20,7 +20,9 @@ OutputOption = Annotated[Path, typer.Option("-o", "--output", help="The folder f
 _ARTIFACTS = Path("artifacts")
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="TaskWeaver plugins: list, check and write those of a project."
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="TaskWeaver plugins: list, check, test, run and write a project's.",
 )
 
 
@@ -54,7 +56,7 @@ def plugin_list(context: typer.Context) -> None:
     from .report import nothing_there, rows
 
     project = _read(context)
-    print_table(("name", "state", "what it does"), rows(project), nothing_there(project))
+    print_table(("name", "state", "what it does"), rows(project, project.off.get), nothing_there(project))
 
 
 @app.command("check", epilog="Example: goose-like plugin --project . check")
@@ -82,9 +84,7 @@ def plugin_run(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Which plugin.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", help="JSON, or text.")] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder for files that it makes.")] = Path(
-        "artifacts"
-    ),
+    output: OutputOption = _ARTIFACTS,
     sandbox: SandboxOption = Sandbox.workspace,
 ) -> None:
     """Call a plugin, and print what it gives and the files that it made."""

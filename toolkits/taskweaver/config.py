@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from goose_like.errors import ProfileError
 from goose_like.message import Value
@@ -34,8 +35,14 @@ class Rules(Value):
     def _one_of_both(self) -> "Rules":
         for kind in ("modules", "functions"):
             if getattr(self, f"allowed_{kind}") is not None and getattr(self, f"blocked_{kind}") is not None:
-                raise ValueError(f"give either allowed_{kind} or blocked_{kind}")
+                raise PydanticCustomError("told", "give either allowed_{kind} or blocked_{kind}", {"kind": kind})
         return self
+
+
+_Verify = Annotated[
+    Annotated[Rules, Tag("rules")] | Annotated[bool, Tag("switch")],
+    Discriminator(lambda given: "switch" if isinstance(given, bool) else "rules"),
+]
 
 
 class Config(Value):
@@ -46,7 +53,7 @@ class Config(Value):
     plugins: tuple[str, ...] | None = None
     mode: Literal["full", "plugin_only"] = "full"
     select_top_k: Annotated[int, Field(strict=True, ge=1)] | None = None
-    verify: Rules | bool | None = None
+    verify: _Verify | None = None
     session_vars: dict[str, str | int | float | bool] = {}
     timeout_s: Annotated[float, Field(strict=True, gt=0, le=MAX_TIMEOUT_S)] = 120.0
     python: Annotated[str, Field(min_length=1)] = sys.executable
@@ -62,11 +69,12 @@ class Config(Value):
             return cls.model_validate(dict(data))
         except ValidationError as error:
             fault = error.errors()[0]
-            path = tuple(fault["loc"])
-            if fault["type"] == "extra_forbidden" and len(path) == 1:
-                text = f"toolkit 'code' has no {path[0]!r}; {did_you_mean(str(path[0]), cls.model_fields)}"
+            path = tuple(step for step in fault["loc"] if step not in ("rules", "switch"))
+            if fault["type"] == "extra_forbidden":
+                of, known = ("toolkit 'code'", cls) if len(path) == 1 else (f"{path[0]!r}", Rules)
+                text = f"{of} has no {path[-1]!r}; {did_you_mean(str(path[-1]), known.model_fields)}"
             else:
-                text = in_words(fault, "the config of 'code'")
+                text = in_words({**fault, "loc": path}, "the config of 'code'")
             raise ProfileError(text, ("config", *path)) from error
 
     def folder(self, workspace: Path) -> Path | None:

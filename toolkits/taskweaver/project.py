@@ -13,6 +13,7 @@ from goose_like import __version__
 from goose_like.errors import GooseLikeError
 from goose_like.memory import uncollected
 from goose_like.places import cache_folder
+from goose_like.plugins import did_you_mean
 from goose_like.store import Store
 
 from .definition import Definition
@@ -54,6 +55,14 @@ class Project:
         aside -= {each.code for each in self.definitions if each.enabled}
         return tuple(fault for fault in self.faults if not fault.is_remark and fault.file not in aside)
 
+    def missing(self, name: str) -> str:
+        """Why there is no plugin of that name: its YAML can't be read, or another name was meant."""
+        read = {each.file for each in self.definitions}
+        for fault in self.faults:
+            if fault.file.name == f"{name}.yaml" and fault.file not in read and not fault.is_remark:
+                return f"the plugin {name!r} can't be used: {fault}"
+        return f"no plugin {name!r} in {self.plugins}; {did_you_mean(name, [each.name for each in self.definitions])}"
+
     @classmethod
     def read(cls, folder: Path) -> "Project":
         """What is there now: a folder of plugins, or a project with `taskweaver_config.json` or `plugins/`.
@@ -65,7 +74,8 @@ class Project:
         """
         folder = folder.expanduser().absolute()
         if not folder.is_dir():
-            return cls(folder, folder, faults=(Fault(file=folder, text="there is no such folder; correct its path"),))
+            what = "this is no folder; name the one it is in" if folder.exists() else "there is no such folder"
+            return cls(folder, folder, faults=(Fault(file=folder, text=what),))
         settings = read_settings(folder)
         found = settings.value or Settings()
         is_project = (folder / CONFIG).is_file() or (folder / "plugins").is_dir()
@@ -134,8 +144,8 @@ def _why_off(definition: Definition, faults: Iterable[Fault]) -> str | None:
     if not wrong:
         return None
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-    mended = "; mend it, or say `allow_drift: true`" if wrong[0].file == definition.file else ""
-    return f"{wrong[0].text}{more}{mended}"
+    allowed = "; to have it on all the same: `allow_drift: true`" if wrong[0].file == definition.file else ""
+    return f"{wrong[0].text.removesuffix('?')}{more}{allowed}"
 
 
 def _kept(store: Store, kind: type[R], files: Iterable[Path], read: Callable[[Path], R]) -> Iterator[tuple[Path, R]]:

@@ -1,5 +1,7 @@
 """What `plugin list` and `plugin check` print of a project."""
 
+from collections.abc import Callable
+
 from goose_like.cli.visible import visible
 
 from .project import Project
@@ -13,11 +15,11 @@ def nothing_there(project: Project) -> str:
     )
 
 
-def rows(project: Project) -> list[list[str]]:
+def rows(project: Project, why_off: Callable[[str], str | None]) -> list[list[str]]:
     """Name, state and description of each plugin, and of what should have been one."""
     known = {definition.file for definition in project.definitions}
     listed = [
-        [each.name, f"off: {why}" if (why := project.off.get(each.name)) else "on", " ".join(each.description.split())]
+        [each.name, f"off: {why}" if (why := why_off(each.name)) else "on", " ".join(each.description.split())]
         for each in project.definitions
     ]
     broken = {

@@ -16,7 +16,9 @@ def write_plugin(name: str, project: Project) -> list[Path]:
     Raises:
         UsageError: that is no name, or it is taken, or they can't be written.
     """
-    if not name.isidentifier() or keyword.iskeyword(name):
+    if keyword.iskeyword(name):
+        raise UsageError(f"{name!r} is a word of Python's own; choose another name")
+    if not name.isidentifier():
         raise UsageError(f"{name!r} is no name for a plugin, which is called by it; use letters, digits and '_'")
     if any(definition.name == name for definition in project.definitions):
         raise UsageError(f"there is a plugin {name!r} already; choose another name")

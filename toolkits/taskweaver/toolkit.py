@@ -5,8 +5,10 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 from importlib.util import find_spec
+from textwrap import shorten
 from typing import Any
 
+from goose_like.cli.table import table
 from goose_like.desk import Desk
 from goose_like.errors import ProfileError
 from goose_like.events import StateSaved
@@ -17,6 +19,7 @@ from .catalogue import OWN, Catalogue, forms
 from .config import MAX_TIMEOUT_S, Config
 from .definition import Definition
 from .described import call_of, parameters_of, prompt_form, tool_spec
+from .report import nothing_there, rows
 from .selection import bm25, text_of
 from .workbench import Workbench
 
@@ -83,7 +86,7 @@ class CodeToolkit(Toolkit):
             tools.pop("call_plugin", None)
             return tuple(tools.values())
         tools.pop("run_python", None)
-        offered = self._offered if self._is_few else [each for each in self._offered if each.required]
+        offered = [each for each in self._catalogue.offered if self._is_few or each.required]
         if self._is_few:
             tools.pop("call_plugin", None)
         made = [self._tool_of(each) for each in offered]
@@ -127,8 +130,8 @@ class CodeToolkit(Toolkit):
     async def call_plugin(self, name: str, arguments: dict[str, Any]) -> str | Picture | Passing:
         """Call a plugin with its arguments by name; describe_plugin tells which it takes."""
         definition = self._catalogue.find(name)
-        if definition not in self._offered:
-            raise ToolError(f"{name} can't be called: {self._catalogue.why_off(name) or 'it is not for this mode'}")
+        if why := self._why_off(name):
+            raise ToolError(f"{name} can't be called: {why}")
         return await self._call(definition, **arguments)
 
     @tool
@@ -148,7 +151,7 @@ class CodeToolkit(Toolkit):
     async def describe_plugin(self, name: str) -> str:
         """All that is known of a plugin: what it does, takes and gives, examples, configuration."""
         definition = self._catalogue.find(name)
-        why = self._catalogue.why_off(name)
+        why = self._why_off(name)
         configured = [f"# configured: {key} = {value!r}" for key, value in definition.configurations.items()]
         return "\n".join([prompt_form(definition).rstrip("\n"), *configured, *([f"# off: {why}"] if why else [])])
 
@@ -173,8 +176,10 @@ class CodeToolkit(Toolkit):
         elif words:
             raise ToolError("say `/plugins on NAME`, `/plugins off NAME` or `/plugins VARIABLE=VALUE`")
         else:
-            there = self._catalogue.project.definitions
-            desk.show("\n".join(map(self._listed, there)) or f"no plugins in {self._catalogue.project.plugins}")
+            shown, project = table("plugin", "state", "what it does"), self._catalogue.project
+            for name, state, what in (listed := rows(project, self._why_off)):
+                shown.add_row(name, state, _short(what))
+            desk.show(shown if listed else nothing_there(project))
             for name, value in self._workbench.variables.items():
                 desk.show(f"{name} = {value}")
         self._save()
@@ -203,17 +208,16 @@ class CodeToolkit(Toolkit):
     def _is_few(self) -> bool:
         return len(self._catalogue.on) <= self._top_k
 
-    @property
-    def _offered(self) -> list[Definition]:
-        """What can be called without free code: those that are marked so, or all where none is."""
-        on = self._catalogue.on
-        return [each for each in on if each.plugin_only] or list(on)
+    def _why_off(self, name: str) -> str | None:
+        """Why a plugin can't be called in this mode; None: it can."""
+        if why := self._catalogue.why_off(name):
+            return why
+        is_offered = not self._is_plugin_only or name in (each.name for each in self._catalogue.offered)
+        return None if is_offered else "no `plugin_only: true` in its YAML"
 
     def _listed(self, definition: Definition) -> str:
-        words = " ".join(definition.description.split())
-        short = words if len(words) <= _LISTED_CHARACTERS else f"{words[:_LISTED_CHARACTERS]}..."
-        why = self._catalogue.why_off(definition.name)
-        return f"{definition.name}: {f'(off: {why}) ' if why else ''}{short}"
+        why = self._why_off(definition.name)
+        return f"{definition.name}: {f'(off: {why}) ' if why else ''}{_short(definition.description)}"
 
     def _tell_faults(self) -> None:
         """To the person: what keeps plugins of the project from being used."""
@@ -245,6 +249,10 @@ _GUIDANCE = (
     "- The value of a cell's last line is shown; print no more than you need. Figures and long tables are "
     "saved as files, and their paths told."
 )
+
+
+def _short(description: str) -> str:
+    return shorten(description, _LISTED_CHARACTERS, placeholder=" ...")
 
 
 def _check_installed(python: str) -> None:

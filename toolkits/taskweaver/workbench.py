@@ -187,7 +187,7 @@ class Workbench:
                 except OSError as error:
                     return f"artifact {name} could not be saved: {error.strerror}"
                 about = message.get("description")
-                return f"artifact {name}: {path}" + (f" ({about})" if about else "")
+                return f"artifact {name}: {path}" + (f" ({about})" if about and about != name else "")
             case {"type": "failed", "plugin": str(plugin), "error": str(error)}:
                 return f"plugin {plugin} is off, as it failed: {error}"
             case {"type": "reloaded", "plugin": str(plugin), "lost_state": lost}:
