@@ -148,10 +148,10 @@ async def test_each_step_of_a_turn_asks_for_the_same_vectors_once(tmp_path, monk
     async with Loopback([vectors(*[[1.0, n] for n in range(count + 1)]), vectors([1.0, 0.0])]) as server:
         model, notifier = view(server)
         asked = ExchangeView(History(), Models(model.model, model.model), notifier)
-        first = await catalogue.fitting("draw it", 2, asked)
-        assert await catalogue.fitting("draw it", 2, asked) == first
+        first = await catalogue.fitting(catalogue.on, "draw it", 2, asked)
+        assert await catalogue.fitting(catalogue.on, "draw it", 2, asked) == first
         assert len(server.requests) == 1
-        await catalogue.fitting("count it", 2, asked)
+        await catalogue.fitting(catalogue.on, "count it", 2, asked)
         assert len(server.requests) == 2
 
 

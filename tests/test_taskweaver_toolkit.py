@@ -380,6 +380,17 @@ async def test_plugins_only_where_they_are_many(tmp_path, project):
             assert "shapes takes no " in outcome.output
 
 
+async def test_without_free_code_nothing_is_told_of_what_can_not_be_called(tmp_path, project):
+    for name in ("waits", "shapes", "counter"):
+        project(name, name, more="allow_drift: true\nplugin_only: true" if name != "waits" else "allow_drift: true")
+    async with with_project(tmp_path, mode="plugin_only", select_top_k=1) as here:
+        here.session.history.apply(TurnStarted(message=Message.user("waits, the plugin that waits")))
+        assert "def waits" not in (await here.kit.news())["plugins that may fit"]
+        assert "There are 2 plugins" in here.kit.prompt()
+    async with with_project(tmp_path, mode="plugin_only", select_top_k=2) as here:
+        assert set(here.tools) == {"list_plugins", "describe_plugin", "kernel_reset", "shapes", "counter"}
+
+
 async def test_plugins_only_are_switched_too(tmp_path, project):
     project("counter", "counter")
     project("standalone", "standalone", "text str true")

@@ -79,14 +79,20 @@ class Catalogue:
             raise ToolError(f"{name} stays off: {why}")
         self.switched[name] = is_on
 
-    async def fitting(self, said: str, k: int, view: ExchangeView) -> tuple[Definition, ...]:
+    async def fitting(
+        self, among: tuple[Definition, ...], said: str, k: int, view: ExchangeView
+    ) -> tuple[Definition, ...]:
         """Those to tell a model of that was told this: all where they are few, else about the `k` that fit best."""
-        asked = (said, k, on := self.on)
+        asked = among, said, k
         if self._fits[0] != asked:  # each step of a turn asks the same
             models = (view.accelerator, view.processor)
             model = next((each for each in models if each.embedding_model), None)
-            with closing(Store(cache_folder() / "vectors.sqlite")) if model and len(on) > k else nullcontext() as store:
-                self._fits = asked, await selected(on, said, k, model, store)
+            with (
+                closing(Store(cache_folder() / "vectors.sqlite"))
+                if model and len(among) > k
+                else nullcontext() as store
+            ):
+                self._fits = asked, await selected(among, said, k, model, store)
         return self._fits[1]
 
     # --- what the kernel has of them

@@ -47,7 +47,7 @@ class CodeToolkit(Toolkit):
         if folder and not os.path.isdir(self._catalogue.project.plugins):
             raise ProfileError(str(self._catalogue.project.faults[-1]), ("config", "project"))
         self._top_k = config.select_top_k or self._catalogue.project.settings.select_top_k or _FEW
-        self._at_start = forms(self._catalogue.on)
+        self._at_start = forms(self._offered)
         room_bytes = max(self.limits.output_bytes - _NOTES_BYTES, self.limits.output_bytes // 2)
         around = Surroundings(self.session.name, self.session.outputs, notifier, self.progress, room_bytes)
         self._workbench = Workbench(self.workspace, self._catalogue, config, around, saved)
@@ -57,7 +57,7 @@ class CodeToolkit(Toolkit):
         """How cells are best used, and which plugins there are, where they are few."""
         self._telling = asyncio.get_running_loop().call_soon(self._tell_faults)  # when the session has started
         told = [] if self._is_plugin_only else [_GUIDANCE]
-        on = self._catalogue.on
+        on = self._offered
         if on and self._is_few:
             if not self._is_plugin_only:
                 told.append(f"Functions that are there in the kernel, without an import:\n\n{forms(on)}")
@@ -75,8 +75,8 @@ class CodeToolkit(Toolkit):
             tools.pop("call_plugin", None)
             return tuple(tools.values())
         tools.pop("run_python", None)
-        offered = self._offered if self._is_few else [each for each in self._offered if each.required]
-        if {each.name for each in self._catalogue.project.usable} == {each.name for each in offered}:
+        offered = [each for each in self._offered if each.required or self._is_few]
+        if len(offered) == len(_without_code(self._catalogue.project.usable)):
             tools.pop("call_plugin", None)  # there is none that could be switched on later
         made = [self._tool_of(each) for each in offered]
         if taken := [each.name for each in made if each.name in tools]:
@@ -85,14 +85,12 @@ class CodeToolkit(Toolkit):
 
     async def news(self) -> Mapping[str, str]:
         """Where there are many, those that fit what the person said last; else when others are on than at first."""
-        on = self._catalogue.on
+        on = self._offered
         if self._is_few:
             now = forms(on)
             return {} if now == self._at_start else {"plugins": f"these are on now, and no others:\n{now or 'none'}"}
-        said = self.exchange_view.said
-        return {
-            "plugins that may fit": f"\n{forms(await self._catalogue.fitting(said, self._top_k, self.exchange_view))}"
-        }
+        fitting = await self._catalogue.fitting(on, self.exchange_view.said, self._top_k, self.exchange_view)
+        return {"plugins that may fit": f"\n{forms(fitting)}"}
 
     def live(self) -> list[tuple[str, str]]:
         """Which variables there are."""
@@ -196,13 +194,12 @@ class CodeToolkit(Toolkit):
 
     @property
     def _is_few(self) -> bool:
-        return len(self._catalogue.on) <= self._top_k
+        return len(self._offered) <= self._top_k
 
     @property
-    def _offered(self) -> list[Definition]:
-        """What can be called without free code: those that are marked so, or all where none is."""
-        on = self._catalogue.on
-        return [each for each in on if each.plugin_only] or list(on)
+    def _offered(self) -> tuple[Definition, ...]:
+        """What a model may call."""
+        return _without_code(self._catalogue.on) if self._is_plugin_only else self._catalogue.on
 
     def _listed(self, definition: Definition) -> str:
         words = " ".join(definition.description.split())
@@ -240,6 +237,11 @@ _GUIDANCE = (
     "- The value of a cell's last line is shown; print no more than you need. Figures and long tables are "
     "saved as files, and their paths told."
 )
+
+
+def _without_code(definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
+    """Those that can be called where the model writes no code: that are marked so, or all where none is."""
+    return tuple(each for each in definitions if each.plugin_only) or definitions
 
 
 def _check_installed(python: str) -> None:
