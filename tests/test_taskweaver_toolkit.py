@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from cells import cells
 from desk import until
+from goose_like_toolkits.taskweaver.config import Config
 from goose_like_toolkits.taskweaver.workbench import Ran
 from test_taskweaver_plugins import SEED
 
@@ -453,3 +454,12 @@ async def test_a_projects_own_rules_count(tmp_path, project):
         assert "[raised " in await here.ok("import os")
     async with cells(tmp_path, "full", project="work", verify=False) as here:
         assert "raised" not in await here.ok("import os")
+
+
+async def test_every_key_and_every_tool_is_on_the_page(tmp_path):
+    page = (Path(__file__).parents[1] / "docs" / "code.md").read_text()
+    for key in Config.model_fields.keys() - {"tools"}:
+        assert f"`{key}`" in page or f"      {key}: " in page, key
+    async with cells(tmp_path, "full") as full:
+        for name in ("call_plugin", *full.tools):
+            assert f"`{name}(" in page
