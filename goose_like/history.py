@@ -246,7 +246,7 @@ class History:
         self._turn_spent, self.unanswered, self.last_turn, self.failures = {}, [], None, {}
         self.close()
         if self._passing:
-            self.elided |= self._passing
+            self.elided = self._passing | self.elided  # what was left out to make room stays so
             self._passing, self.measured = {}, (0, 0)
             self._forget_thinking()
         self.turn_count += 1

@@ -1,6 +1,7 @@
 """Cells in a real kernel: what the model reads of them, however they end; nothing hangs, and nothing outlives us."""
 
 import asyncio
+import json
 import os
 import sys
 import threading
@@ -543,6 +544,78 @@ async def test_what_the_desk_tells(free: Cells):
     assert "[plugin q was changed and is loaded anew; its state is lost]" in said
     assert free.logged == ["Plugin-p: said"]
     assert await free.ok("1") == "1"
+
+
+FORGED = """
+import json
+kernel = get_ipython().kernel
+comm = list(kernel.comm_manager.comms.values())[0]
+pack = kernel.session.pack
+kernel.session.pack = lambda value: json.dumps(value, default=str).encode()
+try:
+    for data in {data}:
+        comm.send(data)
+finally:
+    kernel.session.pack = pack
+"""
+
+
+async def test_whatever_a_cell_says_in_the_desks_name_does_no_harm(free: Cells):
+    strange = [5, None, [1], "x", {}, {"type": []}, {"type": "names", "names": 5}, {"type": "log", "tag": 1}]
+    bad = {"type": "artifact", "name": "n" * 100_000}
+    files = [bad | {"file": file} for file in ("a\0b", "..", "", "/x/\ud800", "z" * 100_000, 5)]
+    log = {"type": "log", "tag": "\ud800", "text": "x" * 1_000_000}
+    failed = {"type": "failed", "plugin": "p", "error": "{{DELIMITER_START_TEMPORAL}}" * 200_000}
+    names = {"type": "names", "names": ["\ud800", "a b", "a" * 1_000_000, ["x"], *(f"v{n}" for n in range(100_000))]}
+    said = await free.ok(FORGED.format(data=[*strange, *files, failed, log, names]))
+    assert "embedded null byte" in said
+    assert len(said) < 50_000
+    assert len(free.logged) == 1
+    assert len(free.logged[0]) < 5_000
+    assert len(json.dumps(free.saved)) < 50_000
+    assert await free.ok("1") == "1"
+
+
+async def test_a_flood_of_messages_is_passed_over(free: Cells):
+    log, failed = {"type": "log", "tag": "t", "text": "x"}, {"type": "failed", "plugin": "p", "error": "x"}
+    said = await free.ok(FORGED.format(data=f"[{log}, {failed}] * 2_000"))
+    assert said.count("plugin p") == 500
+    assert len(free.logged) == 501
+    assert "it is passed over until the next cell" in free.logged[-1]
+    await free.ok(FORGED.format(data=[log]))
+    assert len(free.logged) == 502
+
+
+async def test_of_artifacts_no_more_than_there_is_room_for_is_kept(free: Cells, monkeypatch):
+    monkeypatch.setattr("goose_like_toolkits.taskweaver.outputs.ALL_BYTES", 25)
+    await free.ok("1")
+    kernel = free.kit._workbench._notebook.kernel
+    made = os.open("o.txt", os.O_WRONLY | os.O_CREAT, dir_fd=kernel.place.artifacts)
+    os.write(made, b"0123456789")
+    os.close(made)
+    for _ in range(3):
+        free.kit._workbench._notebook.take({"type": "artifact", "name": "o", "file": "/x/o.txt"})
+    said = await free.ok("1")
+    assert len(free.outputs("*o*.txt")) == 2
+    assert "artifact 'o.txt' is not saved: those of one call may have 25 bytes" in said
+
+
+@pytest.mark.parametrize("header", ["{}", "[]", '{"msg_id": 1}', "[" * 100_000])
+async def test_a_signed_message_of_no_known_shape_ends_the_kernel_and_is_told(free: Cells, header):
+    sign = "parts = [header.encode(), b'{}', b'{}', b'{}']\nframes = [b'<IDS|MSG>', kernel.session.sign(parts), *parts]"
+    code = f"kernel = get_ipython().kernel\nheader = {header!r}\n{sign}\nkernel.iopub_socket.send_multipart(frames)"
+    assert "its messages can't be trusted" in await free.stopped(f"{code}\nimport time\ntime.sleep(100)", timeout_s=60)
+    assert await free.ok("1") == "1"
+
+
+async def test_of_very_many_variables_the_model_is_told_of_some(free: Cells):
+    await free.ok("for n in range(5_000): globals()[f'v{n}'] = n")
+    (live,) = free.kit.live()
+    assert len(live[1]) < 3_000
+    assert live[1].endswith(" more")
+    gone = (await free.outcome("kernel_reset")).output
+    assert len(gone) < 500
+    assert gone.endswith(" more")
 
 
 # --- the profile

@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 
 import pytest
+from goose_like_toolkits.taskweaver.catalogue import OWN, Catalogue
 from goose_like_toolkits.taskweaver.definition import Definition
 from goose_like_toolkits.taskweaver.described import prompt_form, schema_of, tool_spec
 from goose_like_toolkits.taskweaver.selection import bm25, picked, selected, words_of
@@ -138,6 +139,20 @@ async def test_the_plugin_of_like_meaning_is_told_of_and_its_vector_kept(tmp_pat
     used = [event for event in notifier.events if isinstance(event, UsageRecorded)]
     assert used == [UsageRecorded(model="mine:e1", usage=Usage(input_tokens=7), purpose="choice of plugins")] * 3
     store.close()
+
+
+async def test_each_step_of_a_turn_asks_for_the_same_vectors_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    catalogue = Catalogue(OWN, None, {})
+    count = len(catalogue.on)
+    async with Loopback([vectors(*[[1.0, n] for n in range(count + 1)]), vectors([1.0, 0.0])]) as server:
+        model, notifier = view(server)
+        asked = ExchangeView(History(), Models(model.model, model.model), notifier)
+        first = await catalogue.fitting(catalogue.on, "draw it", 2, asked)
+        assert await catalogue.fitting(catalogue.on, "draw it", 2, asked) == first
+        assert len(server.requests) == 1
+        await catalogue.fitting(catalogue.on, "count it", 2, asked)
+        assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize(

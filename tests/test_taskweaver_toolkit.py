@@ -1,5 +1,6 @@
 """The toolkit `code` with a project's plugins, from their files to what a model reads, in a real kernel."""
 
+import asyncio
 import json
 import re
 import shutil
@@ -8,10 +9,13 @@ from pathlib import Path
 
 import pytest
 from cells import cells
+from desk import until
+from goose_like_toolkits.taskweaver.config import Config
+from goose_like_toolkits.taskweaver.workbench import Ran
 from test_taskweaver_plugins import SEED
 
 from goose_like.errors import ProfileError
-from goose_like.events import MessageCompleted, StateSaved, ToolFinished, TurnStarted
+from goose_like.events import Compacted, MessageCompleted, StateSaved, ToolFinished, TurnStarted
 from goose_like.history import History
 from goose_like.message import Message, ToolCall, ToolResult, Usage
 from goose_like.plain import plain_text
@@ -179,6 +183,115 @@ def test_a_history_forgets_what_was_said_for_now():
     assert History.replay(later).messages[2].tool_results == (result,)
 
 
+def test_what_was_left_out_stays_out_when_a_turn_begins():
+    call = ToolCall(id="c1", name="run_python", arguments="{}")
+    result = ToolResult(call_id="c1", output="stays passes", later="stays")
+    said = TurnStarted(message=Message.user("go"))
+    events = [said, MessageCompleted(message=Message.assistant("", [call]), usage=Usage()), ToolFinished(result=result)]
+    history = History.replay([*events, Compacted(summary="", kept=3, elided={"c1": "[left out]"}), said])
+    assert [part.output for message in history.context for part in message.tool_results] == ["[left out]"]
+
+
+@pytest.mark.parametrize(
+    ("text", "now", "later"),
+    [
+        ("a<b>c<d>e", "abcde", "ace"),
+        ("a<b<c>d", "ab<cd", "ad"),
+        ("a>b<c", "a>b<c", "a>b<c"),
+        ("", "", ""),
+    ],
+)
+def test_marks_of_what_passes(text, now, later):
+    def marked(text):
+        marks = {"<": "{{DELIMITER_START_TEMPORAL}}", ">": "{{DELIMITER_END_TEMPORAL}}"}
+        return "".join(marks.get(each, each) for each in text)
+
+    assert (Ran.of(marked(text)).text, Ran.of(marked(text)).later) == (marked(now), marked(later))
+
+
+# --- files that change, or can't be
+
+
+async def test_what_was_broken_is_there_when_it_is_mended_and_what_breaks_is_told(tmp_path, project):
+    project("counter", "counter")
+    project("standalone", "standalone", "text str true")
+    yaml = project.folder / "standalone.yaml"
+    good = yaml.read_text()
+    yaml.write_text("name: [")
+    async with with_project(tmp_path) as here:
+        assert "NameError" in await here.ok("standalone('a')")
+        yaml.write_text(good)
+        assert "'A'" in await here.ok("standalone('a')")
+        assert "def standalone(" in (await here.kit.news())["plugins"]
+        yaml.write_text(good.replace("name: text", "name: words"))
+        said = await here.ok("standalone('a')")
+        assert "NameError" in said
+        assert "[plugin standalone is off now: " in said
+        assert "takes no parameter 'words'; did you mean 'text'?" in said
+        yaml.write_text(good.replace("The plugin", "A plugin"))
+        await here.ok("1")
+        assert "A plugin standalone" in (await here.kit.news())["plugins"]
+
+
+async def test_a_change_is_not_lost_with_a_cell_that_was_cancelled(tmp_path, project):
+    file = project("counter", "counter")
+    busy = "import os\ntry:\n    print('begun', counter())\n    while True: pass\nexcept KeyboardInterrupt:\n"
+    busy += "    while not os.path.exists('go'): pass"
+    async with with_project(tmp_path) as here:
+        first = asyncio.create_task(here.ok(busy))
+        await until(lambda: "begun" in here.shown)
+        first.cancel()
+        file.write_text(file.read_text().replace("self.count += 1", "self.count += 100"))
+        second = asyncio.create_task(here.ok("counter()"))
+        await until(here.kit._workbench._one_at_a_time.locked)
+        await asyncio.sleep(0.1)
+        second.cancel()
+        (here.root / "go").touch()
+        await asyncio.wait({first, second})
+        assert "'counter', 100" in await here.ok("counter()")
+
+
+@pytest.mark.parametrize("text", ["name: " + "a" * 300, "name: b\ncode: " + "a" * 300, 'name: b\ncode: "a\\0b"'])
+async def test_a_name_that_no_file_can_have_keeps_no_other_plugin_from_being_read(tmp_path, project, text):
+    project("counter", "counter")
+    (project.folder / "odd.yaml").write_text(f"{text}\ndescription: odd\n")
+    async with with_project(tmp_path) as here:
+        assert "(off: " in (await here.outcome("list_plugins")).output
+        assert "'counter', 1" in await here.ok("counter()")
+
+
+@pytest.mark.parametrize("folder", ["~nobody-of-this-name/x", "a\0b", "a" * 5_000])
+async def test_a_folder_that_there_can_not_be_is_told(tmp_path, folder):
+    with pytest.raises(ProfileError, match="there is no such folder"):
+        async with cells(tmp_path, "full", project=folder):
+            pass
+
+
+async def test_a_plugin_may_have_the_name_of_a_builtin(tmp_path, project):
+    source = "from taskweaver.plugin import register_plugin\n@register_plugin\ndef f(a): return 'mine', a\n"
+    for name in ("open", "print"):
+        project(name, name, "a int true", source=source)
+    async with with_project(tmp_path) as here:
+        assert "('mine', 1)" in await here.ok("open(1)")
+        assert "('mine', 2)" in await here.ok("print(2)")
+        for name in ("open", "print"):
+            here.kit.plugins(Shown(), f"off {name}")
+        assert "<function io.open" in await here.ok("open")
+        await here.ok("open = 5")
+        here.kit.plugins(Shown(), "on open")
+        assert await here.ok("open") == "5"
+
+
+@pytest.mark.parametrize(
+    "state",
+    [[1], "x", {"names": 5}, {"names": [{}]}, {"plugins": [1]}, {"plugins": {"a": []}}, {"variables": {"a": {}}}],
+)
+async def test_a_state_of_another_shape_is_passed_over(tmp_path, state):
+    history = History.replay([StateSaved(toolkit="code", value=state)])
+    async with cells(tmp_path, "full", history=history) as here:
+        assert await here.ok("1") == "1"
+
+
 # --- sets, selection, modes
 
 
@@ -275,6 +388,36 @@ async def test_plugins_only_where_they_are_many(tmp_path, project):
         assert set(here.tools) == {"list_plugins", "describe_plugin", "kernel_reset", "call_plugin"}
         assert "'counter', 1" in (await here.outcome("call_plugin", name="counter", arguments={})).output
         assert (await here.outcome("call_plugin", name="contre", arguments={})).is_error
+        code = {"name='a')\nprint('free')\ndict(b": 1}
+        for arguments in (code, {"size": 1}):
+            outcome = await here.outcome("call_plugin", name="shapes", arguments=arguments)
+            assert outcome.is_error
+            assert "shapes takes no " in outcome.output
+
+
+async def test_without_free_code_nothing_is_told_of_what_can_not_be_called(tmp_path, project):
+    for name in ("waits", "shapes", "counter"):
+        project(name, name, more="allow_drift: true\nplugin_only: true" if name != "waits" else "allow_drift: true")
+    async with with_project(tmp_path, mode="plugin_only", select_top_k=1) as here:
+        here.session.history.apply(TurnStarted(message=Message.user("waits, the plugin that waits")))
+        assert "def waits" not in (await here.kit.news())["plugins that may fit"]
+        assert "There are 2 plugins" in here.kit.prompt()
+    async with with_project(tmp_path, mode="plugin_only", select_top_k=2) as here:
+        assert set(here.tools) == {"list_plugins", "describe_plugin", "kernel_reset", "shapes", "counter"}
+
+
+async def test_plugins_only_are_switched_too(tmp_path, project):
+    project("counter", "counter")
+    project("standalone", "standalone", "text str true")
+    async with with_project(tmp_path, mode="plugin_only", plugins=["counter"]) as here:
+        assert (await here.outcome("call_plugin", name="standalone", arguments={"text": "a"})).is_error
+        here.kit.plugins(Shown(), "on standalone")
+        here.kit.plugins(Shown(), "off counter")
+        called = await here.outcome("call_plugin", name="standalone", arguments={"text": "a"})
+        assert "'A'" in called.output
+        off = await here.outcome("counter")
+        assert off.is_error
+        assert off.output == "counter can't be called: switched off in this session"
 
 
 @pytest.mark.parametrize(
@@ -333,3 +476,12 @@ async def test_a_projects_own_rules_count(tmp_path, project):
         assert "[raised " in await here.ok("import os")
     async with cells(tmp_path, "full", project="work", verify=False) as here:
         assert "raised" not in await here.ok("import os")
+
+
+async def test_every_key_and_every_tool_is_on_the_page(tmp_path):
+    page = (Path(__file__).parents[1] / "docs" / "code.md").read_text()
+    for key in Config.model_fields.keys() - {"tools"}:
+        assert f"`{key}`" in page or f"      {key}: " in page, key
+    async with cells(tmp_path, "full") as full:
+        for name in ("call_plugin", *full.tools):
+            assert f"`{name}(" in page

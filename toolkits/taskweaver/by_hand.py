@@ -7,22 +7,19 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from goose_like.cli.terminal import screen
 from goose_like.cli.visible import visible
 from goose_like.errors import UsageError
-from goose_like.plugins import did_you_mean
 from goose_like.profile import SandboxMode
-from goose_like.source import in_words
 from goose_like.toolkit import ToolError, Workspace
 
 from .catalogue import Catalogue
 from .config import MAX_TIMEOUT_S, Config
 from .definition import Definition
-from .described import call_of, parameters_of
+from .described import call_of, faults_in, takes_of
 from .project import Project
-from .workbench import Workbench
+from .saved import Saved
+from .workbench import Surroundings, Workbench
 
 _ROOM_BYTES = 1 << 20
 
@@ -83,10 +80,8 @@ async def _workbench(project: Project, outputs: Path, sandbox: SandboxMode) -> A
     """What is typed here is the person's own wish: nothing within the sandbox is asked about."""
     front = screen(says_answer=False)
     async with Workspace(Path.cwd(), mode=sandbox, approval="auto", notifier=front) as workspace:
-        catalogue = Catalogue(project.folder, None, {})
-        workbench = Workbench(
-            workspace, "by hand", outputs, front, catalogue, Config(), _ROOM_BYTES, lambda text: None, {}, []
-        )
+        around = Surroundings("by hand", outputs, front, lambda text: None, _ROOM_BYTES)
+        workbench = Workbench(workspace, Catalogue(project.folder, None, {}), Config(), around, Saved())
         try:
             yield workbench
         finally:
@@ -106,22 +101,15 @@ def _arguments(definition: Definition, words: Sequence[str]) -> dict[str, object
     """The arguments by name, as the types in the YAML want them: what is no text is written as JSON."""
     given: dict[str, object] = {}
     kinds = {each.name: each.type for each in definition.parameters}
-    takes = f"{definition.name} takes {' '.join(f'{known}=...' for known in kinds) or 'nothing'}"
     for word in words:
         name, is_pair, text = word.partition("=")
         if not is_pair:
-            raise UsageError(f"write arguments as NAME=VALUE, not {word!r}; {takes}")
-        if name not in kinds:
-            raise UsageError(f"{definition.name} takes no {name!r}; {did_you_mean(name, kinds)}")
+            raise UsageError(f"write arguments as NAME=VALUE, not {word!r}; {takes_of(definition)}")
         if name in given:
             raise UsageError(f"{name!r} is given twice; say it once")
         given[name] = text
         with suppress(ValueError):  # a text, for a parameter of any type
-            given[name] = text if kinds[name] == "str" else json.loads(text)
-    if missing := [name for name in definition.required_names if name not in given]:
-        raise UsageError(f"{missing[0]!r} is missing; {takes}")
-    try:
-        parameters_of(definition).model_validate(given)
-    except ValidationError as error:
-        raise UsageError("; ".join(in_words(fault, definition.name) for fault in error.errors())) from error
+            given[name] = text if kinds.get(name) == "str" else json.loads(text)
+    if fault := faults_in(definition, given):
+        raise UsageError(fault)
     return given

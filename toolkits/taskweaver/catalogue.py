@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ class Catalogue:
         self._seen = self._marks()
         self._sent: dict[str, Message] = {}
         self._sent_for: object = None
+        self._fits: tuple[object, tuple[Definition, ...]] = None, ()
         names = {definition.name for definition in self.project.definitions}
         for name in self._chosen or ():
             if name not in names:
@@ -50,8 +51,18 @@ class Catalogue:
     @property
     def offered(self) -> tuple[Definition, ...]:
         """Those that may be tools of their own: the profile's set, or what is marked so; where none is, all."""
-        marked = (each for each in self.on if each.plugin_only or each.name in (self._chosen or ()))
+        marked = (each for each in self.on if each.plugin_only or each.name in self._wished)
         return tuple(marked) or self.on
+
+    @property
+    def _wished(self) -> set[str]:
+        return {*(self._chosen or ()), *(name for name, is_on in self.switched.items() if is_on)}
+
+    @property
+    def offerable(self) -> list[str]:
+        """The names of those that could be tools, were they on."""
+        usable = self.project.usable
+        return [each.name for each in usable if each.plugin_only] or [each.name for each in usable]
 
     def why_off(self, name: str) -> str | None:
         """Why a plugin that there is can't be called; None: it can."""
@@ -83,14 +94,21 @@ class Catalogue:
             raise ToolError(f"{name} stays off: {why}")
         self.switched[name] = is_on
 
-    async def fitting(self, said: str, k: int, view: ExchangeView) -> tuple[Definition, ...]:
+    async def fitting(
+        self, among: tuple[Definition, ...], said: str, k: int, view: ExchangeView
+    ) -> tuple[Definition, ...]:
         """Those to tell a model of that was told this: all where they are few, else about the `k` that fit best."""
-        models = (view.accelerator, view.processor)
-        model = next((each for each in models if each.embedding_model), None)
-        if model is None or len(self.on) <= k:
-            return await selected(self.on, said, k)
-        with closing(Store(cache_folder() / "vectors.sqlite")) as store:
-            return await selected(self.on, said, k, model, store)
+        asked = among, said, k
+        if self._fits[0] != asked:  # each step of a turn asks the same
+            models = (view.accelerator, view.processor)
+            model = next((each for each in models if each.embedding_model), None)
+            with (
+                closing(Store(cache_folder() / "vectors.sqlite"))
+                if model and len(among) > k
+                else nullcontext() as store
+            ):
+                self._fits = asked, await selected(among, said, k, model, store)
+        return self._fits[1]
 
     # --- what the kernel has of them
 
@@ -120,6 +138,7 @@ class Catalogue:
     def _marks(self) -> list[object]:
         definitions = self.project.definitions
         files = {self.project.plugins, *(file for each in definitions for file in (each.file, each.code))}
+        files.update(fault.file for fault in self.project.faults)  # what is broken may be mended
         return [_mark(file) for file in sorted(files)]
 
     def _state(self) -> object:
@@ -137,7 +156,7 @@ def forms(definitions: Iterable[Definition]) -> str:
 def _mark(file: Path) -> object:
     try:
         found = file.stat()
-    except OSError:
+    except (OSError, ValueError):
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
 

@@ -1,5 +1,6 @@
 """`goose-like plugin`: a project's plugins by hand. Imported at every start, so it is light."""
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -43,7 +44,7 @@ def _read(context: typer.Context) -> Any:
     from .project import Project
 
     project = Project.read(context.obj)
-    if not project.plugins.is_dir():
+    if not os.path.isdir(project.plugins):
         raise UsageError(str(project.faults[-1]))
     return project
 

@@ -1,5 +1,6 @@
 """Config: what a profile says below `config:` of the toolkit `code`."""
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -79,7 +80,7 @@ class Config(Value):
 
     def folder(self, workspace: Path) -> Path | None:
         """Where the plugins are; None: those that come along."""
-        return workspace / Path(self.project).expanduser() if self.project else None
+        return workspace / os.path.expanduser(self.project) if self.project else None
 
     def rules(self, settings: Settings) -> Rules | None:
         """How cells are verified: as the profile says, else as the project does. None: not at all."""

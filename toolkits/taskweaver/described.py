@@ -7,8 +7,10 @@ from functools import reduce
 from operator import or_
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from goose_like.plugins import did_you_mean
+from goose_like.source import in_words
 from goose_like.tool import ToolSpec
 
 from .definition import PYTHON, Definition, Parameter
@@ -89,8 +91,27 @@ def _kind(schema: Mapping[str, Any]) -> Any:
     return _KINDS.get(str(schema.get("type")), Any)
 
 
+def takes_of(definition: Definition) -> str:
+    """What a call gives it, in few words."""
+    return f"{definition.name} takes {' '.join(f'{each.name}=...' for each in definition.parameters) or 'nothing'}"
+
+
+def faults_in(definition: Definition, arguments: Mapping[str, Any]) -> str:
+    """What is wrong with the arguments of a call, in words; empty where nothing is."""
+    kinds = {each.name: each.type for each in definition.parameters}
+    if unknown := next((name for name in arguments if name not in kinds), None):
+        return f"{definition.name} takes no {unknown!r}; {did_you_mean(unknown, kinds)}"
+    if missing := next((name for name in definition.required_names if name not in arguments), None):
+        return f"{missing!r} is missing; {takes_of(definition)}"
+    try:
+        parameters_of(definition).model_validate(arguments)
+    except ValidationError as error:
+        return "; ".join(in_words(fault, definition.name) for fault in error.errors())
+    return ""
+
+
 def call_of(definition: Definition, arguments: Mapping[str, Any]) -> str:
-    """The call in Python."""
+    """The call in Python, of arguments in which there is no fault: their names become code."""
     return f"{definition.name}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
 
 

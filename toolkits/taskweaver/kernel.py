@@ -148,9 +148,9 @@ class Kernel:
         try:
             while True:
                 self._take(channels, await channels.next())
-        except (ValueError, TypeError) as error:
+        except Exception as error:  # of any kind: whoever has the key may sign messages of any shape
             self._process.interrupt()
-            self._ended(f"its messages can't be trusted: {error}")
+            self._ended(f"its messages can't be trusted: {type(error).__name__}: {error}")
 
     def _take(self, channels: Channels, message: Message) -> None:
         """One message. It comes from the sandbox: what makes no sense is passed over."""

@@ -12,12 +12,15 @@ from .kernel import Kernel
 
 INTERRUPT_GRACE_S = 4.0
 _NAMES = 30
+_MOST_NAMES = 2_000
+_NAME_CHARACTERS = 100
 
 
 class Notebook:
     """The kernel of a session, whichever it is. `names` are the variables that there are in it.
 
-    `setup` gives the first message to a new kernel's desk; `hear` takes what the desk says.
+    `setup` gives the first message to a new kernel's desk, `changes` what one that has run before is told ahead of a
+    cell; `hear` takes what the desk says.
     """
 
     def __init__(
@@ -25,6 +28,7 @@ class Notebook:
         workspace: Workspace,
         python: str,
         setup: Callable[[], Message],
+        changes: Callable[[], Sequence[Message]],
         hear: Callable[[Message], None],
         lost: Sequence[str] = (),
     ) -> None:
@@ -34,15 +38,16 @@ class Notebook:
         self._workspace = workspace
         self._python = python
         self._setup = setup
+        self._changes = changes
         self._hear = hear
         self._lost = f"that of before is no more; {_gone(lost)}" if lost else ""
         self._settling: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
 
-    async def run(self, code: str, cell: Cell, timeout_s: float, changes: Sequence[Message] = ()) -> list[str]:
+    async def run(self, code: str, cell: Cell, timeout_s: float, first: Sequence[Message] = ()) -> list[str]:
         """Runs a cell; gives what else the model must know. Cancelling interrupts the cell, and keeps the kernel.
 
-        `changes` are told to the desk of a kernel that has run before.
+        `first` is told to the desk of a kernel that has run before.
 
         Raises:
             Stopped: the cell was ended by its time limit or with its kernel.
@@ -52,7 +57,7 @@ class Notebook:
             await asyncio.shield(self._settling)
         former = self.kernel
         kernel = await self._alive()
-        for message in changes if kernel is former else ():
+        for message in [*self._changes(), *first] if kernel is former else ():
             kernel.tell(message)
         notes = [f"this is a new kernel, as {self._lost}"] if self._lost else []
         self._lost = ""
@@ -80,7 +85,8 @@ class Notebook:
     def take(self, message: Message) -> None:
         """What the desk in the kernel says."""
         if message.get("type") == "names":
-            self.names = [str(name) for name in message["names"]]
+            names = [name for name in message["names"] if isinstance(name, str) and name.isidentifier()]
+            self.names = [name[:_NAME_CHARACTERS] for name in names[:_MOST_NAMES]]
         else:
             self._hear(message)
 
@@ -153,5 +159,10 @@ async def _stopped(kernel: Kernel, done: "asyncio.Future[str]", cell: Cell, time
 
 def _gone(names: Sequence[str]) -> str:
     """What was lost with a kernel."""
-    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-    return f"its variables are gone ({', '.join(names[:_NAMES])}{more})" if names else "it held no variables"
+    return f"its variables are gone ({listed(names)})" if names else "it held no variables"
+
+
+def listed(names: Sequence[str], most: int = _NAMES) -> str:
+    """The names, of many the first."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

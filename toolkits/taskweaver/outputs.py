@@ -11,6 +11,7 @@ from goose_like.images import keep_image, media_type
 from goose_like.toolkit import ToolError
 
 LIMIT_BYTES = 256 << 20
+ALL_BYTES = 1 << 30
 _CHUNK_BYTES = 1 << 20
 
 
@@ -21,6 +22,7 @@ class Outputs:
         self.folder = folder
         self._call = call
         self._taken: set[str] = set()
+        self._room = ALL_BYTES
 
     def path(self, name: str) -> Path:
         """A place for a file of this name that no other file of this call has."""
@@ -55,7 +57,7 @@ class Outputs:
         return path
 
     def copy(self, folder: int, name: str) -> Path:
-        """Copies a file out of the folder that the descriptor holds: no link, and no more than 256 MB.
+        """Copies a file out of the folder that the descriptor holds: no link, and no more than 256 MB, in all 1 GB.
 
         Raises:
             ToolError: it is not there, or no such file.
@@ -63,17 +65,21 @@ class Outputs:
         """
         try:
             source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-        except OSError as error:
-            raise ToolError(f"artifact {name!r} was told of, and there is no such file: {error.strerror}") from error
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", error)
+            raise ToolError(f"artifact {name!r} was told of, and there is no such file: {why}") from error
         try:
             status = os.fstat(source)
             if "/" in name or not stat.S_ISREG(status.st_mode):
                 raise ToolError(f"artifact {name!r} is no plain file; write one")
             if status.st_size > LIMIT_BYTES:
                 raise ToolError(f"artifact {name!r} has {status.st_size:,} bytes, more than {LIMIT_BYTES:,}")
+            if status.st_size > self._room:
+                raise ToolError(f"artifact {name!r} is not saved: those of one call may have {ALL_BYTES:,} bytes")
             path = self.path(name)
             self.folder.mkdir(parents=True, exist_ok=True)
-            left = LIMIT_BYTES
+            left = status.st_size  # it may grow meanwhile
+            self._room -= left
             with path.open("wb") as target:
                 while left > 0 and (chunk := os.read(source, min(_CHUNK_BYTES, left))):
                     left -= target.write(chunk)

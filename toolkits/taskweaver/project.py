@@ -1,5 +1,6 @@
 """Project: the plugins of a folder, or of a whole TaskWeaver project, and what is wrong with them."""
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -72,13 +73,13 @@ class Project:
         Raises:
             GooseLikeError: PyYAML is not installed.
         """
-        folder = folder.expanduser().absolute()
-        if not folder.is_dir():
-            what = "this is no folder; name the one it is in" if folder.exists() else "there is no such folder"
+        folder = Path(os.path.expanduser(folder)).absolute()
+        if not os.path.isdir(folder):  # which never raises, as Path's does for names that no file can have
+            what = "this is no folder; name the one it is in" if os.path.exists(folder) else "there is no such folder"
             return cls(folder, folder, faults=(Fault(file=folder, text=what),))
         settings = read_settings(folder)
         found = settings.value or Settings()
-        is_project = (folder / CONFIG).is_file() or (folder / "plugins").is_dir()
+        is_project = os.path.isfile(folder / CONFIG) or os.path.isdir(folder / "plugins")
         plugins = found.plugins_folder(folder) if is_project else folder
         faults = list(settings.faults)
         try:
@@ -107,7 +108,8 @@ def _gathered(
             text = f"the name {definition.name!r} is taken by {other.file.name}; choose another one"
             faults.append(Fault(file=file, line=definition.line, text=text))
             continue
-        if not definition.code.is_file() and (code := elsewhere / definition.code.name).is_file():
+        code = elsewhere / definition.code.name
+        if not os.path.isfile(definition.code) and os.path.isfile(code):
             definition = definition.model_copy(update={"code": code})
         named[definition.name] = definition
     codes = dict.fromkeys(definition.code for definition in named.values())
@@ -184,5 +186,5 @@ def _mark(kind: type[R], file: Path) -> str:
 
 def _misnamed(files: Iterable[Path]) -> Iterator[Fault]:
     for file in files:
-        if file.suffix == ".yml" and file.with_suffix(".py").is_file():
+        if file.suffix == ".yml" and os.path.isfile(file.with_suffix(".py")):
             yield Fault(file=file, text="only *.yaml is read; rename it if it is a plugin", is_remark=True)

@@ -1,6 +1,7 @@
 """Settings: what a project's `taskweaver_config.json` says that has a meaning here."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ class Settings(Value):
     def plugins_folder(self, project: Path) -> Path:
         """Where the project's plugins are."""
         written = (self.base_path or "plugins").replace("${AppBaseDir}", str(project))
-        return project / Path(written).expanduser()
+        return project / os.path.expanduser(written)
 
 
 _KEYS = {field.alias for field in Settings.model_fields.values()}

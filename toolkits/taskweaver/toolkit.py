@@ -1,6 +1,7 @@
 """CodeToolkit: a stateful Python kernel, and TaskWeaver plugins as functions in it."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -18,14 +19,17 @@ from goose_like.toolkit import Notifier, Passing, Picture, Requirements, ToolErr
 from .catalogue import OWN, Catalogue, forms
 from .config import MAX_TIMEOUT_S, Config
 from .definition import Definition
-from .described import call_of, parameters_of, prompt_form, tool_spec
+from .described import call_of, faults_in, parameters_of, prompt_form, tool_spec
+from .notebook import listed
 from .report import nothing_there, rows
+from .saved import Saved
 from .selection import bm25, text_of
-from .workbench import Workbench
+from .workbench import Surroundings, Workbench
 
 _NAME = "code"
 _NOTES_BYTES = 1_000
 _FEW = 10
+_LIVE_NAMES = 200
 _FAULTS = 5
 _LISTED_CHARACTERS = 100
 
@@ -37,38 +41,26 @@ class CodeToolkit(Toolkit):
         super().__init__(notifier, requires, **kwargs)
         self._config = config = Config.read(self.config)
         _check_installed(config.python)
-        saved = self.session.history.state.get(_NAME)
-        self._saved: dict[str, Any] = dict(saved) if isinstance(saved, dict) else {}
-        switched = {str(name): bool(is_on) for name, is_on in dict(self._saved.get("plugins", {})).items()}
-        variables = {name: str(value) for name, value in config.session_vars.items()}
+        self._saved = saved = Saved.of(self.session.history.state.get(_NAME))
         folder = config.folder(self.workspace.root)
         try:
-            self._catalogue = Catalogue(folder or OWN, config.plugins, switched)
+            self._catalogue = Catalogue(folder or OWN, config.plugins, saved.plugins)
         except ProfileError as error:
             raise ProfileError(str(error), ("config", "plugins")) from error
-        if folder and not self._catalogue.project.plugins.is_dir():
+        if folder and not os.path.isdir(self._catalogue.project.plugins):
             raise ProfileError(str(self._catalogue.project.faults[-1]), ("config", "project"))
         self._top_k = config.select_top_k or self._catalogue.project.settings.select_top_k or _FEW
-        self._at_start = tuple(each.name for each in self._catalogue.on)
-        self._workbench = Workbench(
-            self.workspace,
-            self.session.name,
-            self.session.outputs,
-            notifier,
-            self._catalogue,
-            config,
-            max(self.limits.output_bytes - _NOTES_BYTES, self.limits.output_bytes // 2),
-            self.progress,
-            variables | dict(self._saved.get("variables", {})),
-            list(self._saved.get("names", [])),
-        )
+        self._at_start = forms(self._offered)
+        room_bytes = max(self.limits.output_bytes - _NOTES_BYTES, self.limits.output_bytes // 2)
+        around = Surroundings(self.session.name, self.session.outputs, notifier, self.progress, room_bytes)
+        self._workbench = Workbench(self.workspace, self._catalogue, config, around, saved)
         self._telling: asyncio.Handle | None = None
 
     def prompt(self) -> str:
         """How cells are best used, and which plugins there are, where they are few."""
         self._telling = asyncio.get_running_loop().call_soon(self._tell_faults)  # when the session has started
         told = [] if self._is_plugin_only else [_GUIDANCE]
-        on = self._catalogue.on
+        on = self._offered
         if on and self._is_few:
             if not self._is_plugin_only:
                 told.append(f"Functions that are there in the kernel, without an import:\n\n{forms(on)}")
@@ -86,9 +78,9 @@ class CodeToolkit(Toolkit):
             tools.pop("call_plugin", None)
             return tuple(tools.values())
         tools.pop("run_python", None)
-        offered = [each for each in self._catalogue.offered if self._is_few or each.required]
-        if self._is_few:
-            tools.pop("call_plugin", None)
+        offered = [each for each in self._offered if each.required or self._is_few]
+        if set(self._catalogue.offerable) <= {each.name for each in offered}:
+            tools.pop("call_plugin", None)  # there is none that could be switched on later
         made = [self._tool_of(each) for each in offered]
         if taken := [each.name for each in made if each.name in tools]:
             raise ProfileError(f"the plugin {taken[0]!r} has the name of a tool; rename it")
@@ -96,20 +88,17 @@ class CodeToolkit(Toolkit):
 
     async def news(self) -> Mapping[str, str]:
         """Where there are many, those that fit what the person said last; else when others are on than at first."""
-        on = self._catalogue.on
-        if self._is_few and tuple(each.name for each in on) == self._at_start:
-            return {}
+        on = self._offered
         if self._is_few:
-            return {"plugins": f"these are on now, and no others:\n{forms(on) or 'none'}"}
-        said = self.exchange_view.said
-        return {
-            "plugins that may fit": f"\n{forms(await self._catalogue.fitting(said, self._top_k, self.exchange_view))}"
-        }
+            now = forms(on)
+            return {} if now == self._at_start else {"plugins": f"these are on now, and no others:\n{now or 'none'}"}
+        fitting = await self._catalogue.fitting(on, self.exchange_view.said, self._top_k, self.exchange_view)
+        return {"plugins that may fit": f"\n{forms(fitting)}"}
 
     def live(self) -> list[tuple[str, str]]:
         """Which variables there are."""
         names = self._workbench.names
-        return [("Variables in the Python kernel", ", ".join(names))] if names else []
+        return [("Variables in the Python kernel", listed(names, _LIVE_NAMES))] if names else []
 
     async def close(self) -> None:
         if self._telling:
@@ -132,6 +121,8 @@ class CodeToolkit(Toolkit):
         definition = self._catalogue.find(name)
         if why := self._why_off(name):
             raise ToolError(f"{name} can't be called: {why}")
+        if fault := faults_in(definition, arguments):
+            raise ToolError(fault)
         return await self._call(definition, **arguments)
 
     @tool
@@ -160,7 +151,7 @@ class CodeToolkit(Toolkit):
         """End the Python kernel with all its variables; the next cell starts a new one."""
         names = await self._workbench.reset()
         self._save()
-        return f"the kernel was ended; gone: {', '.join(names) or 'no variables'}"
+        return f"the kernel was ended; gone: {listed(names) or 'no variables'}"
 
     @command(usage="[on|off NAME, or VARIABLE=VALUE]")
     def plugins(self, desk: Desk, words: str) -> None:
@@ -194,6 +185,8 @@ class CodeToolkit(Toolkit):
         return ran.text if ran.text == ran.later else Passing(ran.text, ran.later)
 
     async def _call(self, definition: Definition, /, **arguments: Any) -> str | Picture | Passing:
+        if why := self._catalogue.why_off(definition.name):
+            raise ToolError(f"{definition.name} can't be called: {why}")
         return await self._run(call_of(definition, arguments), self._config.timeout_s)
 
     def _tool_of(self, definition: Definition) -> Tool:
@@ -206,13 +199,18 @@ class CodeToolkit(Toolkit):
 
     @property
     def _is_few(self) -> bool:
-        return len(self._catalogue.on) <= self._top_k
+        return len(self._offered) <= self._top_k
+
+    @property
+    def _offered(self) -> tuple[Definition, ...]:
+        """What a model may call."""
+        return self._catalogue.offered if self._is_plugin_only else self._catalogue.on
 
     def _why_off(self, name: str) -> str | None:
         """Why a plugin can't be called in this mode; None: it can."""
         if why := self._catalogue.why_off(name):
             return why
-        is_offered = not self._is_plugin_only or name in (each.name for each in self._catalogue.offered)
+        is_offered = name in (each.name for each in self._offered)
         return None if is_offered else "no `plugin_only: true` in its YAML"
 
     def _listed(self, definition: Definition) -> str:
@@ -236,11 +234,11 @@ class CodeToolkit(Toolkit):
             for name, value in self._workbench.variables.items()
             if str(self._config.session_vars.get(name)) != value
         }
-        more = {"plugins": dict(self._catalogue.switched), "variables": variables}
-        state = {"names": list(self._workbench.names), **{name: value for name, value in more.items() if value}}
-        if state != (self._saved or {"names": []}):
-            self._saved = state
-            self.notifier.notify(StateSaved(toolkit=_NAME, value=state))
+        names, switched = tuple(self._workbench.names), dict(self._catalogue.switched)
+        saved = Saved(names=names, plugins=switched, variables=variables)
+        if saved != self._saved:
+            self._saved = saved
+            self.notifier.notify(StateSaved(toolkit=_NAME, value=saved.state))
 
 
 _GUIDANCE = (

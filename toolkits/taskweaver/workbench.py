@@ -2,11 +2,10 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from goose_like.output import Live, Output, told
 from goose_like.tool import current_call
@@ -18,9 +17,13 @@ from .channels import Message
 from .config import Config
 from .notebook import Notebook, Stopped
 from .outputs import Outputs
+from .saved import Saved
 
-_PASSING = re.compile(r"\{\{DELIMITER_START_TEMPORAL\}\}(.*?)\{\{DELIMITER_END_TEMPORAL\}\}", re.DOTALL)
-"""What TaskWeaver's plugins put around text that later prompts shall not hold."""
+# What TaskWeaver's plugins put around text that later prompts shall not hold.
+_START, _END = "{{DELIMITER_START_TEMPORAL}}", "{{DELIMITER_END_TEMPORAL}}"
+
+_MOST_HEARD = 500  # in one cell, which may say anything to the host, and without end
+_MOST_CHARACTERS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,43 +38,48 @@ class Ran:
     @classmethod
     def of(cls, text: str, picture: Picture | None = None, error: str = "") -> "Ran":
         """The text with its marks taken out."""
-        return cls(_PASSING.sub(r"\1", text), _PASSING.sub("", text), picture, error)
+        *ended, rest = text.split(_END)
+        now, later = list[str](), list[str]()
+        for piece in ended:
+            before, mark, passing = piece.partition(_START)
+            now.append(before + passing if mark else before + _END)
+            later.append(before if mark else before + _END)
+        return cls("".join([*now, rest]), "".join([*later, rest]), picture, error)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Whose cells they are and where goes what comes of them: files are left in `outputs`.
+
+    `session` is a name. `show` takes output while it comes, `room_bytes` is what the model is shown of it at most.
+    """
+
+    session: str
+    outputs: Path
+    notifier: Notifier
+    show: Callable[[str], None]
+    room_bytes: int
 
 
 class Workbench:
     """The kernel of a session with its plugins. `variables` are what plugins find as the session's.
 
-    `session` is its name, and files are left in `outputs`. `show` takes output while it comes, `room_bytes` is what the
-    model is shown of it at most; `heard` is what the kernel's desk said beside.
+    `heard` is what the kernel's desk said beside.
     """
 
     def __init__(
-        self,
-        workspace: Workspace,
-        session: str,
-        outputs: Path,
-        notifier: Notifier,
-        catalogue: Catalogue,
-        config: Config,
-        room_bytes: int,
-        show: Callable[[str], None],
-        variables: Mapping[str, str],
-        lost: list[str],
+        self, workspace: Workspace, catalogue: Catalogue, config: Config, around: Surroundings, saved: Saved
     ) -> None:
-        """`lost` are the names of a kernel of this session that is gone."""
-        self.variables = dict(variables)
+        self.variables = {name: str(value) for name, value in config.session_vars.items()} | saved.variables
         self.heard: list[Message] = []
         self._workspace = workspace
-        self._session = session
-        self._outputs = outputs
-        self._notifier = notifier
         self._catalogue = catalogue
         self._config = config
-        self._room_bytes = room_bytes
-        self._show = show
+        self._around = around
+        self._logged = 0
         self._one_at_a_time = asyncio.Lock()
         self._told_variables = dict(self.variables)
-        self._notebook = Notebook(workspace, config.python, self._setup, self._hear, lost)
+        self._notebook = Notebook(workspace, config.python, self._setup, self._changes, self._hear, saved.names)
 
     @property
     def names(self) -> list[str]:
@@ -99,9 +107,8 @@ class Workbench:
         """
         async with self._one_at_a_time:
             before = len(self.heard)
-            cell = Cell(
-                Output(self._outputs / "asked.txt", self._room_bytes), Live(self._show), Outputs(self._outputs, "")
-            )
+            folder, room_bytes = self._around.outputs, self._around.room_bytes
+            cell = Cell(Output(folder / "asked.txt", room_bytes), Live(self._around.show), Outputs(folder, ""))
             try:
                 await self._notebook.run("None", cell, timeout_s, [message])
             finally:
@@ -121,13 +128,13 @@ class Workbench:
 
     async def _run(self, code: str, timeout_s: float, first: Sequence[Message]) -> Ran:
         call = re.sub(r"[^\w-]", "_", current_call.get("code"))
-        outputs = Outputs(self._outputs, call)
-        output = Output(outputs.path("python.txt"), self._room_bytes)
+        outputs = Outputs(self._around.outputs, call)
+        output = Output(outputs.path("python.txt"), self._around.room_bytes)
         context = copy_context()  # messages come elsewhere, and are shown as this call's
-        cell = Cell(output, Live(lambda text: context.run(self._show, text)), outputs)
-        notes, stopped = list[str](), None
+        cell = Cell(output, Live(lambda text: context.run(self._around.show, text)), outputs)
+        notes, stopped, self._logged = list[str](), None, 0
         try:
-            notes = await self._notebook.run(code, cell, timeout_s, [*self._changes(), *first])
+            notes = await self._notebook.run(code, cell, timeout_s, first)
         except Stopped as error:
             stopped = error
             cell.add(error.words)
@@ -149,7 +156,7 @@ class Workbench:
         self._told_variables = dict(self.variables)
         return {
             "type": "setup",
-            "session": self._session,
+            "session": self._around.session,
             "plugins": self._catalogue.messages(),
             "variables": self.variables,
             "verify": rules.model_dump(exclude_none=True) if rules else None,
@@ -158,6 +165,9 @@ class Workbench:
     def _changes(self) -> list[Message]:
         """What a kernel that runs is told before the next cell."""
         changes = [self._catalogue.changes()]
+        for name in changes[0]["gone"] if changes[0] else ():
+            if why := self._catalogue.why_off(name):
+                self._hear({"type": "off", "plugin": name, "why": why})
         if self.variables != self._told_variables:
             self._told_variables = dict(self.variables)
             changes.append({"type": "variables", "variables": self.variables})
@@ -165,16 +175,20 @@ class Workbench:
 
     def _hear(self, message: Message) -> None:
         if message.get("type") == "log":
-            self._notifier.log(f"{message['tag']}: {message['text']}")
-        else:
-            self.heard.append(message)
+            self._logged += 1
+            if self._logged <= _MOST_HEARD:
+                self._around.notifier.log(_clipped(f"{message['tag']}: {message['text']}"))
+            if self._logged == _MOST_HEARD:
+                self._around.notifier.log("plugins have more to tell; it is passed over until the next cell")
+        elif len(self.heard) < _MOST_HEARD:
+            self.heard.append({key: _clipped(it) if isinstance(it, str) else it for key, it in message.items()})
 
     def _reported(self, outputs: Outputs) -> list[str]:
         """What the desk told since the last time, in words for the model; artifacts are copied to the outputs."""
         reports, self.heard = self.heard, []
         return [words for message in reports if (words := self._in_words(message, outputs))]
 
-    def _in_words(self, message: Mapping[str, Any], outputs: Outputs) -> str:
+    def _in_words(self, message: Message, outputs: Outputs) -> str:
         match message:
             case {"type": "artifact", "name": str(name), "file": str(file)}:
                 kernel = self._notebook.kernel
@@ -190,7 +204,13 @@ class Workbench:
                 return f"artifact {name}: {path}" + (f" ({about})" if about and about != name else "")
             case {"type": "failed", "plugin": str(plugin), "error": str(error)}:
                 return f"plugin {plugin} is off, as it failed: {error}"
+            case {"type": "off", "plugin": str(plugin), "why": str(why)}:
+                return f"plugin {plugin} is off now: {why}"
             case {"type": "reloaded", "plugin": str(plugin), "lost_state": lost}:
                 return f"plugin {plugin} was changed and is loaded anew" + ("; its state is lost" if lost else "")
             case _:
                 return ""
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."

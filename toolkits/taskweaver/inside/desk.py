@@ -70,7 +70,7 @@ class Desk:
         self._loader = Loader(self._context)
         self._sources: dict[str, Source] = {}
         self._placed: dict[str, _Placed] = {}
-        self._not_theirs = frozenset(namespace)
+        self._at_first = dict(namespace)
         self._names: list[str] = []
 
     def take(self, message: dict[str, Any]) -> None:
@@ -108,6 +108,8 @@ class Desk:
         for name in gone:
             if self._stands(name):
                 del self._namespace[name]
+                if name in self._at_first:
+                    self._namespace[name] = self._at_first[name]
             self._placed.pop(name, None)
             self._sources.pop(name, None)
             self._loader.unload(name)
@@ -118,7 +120,7 @@ class Desk:
         )
 
     def _place(self, name: str) -> None:
-        if name in self._namespace and not self._stands(name):
+        if not self._is_free(name) and not self._stands(name):
             return  # the person's code gave the name to something else
         former, source = self._placed.get(name), self._sources[name]
         if former is None or former.source is not source or former.is_lacking:
@@ -141,13 +143,18 @@ class Desk:
             self._tell({"type": "reloaded", "plugin": source.name, "lost_state": lost_state})
         return _Placed(source, value, implementation, globals=_fingerprint(implementation))
 
+    def _is_free(self, name: str) -> bool:
+        at_first = self._at_first.get(name, self)  # IPython's own `open` is nobody's
+        return self._namespace.get(name, at_first) is at_first
+
     def _stands(self, name: str) -> bool:
         placed = self._placed.get(name)
         return placed is not None and self._namespace.get(name) is placed.value
 
     def _is_theirs(self, name: str) -> bool:
-        is_name = isinstance(name, str) and not name.startswith("_")  # `globals()[1] = 2` is possible
-        return is_name and name not in self._not_theirs and not self._stands(name)
+        # `globals()[1] = 2` is possible
+        is_name = isinstance(name, str) and name.isidentifier() and not name.startswith("_")
+        return is_name and name not in self._at_first and not self._stands(name)
 
     def _try_out(self, name: str) -> None:
         source, placed = self._sources[name], self._placed.get(name)

@@ -168,10 +168,10 @@ def main(connection_file: str) -> None:
     shell.set_hook("show_in_pager", _page)
 
     def opened(comm: Any, message: dict[str, Any]) -> None:
-        desk = Desk(shell.user_ns, comm.send)
-        comm.on_msg(lambda message: desk.take(message["content"]["data"]))
         setup = message["content"]["data"]
         install(shell, setup["verify"])
+        desk = Desk(shell.user_ns, comm.send)
+        comm.on_msg(lambda message: desk.take(message["content"]["data"]))
         desk.take(setup)
         shell.desk = desk
 
