@@ -227,7 +227,7 @@ async def test_what_was_broken_is_there_when_it_is_mended_and_what_breaks_is_tol
         said = await here.ok("standalone('a')")
         assert "NameError" in said
         assert "[plugin standalone is off now: " in said
-        assert "takes no parameter 'words'; did you mean 'text'?" in said
+        assert "takes no parameter 'words'; did you mean 'text'" in said
         yaml.write_text(good.replace("The plugin", "A plugin"))
         await here.ok("1")
         assert "A plugin standalone" in (await here.kit.news())["plugins"]
