@@ -113,8 +113,9 @@ class LiveScreen(Screen):
             elif isinstance(event, ToolFinished) and event.result.call_id in self._running:
                 running = self._running.pop(event.result.call_id)
                 if running.is_command:
-                    body, _ = running.read(event.result.output)
-                    self._show_output(running, "\n".join([*body, ""]))
+                    body, notes = running.read(event.result.output)
+                    if notes or not event.result.is_error:  # else it never ran, and its end says all
+                        self._show_output(running, "\n".join([*body, ""]))
                 self._finish(running, event.result)
             elif isinstance(event, MessageCompleted):
                 self._complete(event.message, event.is_cut)

@@ -367,6 +367,18 @@ def test_a_question_is_answered(session, place, key, verdict, answer):
     assert place.answers() == [answer]
 
 
+def test_a_resumed_session_shows_a_refusal_once(session, opened, place):
+    terminal = session({"calls": [NETWORK]}, "as you say")
+    terminal.type("go\r")
+    terminal.see("[N] no:")
+    terminal.type("n\r")
+    terminal.see("as you say")
+    assert terminal.leave() == 0
+    again = opened("session", "resume", "talk", "--model", place.script("never"))
+    again.see("as you say")
+    assert again.text.count("the person said no") == 1
+
+
 def test_what_is_no_answer_is_asked_again(session, place):
     terminal = session({"calls": [NETWORK]}, "as you say")
     terminal.type("go\r")
