@@ -69,12 +69,13 @@ class Tool:
 class Picture:
     """What a tool returns to show the model an image: a PNG, JPEG, GIF or WebP file's bytes, and words beside it.
 
-    `source` tells the model and the person where it came from, as a path or in words.
+    `source` tells the model and the person where it came from, as a path or in words. `later` is as for `Passing`.
     """
 
     data: bytes = field(repr=False)
     source: str
     text: str = ""
+    later: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,7 @@ async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> Outcome:
             value = await _invoke(wanted.function, arguments)
         if isinstance(value, Picture):
             check_image(value.data, value.source)
-            return Outcome(value.text or f"[image {value.source}]", picture=value)
+            return Outcome(value.text or f"[image {value.source}]", picture=value, later=value.later)
         if isinstance(value, Passing):
             return Outcome(value.text, later=value.later)
         return Outcome(_as_text(value))

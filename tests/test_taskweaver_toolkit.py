@@ -171,6 +171,16 @@ async def test_what_is_said_for_now_is_not_sent_later(tmp_path, project):
         assert "Plugin-reporter: passes" in here.logged
 
 
+async def test_beside_a_figure_too(tmp_path, project):
+    project("reporter", "reporter")
+    async with with_project(tmp_path) as here:
+        outcome = await here.outcome("run_python", code="print(reporter.say('passes'))\nplt.plot([1, 2])\nplt.show()")
+        assert outcome.picture is not None
+        assert "passes" in outcome.output
+        assert outcome.later is not None
+        assert "passes" not in outcome.later
+
+
 def test_a_history_forgets_what_was_said_for_now():
     call = ToolCall(id="c1", name="run_python", arguments="{}")
     result = ToolResult(call_id="c1", output="stays passes", later="stays")

@@ -181,7 +181,8 @@ class CodeToolkit(Toolkit):
         finally:
             self._save()
         if ran.picture and self._config.figures:
-            return Picture(ran.picture.data, ran.picture.source, ran.text)
+            later = None if ran.text == ran.later else ran.later
+            return Picture(ran.picture.data, ran.picture.source, ran.text, later)
         return ran.text if ran.text == ran.later else Passing(ran.text, ran.later)
 
     async def _call(self, definition: Definition, /, **arguments: Any) -> str | Picture | Passing:
