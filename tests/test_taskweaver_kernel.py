@@ -126,7 +126,13 @@ async def test_code_that_makes_no_cell(free: Cells):
     assert await free.stopped(" \n") == "the code is empty"
     assert "at most 3600" in await free.stopped("1", timeout_s=0)
     assert await free.ok("'\\ud83d'") == r"'\ud83d'"
-    assert await free.ok("print('\\ud83d')") != ""
+
+
+async def test_half_of_a_surrogate_pair_that_is_printed_comes_through(free: Cells):
+    for _ in range(5):
+        assert await free.ok("print('a\\ud83db')") == "a?b"
+    assert "ValueError: a?b" in await free.ok("raise ValueError('a\\ud83db')")
+    assert await free.ok("print('\\udcff')") in ("?", "\ufffd")
 
 
 # --- errors

@@ -2,6 +2,7 @@
 
 import asyncio
 import faulthandler
+import json
 import os
 import pdb
 import signal
@@ -16,6 +17,7 @@ from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
 from IPython.core.error import InputRejected, StdinNotImplementedError
 from IPython.core.interactiveshell import ExecutionResult
+from jupyter_client.session import json_packer
 from traitlets import Type
 from traitlets.config import Config
 
@@ -129,8 +131,20 @@ class App(IPKernelApp):
         """There is no debugger where nobody can type."""
 
 
+def packed(content: Any) -> bytes:
+    """A message's part as JSON. Half of a surrogate pair, which UTF-8 can't hold, is written as an escape.
+
+    ipykernel's own way raises then, in the thread that sends: what was printed is lost, and at times the cell's end.
+    """
+    try:
+        return json_packer(content)
+    except UnicodeEncodeError:
+        return json.dumps(content, default=str).encode()
+
+
 def _config() -> Config:
     config = Config()
+    config.Session.packer = f"{__name__}.packed"
     config.InteractiveShell.ast_node_interactivity = "last_expr_or_assign"
     config.InteractiveShell.cache_size = 0  # or every value that was shown would stay in memory
     config.InteractiveShell.colors = "nocolor"
