@@ -52,6 +52,25 @@ class Answer(Value):
         return self.choice != "deny"
 
 
+class Chart(Value):
+    """How rows are drawn: `x` and `y` are keys of theirs. A pie or donut has slices' names at `x`, their size at `y`."""
+
+    kind: Literal["line", "bar", "scatter", "pie", "donut"]
+    x: Words
+    y: tuple[Words, ...] = Field(min_length=1)
+
+
+class Artifact(Value):
+    """Something made for people to look at: rows as a table or drawn as a chart, a page of HTML, or text."""
+
+    kind: Literal["table", "chart", "html", "text"]
+    name: Words
+    description: Words = ""
+    rows: tuple[dict[str, JsonValue], ...] = Field(default=(), exclude_if=operator.not_)
+    text: Words = Field(default="", exclude_if=operator.not_)
+    chart: Chart | None = Field(default=None, exclude_if=operator.not_)
+
+
 # --- durable
 
 
@@ -174,6 +193,21 @@ class StateSaved(Value):
     value: JsonValue
 
 
+class ArtifactShown(Value):
+    """A tool call shows the person something beside the words; front-ends that can't draw it name it."""
+
+    type: Literal["artifact_shown"] = "artifact_shown"
+    call_id: Words
+    artifact: Artifact
+
+
+class PromptsSuggested(Value):
+    """What the person may want to ask next."""
+
+    type: Literal["prompts_suggested"] = "prompts_suggested"
+    prompts: tuple[Words, ...]
+
+
 class TurnFinished(Value):
     """The end of a turn, however it came; `exit_code` is what a one-shot run ends with for it."""
 
@@ -256,6 +290,8 @@ Durable = (
     | Rewound
     | ProfileChanged
     | StateSaved
+    | ArtifactShown
+    | PromptsSuggested
     | TurnFinished
 )
 Ephemeral = Status | TextDelta | ThinkingDelta | Retrying | ToolStarted | ToolProgress | Nested | RunFinished

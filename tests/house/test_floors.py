@@ -14,7 +14,7 @@ CORE = ROOT / "goose_like"
 
 FLOORS = {
     1: "message memory errors places plain spawner repositories environment contents frames store",
-    2: "events plugins output images trust difference source tree ignored",
+    2: "events plugins output images trust difference source tree ignored serve/query",
     3: "cli/guard tool command profile history notifier sandbox records reversal lines plan cli/visible cli/rows "
     "cli/files",
     4: "policy provider spawn inspection jail keys profile_schema undo sessions providers/wire shorter "
@@ -33,7 +33,7 @@ FLOORS = {
     11: "cli/start cli/seat cli/session",
     12: "cli/chat cli/commands",
     13: "cli/opening",
-    14: "cli/main",
+    14: "cli/main serve/cli",
     15: "__main__",
 }
 """From the ground up. A file imports only from lower floors; within the providers each is its own stair."""
