@@ -53,7 +53,7 @@ class Answer(Value):
 
 
 class Chart(Value):
-    """How rows are drawn: `x` and `y` are keys of theirs. A pie or donut has slices' names at `x`, their size at `y`."""
+    """How rows are drawn: `x` and `y` are keys of theirs. A pie or donut has names at `x`, sizes at `y`."""
 
     kind: Literal["line", "bar", "scatter", "pie", "donut"]
     x: Words

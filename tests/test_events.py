@@ -70,17 +70,14 @@ PINNED = [
         '{"type":"state_saved","toolkit":"t","value":{"a":[1,null,2.5,"x",true]}}',
     ),
     (
-        e.ArtifactShown(call_id="c1", artifact=e.Artifact(kind="html", name="n", description="d", text="<p>x</p>")),
-        '{"type":"artifact_shown","call_id":"c1",'
-        '"artifact":{"kind":"html","name":"n","description":"d","text":"<p>x</p>"}}',
-    ),
-    (
         e.ArtifactShown(
             call_id="c1",
-            artifact=e.Artifact(kind="chart", name="n", rows=({"a": 1},), chart=e.Chart(kind="bar", x="a", y=("a",))),
+            artifact=e.Artifact(
+                kind="chart", name="n", rows=({"a": 1},), text="t", chart=e.Chart(kind="bar", x="a", y=("a",))
+            ),
         ),
         '{"type":"artifact_shown","call_id":"c1","artifact":{"kind":"chart","name":"n","description":"",'
-        '"rows":[{"a":1}],"chart":{"kind":"bar","x":"a","y":["a"]}}}',
+        '"rows":[{"a":1}],"text":"t","chart":{"kind":"bar","x":"a","y":["a"]}}}',
     ),
     (e.PromptsSuggested(prompts=("a", "b")), '{"type":"prompts_suggested","prompts":["a","b"]}'),
     (
