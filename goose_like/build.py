@@ -80,10 +80,8 @@ async def build_exchange(
             stack.callback(session.close)
         journal = Journal(session.history, session, notifier)
         if models is None:
-            models = _models(profile)
-            for provider in {
-                id(model.provider): model.provider for model in (models.processor, models.accelerator)
-            }.values():
+            models = open_models(profile)
+            for provider in models.providers:
                 stack.push_async_callback(provider.close)
         if workspace is None:
             kind = (
@@ -224,7 +222,12 @@ def provider_class(name: str) -> ProviderKind:
     return Server(table[name])
 
 
-def _models(profile: Profile) -> Models:
+def open_models(profile: Profile) -> Models:
+    """The two models of a profile, which may be one; their providers are the caller's to close.
+
+    Raises:
+        GooseLikeError: what to install or set first.
+    """
     strong, fast = choose_models(profile)
     with _at("processor", "model"):
         processor = open_model(strong)
