@@ -231,7 +231,7 @@ class Exchange:
                 raise errors.exceptions[0] from None
 
     async def _run_tool(self, call: ToolCall) -> None:
-        """Runs it; of one that the client is to run, only the check: a good one stays open, as nothing of it is done."""
+        """Runs it; of one that the client is to run, only the check: a good one stays open."""
         is_remote = call.name in self.tools and self.tools[call.name].marks.remote
         if not is_remote:
             self.journal.emit(ToolStarted(call=call))

@@ -156,7 +156,7 @@ async def test_remote_calls_are_handed_off_and_continued(bench):
     [
         (call("afr", '{"place": "Kiel"}', id="bad"), "no tool 'afr'; did you mean 'afar'?"),
         (call("afar", '{"place": ', id="bad"), "the arguments are no valid JSON"),
-        (call("afar", '{"town": "Kiel"}', id="bad"), "wrong arguments for afar: field 'place' is missing; there is no field 'town'"),
+        (call("afar", '{"town": "Kiel"}', id="bad"), "wrong arguments for afar: field 'place' is missing"),
         (call("afar", '{"place": "Ys"}', id="bad"), "no place 'Ys'; there are Kiel and Bonn"),
     ],
 )

@@ -29,7 +29,7 @@ FLOORS = {
     8: "exchange synopsis compat testing oversights cli/render cli/completion cli/pages",
     9: "build desk cli/status cli/terminal cli/scaffold providers/local",
     10: "cli/login cli/going_back cli/complete cli/own_command cli/reports cli/trust cli/once "
-    "cli/live cli/edit cli/sessions",
+    "cli/live cli/edit cli/sessions serve/servable",
     11: "cli/start cli/seat cli/session",
     12: "cli/chat cli/commands",
     13: "cli/opening",
