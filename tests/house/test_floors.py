@@ -14,13 +14,13 @@ CORE = ROOT / "goose_like"
 
 FLOORS = {
     1: "message memory errors places plain spawner repositories environment contents frames store",
-    2: "events plugins output images trust difference source tree ignored serve/query",
+    2: "events plugins output images trust difference source tree ignored serve/query serve/sse",
     3: "cli/guard tool command profile history notifier sandbox records reversal lines plan cli/visible cli/rows "
     "cli/files",
     4: "policy provider spawn inspection jail keys profile_schema undo sessions providers/wire shorter "
-    "command_file cli/code cli/phrases",
+    "command_file cli/code cli/phrases serve/client_calls serve/artifacts serve/citations",
     5: "workspace session view providers/openai_wire providers/anthropic_wire providers/door "
-    "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash",
+    "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash serve/stream",
     6: "prices journal summary fork mentions narrowed transfer/transcript transfer/goose09 cli/blocks cli/prompt "
     "cli/clipboard "
     "providers/constrained providers/scripted providers/probe providers/connection",
