@@ -42,6 +42,9 @@ NO_MODEL = """no model to work with. Three ways to go on:
   your server    in profiles.yaml: `default: {extends: default, processor: {model: openai:NAME, base_url: URL}}`
 `goose-like doctor` shows what is there."""
 
+_IN_A_FOLDER = "You are goose_like, a developer agent. You do what the user asks in the current folder."
+_ELSEWHERE = "You are goose_like, an assistant. You do what the user asks with the tools that you have."
+
 T = TypeVar("T")
 
 _FIRST = ("anthropic", "openai")
@@ -311,8 +314,8 @@ def _tools(toolkits: list[tuple[str, Toolkit]]) -> dict[str, Tool]:
 
 def _system(toolkits: list[tuple[str, Toolkit]], approval: ApprovalMode) -> str:
     """The system prompt: the same bytes in every step of a session, so that prompt caches hold."""
-    about = "You are goose_like, a developer agent. You do what the user asks in the current folder."
-    parts = [about, task_in_words(approval)]
+    is_here = any(toolkit.touches_machine for _, toolkit in toolkits)
+    parts = [_IN_A_FOLDER if is_here else _ELSEWHERE, task_in_words(approval)]
     for index, (name, toolkit) in enumerate(toolkits):
         with code_of(name, "toolkits", index):
             parts.append(toolkit.prompt().strip())

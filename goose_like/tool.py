@@ -105,7 +105,8 @@ def tool(
 def tool(function: Any = None, /, **marks: Any) -> Any:
     """Makes a toolkit's method a tool: its name, type hints and docstring are what the model is told.
 
-    `alone`: not run beside other calls. `remote`: not run here but by the client, in a later request.
+    `alone`: not run beside other calls. `remote`: run by the client, in a later request; what runs here is the check of
+    a call: what it raises goes back to the model in the same turn, what it returns is not used.
     `time_limit_s`: after it the call is given up and the model told; None for no limit.
     """
 
@@ -287,11 +288,12 @@ def _read_arguments(wanted: Tool, text: str) -> dict[str, Any]:
     except ValidationError as error:
         faults = "; ".join(_fault(fault) for fault in error.errors()[:5])
         raise ToolError(f"wrong arguments for {wanted.name}: {faults}; {expected}") from error
-    return {
+    given = {
         field.alias or name: getattr(checked, name)
         for name, field in wanted.parameters.model_fields.items()
         if name in checked.model_fields_set
     }
+    return given | (checked.model_extra or {})
 
 
 def _signature(wanted: Tool) -> str:

@@ -18,8 +18,8 @@ from .folding import Folded, carried, fold
 from .metrics import Seen
 from .query import Human, Query
 from .service import Service
-from .sse import Wire
-from .stream import Frame, Translator
+from .sse import Frame, Wire
+from .stream import Translator
 
 STOPPED = TurnFinished(reason="error", detail="this server is being stopped; ask again in a moment", exit_code=143)
 FAULT = TurnFinished(
@@ -33,12 +33,12 @@ async def answer(query: Query, service: Service, seen: Seen) -> AsyncGenerator[b
     Leaving it early cancels the model and the tools, and returns when they are gone.
     """
     folded = fold(query, service.seal)
-    translator, wire = Translator(query, folded.sources), Wire(query.dialect)
-    if opening := wire.framed(translator.opening()):
+    translator, wire = Translator(query, folded.sources), Wire()
+    if opening := _bytes(wire, translator.opening()):
         yield opening
     if folded.waiting:
         seen.ending = "handed_off"
-        yield wire.framed(_handed_off(folded.waiting, folded, query, service, translator))
+        yield _bytes(wire, _handed_off(folded.waiting, folded, query, service, translator))
         return
     channel, ending = Channel(), None
     work = asyncio.create_task(_reply(folded, query, service, channel))
@@ -53,18 +53,19 @@ async def answer(query: Query, service: Service, seen: Seen) -> AsyncGenerator[b
                         frames += _handed_off(calls, folded, query, service, translator)
                     elif ending.reason != "cancelled":
                         frames += translator.ending(ending)
-                yield wire.framed(frames) if batch else wire.beat()
+                if sent := _bytes(wire, frames) if batch else wire.tick():
+                    yield sent
     except TimeoutError:
         ending = STOPPED
-        yield wire.framed(translator.ending(ending))
+        yield _bytes(wire, translator.ending(ending))
     except GooseLikeError as error:  # before the turn began: whatever ends a turn is its event
         ending = TurnFinished(reason="error", detail=str(error), exit_code=error.exit_code)
-        yield wire.framed(translator.ending(ending))
+        yield _bytes(wire, translator.ending(ending))
     except Exception:
         logging.getLogger(__name__).exception("a request failed")
         if ending is None:
             ending = FAULT
-            yield wire.framed(translator.ending(ending))
+            yield _bytes(wire, translator.ending(ending))
     finally:
         work.cancel()
         with anyio.CancelScope(shield=True):  # the response's scope cancels again at each wait
@@ -73,6 +74,10 @@ async def answer(query: Query, service: Service, seen: Seen) -> AsyncGenerator[b
         seen.usage = sum(folded.history.turn_usage.values(), Usage())
         if service.settings.log_content:
             seen.content = {"asked": _asked(query), "answered": folded.history.messages[-1].text}
+
+
+def _bytes(wire: Wire, frames: Iterable[Frame]) -> bytes:
+    return b"".join(map(wire.frame, frames))
 
 
 async def _reply(folded: Folded, query: Query, service: Service, channel: Channel) -> None:

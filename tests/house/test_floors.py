@@ -14,13 +14,15 @@ CORE = ROOT / "goose_like"
 
 FLOORS = {
     1: "message memory errors places plain spawner repositories environment contents frames store",
-    2: "events plugins output images trust difference source tree ignored serve/query",
+    2: "events plugins output images trust difference source tree ignored serve/query serve/sse",
     3: "cli/guard tool command profile history notifier sandbox records reversal lines plan cli/visible cli/rows "
     "cli/files serve/metrics",
     4: "policy provider spawn inspection jail keys profile_schema undo sessions providers/wire shorter "
-    "command_file cli/code cli/phrases serve/ledger",
+    "command_file cli/code cli/phrases serve/ledger serve/client_calls "
+    "serve/artifacts serve/citations",
     5: "workspace session view providers/openai_wire providers/anthropic_wire providers/door "
-    "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash serve/settings",
+    "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash serve/settings "
+    "serve/stream",
     6: "prices journal summary fork mentions narrowed transfer/transcript transfer/goose09 cli/blocks cli/prompt "
     "cli/clipboard "
     "providers/constrained providers/scripted providers/probe providers/connection serve/guard",
@@ -29,7 +31,7 @@ FLOORS = {
     8: "exchange synopsis compat testing oversights cli/render cli/completion cli/pages",
     9: "build desk cli/status cli/terminal cli/scaffold providers/local",
     10: "cli/login cli/going_back cli/complete cli/own_command cli/reports cli/trust cli/once "
-    "cli/live cli/edit cli/sessions serve/service",
+    "cli/live cli/edit cli/sessions serve/service serve/servable",
     11: "cli/start cli/seat cli/session serve/turn serve/drain",
     12: "cli/chat cli/commands serve/app",
     13: "cli/opening serve/run",
