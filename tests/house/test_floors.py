@@ -20,7 +20,8 @@ FLOORS = {
     4: "policy provider spawn inspection jail keys profile_schema undo sessions providers/wire shorter "
     "command_file cli/code cli/phrases",
     5: "workspace session view providers/openai_wire providers/anthropic_wire providers/door "
-    "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash",
+    "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash "
+    "serve/discovery",
     6: "prices journal summary fork mentions narrowed transfer/transcript transfer/goose09 cli/blocks cli/prompt "
     "cli/clipboard "
     "providers/constrained providers/scripted providers/probe providers/connection",
