@@ -22,7 +22,7 @@ FLOORS = {
     "serve/artifacts serve/citations",
     5: "workspace session view providers/openai_wire providers/anthropic_wire providers/door "
     "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash serve/settings "
-    "serve/stream",
+    "serve/stream serve/discovery",
     6: "prices journal summary fork mentions narrowed transfer/transcript transfer/goose09 cli/blocks cli/prompt "
     "cli/clipboard "
     "providers/constrained providers/scripted providers/probe providers/connection serve/guard",
