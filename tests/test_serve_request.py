@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from bodies import BODIES, ai, asked, body, human, query_of
 from hypothesis import given
 from hypothesis import strategies as st
 from openbb_ai.models import QueryRequest
 from openbb_ai.models import Widget as WorkspaceWidget
-from openbb import BODIES, ai, asked, body, human, query_of
 
 from goose_like.serve.query import Ai, Asked, Context, Given, Human, Item
 from goose_like.serve.request import RequestError, read_query
@@ -280,8 +280,8 @@ bodies = likely("messages", "widgets", "context", "urls", "tools", "timezone", "
 def test_any_body_is_a_query_or_refused(text):
     try:
         query = read_query(text)
-    except RequestError as error:
-        assert error.errors
+    except RequestError:
+        refused(text)
     else:
         assert query.messages
         assert query.model_validate_json(query.model_dump_json()) == query

@@ -59,8 +59,9 @@ def _object(value: object) -> object:
 def _content(value: object) -> dict[str, Any] | str:
     """The call that an `ai` message may be, as an object or as its JSON text; else its words."""
     found = _decoded(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", '"') else _finite(value)
-    is_call = isinstance(found, dict) and isinstance(found.get("function"), str) and _ARGUMENTS & found.keys()
-    return found if is_call else words(value)
+    if isinstance(found, dict) and isinstance(found.get("function"), str) and _ARGUMENTS & found.keys():
+        return found
+    return words(value)
 
 
 def _contexts(value: object) -> object:

@@ -118,7 +118,7 @@ def _said(message: HumanMessage | AiMessage | ToolMessage) -> Said:
     )
 
 
-def _outcome(data: object) -> Given.One:
+def _outcome(data: Any) -> Given.One:
     match data:
         case None:
             return Given.One()
@@ -128,7 +128,7 @@ def _outcome(data: object) -> Given.One:
             return Given.One(items=_items(items), citations=tuple(one for one in cited if isinstance(one, dict)))
         case {"error_type": kind}:
             return Given.One(message=f"{words(kind)}: {words(data.get('content'))}", is_error=True)
-        case {"status": "success" | "warning" | "error" as status} if "content" not in data:
+        case {"status": "success" | "warning" | "error" as status} if data.keys() <= {"status", "message", "data"}:
             message, more = words(data.get("message")), data.get("data")
             return Given.One(
                 items=() if more is None else _items([more]),

@@ -75,9 +75,10 @@ def _with_short_outputs(value: JsonValue, characters: int) -> JsonValue:
     match value:
         case list():
             return [_with_short_outputs(one, characters) for one in value]
-        case {"output": str(output)} if len(output) > characters:
-            note = f"\n[{len(output) - characters:,} more characters were left out since]"
-            return value | {"output": output[:characters] + note}
         case dict():
+            output = value.get("output")
+            if isinstance(output, str) and len(output) > characters:
+                note = f"\n[{len(output) - characters:,} more characters were left out since]"
+                return {**value, "output": output[:characters] + note}
             return {key: _with_short_outputs(one, characters) for key, one in value.items()}
     return value

@@ -14,13 +14,14 @@ CORE = ROOT / "goose_like"
 
 FLOORS = {
     1: "message memory errors places plain spawner repositories environment contents frames store",
-    2: "events plugins output images trust difference source tree ignored serve/query serve/seal",
+    2: "events plugins output images trust difference source tree ignored serve/query serve/sse serve/seal",
     3: "cli/guard tool command profile history notifier sandbox records reversal lines plan cli/visible cli/rows "
     "cli/files serve/body serve/results",
     4: "policy provider spawn inspection jail keys profile_schema undo sessions providers/wire shorter "
-    "command_file cli/code cli/phrases serve/request serve/surroundings",
+    "command_file cli/code cli/phrases serve/client_calls serve/artifacts serve/citations "
+    "serve/request serve/surroundings",
     5: "workspace session view providers/openai_wire providers/anthropic_wire providers/door "
-    "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash "
+    "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash serve/stream "
     "serve/folding",
     6: "prices journal summary fork mentions narrowed transfer/transcript transfer/goose09 cli/blocks cli/prompt "
     "cli/clipboard "

@@ -1,4 +1,4 @@
-"""Bodies that clients of the protocol send: those of the fixtures, and such as tests make."""
+"""Bodies that clients of the OpenBB protocol send: those of the fixtures, and such as tests make."""
 
 import json
 from pathlib import Path
