@@ -14,15 +14,15 @@ CORE = ROOT / "goose_like"
 
 FLOORS = {
     1: "message memory errors places plain spawner repositories environment contents frames store",
-    2: "events plugins output images trust difference source tree ignored serve/query serve/sse",
+    2: "events plugins output images trust difference source tree ignored serve/query serve/sse serve/seal",
     3: "cli/guard tool command profile history notifier sandbox records reversal lines plan cli/visible cli/rows "
-    "cli/files serve/metrics",
+    "cli/files serve/metrics serve/body serve/results",
     4: "policy provider spawn inspection jail keys profile_schema undo sessions providers/wire shorter "
     "command_file cli/code cli/phrases serve/ledger serve/client_calls "
-    "serve/artifacts serve/citations",
+    "serve/artifacts serve/citations serve/request serve/surroundings",
     5: "workspace session view providers/openai_wire providers/anthropic_wire providers/door "
     "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash serve/settings "
-    "serve/stream serve/discovery",
+    "serve/stream serve/discovery serve/folding",
     6: "prices journal summary fork mentions narrowed transfer/transcript transfer/goose09 cli/blocks cli/prompt "
     "cli/clipboard "
     "providers/constrained providers/scripted providers/probe providers/connection serve/guard",
