@@ -10,6 +10,7 @@ import anyio
 from ..build import build_exchange
 from ..errors import GooseLikeError
 from ..events import TurnFinished
+from ..images import keep_image
 from ..message import ToolCall, Usage
 from ..notifier import Channel
 from ..session import Session
@@ -49,8 +50,7 @@ async def answer(query: Query, service: Service, seen: Seen) -> AsyncGenerator[b
                 if ends := [event for event in batch if isinstance(event, TurnFinished)]:
                     ending = ends[-1]
                     if ending.reason == "handed_off":
-                        calls = tuple(folded.history.open_calls.values())
-                        frames += _handed_off(calls, folded, query, service, translator)
+                        frames += _handed_off(_open(folded), folded, query, service, translator)
                     elif ending.reason != "cancelled":
                         frames += translator.ending(ending)
                 if sent := _bytes(wire, frames) if batch else wire.tick():
@@ -86,6 +86,8 @@ async def _reply(folded: Folded, query: Query, service: Service, channel: Channe
         session = Session.temporary()
         stack.callback(session.close)
         session.history = folded.history
+        for data, source in folded.pictures:
+            keep_image(data, source, session.outputs)
         async with asyncio.timeout(None) as turn:
             with service.stoppable(turn):
                 async with build_exchange(
@@ -104,9 +106,14 @@ def _handed_off(
 ) -> Iterable[Frame]:
     """The first of the calls, and those that go with it, for the client to run."""
     call = to_client(calls, query)
-    taken = len(folded.history.open_calls) - len(calls) + call.count
+    taken = len(_open(folded)) - len(calls) + call.count
     sealed = service.seal.close(carried(folded.history, taken), _asked(query))
     yield translator.handed_off(call, sealed)
+
+
+def _open(folded: Folded) -> list[ToolCall]:
+    history = folded.history
+    return [call for call in history.open_calls.values() if history.is_open(call.id)]
 
 
 def _asked(query: Query) -> str:
