@@ -80,7 +80,7 @@ def carried(history: History, taken: int) -> JsonValue:
         state=history.state,
         after=_digest(history.messages[:start]) if any(map(_has_thinking, made)) else "",
         taken=taken,
-    ).model_dump(mode="json", exclude_defaults=True)
+    ).model_dump(mode="json")
 
 
 def _without_images(message: Message) -> Message:
