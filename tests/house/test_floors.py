@@ -20,9 +20,9 @@ FLOORS = {
     4: "policy provider spawn inspection jail keys profile_schema undo sessions providers/wire shorter "
     "command_file cli/code cli/phrases serve/client_calls serve/artifacts serve/citations",
     5: "workspace session view providers/openai_wire providers/anthropic_wire providers/door "
-    "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash serve/stream",
+    "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash cli/plot serve/stream",
     6: "prices journal summary fork mentions narrowed transfer/transcript transfer/goose09 cli/blocks cli/prompt "
-    "cli/clipboard "
+    "cli/clipboard cli/artifact "
     "providers/constrained providers/scripted providers/probe providers/connection",
     7: "toolkit moderator cli/running cli/markdown cli/table providers/openai providers/anthropic providers/tagged "
     "transfer/archive transfer/markdown transfer/page",
