@@ -1,4 +1,4 @@
-"""What a call shows beside the words, as rows of a terminal: a table, a chart with its rows, a page's text."""
+"""What a call shows beside the words, as rows of a terminal: a table, a chart with its rows, text."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 from rich.segment import Segment
 
 from ..events import Artifact
-from ..serve.artifacts import as_markdown
 from .phrases import BOLD, DIM
 from .plot import number, plot
 from .rows import Row, wrapped, written
@@ -28,9 +27,11 @@ def artifact_rows(artifact: Artifact, width: int) -> list[Row]:
         case "chart" if artifact.chart:
             drawn += plot(artifact.rows, artifact.chart, width)
             drawn += [[], *_table(artifact.rows, _CHART_ROWS, width)]
+        case "html":
+            drawn.append(written(f"a page of {len(artifact.text.encode()):,} bytes, for a browser", DIM))
         case _:
-            text = as_markdown(artifact.model_copy(update={"description": ""})).partition("\n\n")[2]
-            drawn += _cut([row for line in visible(text).split("\n") for row in wrapped([Segment(line)], width)])
+            lines = visible(artifact.text).split("\n")
+            drawn += _cut([row for line in lines for row in wrapped([Segment(line)], width)])
     return drawn
 
 

@@ -41,7 +41,7 @@ def number(value: Any) -> float | None:
 
 
 def _legend(keys: Sequence[str]) -> Iterator[Row]:
-    named = ((Segment("■ ", _colour(at)), Segment(f"{one_line(key, 24)}  ")) for at, key in enumerate(keys))
+    named = ((Segment(f"{'  ' * bool(at)}■ ", _colour(at)), Segment(one_line(key, 24))) for at, key in enumerate(keys))
     yield [run for runs in named for run in runs]
 
 
