@@ -42,6 +42,9 @@ NO_MODEL = """no model to work with. Three ways to go on:
   your server    in profiles.yaml: `default: {extends: default, processor: {model: openai:NAME, base_url: URL}}`
 `goose-like doctor` shows what is there."""
 
+_IN_A_FOLDER = "You are goose_like, a developer agent. You do what the user asks in the current folder."
+_ELSEWHERE = "You are goose_like, an assistant. You do what the user asks with the tools that you have."
+
 T = TypeVar("T")
 
 _FIRST = ("anthropic", "openai")
@@ -80,10 +83,8 @@ async def build_exchange(
             stack.callback(session.close)
         journal = Journal(session.history, session, notifier)
         if models is None:
-            models = _models(profile)
-            for provider in {
-                id(model.provider): model.provider for model in (models.processor, models.accelerator)
-            }.values():
+            models = open_models(profile)
+            for provider in models.providers:
                 stack.push_async_callback(provider.close)
         if workspace is None:
             kind = (
@@ -224,7 +225,12 @@ def provider_class(name: str) -> ProviderKind:
     return Server(table[name])
 
 
-def _models(profile: Profile) -> Models:
+def open_models(profile: Profile) -> Models:
+    """The two models of a profile, which may be one; their providers are the caller's to close.
+
+    Raises:
+        GooseLikeError: what to install or set first.
+    """
     strong, fast = choose_models(profile)
     with _at("processor", "model"):
         processor = open_model(strong)
@@ -308,8 +314,8 @@ def _tools(toolkits: list[tuple[str, Toolkit]]) -> dict[str, Tool]:
 
 def _system(toolkits: list[tuple[str, Toolkit]], approval: ApprovalMode) -> str:
     """The system prompt: the same bytes in every step of a session, so that prompt caches hold."""
-    about = "You are goose_like, a developer agent. You do what the user asks in the current folder."
-    parts = [about, task_in_words(approval)]
+    is_here = any(toolkit.touches_machine for _, toolkit in toolkits)
+    parts = [_IN_A_FOLDER if is_here else _ELSEWHERE, task_in_words(approval)]
     for index, (name, toolkit) in enumerate(toolkits):
         with code_of(name, "toolkits", index):
             parts.append(toolkit.prompt().strip())

@@ -231,9 +231,16 @@ class Exchange:
                 raise errors.exceptions[0] from None
 
     async def _run_tool(self, call: ToolCall) -> None:
-        self.journal.emit(ToolStarted(call=call))
+        """Runs it; of one that the client is to run, only the check: a good one stays open."""
+        is_remote = call.name in self.tools and self.tools[call.name].marks.remote
+        if not is_remote:
+            self.journal.emit(ToolStarted(call=call))
         current_call.set(call.id)
         outcome = await call_tool(self.tools, call)
+        if is_remote and not outcome.is_error:
+            return
+        if is_remote:
+            self.journal.emit(ToolStarted(call=call))
         output = readable(outcome.output, self.session.output_of(call.id), self.limits.output_bytes)
         times = self.history.failures.get((call.name, call.arguments), 0) + 1
         if outcome.is_error and times >= SAME_FAILURES_TOLD:
@@ -249,8 +256,6 @@ class Exchange:
         together: list[ToolCall] = []
         for call in calls:
             marks = self.tools[call.name].marks if call.name in self.tools else None
-            if marks and marks.remote:
-                continue  # the client runs it, after these
             if marks and marks.alone:
                 yield together
                 yield [call]

@@ -130,6 +130,11 @@ class History:
         """All tokens of all models."""
         return sum(self.usage.values(), Usage())
 
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        """Those that are there already while other calls of the same message are open."""
+        return tuple(self._results[call_id] for call_id in self.open_calls if call_id in self._results)
+
     def context_after(self, event: Compacted) -> list[Message]:
         """What the context will be once this event is taken in."""
         summary = [Message.user(event.summary)] if event.summary else []

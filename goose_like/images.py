@@ -59,18 +59,28 @@ def _path(named: re.Match[str]) -> str:
     return unquote(urlsplit(path).path) if path.lower().startswith("file://") else path
 
 
+def named_image(data: bytes, source: str) -> Image:
+    """The image as a part of a message, under a name made of its bytes.
+
+    Raises:
+        GooseLikeError: as `check_image`.
+    """
+    kind = check_image(data, source)
+    name = f"{hashlib.sha256(data).hexdigest()[:24]}.{kind.removeprefix('image/')}"
+    return Image.model_validate({"name": name, "media_type": kind, "source": source})
+
+
 def keep_image(data: bytes, source: str, folder: Path) -> Image:
-    """The image as a part of a message; its bytes are in the folder, under a name made of them.
+    """The image as `named_image` gives it; its bytes are in the folder.
 
     Raises:
         GooseLikeError: as `check_image`, or the folder can't be written.
     """
-    kind = check_image(data, source)
-    name = f"{hashlib.sha256(data).hexdigest()[:24]}.{kind.removeprefix('image/')}"
+    image = named_image(data, source)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if not (folder / name).exists():
-            (folder / name).write_bytes(data)
+        if not (folder / image.name).exists():
+            (folder / image.name).write_bytes(data)
     except OSError as error:
         raise GooseLikeError(f"the image {source} can't be kept: {error}; free some space") from error
-    return Image.model_validate({"name": name, "media_type": kind, "source": source})
+    return image

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from contextlib import aclosing, suppress
 
 from .events import Answer, Event, Logged, Question, Status
 from .plain import plain_text
@@ -70,26 +71,41 @@ class Channel(Notifier):
     """Turns the events of one coroutine into an async stream, for front-ends that want to pull."""
 
     def __init__(self) -> None:
-        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._events: list[Event] = []
+        self._came = asyncio.Event()
 
     def notify(self, event: Event) -> None:
-        self._events.put_nowait(event)
+        self._events.append(event)
+        self._came.set()
 
     async def stream(self, work: Awaitable[object]) -> AsyncIterator[Event]:
         """Yields the events that `work` emits until it ends; then raises what it raised.
 
         Leaving the stream early cancels the work and waits for its end.
         """
-        task, events = asyncio.ensure_future(work), self._events
-        task.add_done_callback(lambda _: events.put_nowait(None))
+        async with aclosing(self.batches(work)) as batches:
+            async for batch in batches:
+                for event in batch:
+                    yield event
+
+    async def batches(self, work: Awaitable[object], beat_s: float | None = None) -> AsyncGenerator[list[Event]]:
+        """The same with all events at once that are there; one without any says that none came for `beat_s`."""
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(lambda _: self._came.set())
         is_over = False
         try:
-            while (event := await events.get()) is not None:
-                yield event
-            is_over = True
+            while not is_over:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(beat_s):
+                        await self._came.wait()
+                self._came.clear()
+                is_over = task.done()
+                batch, self._events = self._events, []
+                if batch or not is_over:
+                    yield batch
             await task
         finally:
-            if not is_over:  # left early: what this work still tells is not the next one's
-                self._events = asyncio.Queue()
+            if not is_over:
                 task.cancel()
                 await asyncio.wait([task])
+                self._events = []  # what this work still told is not the next one's

@@ -158,6 +158,12 @@ class Models:
     processor: Model
     accelerator: Model
 
+    @property
+    def providers(self) -> tuple[Provider, ...]:
+        """What stands behind them, each once; who opened the models closes these."""
+        strong, fast = self.processor.provider, self.accelerator.provider
+        return (strong,) if strong is fast else (strong, fast)
+
 
 @dataclass(frozen=True, slots=True)
 class Patience:

@@ -35,7 +35,7 @@ class Trial(Generic[K]):
         self.recorder = recorder
         self.tools: dict[str, Tool] = {tool.name: tool for tool in toolkit.tools()}
 
-    async def call(self, name: str, **arguments: Any) -> str:
+    async def call(self, name: str, /, **arguments: Any) -> str:
         """What a model reads of this call.
 
         Raises:

@@ -4,10 +4,11 @@ import asyncio
 import inspect
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeVar, get_type_hints, overload
 
 import docstring_parser
@@ -105,7 +106,8 @@ def tool(
 def tool(function: Any = None, /, **marks: Any) -> Any:
     """Makes a toolkit's method a tool: its name, type hints and docstring are what the model is told.
 
-    `alone`: not run beside other calls. `remote`: not run here but by the client, in a later request.
+    `alone`: not run beside other calls. `remote`: run by the client, in a later request; what runs here is the check of
+    a call: what it raises goes back to the model in the same turn, what it returns is not used.
     `time_limit_s`: after it the call is given up and the model told; None for no limit.
     """
 
@@ -137,8 +139,23 @@ def make_tool(function: Callable[..., Any]) -> Tool:
         TypeError: when a parameter can't be described as JSON (`*args`, a type that pydantic doesn't know), or a
             method has no `self`.
     """
-    doc = documented(inspect.getdoc(function) or "")
-    _check_self(function, doc)
+    text = inspect.getdoc(function) or ""
+    spec, parameters = _drawn_once(function.__func__, text) if inspect.ismethod(function) else _drawn(function, text)
+    return Tool(spec, function, parameters, getattr(function, "__tool__", Marks()))
+
+
+@lru_cache(maxsize=512)
+def _drawn_once(method: Callable[..., Any], text: str) -> tuple[ToolSpec, type[BaseModel]]:
+    """A method's, which many objects share: a server builds its toolkits anew for each request."""
+    return _drawn(method, text, is_method=True)
+
+
+def _drawn(function: Callable[..., Any], text: str, *, is_method: bool = False) -> tuple[ToolSpec, type[BaseModel]]:
+    """What a model is told of a function with this docstring, and what checks its arguments."""
+    doc = documented(text)
+    taken = list(inspect.signature(function).parameters.values())
+    if is_method:
+        _check_self(function, taken[:1], doc)
     described: dict[str, Any] = {
         entry.arg_name: {"description": entry.description} for entry in doc.params if entry.description
     }
@@ -147,7 +164,8 @@ def make_tool(function: Callable[..., Any]) -> Tool:
     except NameError as error:
         raise TypeError(f"tool {function.__name__!r}: its type hints can't be read: {error}") from error
     fields: dict[str, Any] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
+    for parameter in taken[is_method:]:
+        name = parameter.name
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise TypeError(f"tool {function.__name__!r}: parameter {parameter} has no JSON form; name each argument")
         default = ... if parameter.default is parameter.empty else parameter.default
@@ -159,15 +177,12 @@ def make_tool(function: Callable[..., Any]) -> Tool:
     except PydanticUserError as error:
         raise TypeError(f"tool {function.__name__!r}: {_without_form(hints) or error.message}") from error
     description = "\n\n".join(text for text in (doc.short_description, doc.long_description) if text)
-    spec = ToolSpec(function.__name__, description, schema)
-    return Tool(spec, function, parameters, getattr(function, "__tool__", Marks()))
+    return ToolSpec(function.__name__, description, schema), parameters
 
 
-def _check_self(function: Callable[..., Any], doc: Docstring) -> None:
+def _check_self(function: Callable[..., Any], taken: Sequence[inspect.Parameter], doc: Docstring) -> None:
     """A method whose first parameter is meant for the model would be called without it."""
-    if not inspect.ismethod(function):
-        return
-    first = next(iter(inspect.signature(function.__func__).parameters.values()), None)
+    first = next(iter(taken), None)
     is_for_model = first and (first.annotation is not first.empty or first.name in {d.arg_name for d in doc.params})
     if first is None or (is_for_model and first.name not in ("self", "cls")):
         written = f"def {function.__name__}(self{f', {first}' if first else ''})"
@@ -287,11 +302,12 @@ def _read_arguments(wanted: Tool, text: str) -> dict[str, Any]:
     except ValidationError as error:
         faults = "; ".join(_fault(fault) for fault in error.errors()[:5])
         raise ToolError(f"wrong arguments for {wanted.name}: {faults}; {expected}") from error
-    return {
+    given = {
         field.alias or name: getattr(checked, name)
         for name, field in wanted.parameters.model_fields.items()
         if name in checked.model_fields_set
     }
+    return given | (checked.model_extra or {})
 
 
 def _signature(wanted: Tool) -> str:

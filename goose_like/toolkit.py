@@ -1,7 +1,7 @@
 """Toolkit: tools, the prompt that goes with them, and their state. Authors import everything from here."""
 
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from .command import Command, command, is_command, make_command
 from .errors import ProfileError
@@ -69,8 +69,12 @@ class Toolkit:
     Set by the base class: `notifier` (also `interface`), `dependencies`, `exchange_view`, `workspace`, `session`,
     `limits`, `profile`, and `config`: what the profile says below the toolkit's `config:`. `config: {tools: [...]}`
     picks among the tools of any toolkit.
+
+    `touches_machine` says whether its tools may read, change or run anything here; a toolkit that does is served over
+    HTTP only where it is named.
     """
 
+    touches_machine: ClassVar[bool] = True
     exchange_view: ExchangeView
     workspace: Workspace
     session: Session

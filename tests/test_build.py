@@ -173,6 +173,13 @@ async def test_order_of_need_and_of_closing(home):
     assert [provider.closed for provider in played] == [1]
 
 
+async def test_a_profile_that_touches_nothing_here_is_no_developer(home):
+    async with built(home, "toolkits: [jira]") as exchange:
+        assert exchange.system.startswith("You are goose_like, an assistant. You do what the user asks with the tools")
+    async with built(home, "toolkits: [jira, two]") as exchange:
+        assert exchange.system.startswith("You are goose_like, a developer agent.")
+
+
 async def test_one_turn(home, stranger):
     Model.steps = [calls(call("first")), "Done."]
     recorder = Recorder()

@@ -36,7 +36,7 @@ from goose_like.message import Message, ToolResult, Usage
 from goose_like.moderator import Truncate
 from goose_like.notifier import Notifier, Recorder
 from goose_like.profile import Limits
-from goose_like.tool import ToolSpec, current_call, make_tool, tool
+from goose_like.tool import ToolError, ToolSpec, current_call, make_tool, tool
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ async def test_alone_does_not_overlap(bench):
 async def test_remote_calls_are_handed_off_and_continued(bench):
     @tool(remote=True)
     def afar():
-        raise AssertionError("must not run here")
+        return "not what the client gives"
 
     b = bench([calls(call("afar", id="r"), call("echo", '{"text": "here"}', id="l")), "Done."], echo, afar)
     assert (await b.exchange.reply("Hi.")).reason == "handed_off"
@@ -149,6 +149,34 @@ async def test_remote_calls_are_handed_off_and_continued(bench):
     assert end.reason == "stop"
     assert b.outputs == ["there", "here"]
     assert [message.role for message in b.messages] == ["user", "assistant", "tool", "assistant"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (call("afr", '{"place": "Kiel"}', id="bad"), "no tool 'afr'; did you mean 'afar'?"),
+        (call("afar", '{"place": ', id="bad"), "the arguments are no valid JSON"),
+        (call("afar", '{"town": "Kiel"}', id="bad"), "wrong arguments for afar: field 'place' is missing"),
+        (call("afar", '{"place": "Ys"}', id="bad"), "no place 'Ys'; there are Kiel and Bonn"),
+    ],
+)
+async def test_a_remote_call_is_checked_before_it_is_handed_off(bench, bad, told):
+    @tool(remote=True)
+    def afar(place: str):
+        if place not in ("Kiel", "Bonn"):
+            raise ToolError(f"no place {place!r}; there are Kiel and Bonn")
+
+    local, good = call("echo", '{"text": "here"}', id="l"), call("afar", '{"place": "Kiel"}', id="g")
+    b = bench([calls(bad, local), calls(bad.model_copy(update={"id": "again"}), good, local)], echo, afar)
+    assert (await b.exchange.reply("Hi.")).reason == "handed_off"
+    assert (len(b.provider.requests), b.outputs[0][: len(told)], b.outputs[1]) == (2, told, "here")
+    assert [call_id for call_id in b.exchange.history.open_calls if b.exchange.history.is_open(call_id)] == ["g"]
+    finished = [event.result.call_id for event in b.told(ToolFinished)]
+    assert sorted(finished) == sorted(event.call.id for event in b.told(ToolStarted))
+    assert b.replayed() == b.exchange.history
+    b.provider.script.append("Done.")
+    end = await b.exchange.reply(Message(role="tool", parts=(ToolResult(call_id="g", output="there"),)))
+    assert (end.reason, b.outputs[3]) == ("stop", "there")
 
 
 async def test_step_limit(bench):

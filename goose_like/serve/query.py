@@ -119,6 +119,22 @@ class Given(Value):
         citations: tuple[dict[str, Any], ...] = ()
 
 
+class Source(Value):
+    """What data came from that an answer may rest on, and the citations that the client gave with it.
+
+    `arguments` are those that the data was asked for with.
+    """
+
+    uuid: str = ""
+    origin: Words = ""
+    widget_id: Words = ""
+    name: Words = ""
+    description: Words = ""
+    arguments: dict[str, JsonValue] = {}
+    citations: tuple[dict[str, Any], ...] = ()
+    is_citable: bool = True
+
+
 Said = Human | Ai | Asked | Given
 
 

@@ -14,33 +14,36 @@ CORE = ROOT / "goose_like"
 
 FLOORS = {
     1: "message memory errors places plain spawner repositories environment contents frames store",
-    2: "events plugins output images trust difference source tree ignored serve/query serve/assets",
+    2: "events plugins output images trust difference source tree ignored serve/query serve/sse serve/seal "
+    "serve/assets",
     3: "cli/guard tool command profile history notifier sandbox records reversal lines plan cli/visible cli/rows "
-    "cli/files",
+    "cli/files serve/metrics serve/body serve/results",
     4: "policy provider spawn inspection jail keys profile_schema undo sessions providers/wire shorter "
-    "command_file cli/code cli/phrases",
+    "command_file cli/code cli/phrases serve/ledger serve/client_calls "
+    "serve/artifacts serve/citations serve/request serve/surroundings",
     5: "workspace session view providers/openai_wire providers/anthropic_wire providers/door "
-    "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash "
-    "serve/discovery",
+    "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash serve/settings "
+    "serve/stream serve/discovery serve/folding",
     6: "prices journal summary fork mentions narrowed transfer/transcript transfer/goose09 cli/blocks cli/prompt "
     "cli/clipboard "
-    "providers/constrained providers/scripted providers/probe providers/connection",
+    "providers/constrained providers/scripted providers/probe providers/connection serve/guard",
     7: "toolkit moderator cli/running cli/markdown cli/table providers/openai providers/anthropic providers/tagged "
     "transfer/archive transfer/markdown transfer/page",
     8: "exchange synopsis compat testing oversights cli/render cli/completion cli/pages",
     9: "build desk cli/status cli/terminal cli/scaffold providers/local",
     10: "cli/login cli/going_back cli/complete cli/own_command cli/reports cli/trust cli/once "
-    "cli/live cli/edit cli/sessions",
-    11: "cli/start cli/seat cli/session",
-    12: "cli/chat cli/commands",
-    13: "cli/opening",
+    "cli/live cli/edit cli/sessions serve/service serve/servable",
+    11: "cli/start cli/seat cli/session serve/turn serve/drain",
+    12: "cli/chat cli/commands serve/app",
+    13: "cli/opening serve/run",
     14: "cli/main serve/cli",
     15: "__main__",
 }
 """From the ground up. A file imports only from lower floors; within the providers each is its own stair."""
 
 LATE_IMPORTS = re.compile(
-    r"cli/main|cli/opening|plain|prices|keys|providers/.*|__main__|toolkits/developer/web|toolkits/taskweaver/cli|"
+    r"cli/main|cli/opening|serve/cli|plain|prices|keys|providers/.*|__main__|toolkits/developer/web|"
+    r"toolkits/taskweaver/cli|"
     r"toolkits/taskweaver/project|toolkits/taskweaver/plugins/.*"
 )
 """Where an import may stand within a function: commands, what is heavy and rarely needed, and what may be missing."""

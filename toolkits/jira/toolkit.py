@@ -2,6 +2,7 @@
 
 import re
 from importlib.resources import files
+from typing import ClassVar
 
 from goose_like.toolkit import Toolkit, tool
 
@@ -11,6 +12,8 @@ _KEY = re.compile(r"[A-Z][A-Z0-9_]+-[1-9][0-9]*")
 
 class JiraToolkit(Toolkit):
     """Guidance for Jira by the command `jira`."""
+
+    touches_machine: ClassVar[bool] = False
 
     def prompt(self) -> str:
         """How to use `jira` where nobody can answer its questions."""

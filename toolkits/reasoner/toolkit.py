@@ -1,6 +1,6 @@
 """ReasonerToolkit: a question to a model that has nothing to do but think about it."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
@@ -17,6 +17,8 @@ _WRITE = "Write the code that is asked for, whole and with its imports. No talk 
 
 class ReasonerToolkit(Toolkit):
     """A strong model that thinks about a problem or writes code, aside."""
+
+    touches_machine: ClassVar[bool] = False
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)

@@ -1,0 +1,298 @@
+"""The messages of a request as the history that an exchange would hold, and what it is now to reply to."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue, ValidationError
+
+from ..events import MessageCompleted, PlanUpdated, Reminded, StateSaved, Task, ToolFinished, TurnFinished, TurnStarted
+from ..history import History
+from ..message import Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Value
+from .client_calls import WIDGET_DATA, arguments_of, from_client
+from .query import Ai, Asked, Given, Human, Query, Said, Source
+from .results import Picture, result
+from .seal import Seal
+from .surroundings import surroundings
+
+BEGINNING = "[what began this conversation was not sent along]"
+GO_ON = "[nothing was said since; go on from there]"
+EMPTY = "[a message without words]"
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A request as an exchange takes it.
+
+    `message` is what to reply to: the person's words, or the results of calls that the client ran. Where calls are
+    `waiting`, no model is asked: the client has not been asked for these, which the last model message made too.
+    `sources` is where the data came from that came since the person spoke. The bytes of `pictures` are to be put
+    where the exchange has its images (`images.keep_image`) before it replies.
+    """
+
+    history: History
+    message: Message
+    waiting: tuple[ToolCall, ...] = ()
+    sources: tuple[Source, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+
+
+class Carried(Value):
+    """What the next request must know and the client does not record: what was done here before a call was handed off.
+
+    `after` tells which words stood before, without which the thinking is worth nothing; `taken` how many of the last
+    message's open calls the client has been asked for.
+    """
+
+    messages: tuple[Message, ...]
+    results: tuple[ToolResult, ...] = ()
+    plan: tuple[Task, ...] = ()
+    state: dict[str, JsonValue] = {}
+    after: str = ""
+    taken: int = 1
+
+
+def fold(query: Query, seal: Seal) -> Folded:
+    """The history up to the newest words or results, and these. Never fails, however damaged the conversation is.
+
+    The same query gives the same history: calls that came without an id are numbered through.
+    """
+    folding = _Folding(query, seal)
+    for place, said in enumerate(query.messages):
+        folding.take(said, query.messages[place + 1 : place + 2])
+    return folding.end()
+
+
+def carried(history: History, taken: int) -> JsonValue:
+    """What is to be sealed along with a call: what this turn made, for `fold` to put back. Data and words of the
+    client are not in it, as it sends them again. The client was asked for `taken` of the open calls.
+    """
+    start = history.turns[-1].start
+    start += start in history.said
+    made = [_without_images(message) for message in history.messages[start:]]
+    is_whole = history.summary is None and not history.kept_from and not history.elided
+    return Carried(
+        messages=tuple(made if is_whole else [message.to_be_kept({}) for message in made]),
+        results=_without_images(Message(role="tool", parts=history.results)).tool_results,
+        plan=history.plan,
+        state=history.state,
+        after=_digest(history.messages[:start]) if any(map(_has_thinking, made)) else "",
+        taken=taken,
+    ).model_dump(mode="json", exclude_defaults=True)
+
+
+def _without_images(message: Message) -> Message:
+    """Pictures that tools made here stay here: they are too large to go along."""
+    if not message.images:
+        return message
+    parts = [
+        part.model_copy(update={"images": (), "output": f"{part.output}\n[its picture is not kept]".lstrip()})
+        if isinstance(part, ToolResult) and part.images
+        else part
+        for part in message.parts
+    ]
+    return message.model_copy(update={"parts": tuple(parts)})
+
+
+def _has_thinking(message: Message) -> bool:
+    return any(isinstance(part, Thinking | RedactedThinking) for part in message.parts)
+
+
+def _digest(messages: Iterable[Message]) -> str:
+    text = "\n".join(message.model_dump_json() for message in messages)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(slots=True)
+class _Folding:
+    """The fold so far. A turn is begun with `words` or `answers` when it is known that something came of them."""
+
+    query: Query
+    seal: Seal
+    history: History = field(default_factory=History)
+    about: str = ""
+    words: Message | None = None
+    answers: list[ToolResult] = field(default_factory=list)
+    spoken: Ai | None = None
+    asked: list[ToolCall] = field(default_factory=list)
+    unasked: list[ToolCall] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
+
+    def take(self, said: Said, following: Sequence[Said]) -> None:
+        match said:
+            case Human():
+                self._say()
+                if self.words or self.answers:
+                    self._begin_turn()
+                    self.history.apply(TurnFinished(reason="cancelled"))
+                self._forget_calls()
+                self.words, self.about, self.sources = self._words(said), said.text, []
+            case Ai():
+                self._say()
+                self.spoken = said
+            case Asked():
+                given = next((one for one in following if isinstance(one, Given)), None)
+                self._ask(said, self._opened(said.state) or self._opened(given.state if given else None))
+            case Given():
+                if not self.asked:
+                    function = said.function or WIDGET_DATA[0]
+                    self._ask(Asked(function=function, arguments=said.arguments), self._opened(said.state))
+                self._answer(said.outcomes)
+
+    def end(self) -> Folded:
+        self._say()
+        waiting = self.unasked if self.answers else []
+        parts: tuple[Part, ...] = tuple(self.answers)
+        message = self.words or (Message(role="user", parts=parts) if parts else Message.user(GO_ON))
+        return Folded(self.history, message, tuple(waiting), tuple(self.sources), tuple(self.pictures))
+
+    def _words(self, said: Human) -> Message:
+        text = said.text if said.text.strip() else EMPTY
+        last = next(one for one in reversed(self.query.messages) if isinstance(one, Human))
+        return self._with_surroundings(text) if said is last else Message.user(text)
+
+    def _with_surroundings(self, text: str) -> Message:
+        around = surroundings(self.query)
+        parts = (Text(text=text), Text(text=f"\n{around}")) if around else (Text(text=text),)
+        return Message(role="user", parts=parts)
+
+    def _begin_turn(self) -> None:
+        """Starts a turn with what is there for one; calls that got no result are answered as interrupted."""
+        message = self.words or Message(role="user", parts=tuple(self.answers))
+        if not message.parts and not self.history.messages:
+            has_words = any(isinstance(said, Human) for said in self.query.messages)
+            message = Message.user(BEGINNING) if has_words else self._with_surroundings(BEGINNING)
+        self.history.apply(TurnStarted(message=message))
+        self.words = None
+        self._forget_calls()
+
+    def _forget_calls(self) -> None:
+        self.answers, self.asked, self.unasked = [], [], []
+
+    def _say(self) -> None:
+        """Takes in what was said before something else than a call."""
+        if self.spoken and self.spoken.text.strip():
+            self._begin_turn()
+            self.history.apply(MessageCompleted(message=Message.assistant(self.spoken.text)))
+            self.history.apply(TurnFinished(reason="stop"))
+        self.spoken = None
+
+    def _ask(self, asked: Asked, kept: Carried | None) -> None:
+        made = from_client(asked, self.query)
+        if self.unasked and (kept or made[0][0] == self.unasked[0].name):
+            self.spoken = None
+            count = kept.taken - len(self.answers) if kept else len(made)
+            self._hand_off(self.unasked, count)
+            return
+        text, self.spoken = self._unsaid(kept), None
+        if kept:
+            if text:
+                self._begin_turn()
+                self.history.apply(MessageCompleted(message=Message.assistant(text)))
+            self._begin_turn()
+            self._put_back(kept)
+        else:
+            self._begin_turn()
+            calls = [
+                ToolCall(id="", name=name, arguments=json.dumps(arguments, ensure_ascii=False))
+                for name, arguments in made
+            ]
+            message, _ = _with_ids(Message.assistant(text, calls), self.history.call_ids)
+            self.history.apply(MessageCompleted(message=message))
+        self.history.apply(TurnFinished(reason="handed_off"))
+        opened = [call for call in self.history.open_calls.values() if self.history.is_open(call.id)]
+        self._hand_off(opened, kept.taken if kept else len(made))
+
+    def _hand_off(self, calls: Sequence[ToolCall], count: int) -> None:
+        count = max(count, 1)
+        self.asked, self.unasked = [*calls[:count]], [*calls[count:]]
+
+    def _unsaid(self, kept: Carried | None) -> str:
+        """What was recorded as said before a call and is not in the history yet: what we sent is in what we kept."""
+        if not self.spoken or not self.spoken.text.strip():
+            return ""
+        is_ours = not self.spoken.agent_id or (kept and self.spoken.text in "".join(m.text for m in kept.messages))
+        return "" if kept and is_ours else self.spoken.text
+
+    def _opened(self, state: JsonValue) -> Carried | None:
+        value = self.seal.open(state, self.about) if state else None
+        try:
+            return Carried.model_validate(value) if value else None
+        except ValidationError:
+            return None  # an older version's
+
+    def _put_back(self, kept: Carried) -> None:
+        """Takes in what was done before the call, as it was taken in then."""
+        is_after_same = kept.after == _digest(self.history.messages) if kept.after else True
+        for toolkit, value in kept.state.items():
+            if self.history.state.get(toolkit) != value:
+                self.history.apply(StateSaved(toolkit=toolkit, value=value))
+        ids: dict[str, str] = {}
+        for message in kept.messages:
+            match message.role:
+                case "assistant":
+                    message, ids = _with_ids(
+                        message if is_after_same else message.to_be_kept({}), self.history.call_ids
+                    )
+                    if message.parts:
+                        self.history.apply(MessageCompleted(message=message))
+                case "tool":
+                    self._finish(message.tool_results, ids)
+                case "user":
+                    self.history.apply(Reminded(text=message.text))
+        self._finish(kept.results, ids)
+        if kept.plan != self.history.plan:
+            self.history.apply(PlanUpdated(tasks=kept.plan))
+
+    def _finish(self, results: Iterable[ToolResult], ids: dict[str, str]) -> None:
+        for one in results:
+            renamed = one.model_copy(update={"call_id": ids.get(one.call_id, one.call_id)})
+            self.history.apply(ToolFinished(result=renamed))
+
+    def _answer(self, outcomes: Sequence[Given.One]) -> None:
+        """Gives each call its outcome; the last one all that are left."""
+        for place, call in enumerate(self.asked):
+            own = outcomes[place:] if call is self.asked[-1] else outcomes[place : place + 1]
+            answer, pictures = result(call.id, own)
+            self.answers.append(answer)
+            self.pictures += pictures
+            self.sources += filter(None, (self._source(call, one) for one in own if not one.is_error))
+        self.asked = []
+
+    def _source(self, call: ToolCall, outcome: Given.One) -> Source | None:
+        arguments = arguments_of(call)
+        widget = self.query.widget(str(arguments.get("widget_uuid"))) if call.name in WIDGET_DATA else None
+        if widget is None:
+            return Source(citations=outcome.citations) if outcome.citations else None
+        return Source(
+            uuid=widget.uuid,
+            origin=widget.origin,
+            widget_id=widget.widget_id,
+            name=widget.name,
+            description=widget.description,
+            arguments=widget.current | _dict(arguments.get("arguments")),
+            citations=outcome.citations,
+            is_citable=any(item.is_citable for item in outcome.items),
+        )
+
+
+def _dict(value: Any) -> dict[str, JsonValue]:
+    return value if isinstance(value, dict) else {}
+
+
+def _with_ids(message: Message, taken: set[str]) -> tuple[Message, dict[str, str]]:
+    """The message with an id of its own for each call, and which id each one has now."""
+    ids: dict[str, str] = {}
+    parts: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            new, number = part.id, len(taken) + len(ids) + 1
+            while not new or new in taken or new in ids.values():
+                new, number = f"call_{number}", number + 1
+            ids[part.id if part.id else new] = new
+            part = part.model_copy(update={"id": new})
+        parts.append(part)
+    return message.model_copy(update={"parts": tuple(parts)}), ids

@@ -1,0 +1,121 @@
+"""One request, from what a client asked to the bytes of its answer; whatever goes wrong, it ends with words."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import ExitStack, aclosing
+
+import anyio
+
+from ..build import build_exchange
+from ..errors import GooseLikeError
+from ..events import TurnFinished
+from ..images import keep_image
+from ..message import ToolCall, Usage
+from ..notifier import Channel
+from ..session import Session
+from .client_calls import to_client
+from .folding import Folded, carried, fold
+from .metrics import Seen
+from .query import Human, Query
+from .service import Service
+from .sse import Frame, Wire
+from .stream import Translator
+
+STOPPED = TurnFinished(reason="error", detail="this server is being stopped; ask again in a moment", exit_code=143)
+FAULT = TurnFinished(
+    reason="error", detail="a fault in goose_like or in a plugin; the server's log has more", exit_code=1
+)
+
+
+async def answer(query: Query, service: Service, seen: Seen) -> AsyncGenerator[bytes]:
+    """The bytes of an answer, as they come; `seen` is told how it ended and what it took.
+
+    Leaving it early cancels the model and the tools, and returns when they are gone.
+    """
+    folded = fold(query, service.seal)
+    translator, wire = Translator(query, folded.sources), Wire()
+    if opening := _bytes(wire, translator.opening()):
+        yield opening
+    if folded.waiting:
+        seen.ending = "handed_off"
+        yield _bytes(wire, _handed_off(folded.waiting, folded, query, service, translator))
+        return
+    channel, ending = Channel(), None
+    work = asyncio.create_task(_reply(folded, query, service, channel))
+    try:
+        async with aclosing(channel.batches(work, service.settings.beat_s)) as batches:
+            async for batch in batches:
+                frames = [*translator.frames(batch)]
+                if ends := [event for event in batch if isinstance(event, TurnFinished)]:
+                    ending = ends[-1]
+                    if ending.reason == "handed_off":
+                        frames += _handed_off(_open(folded), folded, query, service, translator)
+                    elif ending.reason != "cancelled":
+                        frames += translator.ending(ending)
+                if sent := _bytes(wire, frames) if batch else wire.tick():
+                    yield sent
+    except TimeoutError:
+        ending = STOPPED
+        yield _bytes(wire, translator.ending(ending))
+    except GooseLikeError as error:  # before the turn began: whatever ends a turn is its event
+        ending = TurnFinished(reason="error", detail=str(error), exit_code=error.exit_code)
+        yield _bytes(wire, translator.ending(ending))
+    except Exception:
+        logging.getLogger(__name__).exception("a request failed")
+        if ending is None:
+            ending = FAULT
+            yield _bytes(wire, translator.ending(ending))
+    finally:
+        work.cancel()
+        with anyio.CancelScope(shield=True):  # the response's scope cancels again at each wait
+            await asyncio.wait([work])
+        seen.ending = ending.reason if ending else "cancelled"
+        seen.usage = sum(folded.history.turn_usage.values(), Usage())
+        if service.settings.log_content:
+            seen.content = {"asked": _asked(query), "answered": folded.history.messages[-1].text}
+
+
+def _bytes(wire: Wire, frames: Iterable[Frame]) -> bytes:
+    return b"".join(map(wire.frame, frames))
+
+
+async def _reply(folded: Folded, query: Query, service: Service, channel: Channel) -> None:
+    """The turn. TimeoutError: the service stopped it."""
+    with ExitStack() as stack:
+        session = Session.temporary()
+        stack.callback(session.close)
+        session.history = folded.history
+        for data, source in folded.pictures:
+            keep_image(data, source, session.outputs)
+        async with asyncio.timeout(None) as turn:
+            with service.stoppable(turn):
+                async with build_exchange(
+                    service.profile_for(query),
+                    channel,
+                    session=session,
+                    workspace=service.workspace,
+                    limits=service.limits,
+                    models=service.models,
+                ) as exchange:
+                    await exchange.reply(folded.message)
+
+
+def _handed_off(
+    calls: Sequence[ToolCall], folded: Folded, query: Query, service: Service, translator: Translator
+) -> Iterable[Frame]:
+    """The first of the calls, and those that go with it, for the client to run."""
+    call = to_client(calls, query)
+    taken = len(_open(folded)) - len(calls) + call.count
+    sealed = service.seal.close(carried(folded.history, taken), _asked(query))
+    yield translator.handed_off(call, sealed)
+
+
+def _open(folded: Folded) -> list[ToolCall]:
+    history = folded.history
+    return [call for call in history.open_calls.values() if history.is_open(call.id)]
+
+
+def _asked(query: Query) -> str:
+    """What the person said last."""
+    return next((said.text for said in reversed(query.messages) if isinstance(said, Human)), "")

@@ -1,0 +1,360 @@
+"""`goose-like serve` over real HTTP: who is answered, how it is limited, and how it ends."""
+
+import os
+import re
+import signal
+import socket
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from command import shell
+from serving import asked, events_of, serving, until, words
+
+pytest.importorskip("uvicorn")
+
+SLOW = {"text": "one two three four five six", "delta_delay_s": 0.3}
+NEVER = {"text": "late", "delay_s": 600}
+
+
+def alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists() and "zombie" not in Path(f"/proc/{pid}/status").read_text()
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    return [
+        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
+    ]
+
+
+# --- answers
+
+
+def test_a_question_is_answered_in_a_stream(place):
+    with serving(place, "--model", place.script("It is noon.", "It is late.")) as server:
+        with server.stream(asked("what time is it?")) as events:
+            first, *rest = events
+        assert first[0] == "copilotStatusUpdate"
+        assert words(rest) == "It is noon."
+        assert words(events_of(server.post(asked("and now?"), "/query"))) == "It is late."
+
+
+def test_a_call_is_handed_off_and_goes_on_with_what_the_client_gave(place):
+    uuid = "38181a68-9650-4940-84fb-a3f29c8869f3"
+    call = {"calls": [{"tool": "get_widget_data", "arguments": {"widget_uuid": uuid}}]}
+    model = place.script(call, {"text": "AAPL is at 231.", "expect": "231"})
+    widget = {"uuid": uuid, "origin": "OpenBB", "widget_id": "price", "name": "Price", "description": "", "params": []}
+    with serving(place, "--model", model) as server:
+        body = asked("what is the price?", widgets={"primary": [widget], "secondary": [], "extra": []})
+        *_, (name, asks) = events_of(server.post(body))
+        assert (name, asks["function"]) == ("copilotFunctionCall", "get_widget_data")
+        body["messages"] += [
+            {"role": "ai", "content": httpx2.Request("POST", server.url, json=asks).read().decode()},
+            {
+                "role": "tool",
+                "function": "get_widget_data",
+                "input_arguments": asks["input_arguments"],
+                "data": [{"items": [{"content": '[{"price": 231}]', "data_format": {"data_type": "object"}}]}],
+                "extra_state": asks.get("extra_state", {}),
+            },
+        ]
+        assert words(events_of(server.post(body))) == "AAPL is at 231."
+
+
+def test_an_error_is_told_in_the_stream(place):
+    model = place.script({"error": {"status": 400, "text": "no such thing"}})
+    with serving(place, "--model", model) as server:
+        told = events_of(server.post(asked("hello")))
+        assert "no such thing" in str(told)
+
+
+def test_time_of_a_request_is_limited(place):
+    with serving(place, "--model", place.script(NEVER), "--timeout", "0.5") as server:
+        assert "time limit of 0.5 s" in str(events_of(server.post(asked("hello"))))
+
+
+# --- starting
+
+
+def refused(place, *options, env=None) -> tuple[int, str]:
+    done = place.run("serve", *options, env=env)
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert "Traceback" not in done.stdout
+    return done.returncode, done.stderr
+
+
+def test_what_keeps_it_from_starting_is_one_line(place):
+    model = ("--model", place.script("hi"))
+    code, told = refused(place, *model, "--host", "0.0.0.0", "--port", "0")
+    assert code == 2
+    assert "GOOSE_LIKE_SERVE_TOKEN" in told
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        code, told = refused(place, *model, "--port", str(other.getsockname()[1]))
+    assert code == 2
+    assert "--port 0" in told
+    code, told = refused(place, *model, "--host", "no.such.host.invalid")
+    assert (code, "'no.such.host.invalid' is not known" in told) == (2, True)
+    code, told = refused(place, "--profile", "opnbb")
+    assert (code, "did you mean 'openbb'?" in told) == (2, True)
+    code, told = refused(place, "--model", "openai:gpt-5-mini")
+    assert (code, "OPENAI_API_KEY" in told) == (76, True)
+    code, told = refused(place, *model, "--origin", "*")
+    assert (code, "no origin" in told) == (2, True)
+    key = place.home / "state" / "serve.key"
+    assert key.stat().st_mode & 0o777 == 0o600
+    key.chmod(0o644)
+    code, told = refused(place, *model)
+    assert (code, "chmod 600" in told) == (2, True)
+
+
+def test_a_missing_extra_is_named(place):
+    (place.work / "absent").mkdir()
+    (place.work / "absent" / "uvicorn.py").write_text("raise ModuleNotFoundError('gone', name='uvicorn')\n")
+    code, told = refused(place, env={"PYTHONPATH": str(place.work / "absent")})
+    assert code == 1
+    assert "pip install 'goose-like[serve]'" in told
+
+
+def test_the_first_screen_says_where_what_and_what_not(place):
+    with serving(place, "--profile", "default", "--model", place.script("hi"), "--token", "secret") as server:
+        server.signal(signal.SIGTERM)
+        screen = server.process.stdout.read()
+        assert "scripted:" in screen
+        assert re.search(r"left out +developer.*--toolkit developer", screen)
+        assert "Bearer" in screen
+        assert "secret" not in screen
+
+
+# --- who is answered
+
+
+def test_a_token_is_wanted_but_for_what_is_open(place):
+    with serving(place, "--model", place.script("in"), env={"GOOSE_LIKE_SERVE_TOKEN": "s3cret"}) as server:
+        for path in ("/healthz", "/copilots.json", "/agents.json"):
+            assert server.get(path).status_code == 200
+        assert server.get("/metrics").status_code == 401
+        for given in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Basic s3cret"}):
+            answer = server.post(asked("hello"), headers=given)
+            assert answer.status_code == 401
+            assert answer.headers["www-authenticate"].startswith("Bearer")
+        right = {"authorization": "Bearer s3cret"}
+        assert words(events_of(server.post(asked("hello"), headers=right))) == "in"
+        assert server.post({"vote": "up"}, "/v1/feedback").status_code == 401
+        assert server.post({"vote": "up"}, "/v1/feedback", headers=right).json() == {"status": "ok"}
+        metrics = server.get("/metrics", headers=right).text
+        assert 'goose_like_feedback_total{vote="up"} 1.0' in metrics
+
+
+def test_pages_of_others_are_refused(place):
+    with serving(place, "--model", place.script("hi", "ho"), "--origin", "https://desk.example.com") as server:
+        for origin in ("https://evil.example", "null", "https://pro.openbb.co.evil.example", "http://localhost:7778"):
+            assert server.post(asked("x"), headers={"origin": origin}).status_code == 403
+        for name in ("evil.example", "evil.example:7777", "127.0.0.1.evil.example"):
+            assert server.get("/healthz", headers={"host": name}).status_code == 403
+        for origin in ("https://pro.openbb.co", "https://desk.example.com"):
+            answer = server.post(asked("x"), headers={"origin": origin})
+            assert answer.status_code == 200
+            assert answer.headers["access-control-allow-origin"] == origin
+            assert answer.headers["access-control-allow-credentials"] == "true"
+        assert server.get("/healthz", headers={"origin": server.url}).status_code == 200
+        assert server.get("/healthz", headers={"host": "desk.example.com"}).status_code == 200
+
+
+def test_a_preflight_passes(place):
+    asks = {
+        "origin": "https://pro.openbb.co",
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,x-anything",
+        "access-control-request-private-network": "true",
+    }
+    with serving(place, "--model", place.script("hi"), "--token", "s3cret") as server, server.client() as client:
+        answer = client.options("/v1/query", headers=asks)
+        assert answer.status_code == 200
+        assert answer.headers["access-control-allow-headers"] == "authorization,x-anything"
+        assert answer.headers["access-control-allow-private-network"] == "true"
+        foreign = client.options("/v1/query", headers=asks | {"origin": "https://evil.example"})
+        assert foreign.status_code == 403
+
+
+# --- limits
+
+
+def test_what_is_too_much_is_refused(place):
+    options = ("--model", place.script("hi"), "--max-body", "1", "--max-messages", "3")
+    with serving(place, *options) as server:
+        large = asked("x" * 1_000_001)
+        assert server.post(large).status_code == 413
+        with server.client() as client:
+            pieces = (b"x" * 100_000 for _ in range(20))
+            kind = {"content-type": "application/json"}
+            assert client.post("/v1/query", content=pieces, headers=kind).status_code == 413
+            assert client.post("/v1/query", content=b"{}", headers={"content-type": "text/plain"}).status_code == 415
+            broken = client.post("/v1/query", content=b"{", headers=kind)
+            assert (broken.status_code, broken.json()["detail"][0]["loc"][0]) == (422, "body")
+        many = server.post({"messages": [{"role": "human", "content": "x"}] * 4, "timezone": "UTC"})
+        assert (many.status_code, many.json()["detail"][0]["loc"]) == (422, ["body", "messages"])
+        none = server.post({"messages": []})
+        assert (none.status_code, "messages list cannot be empty" in none.text) == (422, True)
+        assert server.get("/v1/query").status_code == 405
+        assert server.get("/nothing").json() == {"detail": "Not Found"}
+
+
+@pytest.mark.parametrize(("option", "status"), [("--max-concurrent", 503), ("--max-concurrent-per-client", 429)])
+def test_queries_at_once_are_limited(place, option, status):
+    with serving(place, "--model", place.script(NEVER, "free again"), option, "1") as server:
+        with server.stream(asked("x")) as events:
+            next(events)
+            full = server.post(asked("y"))
+            assert full.status_code == status
+            assert int(full.headers["retry-after"]) > 0
+        until(lambda: not server.counted("goose_like_running"))
+        assert words(events_of(server.post(asked("z")))) == "free again"
+
+
+# --- clients that go
+
+
+@contextmanager
+def model_that_waits():
+    """A model that says one word and waits; gives its URL, and an event that is set when its client leaves."""
+    left = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1_000_000)
+                head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+                connection.sendall(head + b'data: {"choices": [{"index": 0, "delta": {"content": "well"}}]}\n\n')
+                while connection.recv(1_000_000):
+                    pass
+                left.set()
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1", left
+
+
+def test_a_client_that_goes_stops_the_model(place):
+    with model_that_waits() as (url, left):
+        env = {"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": url}
+        with serving(place, "--model", "openai:m", env=env) as server:
+            with server.stream(asked("x")) as events:
+                until(lambda: next(events)[0] == "copilotMessageChunk")
+            assert left.wait(30)
+            until(lambda: server.counted(r'goose_like_requests_total\{.*ending="cancelled"'))
+
+
+def test_a_client_that_goes_stops_the_tools(place):
+    command = "echo $$ > pid; exec sleep 600"
+    model = place.script({"calls": [shell(command)]}, "never said")
+    profile = "machine: {extends: openbb, toolkits: [developer, openbb], sandbox: full}"
+    (place.home / "config").mkdir()
+    (place.home / "config" / "profiles.yaml").write_text(profile)
+    with serving(place, "--profile", "machine", "--toolkit", "developer", "--model", model) as server:
+        file = place.work / "pid"
+        with server.stream(asked("x")) as events:
+            next(events)
+            pid = int(until(lambda: file.exists() and file.read_text().strip()))
+            assert alive(pid)
+        until(lambda: not alive(pid))
+
+
+def test_nobody_answers_questions(place):
+    model = place.script(
+        {"calls": [shell("echo x > made")]}, {"text": "as you like", "expect": "denied|not allowed|nobody"}
+    )
+    profile = "machine: {extends: openbb, toolkits: [developer, openbb], sandbox: full, approval: ask}"
+    (place.home / "config").mkdir()
+    (place.home / "config" / "profiles.yaml").write_text(profile)
+    with serving(place, "--profile", "machine", "--toolkit", "developer", "--model", model) as server:
+        assert "as you like" in words(events_of(server.post(asked("x"))))
+    assert not (place.work / "made").exists()
+
+
+# --- ends
+
+
+def test_sigterm_lets_answers_finish(place):
+    with serving(place, "--model", place.script(SLOW)) as server:
+        with server.stream(asked("x")) as events:
+            next(events)
+            server.signal(signal.SIGTERM)
+            assert until(lambda: server.get("/healthz").status_code == 503)
+            late = server.post(asked("y"))
+            assert (late.status_code, "retry-after" in late.headers) == (503, True)
+            assert words(list(events)) == SLOW["text"]
+        assert server.process.wait(30) == 0
+
+
+def test_what_takes_longer_than_the_drain_ends_with_words(place):
+    with serving(place, "--model", place.script(NEVER), "--drain", "0.1") as server:
+        with server.stream(asked("x")) as events:
+            next(events)
+            server.signal(signal.SIGTERM)
+            assert "being stopped" in str(list(events))
+        assert server.process.wait(30) == 0
+
+
+def test_a_second_ctrl_c_is_at_once(place):
+    with (
+        serving(place, "--model", place.script(NEVER), "--drain", "600") as server,
+        server.stream(asked("x")) as events,
+    ):
+        next(events)
+        server.signal(signal.SIGINT)
+        until(lambda: server.get("/healthz").status_code == 503)
+        server.signal(signal.SIGINT)
+        assert server.process.wait(30) == 0
+
+
+# --- several workers
+
+
+def test_workers_share_a_port_and_their_counts(place):
+    with serving(place, "--model", place.script(*["hi"] * 40), "--workers", "2") as server:
+        for _ in range(20):
+            assert words(events_of(server.post(asked("x")))) == "hi"
+        for _ in range(5):  # whichever answers
+            assert server.counted(r'goose_like_requests_total\{.*ending="stop",path="query"') == 20 or (
+                server.counted(r"goose_like_query_seconds_count") == 20
+            )
+        server.signal(signal.SIGTERM)
+        assert server.process.wait(30) == 0
+
+
+def workers_of(server) -> set[int]:
+    return {pid for pid in children(server.process.pid) if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()}
+
+
+def test_a_worker_that_is_killed_is_started_again(place):
+    with serving(place, "--model", place.script(*["hi"] * 9), "--workers", "2") as server:
+        assert words(events_of(server.post(asked("x")))) == "hi"
+        first = workers_of(server)
+        assert len(first) == 2
+        os.kill(min(first), signal.SIGKILL)
+        until(lambda: len(workers_of(server) - first) == 1)
+        until(lambda: server.counted("goose_like_query_seconds_count") == 1)  # nothing of what was counted is lost
+
+
+def test_workers_end_with_their_parent(place):
+    with serving(place, "--model", place.script("hi"), "--workers", "2") as server:
+        workers = workers_of(server)
+        server.process.kill()
+        until(lambda: not any(map(alive, workers)))
+
+
+# --- logs
+
+
+def test_logs_hold_content_only_when_that_is_asked_for(place):
+    model = place.script("the answer is blue")
+    for options in ((), ("--log-content",)):
+        with serving(place, "--model", model, *options) as server:
+            server.post(asked("which colour?"))
+            line = until(lambda log=server.log: re.search(r".*POST /query 200 workspace stop.*", log.read_text()))[0]
+        for content in ("which colour?", "the answer is blue"):
+            assert (content in line) is bool(options)
