@@ -11,6 +11,7 @@ from rich.text import Text as Styled
 
 from ..events import (
     Answer,
+    Artifact,
     Durable,
     Event,
     Interjected,
@@ -101,6 +102,7 @@ class LiveScreen(Screen):
 
     def open(self, events: Iterable[Durable], plan: Sequence[Task], *, is_new: bool) -> None:
         """Shows a session from now on: what happened in it earlier, as it was drawn then, but for times."""
+        self.console.width = self._prompt.size.columns
         if is_new:
             self.finished.clear()
         self._replay(events)
@@ -280,6 +282,11 @@ class LiveScreen(Screen):
             if running.call.name != PLAN_TOOL:
                 self._mark(running)
         super()._log(text)
+
+    def _draw_artifact(self, call_id: str, artifact: Artifact) -> None:
+        if call_id in self._running:
+            self._mark(self._running[call_id])
+        super()._draw_artifact(call_id, artifact)
 
     def _left_out(self, count: int) -> str:
         return f"{super()._left_out(count)} · /show {len(self.finished)}"

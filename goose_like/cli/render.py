@@ -6,11 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from rich.cells import chop_cells
 from rich.console import Console, RenderableType
+from rich.segment import Segment
 from rich.status import Status as Spinner
 from rich.text import Text as Styled
 
 from ..events import (
     Answered,
+    Artifact,
+    ArtifactShown,
     Asked,
     Compacted,
     Event,
@@ -18,6 +21,7 @@ from ..events import (
     MessageCompleted,
     Nested,
     PlanUpdated,
+    PromptsSuggested,
     Question,
     Reminded,
     Retrying,
@@ -35,11 +39,14 @@ from ..events import (
 )
 from ..message import Message, ToolCall, ToolResult, Usage
 from ..notifier import Notifier
+from .artifact import artifact_rows
+from .rows import Rows
 from .running import FAILED, LIVE_LINES, MAX_LINE, Running, code_lines, describe, nested_line, shown
 from .visible import exact, one_line, visible
 
 ERROR_ROWS = 10
 CALL_ROWS = 5
+_WIDEST_ARTIFACT = 120
 PLAN_TOOL = "update_plan"
 _MARKS = {"planned": "☐", "in-progress": "▶", "complete": "☑", "failed": "☒"}
 _STYLES = {"planned": "", "in-progress": "bold cyan", "complete": "green", "failed": "red"}
@@ -72,6 +79,7 @@ class Screen(Notifier):
         self._is_cut = False
         self._heard = ""
         self._last_status = ""
+        self._prompts: Sequence[str] = ()
 
     def notify(self, event: Event) -> None:
         match event:
@@ -107,6 +115,10 @@ class Screen(Notifier):
                 self._draw_plan(tasks)
             case Logged(text=text):
                 self._log(text)
+            case ArtifactShown(call_id=call_id, artifact=artifact):
+                self._draw_artifact(call_id, artifact)
+            case PromptsSuggested(prompts=prompts):
+                self._prompts = prompts  # they stand below the answer
             case Asked(question=question):
                 self._draw_question(question)
             case Answered(question=question, answer=answer):
@@ -324,6 +336,12 @@ class Screen(Notifier):
         for line in numbered(visible(text)) if is_diff else visible(text).split("\n"):
             self._line(line if isinstance(line, Styled) else Styled(f"  {line}", "dim"))
 
+    def _draw_artifact(self, call_id: str, artifact: Artifact) -> None:
+        rows = artifact_rows(artifact, min(self._room(4), _WIDEST_ARTIFACT))
+        self._line("")
+        self._line(Rows(tuple([Segment("    "), *row] if row else row for row in rows)))
+        self._line("")
+
     def _close(self, end: TurnFinished) -> None:
         self.pause()
         self._running.clear()
@@ -335,6 +353,9 @@ class Screen(Notifier):
             told.append("· the answer is cut off")  # it comes on stdout, after this
         if any(told):
             self._line(f"■ {' '.join(filter(None, told))}", "red" if end.reason == "error" else "yellow")
+        for prompt in self._prompts:
+            self._line(f"  → {one_line(prompt, self._room(4))}", "dim")
+        self._prompts = ()
 
 
 def numbered(diff: str) -> Iterator[Styled]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from ..events import (
     Answered,
+    ArtifactShown,
     Asked,
     Compacted,
     Durable,
@@ -17,6 +18,7 @@ from ..events import (
     MessageCompleted,
     PlanUpdated,
     ProfileChanged,
+    PromptsSuggested,
     Reminded,
     Rewound,
     SessionStarted,
@@ -27,6 +29,7 @@ from ..events import (
 from ..history import INTERRUPTED, History
 from ..lines import read_lines
 from ..message import Image, Message, Thinking, ToolCall, ToolResult, Usage
+from ..serve.artifacts import as_markdown
 from ..sessions import Listed
 
 MARKS = {"planned": "☐", "in-progress": "▶", "complete": "☑", "failed": "☒"}
@@ -40,8 +43,9 @@ _WRITERS = ("write_file", "patch_file")
 class Entry:
     """One thing that happened. What `title` and `text` are depends on the kind.
 
-    person: "turn N", their words; model: "", Markdown; thinking, folded: what it is, the text; call: the tool and what
-    it is about, the arguments, with the `result`; diff: the file, a unified diff; plan, note, end: "", the text.
+    person: "turn N", their words; model: "", Markdown, which artifacts become too; thinking, folded: what it is, the
+    text; call: the tool and what it is about, the arguments, with the `result`; diff: the file, a unified diff; plan,
+    note, end: "", the text.
     """
 
     kind: Literal["person", "model", "thinking", "folded", "call", "diff", "plan", "note", "end"]
@@ -123,6 +127,10 @@ def _beside(event: Durable) -> Iterator[Entry]:
         case Logged(text=text):
             changed = _DIFF.match(text)
             yield Entry("diff", changed[1], text) if changed else Entry("note", "", text)
+        case ArtifactShown(artifact=artifact):
+            yield Entry("model", "", as_markdown(artifact))
+        case PromptsSuggested(prompts=prompts):
+            yield Entry("note", "", f"to ask next: {' · '.join(prompts)}")
         case PlanUpdated(tasks=tasks):
             yield Entry("plan", "", "\n".join(f"{MARKS[task.status]} {task.description}" for task in tasks))
         case Asked(question=question):

@@ -23,9 +23,9 @@ FLOORS = {
     "serve/artifacts serve/citations serve/request serve/surroundings",
     5: "workspace session view providers/openai_wire providers/anthropic_wire providers/door "
     "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash serve/settings "
-    "serve/stream serve/discovery serve/folding",
+    "serve/stream serve/discovery serve/folding cli/plot",
     6: "prices journal summary fork mentions narrowed transfer/transcript transfer/goose09 cli/blocks cli/prompt "
-    "cli/clipboard "
+    "cli/clipboard cli/artifact "
     "providers/constrained providers/scripted providers/probe providers/connection serve/guard",
     7: "toolkit moderator cli/running cli/markdown cli/table providers/openai providers/anthropic providers/tagged "
     "transfer/archive transfer/markdown transfer/page",

@@ -19,7 +19,8 @@ from .rows import Row, columns, drawable, read_rows
 _PAGE_BYTES = 300_000
 _PROMPTS, _PROMPT_CHARACTERS = 5, 200
 _FENCE = re.compile(r"\s*```\w*\n(.*)\n```\s*", re.DOTALL)
-_SHOWN_IN_WORDS = ("get_widget_data", "show_table", "show_chart")
+_KINDS = {"html": "page"}
+_NO_NAME = re.compile(r"[^\w-]+")
 
 
 def _texts(value: Any) -> Any:
@@ -164,7 +165,13 @@ class OpenBBToolkit(Toolkit):
             raise ToolError("this is no HTML; send the whole page, or answer in words")
         if (size := len(text.encode())) > _PAGE_BYTES:
             raise ToolError(f"the page has {size:,} bytes; send at most {_PAGE_BYTES:,}, or a table or chart")
-        return self._show(Artifact(kind="html", name=name, description=description, text=text))
+        told = self._show(Artifact(kind="html", name=name, description=description, text=text))
+        if self._asked.query is None and self.session.is_kept:  # no client draws it: a browser can
+            self.session.outputs.mkdir(parents=True, exist_ok=True)
+            file = self.session.outputs / f"{current_call.get('')}-{_NO_NAME.sub('-', name)[:40]}.html"
+            file.write_text(text, encoding="utf-8")
+            self.notifier.log(f"the page is in {file}")
+        return told
 
     @tool
     async def suggest_prompts(self, prompts: Annotated[list[str], BeforeValidator(_texts)]) -> str:
@@ -185,4 +192,4 @@ class OpenBBToolkit(Toolkit):
         self.notifier.notify(ArtifactShown(call_id=current_call.get(""), artifact=artifact))
         rows = artifact.rows
         size = f", {len(rows)} row{'s' * (len(rows) != 1)} of {', '.join(columns(rows))}" if rows else ""
-        return f"the person sees the {artifact.kind} {artifact.name!r}{size}"
+        return f"the person sees the {_KINDS.get(artifact.kind, artifact.kind)} {artifact.name!r}{size}"
