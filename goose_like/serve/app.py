@@ -7,7 +7,6 @@ import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
 from typing import Any
 
 from sse_starlette import EventSourceResponse
@@ -20,6 +19,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ..profile import Profile
+from .assets import Asset, assets
 from .discovery import About, agents, copilots
 from .drain import Drain
 from .guard import RETRY_AFTER_S, Origins, Refusal, Room, check_token, read_body
@@ -33,19 +33,6 @@ from .turn import answer
 
 _LARGE_BYTES = 200_000
 """A body beyond this is read in a thread, so that other streams go on meanwhile."""
-
-_PAGE = {
-    "": ("index.html", "text/html"),
-    "page.js": ("page.js", "text/javascript"),
-    "page.css": ("page.css", "text/css"),
-    "logo.svg": ("logo.svg", "image/svg+xml"),
-}
-_PAGE_HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: https:; "
-    "connect-src 'self'; frame-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +53,7 @@ class AppFactory:
             Route("/agents.json", partial(_discovered, agents, about)),
             Route("/healthz", _tell_health),
             Route("/metrics", _tell_metrics),
-            *(Route(f"/{path}", partial(_page, *page)) for path, page in _PAGE.items()),
+            *(Route(f"/{path}", partial(_page, asset)) for path, asset in assets().items()),
         ]
         refused: Any = {Refusal: _refused, HTTPException: _no_such, ClientDisconnect: _gone}
         row = self.board.row()
@@ -168,11 +155,8 @@ async def _tell_metrics(request: Request) -> Response:
     return Response(worker.board.text(), media_type="text/plain; version=0.0.4")
 
 
-async def _page(name: str, kind: str, request: Request) -> Response:
-    source = files(__package__).joinpath("page", name)
-    if not source.is_file():
-        raise HTTPException(404)
-    return Response(source.read_bytes(), media_type=kind, headers=_PAGE_HEADERS)
+async def _page(asset: Asset, _: Request) -> Response:
+    return Response(asset.body, headers=asset.headers)
 
 
 # --- their ends
