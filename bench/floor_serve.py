@@ -1,4 +1,4 @@
-"""A bare Starlette app that relays a model's stream as the protocol's events: `python floor_serve.py PORT MODEL_URL`."""
+"""The floor: a bare Starlette app that relays a model's stream as events. `floor_serve.py PORT MODEL_URL`."""
 
 import json
 import sys

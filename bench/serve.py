@@ -113,7 +113,7 @@ async def is_open(port: int) -> None:
             return
 
 
-async def load(kind: str, streams: int, chunks: int, home: str) -> dict[str, float]:
+def load(kind: str, streams: int, chunks: int, home: str) -> dict[str, float]:
     """All streams at once through one server, after a few by themselves."""
     model_port, port = free_port(), free_port()
     url = f"http://127.0.0.1:{model_port}/v1"
@@ -122,27 +122,29 @@ async def load(kind: str, streams: int, chunks: int, home: str) -> dict[str, flo
     ours = [sys.executable, "-m", "goose_like", "serve", "--port", str(port), "--model", "openai:bench", *limits]
     commands = {"bare": [sys.executable, str(HERE / "floor_serve.py"), str(port), url], "ours": ours}
     playing = [sys.executable, __file__, "--model", str(model_port), "--chunks", str(chunks)]
-    with (
-        subprocess.Popen(playing) as loopback,
-        subprocess.Popen(commands[kind], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server,
-    ):
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(playing) as loopback, subprocess.Popen(commands[kind], env=env, **quiet) as server:
         try:
-            await asyncio.gather(is_open(model_port), is_open(port))
-            body = json.dumps({"messages": [{"role": "human", "content": "go"}], "timezone": "UTC"}).encode()
-            await asyncio.gather(*(ask(port, body) for _ in range(5)))
-            before, began = memory_kb(server.pid, "VmRSS"), time.monotonic()
-            found = await asyncio.gather(*(ask(port, body) for _ in range(streams)))
-            took = time.monotonic() - began
-            firsts = sorted(one.first_s for one in found)
-            return {
-                "throughput": sum(one.words for one in found) / took,
-                "first": firsts[int(len(firsts) * 0.99) - 1],
-                "lost": sum(one.words != chunks for one in found),
-                "memory_kb": (memory_kb(server.pid, "VmHWM") - before) / streams,
-            }
+            return asyncio.run(streamed(server.pid, model_port, port, streams, chunks))
         finally:
             server.terminate()
             loopback.terminate()
+
+
+async def streamed(pid: int, model_port: int, port: int, streams: int, chunks: int) -> dict[str, float]:
+    await asyncio.gather(is_open(model_port), is_open(port))
+    body = json.dumps({"messages": [{"role": "human", "content": "go"}], "timezone": "UTC"}).encode()
+    await asyncio.gather(*(ask(port, body) for _ in range(5)))
+    before, began = memory_kb(pid, "VmRSS"), time.monotonic()
+    found = await asyncio.gather(*(ask(port, body) for _ in range(streams)))
+    took = time.monotonic() - began
+    firsts = sorted(one.first_s for one in found)
+    return {
+        "throughput": sum(one.words for one in found) / took,
+        "first": firsts[int(len(firsts) * 0.99) - 1],
+        "lost": sum(one.words != chunks for one in found),
+        "memory_kb": (memory_kb(pid, "VmHWM") - before) / streams,
+    }
 
 
 # --- one request's own work
@@ -229,7 +231,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         for _ in range(given.rounds):
             for kind, figures in found.items():
-                figures.append(asyncio.run(load(kind, given.streams, given.chunks, home)))
+                figures.append(load(kind, given.streams, given.chunks, home))
 
     def median(kind: str, name: str) -> float:
         return statistics.median(one[name] for one in found[kind])

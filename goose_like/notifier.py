@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from contextlib import aclosing, suppress
 
-from .events import Answer, Event, Logged, Question, Status
+from .events import Answer, Event, Logged, Question, Status, TextDelta
 from .plain import plain_text
 
 
@@ -68,14 +68,22 @@ class Tee(Notifier):
 
 
 class Channel(Notifier):
-    """Turns the events of one coroutine into an async stream, for front-ends that want to pull."""
+    """Turns the events of one coroutine into an async stream, for front-ends that want to pull.
+
+    Words that came since the last look are one event: a fast model makes hundreds.
+    """
 
     def __init__(self) -> None:
         self._events: list[Event] = []
+        self._words: list[str] = []
         self._came = asyncio.Event()
 
     def notify(self, event: Event) -> None:
-        self._events.append(event)
+        if isinstance(event, TextDelta):
+            self._words.append(event.text)
+        else:
+            self._join()
+            self._events.append(event)
         self._came.set()
 
     async def stream(self, work: Awaitable[object]) -> AsyncIterator[Event]:
@@ -100,7 +108,7 @@ class Channel(Notifier):
                         await self._came.wait()
                 self._came.clear()
                 is_over = task.done()
-                batch, self._events = self._events, []
+                batch = self._taken()
                 if batch or not is_over:
                     yield batch
             await task
@@ -108,4 +116,14 @@ class Channel(Notifier):
             if not is_over:
                 task.cancel()
                 await asyncio.wait([task])
-                self._events = []  # what this work still told is not the next one's
+                self._taken()  # what this work still told is not the next one's
+
+    def _taken(self) -> list[Event]:
+        self._join()
+        batch, self._events = self._events, []
+        return batch
+
+    def _join(self) -> None:
+        if self._words:
+            self._events.append(TextDelta(text="".join(self._words)))
+            self._words = []

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from rich.table import Table
 
-from goose_like.events import Logged, Status
+from goose_like.events import Logged, Status, TextDelta
 from goose_like.notifier import Channel, Notifier, Recorder, Tee
 
 
@@ -89,3 +89,21 @@ async def test_cancelling_who_listens_cancels_the_work():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended == [True]
+
+
+async def test_a_batch_has_all_that_is_there_and_words_in_one():
+    channel, go = Channel(), asyncio.Event()
+
+    async def work():
+        for word in ("a", "b"):
+            channel.notify(TextDelta(text=word))
+        channel.log("between")
+        channel.notify(TextDelta(text="c"))
+        await go.wait()
+        channel.notify(TextDelta(text="d"))
+
+    batches = channel.batches(work(), beat_s=0.01)
+    assert await anext(batches) == [TextDelta(text="ab"), Logged(text="between"), TextDelta(text="c")]
+    assert await anext(batches) == []  # nothing came for a while
+    go.set()
+    assert [batch async for batch in batches if batch] == [[TextDelta(text="d")]]

@@ -155,7 +155,8 @@ async def _tell_metrics(request: Request) -> Response:
     return Response(worker.board.text(), media_type="text/plain; version=0.0.4")
 
 
-async def _page(asset: Asset, _: Request) -> Response:
+async def _page(asset: Asset, request: Request) -> Response:
+    seen_of(request).path = "page"
     return Response(asset.body, headers=asset.headers)
 
 

@@ -8,16 +8,14 @@ from datetime import UTC, datetime
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .metrics import PATHS, Row, Seen
+from .metrics import Row, Seen
 
-_KINDS = {f"/{name}": name for name in PATHS} | {
-    "/v1/query": "query",
-    "/v1/feedback": "feedback",
-    "/copilots.json": "copilots",
-    "/agents.json": "agents",
-    "/": "page",
-    "/page": "other",
+_KINDS = {
+    **{f"{version}/{name}": name for version in ("", "/v1") for name in ("query", "feedback")},
+    **{f"/{name}.json": name for name in ("copilots", "agents")},
+    **{f"/{name}": name for name in ("healthz", "metrics")},
 }
+"""What is counted and logged of a path. A client may write anything into another one."""
 
 
 class Ledger:
