@@ -23,7 +23,7 @@ def encoded(text: str) -> str:
         (Item(kind="csv", content=encoded("a,b\n1,é\n"), filename="a.csv"), "[a.csv]\na,b\n1,é\n"),
         (Item(kind="txt", content="word"), "word"),  # which is base64 of bytes that are no text
         (
-            Item(kind="xlsx", content=encoded("1234"), filename="a.xlsx"),
+            Item(kind="xlsx", content=encoded("1234"), filename="a.xls"),
             "[xlsx a.xls, 4 bytes, which can't be read here]",
         ),
         (Item(kind="pdf", content=encoded("12345")), "[pdf, 5 bytes, which can't be read here]"),
