@@ -544,7 +544,7 @@ def test_lines_and_points():
     assert line[8:10] == ["    0 │⡠⠒⠁", "       0                70"]
     points = shown("chart", [{"t": 1, "v": 5}, {"t": 3, "v": 7}], kind="scatter", x="t", y=["v"], width=26).split("\n")
     assert [row.index("•") for row in points if "•" in row] == [25, 7]
-    assert points[9] == "       1                  3"
+    assert points[9] == "       1                 3"
 
 
 @pytest.mark.parametrize("kind", ["line", "bar", "scatter", "pie", "donut"])

@@ -5,6 +5,8 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from openbb_ai import get_widget_data
 from openbb_ai.models import (
     DataSourceParamOptionsRequestPayload,
@@ -25,6 +27,7 @@ PRICE_PARAMS = (
     WidgetParam(name="symbol", type="ticker", current_value="AAPL", has_options_endpoint=True),
     WidgetParam(name="interval", default_value="1d", options=("1d", {"label": "Week", "value": "1w"})),
     WidgetParam(name="fields", options=("open", "close", "volume"), is_multiple=True),
+    WidgetParam(name="is_live", options=("true", "false")),
     WidgetParam(name="is_adjusted", type="boolean", current_value=True),
 )
 WORKSPACE = Query(
@@ -58,6 +61,8 @@ COPILOT = Query(
     messages=(Human(text="What is the price?"),),
     widgets=(Widget(uuid=PRICE, name="Historical Stock Price", metadata={"symbol": "AAPL"}),),
 )
+
+KEYS = ["data_sources", "param_options_queries", "widget_uuid", "origin", "id", "input_args", "param", "tool_name"]
 
 
 def call(name: str, /, **arguments: Any) -> ToolCall:
@@ -217,6 +222,26 @@ def test_a_tool_that_is_gone_keeps_its_name():
     assert from_client(asked, WORKSPACE) == [("old_tool", {"a": 1})]
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(KEYS), inner),
+    max_leaves=8,
+)
+
+
+@given(
+    st.sampled_from(["get_widget_data", "get_params_options", "execute_agent_tool", "else"]),
+    st.dictionaries(st.sampled_from(KEYS), JSON | st.lists(st.dictionaries(st.sampled_from(KEYS), JSON))),
+)
+def test_whatever_was_asked_was_at_least_one_call(function, arguments):
+    for query in (WORKSPACE, COPILOT):
+        told = from_client(Asked(function=function, arguments=arguments), query)
+        assert told
+        for name, called_with in told:
+            assert isinstance(name, str)
+            assert isinstance(called_with, dict)
+
+
 # --- refused before
 
 
@@ -227,6 +252,7 @@ def test_a_tool_that_is_gone_keeps_its_name():
         ("get_widget_data", {"widget_uuid": PRICE, "arguments": {"symbol": "ANY", "interval": "1w"}}),
         ("get_widget_data", {"widget_uuid": PRICE, "arguments": {"fields": "open, close"}}),
         ("get_widget_data", {"widget_uuid": PRICE, "arguments": {"fields": ["open", "volume"]}}),
+        ("get_widget_data", {"widget_uuid": PRICE, "arguments": {"interval": None, "is_live": False}}),
         ("get_extra_widget_data", {"widget_uuid": FILE}),
         ("get_params_options", {"widget_uuid": PRICE, "param": "symbol"}),
         ("search", {"query": "bonds", "limit": 3}),

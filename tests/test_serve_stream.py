@@ -244,10 +244,8 @@ def test_the_older_client_is_sent_words_and_calls_only():
 @pytest.mark.parametrize(
     ("finished", "sentence"),
     [
-        (
-            TurnFinished(reason="error", detail="the key was refused; set KEY"),
-            "No answer: the key was refused; set KEY",
-        ),
+        (TurnFinished(reason="error", detail="no key; set KEY"), "The answer failed: no key; set KEY"),
+        (TurnFinished(reason="error"), "The answer failed: nobody knows why"),
         (TurnFinished(reason="step_limit", detail="the limit of 25 steps"), "Stopped: the limit of 25 steps"),
         (TurnFinished(reason="budget", detail="$1 of $1 are spent"), "Stopped: $1 of $1 are spent"),
         (TurnFinished(reason="cancelled"), "Stopped before the end"),
@@ -411,14 +409,15 @@ def test_an_artifacts_uuid_is_its_calls_and_contents():
     assert len(set(uuids)) == 3
 
 
+ANY_TEXT = st.text() | st.sampled_from(["\ud83d", "\ude00", "data: ", "|"])  # also halves of surrogate pairs
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT, inner, max_size=3),
     max_leaves=5,
 )
 
 
-@given(st.lists(st.dictionaries(st.text(), JSON, max_size=4), max_size=4))
+@given(st.lists(st.dictionaries(ANY_TEXT, JSON, max_size=4), max_size=4))
 def test_any_rows_are_a_table_and_a_chart_for_both(rows):
     for query in (WORKSPACE, COPILOT):
         shown(query, Artifact(kind="table", name="t", rows=tuple(rows)))
@@ -458,10 +457,39 @@ def test_for_the_older_client_a_chart_is_its_figures_and_a_page_its_text():
         "<table><tr><td>1</td><td>2</td></tr></table><script>var x = '</p>';</script>end"
     )
     assert shown(COPILOT, Artifact(kind="html", name="Page", text=page)) == (
-        "**Page**\n\nA & B\n\nOne two three\n\n1 2\n\nend\n\nThere."
+        "**Page**\n\n# A & B\n\nOne **two** three\n\n| 1 | 2 |\n| --- | --- |\n\nend\n\nThere."
     )
     text = shown(COPILOT, Artifact(kind="text", name="Note", text="x" * 30_000))
     assert text.endswith("x…\n\n(10,000 more characters not shown)\n\nThere.")
+
+
+TAGS = [
+    "<!",
+    "[",
+    "]",
+    "CDATA",
+    "<",
+    ">",
+    "/",
+    "script",
+    "table",
+    "td",
+    " ",
+    "=",
+    "'",
+    '"',
+    "&",
+    "#",
+    "--",
+    "\x00",
+    "a",
+    "😀",
+]
+
+
+@given(st.lists(st.sampled_from(TAGS)).map("".join))
+def test_any_page_is_words(page):
+    assert shown(COPILOT, Artifact(kind="html", name="Page", text=page)).startswith("**Page**\n\n")
 
 
 def test_an_artifact_is_an_answer():

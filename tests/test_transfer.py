@@ -14,11 +14,14 @@ from goose_like.errors import SessionError
 from goose_like.events import (
     Answer,
     Answered,
+    Artifact,
+    ArtifactShown,
     Asked,
     Interjected,
     Logged,
     MessageCompleted,
     PlanUpdated,
+    PromptsSuggested,
     Question,
     Reminded,
     Task,
@@ -69,6 +72,9 @@ def rich(name="one"):
         ToolFinished(result=ToolResult(call_id="b", output="saved")),
         ToolFinished(result=ToolResult(call_id="d", output="no such file", is_error=True)),
         PlanUpdated(tasks=(Task(description=HOSTILE, status="complete"), Task(description="two"))),
+        ArtifactShown(call_id="a", artifact=Artifact(kind="table", name=HOSTILE, rows=({"day": HOSTILE, "n": 1},))),
+        ArtifactShown(call_id="a", artifact=Artifact(kind="html", name="page", text="<h1>Hi</h1><script>x</script>")),
+        PromptsSuggested(prompts=("Why?", HOSTILE)),
         Reminded(text=HOSTILE),
         Interjected(message=Message.user("wait")),
         MessageCompleted(message=Message.assistant("```\ncut"), is_cut=True),
@@ -112,8 +118,8 @@ def test_the_page_escapes_everything_and_loads_nothing():
     assert [attributes["src"] for tag, attributes in read.tags if tag == "img"] == ["data:image/png;base64,iVBORw=="]
     assert "\x1b" not in text
     # Everywhere that the text was put: the person, thinking, the answer, two of a call, the output, a name, a question,
-    # the plan, the reminder, the end.
-    assert read.words.count("<script>alert(1)</script>") == 11
+    # the plan, a table's name and a cell, what may be asked next, the reminder, the end.
+    assert read.words.count("<script>alert(1)</script>") == 14
     assert "\\x1b[31mred" in read.words
     assert INTERRUPTED in read.words  # the call that has no result
 
@@ -136,6 +142,8 @@ def test_markdown():
     assert "````\n--- a/x.py" in text  # the fence is longer than any in the output
     assert "```\ncut\n```\n\n*cut off*" in text  # what was left open is closed
     assert "- ☑ \\<script\\>" in text
+    assert "| day | n |\n| --- | --- |\n" in text
+    assert "*to ask next: Why? · " in text
     assert "## Meanwhile\n\n> wait" in text
     assert "## Turn 2" not in text
 

@@ -3,9 +3,10 @@
 import json
 import math
 from collections.abc import Sequence
-from html.parser import HTMLParser
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
+
+from html_to_markdown import ConversionOptions, convert
 
 from ..events import Artifact, ArtifactShown, Chart
 
@@ -19,7 +20,7 @@ _SAFE_INTEGER = 2**53
 def client_artifact(shown: ArtifactShown) -> dict[str, Any]:
     """The artifact as the Workspace takes it; the same call's same artifact has the same uuid."""
     artifact = shown.artifact
-    uuid = uuid5(NAMESPACE_URL, f"artifact:{shown.call_id}:{artifact.model_dump_json()}")
+    uuid = uuid5(NAMESPACE_URL, f"artifact:{shown.call_id}:{json.dumps(artifact.model_dump())}")
     told: dict[str, Any] = {
         "type": artifact.kind,
         "name": artifact.name,
@@ -77,10 +78,8 @@ def as_markdown(artifact: Artifact) -> str:
                 keys = [key for key in (chart.x, *chart.y) if key in keys] or keys
             body = f"{sentence}\n\n{_table(artifact.rows, keys)}"
         case "html":
-            page = _Page()
-            page.feed(artifact.text)
-            page.close()
-            body = _cut(page.text)
+            page = convert(artifact.text, ConversionOptions(skip_images=True, extract_metadata=False))
+            body = _cut((page.content or "").strip())
         case "text":
             body = _cut(artifact.text)
     return f"{head}\n\n{body}"
@@ -117,38 +116,3 @@ def _line(text: str) -> str:
 def _cut(text: str) -> str:
     left = len(text) - _TEXT
     return text if left <= 0 else f"{text[:_TEXT]}…\n\n({left:,} more characters not shown)"
-
-
-class _Page(HTMLParser):
-    """A page's text: what a browser would show of it, without how."""
-
-    _UNSEEN = ("script", "style", "template", "title")
-    _INLINE = ("a", "abbr", "b", "code", "em", "i", "mark", "small", "span", "strong", "sub", "sup", "u")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._said: list[str] = []
-        self._unseen = 0
-
-    @property
-    def text(self) -> str:
-        lines = (" ".join(line.split()) for line in "".join(self._said).split("\n"))
-        return "\n\n".join(line for line in lines if line)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._unseen += tag in self._UNSEEN
-        self._part(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        self._unseen -= tag in self._UNSEEN and self._unseen > 0
-        self._part(tag)
-
-    def handle_data(self, data: str) -> None:
-        if not self._unseen:
-            self._said.append(data.replace("\n", " "))
-
-    def _part(self, tag: str) -> None:
-        if tag in ("td", "th"):
-            self._said.append(" ")
-        elif tag not in self._INLINE:
-            self._said.append("\n")

@@ -1,6 +1,7 @@
 """The wire, as far as we read it: the fields of both dialects, as loosely as they come; what is unknown is ignored."""
 
 import json
+from math import isfinite
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
@@ -34,31 +35,28 @@ def _decoded(text: str) -> object:
     """What a JSON text holds, which may have been encoded twice; None when it is none."""
     try:
         value = from_json(text)
-        return _finite(from_json(value) if isinstance(value, str) else value)
+        return from_json(value) if isinstance(value, str) else value
     except ValueError:
         return None
 
 
-def _finite(value: object) -> object:
-    """The value with null for the numbers that JSON has not: a session and a call's arguments could not hold them."""
-    match value:
-        case float() if value - value != 0:
-            return None
-        case dict():
-            return {key: _finite(inner) for key, inner in value.items()}
-        case list():
-            return [_finite(inner) for inner in value]
-    return value
+def finite(value: Any) -> Any:
+    """The value with null for the numbers that JSON has not: neither a session nor a call's arguments hold them."""
+    if isinstance(value, dict):
+        return {key: inner if type(inner) is str else finite(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [inner if type(inner) is str else finite(inner) for inner in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _object(value: object) -> object:
-    found = _decoded(value) if isinstance(value, str) else _finite(value)
-    return {} if found is None else found
+    found = _decoded(value) if isinstance(value, str) else value
+    return {} if found is None else finite(found)
 
 
 def _content(value: object) -> dict[str, Any] | str:
     """The call that an `ai` message may be, as an object or as its JSON text; else its words."""
-    found = _decoded(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", '"') else _finite(value)
+    found = _decoded(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", '"') else value
     if isinstance(found, dict) and isinstance(found.get("function"), str) and _ARGUMENTS & found.keys():
         return found
     return words(value)
@@ -77,7 +75,7 @@ def _tiers(value: object) -> object:
 
 _Text = Annotated[str, BeforeValidator(words)]
 _Object = Annotated[dict[str, Any], BeforeValidator(_object)]
-_Any = Annotated[Any, BeforeValidator(_finite)]
+_Finite = Annotated[Any, BeforeValidator(finite)]
 
 
 class _Wire(BaseModel):
@@ -106,9 +104,9 @@ class ToolMessage(_Wire):
     function: _Text = ""
     input_arguments: _Object = {}
     copilot_function_call_arguments: _Object = {}
-    data: _Any = None
-    content: _Any = None
-    extra_state: _Any = None
+    data: Any = None
+    content: Any = None
+    extra_state: Any = None
 
     @property
     def is_new(self) -> bool:
@@ -119,9 +117,9 @@ class ParamEntry(_Wire):
     name: _Text
     type: _Text = "string"
     description: _Text = ""
-    default_value: _Any = None
-    current_value: _Any = None
-    options: list[_Any] | None = None
+    default_value: _Finite = None
+    current_value: _Finite = None
+    options: list[_Finite] | None = None
     get_options: bool | None = None
     multi_select: bool | None = None
 
@@ -147,7 +145,7 @@ class ContextEntry(_Wire):
     uuid: _Text = ""
     name: _Text = ""
     description: _Text = ""
-    data: _Any = None
+    data: Any = None
     metadata: _Object = {}
 
 

@@ -134,7 +134,7 @@ def from_client(asked: Asked, query: Query) -> list[tuple[str, dict[str, Any]]]:
             for entry in queries
         ]
     if function == EXECUTE:
-        wanted = arguments.get("tool_name"), arguments.get("server_id") or ""
+        wanted = arguments.get("tool_name") or "", arguments.get("server_id") or ""
         tools = client_tools(query).items()
         name = next((name for name, tool in tools if (tool.name, tool.server_id) == wanted), _plain(str(wanted[0])))
         parameters = arguments.get("parameters")
@@ -209,19 +209,23 @@ def _check_arguments(widget: Widget, arguments: dict[str, Any], query: Query) ->
 def _check_option(widget: Widget, param: WidgetParam, value: Any) -> None:
     """Whether each value is one of the parameter's options, where these are known; several may be parted by commas."""
     options = _options_of(param)
-    if not options or param.has_options_endpoint or str(value) in {*options, str(param.current_value)}:
+    if not options or param.has_options_endpoint or value in (None, param.current_value):
         return
     several: Iterable[Any] = [value]
     if param.is_multiple:
-        several = value if isinstance(value, list) else str(value).split(",")
+        several = value if isinstance(value, list) else _word(value).split(",")
     for one in several:
-        if str(one).strip() not in options:
-            hint = did_you_mean(str(one), options)
+        if _word(one) not in options:
+            hint = did_you_mean(_word(one), options)
             raise ToolError(f"{one!r} is no option of parameter {param.name!r} of {_told(widget)}; {hint}")
 
 
 def _options_of(param: WidgetParam) -> list[str]:
-    return [str(option.get("value") if isinstance(option, dict) else option) for option in param.options]
+    return [_word(option.get("value") if isinstance(option, dict) else option) for option in param.options]
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value).strip()
 
 
 def _check_has_options(widget: Widget, name: str) -> None:

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from pydantic import JsonValue, ValidationError
@@ -16,6 +17,12 @@ from .query import Ai, Asked, Given, Human, Query, Said, Source
 from .results import Picture, result
 from .seal import Seal
 from .surroundings import surroundings
+
+_STOPPED, _HANDED_OFF, _CANCELLED = (
+    TurnFinished(reason="stop"),
+    TurnFinished(reason="handed_off"),
+    TurnFinished(reason="cancelled"),
+)
 
 BEGINNING = "[what began this conversation was not sent along]"
 GO_ON = "[nothing was said since; go on from there]"
@@ -80,7 +87,7 @@ def carried(history: History, taken: int) -> JsonValue:
         state=history.state,
         after=_digest(history.messages[:start]) if any(map(_has_thinking, made)) else "",
         taken=taken,
-    ).model_dump(mode="json", exclude_defaults=True)
+    ).model_dump(mode="json")
 
 
 def _without_images(message: Message) -> Message:
@@ -118,7 +125,7 @@ class _Folding:
     spoken: Ai | None = None
     asked: list[ToolCall] = field(default_factory=list)
     unasked: list[ToolCall] = field(default_factory=list)
-    sources: list[Source] = field(default_factory=list)
+    given: list[tuple[ToolCall, Given.One]] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
 
     def take(self, said: Said, following: Sequence[Said]) -> None:
@@ -127,9 +134,9 @@ class _Folding:
                 self._say()
                 if self.words or self.answers:
                     self._begin_turn()
-                    self.history.apply(TurnFinished(reason="cancelled"))
+                    self.history.apply(_CANCELLED)
                 self._forget_calls()
-                self.words, self.about, self.sources = self._words(said), said.text, []
+                self.words, self.about, self.given = self._words(said), said.text, []
             case Ai():
                 self._say()
                 self.spoken = said
@@ -147,7 +154,8 @@ class _Folding:
         waiting = self.unasked if self.answers else []
         parts: tuple[Part, ...] = tuple(self.answers)
         message = self.words or (Message(role="user", parts=parts) if parts else Message.user(GO_ON))
-        return Folded(self.history, message, tuple(waiting), tuple(self.sources), tuple(self.pictures))
+        sources = (self._source(call, outcome) for call, outcome in self.given)
+        return Folded(self.history, message, tuple(waiting), tuple(filter(None, sources)), tuple(self.pictures))
 
     def _words(self, said: Human) -> Message:
         text = said.text if said.text.strip() else EMPTY
@@ -177,15 +185,14 @@ class _Folding:
         if self.spoken and self.spoken.text.strip():
             self._begin_turn()
             self.history.apply(MessageCompleted(message=Message.assistant(self.spoken.text)))
-            self.history.apply(TurnFinished(reason="stop"))
+            self.history.apply(_STOPPED)
         self.spoken = None
 
     def _ask(self, asked: Asked, kept: Carried | None) -> None:
         made = from_client(asked, self.query)
         if self.unasked and (kept or made[0][0] == self.unasked[0].name):
             self.spoken = None
-            count = kept.taken - len(self.answers) if kept else len(made)
-            self._hand_off(self.unasked, count)
+            self._hand_off(self.unasked, kept.taken - len(self.answers) if kept else len(made))
             return
         text, self.spoken = self._unsaid(kept), None
         if kept:
@@ -196,19 +203,19 @@ class _Folding:
             self._put_back(kept)
         else:
             self._begin_turn()
+            ids = _free_ids(self.history.call_ids)
             calls = [
-                ToolCall(id="", name=name, arguments=json.dumps(arguments, ensure_ascii=False))
+                ToolCall(id=next(ids), name=name, arguments=json.dumps(arguments, ensure_ascii=False))
                 for name, arguments in made
             ]
-            message, _ = _with_ids(Message.assistant(text, calls), self.history.call_ids)
-            self.history.apply(MessageCompleted(message=message))
-        self.history.apply(TurnFinished(reason="handed_off"))
+            self.history.apply(MessageCompleted(message=Message.assistant(text, calls)))
+        self.history.apply(_HANDED_OFF)
         opened = [call for call in self.history.open_calls.values() if self.history.is_open(call.id)]
         self._hand_off(opened, kept.taken if kept else len(made))
 
-    def _hand_off(self, calls: Sequence[ToolCall], count: int) -> None:
-        count = max(count, 1)
-        self.asked, self.unasked = [*calls[:count]], [*calls[count:]]
+    def _hand_off(self, calls: Sequence[ToolCall], taken: int) -> None:
+        taken = max(taken, 1)
+        self.asked, self.unasked = [*calls[:taken]], [*calls[taken:]]
 
     def _unsaid(self, kept: Carried | None) -> str:
         """What was recorded as said before a call and is not in the history yet: what we sent is in what we kept."""
@@ -234,11 +241,10 @@ class _Folding:
         for message in kept.messages:
             match message.role:
                 case "assistant":
-                    message, ids = _with_ids(
-                        message if is_after_same else message.to_be_kept({}), self.history.call_ids
-                    )
-                    if message.parts:
-                        self.history.apply(MessageCompleted(message=message))
+                    kept_of_it = message if is_after_same else message.to_be_kept({})
+                    renamed, ids = _renamed(kept_of_it, self.history.call_ids)
+                    if renamed.parts:
+                        self.history.apply(MessageCompleted(message=renamed))
                 case "tool":
                     self._finish(message.tool_results, ids)
                 case "user":
@@ -259,7 +265,7 @@ class _Folding:
             answer, pictures = result(call.id, own)
             self.answers.append(answer)
             self.pictures += pictures
-            self.sources += filter(None, (self._source(call, one) for one in own if not one.is_error))
+            self.given += ((call, one) for one in own if not one.is_error)
         self.asked = []
 
     def _source(self, call: ToolCall, outcome: Given.One) -> Source | None:
@@ -283,16 +289,17 @@ def _dict(value: Any) -> dict[str, JsonValue]:
     return value if isinstance(value, dict) else {}
 
 
-def _with_ids(message: Message, taken: set[str]) -> tuple[Message, dict[str, str]]:
-    """The message with an id of its own for each call, and which id each one has now."""
-    ids: dict[str, str] = {}
-    parts: list[Part] = []
-    for part in message.parts:
-        if isinstance(part, ToolCall):
-            new, number = part.id, len(taken) + len(ids) + 1
-            while not new or new in taken or new in ids.values():
-                new, number = f"call_{number}", number + 1
-            ids[part.id if part.id else new] = new
-            part = part.model_copy(update={"id": new})
-        parts.append(part)
+def _renamed(message: Message, taken: set[str]) -> tuple[Message, dict[str, str]]:
+    """The message with ids that no other call has, and which id each call has now."""
+    own = [call.id for call in message.tool_calls]
+    free = _free_ids(taken.union(own))
+    ids = {call_id: next(free) if call_id in taken else call_id for call_id in own}
+    if taken.isdisjoint(own):
+        return message, ids
+    parts = (p.model_copy(update={"id": ids[p.id]}) if isinstance(p, ToolCall) else p for p in message.parts)
     return message.model_copy(update={"parts": tuple(parts)}), ids
+
+
+def _free_ids(taken: Collection[str]) -> Iterator[str]:
+    names = (f"call_{number}" for number in count(len(taken) + 1))
+    return (name for name in names if name not in taken)

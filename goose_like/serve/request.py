@@ -19,6 +19,7 @@ from .body import (
     ToolMessage,
     WidgetEntry,
     WidgetTiers,
+    finite,
     mapping,
     words,
 )
@@ -106,7 +107,7 @@ def _said(message: HumanMessage | AiMessage | ToolMessage) -> Said:
         case AiMessage(content=dict(call)):
             arguments = mapping(call.get("input_arguments")) or mapping(call.get("copilot_function_call_arguments"))
             state = call.get(STATE) or mapping(call.get("extra_state")).get(STATE)
-            return Asked(function=call["function"], arguments=arguments, state=state)
+            return Asked(function=call["function"], arguments=finite(arguments), state=state)
         case AiMessage(content=text, agent_id=agent):
             return Human(text=text) if agent == ORCHESTRATOR else Ai(text=text, agent_id=agent)
     data = message.content if message.data is None else message.data
@@ -124,7 +125,7 @@ def _outcome(data: Any) -> Given.One:
             return Given.One()
         case {"items": list(items)}:
             citations = data.get("extra_citations")
-            cited = citations if isinstance(citations, list) else ()
+            cited = finite(citations) if isinstance(citations, list) else ()
             return Given.One(items=_items(items), citations=tuple(one for one in cited if isinstance(one, dict)))
         case {"error_type": kind}:
             return Given.One(message=f"{words(kind)}: {words(data.get('content'))}", is_error=True)

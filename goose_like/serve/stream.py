@@ -62,7 +62,8 @@ class Translator:
         """What is to be sent of these events; words that follow each other go together."""
         for kind, together in groupby(events, type):
             if kind is TextDelta:
-                yield from self._think()
+                if self._thought:
+                    yield from self._think()
                 yield from self._say("".join(event.text for event in together if isinstance(event, TextDelta)))
             elif kind is ThinkingDelta:
                 yield from self._think("".join(event.text for event in together if isinstance(event, ThinkingDelta)))
@@ -96,7 +97,7 @@ class Translator:
             case TurnFinished(reason="step_limit" | "budget", detail=detail):
                 told = f"Stopped: {detail}"
             case TurnFinished(detail=detail):
-                told = f"No answer: {detail}"
+                told = f"The answer failed: {detail or 'nobody knows why'}"
         yield from self._status(told, "ERROR")
         yield from self._paragraph(f"{told}.")
 

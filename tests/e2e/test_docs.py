@@ -9,13 +9,17 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from goose_like_toolkits.openbb.config import Config
 from loopback import answer, said, sse, threaded, words
 
 from goose_like.build import provider_class
+from goose_like.compat import load_toolkit
+from goose_like.oversights import written_tools
 from goose_like.plugins import found
 from goose_like.profile import sources
 from goose_like.profiles_file import NEW_FILE
 from goose_like.providers.rows import Row, rows
+from goose_like.serve.client_calls import FURTHER
 
 ROOT = Path(__file__).resolve().parents[2]
 SESSIONS = ("start", "planned", "resume", "list", "show", "export", "import", "fork", "rename", "clear")
@@ -425,6 +429,30 @@ def test_the_toolkit_of_the_docs(place, tmp_path):
     assert (done.returncode, done.stdout) == (0, "a 1\n"), done.stderr
     assert "rolled a 1" in done.stderr
     assert "dice" in place.run("toolkit", "list", env=path).stdout
+
+
+OPENBB = "docs/openbb.md"
+
+
+def test_the_profile_of_the_page_on_dashboards(place):
+    profile, script = blocks(OPENBB, "yaml")
+    (place.home / "config/profiles").mkdir(parents=True)
+    (place.home / "config/profiles/desk.yaml").write_text(profile)
+    done = run_line(place, "goose-like profile check desk && goose-like run --profile desk --model openai:m x")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "ok"), done.stderr
+    (place.work / "prices.yaml").write_text(script)
+    (line,) = re.findall(r"^    (goose-like run .*)$", (ROOT / OPENBB).read_text(), re.MULTILINE)
+    done = run_line(place, line)
+    assert (done.returncode, done.stdout) == (0, "AAPL rose from 227.5 to 233.9.\n"), done.stderr
+    for drawn in ("    233.9 │", "    Thu │ 233.9", "  → How did MSFT do?"):
+        assert drawn in done.stderr
+
+
+def test_the_page_on_dashboards_has_every_tool_and_function():
+    page = (ROOT / OPENBB).read_text()
+    told = set(re.findall(r"^\| `(\w+)\(", page, re.MULTILINE))
+    assert told == {tool.name for tool in written_tools(load_toolkit("openbb"))}
+    assert set(re.findall(r"`(\w+)`", page)) >= {*FURTHER, *Config.model_fields} - {"query"}
 
 
 ANALYST = "docs/analyst.md"

@@ -1,0 +1,257 @@
+"""Prints what `goose-like serve` costs beside a bare Starlette app that relays the same streams, as ratios.
+
+    python bench/serve.py [--rounds N] [--streams 200] [--chunks 500]
+
+The model is a process of its own that speaks OpenAI's wire, and writes each chunk by itself. Throughput: chunks a
+second over all streams at once. First words: from the request to the first of the answer's text, not of what is said
+before it. Memory: the server's peak beyond what it had before, by stream. Own work: reading a request of 200 messages,
+building the exchange and answering, with a model that says one word at once, beside the same for one message.
+"""
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+MESSAGES, REQUESTS = 200, 60
+TARGETS = {"throughput": 0.7, "first": 2.0, "memory_kb": 200, "own_ms": 15}
+WORD = "word "
+
+
+# --- the model
+
+
+async def model(port: int, chunks: int) -> None:
+    """Streams that many chunks to whoever asks."""
+    common = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "bench"}
+
+    def event(delta: dict[str, Any], finish: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        text = b"data: %s\n\n" % json.dumps({**common, "choices": [choice]}).encode()
+        return b"%x\r\n%s\r\n" % (len(text), text)
+
+    word, last = event({"content": WORD}), event({}, "stop")
+    done = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+                await reader.readexactly(int(length.split(b":")[1]))
+                writer.write(
+                    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+                )
+                for _ in range(chunks):
+                    writer.write(word)
+                    await writer.drain()
+                    await asyncio.sleep(0)
+                writer.write(last + done)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", port, backlog=1000)
+    await server.serve_forever()
+
+
+# --- the clients
+
+
+@dataclasses.dataclass
+class Streamed:
+    """What came of one stream."""
+
+    first_s: float = 0.0
+    words: int = 0
+
+
+async def ask(port: int, body: bytes) -> Streamed:
+    began, streamed = time.monotonic(), Streamed()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    head = b"POST /v1/query HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\nconnection: close\r\n"
+    writer.write(b"%scontent-length: %d\r\n\r\n%s" % (head, len(body), body))
+    rest = b""
+    while data := await reader.read(65536):
+        rest += data
+        *lines, rest = rest.split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:") and b'"delta"' in line:
+                streamed.first_s = streamed.first_s or time.monotonic() - began
+                streamed.words += line.count(WORD.encode())
+    writer.close()
+    return streamed
+
+
+def memory_kb(pid: int, what: str) -> int:
+    with open(f"/proc/{pid}/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(what))
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+async def is_open(port: int) -> None:
+    while True:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.05)
+        else:
+            writer.close()
+            return
+
+
+async def load(kind: str, streams: int, chunks: int, home: str) -> dict[str, float]:
+    """All streams at once through one server, after a few by themselves."""
+    model_port, port = free_port(), free_port()
+    url = f"http://127.0.0.1:{model_port}/v1"
+    env = {**os.environ, "GOOSE_LIKE_HOME": home, "OPENAI_BASE_URL": url, "OPENAI_API_KEY": "bench"}
+    limits = [f"--max-concurrent{which}={streams * 2}" for which in ("", "-per-client")]
+    ours = [sys.executable, "-m", "goose_like", "serve", "--port", str(port), "--model", "openai:bench", *limits]
+    commands = {"bare": [sys.executable, str(HERE / "floor_serve.py"), str(port), url], "ours": ours}
+    playing = [sys.executable, __file__, "--model", str(model_port), "--chunks", str(chunks)]
+    with (
+        subprocess.Popen(playing) as loopback,
+        subprocess.Popen(commands[kind], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server,
+    ):
+        try:
+            await asyncio.gather(is_open(model_port), is_open(port))
+            body = json.dumps({"messages": [{"role": "human", "content": "go"}], "timezone": "UTC"}).encode()
+            await asyncio.gather(*(ask(port, body) for _ in range(5)))
+            before, began = memory_kb(server.pid, "VmRSS"), time.monotonic()
+            found = await asyncio.gather(*(ask(port, body) for _ in range(streams)))
+            took = time.monotonic() - began
+            firsts = sorted(one.first_s for one in found)
+            return {
+                "throughput": sum(one.words for one in found) / took,
+                "first": firsts[int(len(firsts) * 0.99) - 1],
+                "lost": sum(one.words != chunks for one in found),
+                "memory_kb": (memory_kb(server.pid, "VmHWM") - before) / streams,
+            }
+        finally:
+            server.terminate()
+            loopback.terminate()
+
+
+# --- one request's own work
+
+
+class Prompt:
+    """A model that says one word at once."""
+
+    async def stream(self, _: object) -> Any:
+        from goose_like.events import MessageCompleted
+        from goose_like.message import Message
+
+        yield MessageCompleted(message=Message.assistant(WORD))
+
+    async def close(self) -> None:
+        pass
+
+
+def conversation(length: int) -> bytes:
+    """A request of that many messages, with a widget's data in every fourth."""
+    uuid = "38181a68-9650-4940-84fb-a3f29c8869f3"
+    source = {"widget_uuid": uuid, "origin": "Bench", "id": "prices", "input_args": {"symbol": "SAMP"}}
+    arguments = {"data_sources": [source]}
+    rows = json.dumps([{"date": f"2026-01-{day:02}", "close": day * 1.5} for day in range(1, 20)])
+    turn = [
+        {"role": "human", "content": "what is the price, and what does it mean for the rest of the year?"},
+        {"role": "ai", "content": json.dumps({"function": "get_widget_data", "input_arguments": arguments})},
+        {
+            "role": "tool",
+            "function": "get_widget_data",
+            "input_arguments": arguments,
+            "data": [{"items": [{"content": rows, "data_format": {"data_type": "object"}}]}],
+        },
+        {"role": "ai", "content": "It closed at 28.5, and that says little about the rest of the year. " * 5},
+    ]
+    messages = [*(turn * (length // 4))[: length - 1], {"role": "human", "content": "and now?"}]
+    param = {"name": "symbol", "type": "ticker", "description": "The ticker.", "current_value": "SAMP"}
+    widget = {"uuid": uuid, "origin": "Bench", "widget_id": "prices", "name": "Prices", "description": "Closing prices"}
+    widgets = {"primary": [{**widget, "params": [param], "metadata": {}}], "secondary": [], "extra": []}
+    return json.dumps({"messages": messages, "timezone": "UTC", "widgets": widgets}).encode()
+
+
+async def own_work() -> dict[int, float]:
+    """Median milliseconds of a request by its number of messages."""
+    from goose_like.notifier import Notifier
+    from goose_like.profile import find_profile
+    from goose_like.provider import Model, Models
+    from goose_like.serve.metrics import Seen
+    from goose_like.serve.request import read_query
+    from goose_like.serve.seal import Seal
+    from goose_like.serve.servable import servable
+    from goose_like.serve.service import Nowhere, Service
+    from goose_like.serve.settings import Settings
+    from goose_like.serve.turn import answer
+
+    profile, _ = servable(find_profile("openbb")[0], ())
+    prompt = Model(Prompt(), "bench", "bench:bench")  # type: ignore[arg-type]
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        nowhere = Nowhere(folder, mode="read-only", approval="auto", notifier=Notifier())
+        service = Service(Settings(), profile, Models(prompt, prompt), Seal(b"bench"), nowhere)
+        for length in (1, MESSAGES):
+            body, took = conversation(length), []
+            for _ in range(REQUESTS):
+                began = time.perf_counter()
+                async for _ in answer(read_query(body), service, Seen("query")):
+                    pass
+                took.append((time.perf_counter() - began) * 1000)
+            found[length] = statistics.median(took)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--streams", type=int, default=200)
+    parser.add_argument("--chunks", type=int, default=500)
+    parser.add_argument("--model", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.model:
+        asyncio.run(model(given.model, given.chunks))
+        return
+    found: dict[str, list[dict[str, float]]] = {"bare": [], "ours": []}
+    with tempfile.TemporaryDirectory() as home:
+        for _ in range(given.rounds):
+            for kind, figures in found.items():
+                figures.append(asyncio.run(load(kind, given.streams, given.chunks, home)))
+
+    def median(kind: str, name: str) -> float:
+        return statistics.median(one[name] for one in found[kind])
+
+    for kind in found:
+        print(
+            f"{kind}: {median(kind, 'throughput'):,.0f} chunks/s, first words p99 {median(kind, 'first'):.2f} s, "
+            f"{sum(one['lost'] for one in found[kind]):.0f} streams lost, {median(kind, 'memory_kb'):.0f} kB a stream"
+        )
+    more_kb = median("ours", "memory_kb") - median("bare", "memory_kb")
+    print(
+        f"throughput {median('ours', 'throughput') / median('bare', 'throughput'):.2f}x "
+        f"(wanted: at least {TARGETS['throughput']}x), first words p99 "
+        f"{median('ours', 'first') / median('bare', 'first'):.2f}x (wanted: {TARGETS['first']:g}x), "
+        f"{more_kb:.0f} kB more a stream (wanted: {TARGETS['memory_kb']})"
+    )
+    own = asyncio.run(own_work())
+    print(
+        f"own work: {own[MESSAGES]:.1f} ms with {MESSAGES} messages (wanted: {TARGETS['own_ms']} ms), "
+        f"{own[1]:.1f} ms with one"
+    )
+
+
+if __name__ == "__main__":
+    main()
