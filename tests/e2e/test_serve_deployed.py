@@ -90,11 +90,12 @@ def test_streams_pass_a_balancer_as_they_come_and_both_servers_are_used(place, t
         found = client.get("/agents.json").json()["openbb"]["endpoints"]["query"]
         assert found == f"{url}/v1/query"  # the balancer's address, as the client reached it
         assert client.get("/metrics").status_code == 404
+        open_lines = []  # an iterator that is let go closes its response
         with ExitStack() as streams:
             for count in (1, 2):
                 response = streams.enter_context(client.stream("POST", found, json=asked("x")))
-                first = next(response.iter_lines())
-                assert (response.status_code, first) == (200, "event: copilotStatusUpdate")
+                open_lines.append(response.iter_lines())
+                assert (response.status_code, next(open_lines[-1])) == (200, "event: copilotStatusUpdate")
                 until(lambda count=count: sum(server.counted("goose_like_running") for server in servers) == count)
             assert [server.counted("goose_like_running") for server in servers] == [1, 1]
         until(lambda: [server.counted("goose_like_running") for server in servers] == [0, 0])
