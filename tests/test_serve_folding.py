@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from bodies import ai, asked, body, call, data, human, query_of
+from bodies import ai, any_body, asked, body, call, data, human, query_of
 from fakes import HEADER, Bench, is_well_formed
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +20,7 @@ from goose_like.message import Image, Message, RedactedThinking, Text, Thinking,
 from goose_like.serve.client_calls import to_client
 from goose_like.serve.folding import BEGINNING, EMPTY, GO_ON, Folded, carried, fold
 from goose_like.serve.query import Ai, Asked, Given, Human, Item, Query
+from goose_like.serve.request import RequestError, read_query
 from goose_like.serve.results import NOTHING
 from goose_like.serve.seal import Seal
 from goose_like.serve.surroundings import surroundings
@@ -208,8 +209,8 @@ def test_a_task_of_the_orchestrator_is_what_to_reply_to():
             [("user", "a"), ("assistant", "get_widget_data"), ("tool", "1"), ("user", "b")],
         ),
         (
-            [human("a"), ai("b"), call(), data("1")],
-            [("user", "a"), ("assistant", "b get_widget_data"), ("tool", "1")],
+            [human("a"), ai("b"), ai("c"), call(), data("1")],
+            [("user", "a"), ("assistant", "b\n\nc get_widget_data"), ("tool", "1")],
         ),
     ],
 )
@@ -243,16 +244,30 @@ def _state(number: int) -> dict[str, Any]:
 
 @given(st.lists(messages, min_size=1, max_size=12), st.sampled_from(["copilot", "workspace"]))
 def test_any_query_folds_into_a_well_formed_history(said, dialect):
-    query = Query(dialect=dialect, messages=tuple(said))
-    made, again = fold(query, SEAL), fold(query, SEAL)
-    assert made == again
+    fold_well(Query(dialect=dialect, messages=tuple(said)))
+
+
+@given(any_body)
+def test_whatever_is_read_folds(text):
+    try:
+        query = read_query(text)
+    except RequestError:
+        return
+    fold_well(query)
+    json.dumps([source.model_dump() for source in fold(query, SEAL).sources], allow_nan=False)
+
+
+def fold_well(query: Query) -> None:
+    made = fold(query, SEAL)
+    assert made == fold(query, SEAL)
     assert made.message.parts
-    for message in made.history.messages:
-        assert message.parts
+    assert all(message.parts for message in made.history.messages)
     history = whole(made)
     assert is_well_formed(history.messages)
     assert len(history.call_ids) == sum(len(message.tool_calls) for message in history.messages)
     assert not history.open_calls
+    for message in history.messages:
+        message.model_dump_json()
 
 
 # --- what an exchange did before a hand-off comes back
@@ -301,7 +316,7 @@ class Client:
         state = SEAL.close(carried(history, len(opened) - len(calls) + wanted.count), self.about)
         written = {"function": wanted.function, "input_arguments": wanted.arguments}
         if self.records_text:
-            self.messages.append(ai("said before"))
+            self.messages += [ai("said "), ai("before")]
         if self.dialect == "copilot":
             self.messages += [ai(json.dumps(written | {"goose_like": state})), data(answers[0])]
         else:
@@ -356,6 +371,18 @@ async def test_local_calls_and_thinking_come_back_as_they_were(tmp_path, dialect
     ]
     client.messages += [ai("done"), human("b")]
     assert told(client.folded().history.messages) == told(third.messages)
+
+
+async def test_what_another_agent_said_before_a_call_stands_before_it(tmp_path):
+    client = Client(tmp_path, "workspace", human("a"))
+    history = await client.ask(step("mine", widget_call(ONE, "c1")))
+    client.hand_off(history, (), "1")
+    client.messages[1:1] = [ai("theirs", agent_id="prices"), ai("mine", agent_id="me")]
+    assert told(client.folded().history.messages) == [
+        ("user", "a"),
+        ("assistant", "theirs"),
+        ("assistant", "mine get_widget_data"),
+    ]
 
 
 @dialects

@@ -3,9 +3,8 @@
 import json
 
 import pytest
-from bodies import BODIES, ai, asked, body, human, query_of
+from bodies import BODIES, ai, any_body, asked, body, human, query_of
 from hypothesis import given
-from hypothesis import strategies as st
 from openbb_ai.models import QueryRequest
 from openbb_ai.models import Widget as WorkspaceWidget
 
@@ -244,39 +243,7 @@ def test_numbers_and_characters_that_json_has_not_are_taken():
     assert query.options == {"x": None, "y": [None, None], "\ufffd": 1}
 
 
-anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-def likely(*names: str) -> st.SearchStrategy[dict]:
-    """Objects of these fields, of which any may be missing or hold anything."""
-    calls = st.just('{"function":"f","input_arguments":{"data_sources":[{}]}}')
-    roles = st.sampled_from(["human", "ai", "tool"])
-    nested = {"messages": "message", "widgets": "widget", "context": "context", "data": "data", "items": "data"}
-
-    def value(name: str) -> st.SearchStrategy:
-        if name in nested:
-            return anything | st.deferred(lambda: st.lists(shapes[nested[name]], max_size=4) | shapes[nested[name]])
-        return (roles if name == "role" else calls if name == "content" else st.text(max_size=3)) | anything
-
-    return st.fixed_dictionaries({}, optional={name: value(name) for name in names})
-
-
-shapes = {
-    "message": likely("role", "content", "function", "data", "agent_id", "extra_state", "input_arguments"),
-    "widget": likely("uuid", "origin", "widget_id", "name", "params", "metadata", "primary", "extra"),
-    "context": likely("name", "data", "metadata", "uuid"),
-    "data": likely("items", "content", "url", "status", "message", "error_type", "data_format", "extra_citations"),
-}
-bodies = likely("messages", "widgets", "context", "urls", "tools", "timezone", "workspace_state", "workspace_options")
-
-
-@given(
-    st.binary() | anything.map(lambda value: json.dumps(value).encode()) | bodies.map(lambda b: json.dumps(b).encode())
-)
+@given(any_body)
 def test_any_body_is_a_query_or_refused(text):
     try:
         query = read_query(text)

@@ -122,7 +122,7 @@ class _Folding:
     about: str = ""
     words: Message | None = None
     answers: list[ToolResult] = field(default_factory=list)
-    spoken: Ai | None = None
+    spoken: list[Ai] = field(default_factory=list)
     asked: list[ToolCall] = field(default_factory=list)
     unasked: list[ToolCall] = field(default_factory=list)
     given: list[tuple[ToolCall, Given.One]] = field(default_factory=list)
@@ -138,8 +138,7 @@ class _Folding:
                 self._forget_calls()
                 self.words, self.about, self.given = self._words(said), said.text, []
             case Ai():
-                self._say()
-                self.spoken = said
+                self.spoken += [said] if said.text.strip() else []
             case Asked():
                 given = next((one for one in following if isinstance(one, Given)), None)
                 self._ask(said, self._opened(said.state) or self._opened(given.state if given else None))
@@ -182,19 +181,19 @@ class _Folding:
 
     def _say(self) -> None:
         """Takes in what was said before something else than a call."""
-        if self.spoken and self.spoken.text.strip():
+        for said in self.spoken:
             self._begin_turn()
-            self.history.apply(MessageCompleted(message=Message.assistant(self.spoken.text)))
+            self.history.apply(MessageCompleted(message=Message.assistant(said.text)))
             self.history.apply(_STOPPED)
-        self.spoken = None
+        self.spoken = []
 
     def _ask(self, asked: Asked, kept: Carried | None) -> None:
         made = from_client(asked, self.query)
         if self.unasked and (kept or made[0][0] == self.unasked[0].name):
-            self.spoken = None
+            self.spoken = []
             self._hand_off(self.unasked, kept.taken - len(self.answers) if kept else len(made))
             return
-        text, self.spoken = self._unsaid(kept), None
+        text, self.spoken = self._unsaid(kept), []
         if kept:
             if text:
                 self._begin_turn()
@@ -218,11 +217,10 @@ class _Folding:
         self.asked, self.unasked = [*calls[:taken]], [*calls[taken:]]
 
     def _unsaid(self, kept: Carried | None) -> str:
-        """What was recorded as said before a call and is not in the history yet: what we sent is in what we kept."""
-        if not self.spoken or not self.spoken.text.strip():
-            return ""
-        is_ours = not self.spoken.agent_id or (kept and self.spoken.text in "".join(m.text for m in kept.messages))
-        return "" if kept and is_ours else self.spoken.text
+        """What was recorded as said before a call and is not in what we kept, where all stands that we sent."""
+        said = "".join(message.text for message in kept.messages) if kept else ""
+        others = (one.text for one in self.spoken if not kept or (one.agent_id and one.text not in said))
+        return "\n\n".join(others)
 
     def _opened(self, state: JsonValue) -> Carried | None:
         value = self.seal.open(state, self.about) if state else None

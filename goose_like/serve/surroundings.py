@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from .query import Context, Query, Widget, WidgetParam
 from .results import in_words, shown
 
-_WIDGETS_CHARACTERS = 24_000
+_WIDGETS_CHARACTERS = 16_000
 _CONTEXT_CHARACTERS = 60_000
 _MORE_CHARACTERS = 8_000
 _ENTRY_CHARACTERS = 2_000
