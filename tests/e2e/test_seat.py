@@ -64,6 +64,31 @@ def test_a_resumed_session_shows_what_was_said(session, place, opened):
     assert terminal.leave() == 0
 
 
+def test_what_was_shown_beside_the_words_is_drawn_again(session, place, opened):
+    """A chart, a page in a file, and what may be asked next; in a terminal that has become narrower."""
+    rows = [{"day": day, "price": price} for day, price in zip("abcd", (1, 4, 2, 8), strict=True)]
+    chart = {"tool": "show_chart", "arguments": {"name": "P", "kind": "bar", "x": "day", "y": ["price"], "rows": rows}}
+    page = {"tool": "show_html", "arguments": {"name": "a page", "html": "<p>hello</p>"}}
+    asked = {"tool": "suggest_prompts", "arguments": {"prompts": ["Why?"]}}
+    words = ("--profile", "openbb", "--sandbox", "full")
+    terminal = session({"calls": [chart, page, asked]}, "hello you", words=words)
+    terminal.type("hi\r")
+    terminal.see("→ Why?")
+    bars = [row.rstrip() for row in terminal.text.split("\n") if "█" in row]
+    assert [row.split()[0] for row in bars] == ["a", "b", "c", "d"]
+    (saved,) = (place.home / "state/sessions").glob("*/outputs/*.html")
+    assert (saved.read_text(), saved.name) == ("<p>hello</p>", "call_1_2-a-page.html")
+    assert saved.name in terminal.text.replace("\n", "")
+    assert terminal.leave() == 0
+    terminal = opened("session", "resume", "talk", *words, columns=60)
+    terminal.see("goose>")
+    terminal.see("→ Why?")
+    again = [row.rstrip() for row in terminal.text.split("\n") if "█" in row]
+    assert [row.split()[0] for row in again] == ["a", "b", "c", "d"]
+    assert max(map(len, again)) <= 60 < max(map(len, bars))
+    assert terminal.leave() == 0
+
+
 @pytest.mark.parametrize("keys", ["exit\r", ":q\r", "/exit\r", "\x04", "\x03\x03"])
 def test_ways_to_leave(session, keys):
     terminal = session("hello you")

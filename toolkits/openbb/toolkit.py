@@ -34,7 +34,10 @@ _Note = Annotated[str, Field(max_length=2_000)]
 
 
 class OpenBBToolkit(Toolkit):
-    """Tools for a dashboard. `config["query"]` is the request that is answered; without one no widget is known."""
+    """A dashboard's data, and tables, charts and pages to show.
+
+    `config["query"]` is the request that is answered; without one there is no dashboard.
+    """
 
     touches_machine: ClassVar[bool] = False
 
@@ -79,7 +82,7 @@ class OpenBBToolkit(Toolkit):
 
     @tool(remote=True)
     async def get_widget_data(self, widget_uuid: str, arguments: dict[str, JsonValue] = {}) -> None:  # noqa: B006
-        """Fetch the data of a widget on the dashboard.
+        """Fetch the data of a widget on the dashboard; every figure of an answer comes from here.
 
         Args:
             widget_uuid: As it stands in the list of widgets.
