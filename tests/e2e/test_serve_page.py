@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from page_server import HANG, artifact, call, chunk, played, step
+from serving import serving
 from starlette.responses import JSONResponse
 
 from goose_like.serve.discovery import About, Choice, Feature
@@ -309,3 +310,39 @@ def test_nothing_is_wider_than_a_phone(page, scheme):
         ask(page, long)
         answered(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+def test_a_conversation_with_the_real_server(page, place):
+    """Everything there is, with only the model played."""
+    chart = {"name": "Course", "kind": "line", "x": "date", "y": ["close"], "rows": [{"date": "a", "close": 1}]}
+    shows = [
+        {"tool": "show_chart", "arguments": chart},
+        {"tool": "show_table", "arguments": {"name": "Quarters", "rows": [{"quarter": "Q1", "revenue": 9}]}},
+        {"tool": "show_html", "arguments": {"name": "A page", "html": "<h1 id=h>Hello</h1>"}},
+        {"tool": "suggest_prompts", "arguments": {"prompts": ["And now?"]}},
+    ]
+    model = place.script(
+        {"text": "I look.", "calls": [{"tool": "get_widget_data", "arguments": {"widget_uuid": PRICES}}]},
+        {"calls": shows, "expect": "close"},
+        "It *rose*.",
+        {"text": "Still so.", "expect": "sure"},
+    )
+    with serving(place, "--model", model, "--token", "t0ken") as server:
+        page.goto(server.url)
+        page.get_by_text("goose_like").first.wait_for()
+        ask(page, "did it rise?")
+        page.fill("#token", "t0ken")
+        page.press("#token", "Enter")
+        answer = answered(page)
+        answer.get_by_text("It rose.").wait_for()
+        assert answer.locator(".words em").inner_text() == "rose"
+        answer.locator(".chart polyline").wait_for(state="attached")
+        assert answer.locator(".artifact td").all_inner_texts() == ["Q1", "9"]
+        assert page.frame_locator("iframe").locator("#h").inner_text() == "Hello"
+        assert "Daily Prices" in answer.locator(".sources").inner_text()
+        assert answer.get_by_role("button", name="And now?").is_visible()
+        answer.get_by_label("A good answer", exact=True).click()
+        page.get_by_text("Thank you.").wait_for()
+        ask(page, "sure?")
+        page.get_by_text("Still so.").wait_for()
+        page.wait_for_selector("#send:visible")

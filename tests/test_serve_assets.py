@@ -1,0 +1,24 @@
+"""The page's files: their types, and what a browser may do with them."""
+
+import pytest
+
+from goose_like.serve.assets import assets
+
+KINDS = {"": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}
+
+
+@pytest.mark.parametrize("path", sorted(assets()))
+def test_each_file_has_its_type_and_a_policy(path):
+    asset = assets()[path]
+    policy = asset.headers["content-security-policy"]
+    assert policy.count("default-src 'none'") == 1
+    # What a model wrote may run, but without an origin and without a network; the page itself runs its own files only.
+    assert ("unsafe" in policy) == ("sandbox allow-scripts" in policy) == (path == "frame.html")
+    assert asset.headers["content-type"] == f"{KINDS[path.rpartition('.')[2]]}; charset=utf-8"
+
+
+def test_nothing_is_loaded_from_elsewhere():
+    """Addresses stand in the page for reading only, as names of XML."""
+    found = {path: asset.body.decode().replace("http://www.w3.org/2000/svg", "") for path, asset in assets().items()}
+    assert [path for path, text in found.items() if "://" in text and path not in ("markdown.js", "answer.js")] == []
+    assert [path for path, text in found.items() if ".innerHTML" in text or "insertAdjacentHTML" in text] == []
