@@ -103,6 +103,8 @@ def test_what_keeps_it_from_starting_is_one_line(place):
     assert (code, "OPENAI_API_KEY" in told) == (76, True)
     code, told = refused(place, *model, "--origin", "*")
     assert (code, "no origin" in told) == (2, True)
+    code, told = refused(place, *model, env={"GOOSE_LIKE_SERVE_SECRET": "short"})
+    assert (code, "too short" in told) == (2, True)
     key = place.home / "state" / "serve.key"
     assert key.stat().st_mode & 0o777 == 0o600
     key.chmod(0o644)
