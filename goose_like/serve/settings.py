@@ -26,6 +26,9 @@ WORKSPACE = (
 """Where OpenBB Workspace is loaded from: on the web, as the desktop application, and in its developers' hands."""
 
 
+_LEAST_KEY = 32
+
+
 class Settings(Value):
     """All that workers need to know beside the profile; picklable. Sizes in bytes, times in seconds."""
 
@@ -85,9 +88,11 @@ def seal_key() -> bytes:
     """The key of this machine's servers: that of the environment, else one made once in a file of mode 0600.
 
     Raises:
-        UsageError: it can't be kept, or somebody else could read it.
+        UsageError: it is too short, can't be kept, or somebody else could read it.
     """
     if given := os.environ.get(SECRET):
+        if len(given) < _LEAST_KEY:
+            raise UsageError(f"{SECRET} is too short to be a secret; give it {_LEAST_KEY} random letters or more")
         return given.encode(errors="surrogateescape")
     file = state_folder() / "serve.key"
     try:
@@ -112,6 +117,6 @@ def _kept(file: Path) -> bytes:
     if file.stat().st_mode & 0o077:
         raise UsageError(f"{file} can be read by others; chmod 600 it, or delete it: a new one is made")
     key = file.read_bytes().strip()
-    if len(key) < 32:
+    if len(key) < _LEAST_KEY:
         raise UsageError(f"{file} holds no key; delete it: a new one is made")
     return key

@@ -103,6 +103,8 @@ def test_what_keeps_it_from_starting_is_one_line(place):
     assert (code, "OPENAI_API_KEY" in told) == (76, True)
     code, told = refused(place, *model, "--origin", "*")
     assert (code, "no origin" in told) == (2, True)
+    code, told = refused(place, *model, env={"GOOSE_LIKE_SERVE_SECRET": "short"})
+    assert (code, "too short" in told) == (2, True)
     key = place.home / "state" / "serve.key"
     assert key.stat().st_mode & 0o777 == 0o600
     key.chmod(0o644)
@@ -314,14 +316,16 @@ def test_a_second_ctrl_c_is_at_once(place):
 # --- several workers
 
 
+def answered(server) -> float:
+    return server.counted("goose_like_query_seconds_count")
+
+
 def test_workers_share_a_port_and_their_counts(place):
     with serving(place, "--model", place.script(*["hi"] * 40), "--workers", "2") as server:
         for _ in range(20):
             assert words(events_of(server.post(asked("x")))) == "hi"
-        for _ in range(5):  # whichever answers
-            assert server.counted(r'goose_like_requests_total\{.*ending="stop",path="query"') == 20 or (
-                server.counted(r"goose_like_query_seconds_count") == 20
-            )
+        until(lambda: answered(server) == 20)
+        assert [answered(server) for _ in range(8)] == [20] * 8  # whichever is asked
         server.signal(signal.SIGTERM)
         assert server.process.wait(30) == 0
 
@@ -333,11 +337,12 @@ def workers_of(server) -> set[int]:
 def test_a_worker_that_is_killed_is_started_again(place):
     with serving(place, "--model", place.script(*["hi"] * 9), "--workers", "2") as server:
         assert words(events_of(server.post(asked("x")))) == "hi"
+        until(lambda: answered(server) == 1)
         first = workers_of(server)
         assert len(first) == 2
         os.kill(min(first), signal.SIGKILL)
         until(lambda: len(workers_of(server) - first) == 1)
-        until(lambda: server.counted("goose_like_query_seconds_count") == 1)  # nothing of what was counted is lost
+        assert [answered(server) for _ in range(8)] == [1] * 8  # nothing of what was counted is lost
 
 
 def test_workers_end_with_their_parent(place):
@@ -345,6 +350,18 @@ def test_workers_end_with_their_parent(place):
         workers = workers_of(server)
         server.process.kill()
         until(lambda: not any(map(alive, workers)))
+
+
+def test_workers_finish_their_answers_or_are_stopped_at_once(place):
+    options = ("--model", place.script(NEVER), "--workers", "2", "--drain", "600")
+    with serving(place, *options) as server, server.stream(asked("x")) as events:
+        next(events)
+        server.signal(signal.SIGTERM)
+        until(lambda: len(workers_of(server)) == 1)  # the one that had nothing to do
+        workers = workers_of(server)
+        server.signal(signal.SIGINT)
+        assert server.process.wait(30) == 0
+        assert not any(map(alive, workers))
 
 
 # --- logs
