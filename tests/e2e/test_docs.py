@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from goose_like_toolkits.openbb.config import Config
 from loopback import answer, said, sse, threaded, words
+from serving import serving
 
 from goose_like.build import provider_class
 from goose_like.compat import load_toolkit
@@ -87,6 +88,11 @@ def test_readme_has_the_lines_that_are_tested_here():
 def test_a_command_of_the_readme(place, line):
     if "analyst" in line and find_spec("ipykernel") is None:
         pytest.skip("the extra `analyst` is not installed")
+    if line.startswith("goose-like serve"):  # it would not end by itself
+        pytest.importorskip("uvicorn")
+        with serving(place, *shlex.split(line, comments=True)[2:], env={"OPENAI_API_KEY": "k"}) as server:
+            assert "<title>goose_like</title>" in server.get("/").text
+        return
     (place.work / "task.md").write_text("a task")
     subprocess.run(["git", "init", "-q"], cwd=place.work, check=True)
     if "git diff" in line:
@@ -99,6 +105,17 @@ def test_a_command_of_the_readme(place, line):
         assert (done.returncode, "Without a command it begins a session" in done.stdout) == (2, True)
     else:
         assert done.returncode == 0, done.stderr
+
+
+def test_the_page_on_serving_tells_what_the_command_has(place):
+    page, shown = (ROOT / "docs/serve.md").read_text(), place.run("serve", "--help").stdout
+    assert re.findall(r"^    (goose-like .*)", page, re.MULTILINE) == ["goose-like serve --profile openbb"]
+    told = set(re.findall(r"`(--[a-z-]+)", page))
+    assert sorted(told - set(re.findall(r"--[a-z-]+", shown))) == []
+    for option, default in re.findall(r"^\| `(--[a-z-]+) (\d+)`", page, re.MULTILINE):
+        assert re.search(rf"{option} .*?default:\s+{default}\b", shown, re.DOTALL), option
+    for name in re.findall(r"^- `([\w.-]+)`:|`(\w+\.c\w+)`, `(haproxy.cfg)`, `(Caddyfile)`", page, re.MULTILINE):
+        assert all((ROOT / "docs/serve" / one).is_file() for one in name if one)
 
 
 def test_the_readme_runs_a_server_of_ones_own(place):

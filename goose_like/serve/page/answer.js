@@ -145,9 +145,11 @@ function sources(citations) {
     const values = Object.entries(source_info.metadata?.input_args ?? {}).map(([name, value]) => `${name} ${shown(value)}`);
     const address = source_info.metadata?.url ?? source_info.origin ?? "";
     const name = source_info.name ?? source_info.widget_id ?? "a source";
+    const known = new Set([name, ...Object.values(source_info.metadata?.input_args ?? {})].map(shown));
+    const more = (details ?? []).filter((one) => !Object.values(one).every((value) => known.has(shown(value))));
     return el("li", { title: source_info.description }, /^https?:/.test(address) ? link(address, name) : name,
       values.length ? el("span", { class: "quiet" }, ` ${values.join(", ")}`) : null,
-      (details ?? []).map((one) => el("details", {}, el("summary", {}, "details"), detail(one))));
+      more.map((one) => el("details", {}, el("summary", {}, "details"), detail(one))));
   })));
 }
 
