@@ -125,9 +125,14 @@ class Message(Value):
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """All images: the message's own, then those of its tool results."""
-        own = (part for part in self.parts if isinstance(part, Image))
-        return (*own, *(image for result in self.tool_results for image in result.images))
+        """All images: the message's own, and those of its tool results."""
+        found: list[Image] = []
+        for part in self.parts:  # plain, as it is asked of each message of a conversation
+            if isinstance(part, Image):
+                found.append(part)
+            elif isinstance(part, ToolResult):
+                found += part.images
+        return tuple(found)
 
     def to_be_kept(self, elided: Mapping[str, str]) -> "Message":
         """The message as it stands after a summary: a vendor takes thinking back only after the very words that it
