@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from goose_like.errors import ProfileError
 from goose_like.events import ArtifactShown, PromptsSuggested
+from goose_like.message import Message, Text, ToolResult
 from goose_like.serve.query import ClientTool, Human, Query, Widget, WidgetParam
 from goose_like.testing import trial
 from goose_like.toolkit import Requirements, ToolError
@@ -170,6 +171,31 @@ def test_references_are_written_out_and_circles_end():
     assert "$ref" not in json.dumps(made)
 
 
+def of_exchange(bench, asked):
+    view = bench.exchange.view
+    toolkit = OpenBBToolkit(bench.journal, Requirements("openbb", {}), exchange_view=view, config={"query": asked})
+    return {each.name: each for each in toolkit.tools()}
+
+
+async def test_data_that_came_is_not_asked_for_again(tmp_path):
+    script = [
+        calls(call("get_widget_data", '{"widget_uuid": "w-1"}', id="a")),
+        calls(call("get_widget_data", '{"widget_uuid": "w-1", "arguments": {}}', id="b")),
+        calls(call("get_widget_data", '{"widget_uuid": "w-1", "arguments": {"symbol": "MSFT"}}', id="c")),
+        calls(call("get_widget_data", '{"widget_uuid": "w-1"}', id="d")),
+    ]
+    bench = Bench(script, folder=tmp_path / "s")
+    bench.exchange.tools.update(of_exchange(bench, query(PRICES)))
+    came = [ToolResult(call_id=id, output="1.5") for id in "ac"]
+    assert (await bench.exchange.reply("Hi.")).reason == "handed_off"
+    assert (await bench.exchange.reply(Message(role="user", parts=(came[0],)))).reason == "handed_off"
+    assert ["answer from it" in output for output in bench.outputs] == [False, True]
+    assert [each for each in "abcd" if bench.exchange.history.is_open(each)] == ["c"]
+    assert (await bench.exchange.reply(Message(role="user", parts=(came[1], Text(text="And now?"))))).exit_code == 0
+    assert [each for each in "abcd" if bench.exchange.history.is_open(each)] == ["d"]  # a new question, new data
+    bench.session.close()
+
+
 async def test_calls_are_checked_before_they_are_handed_off(tmp_path):
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     asked = query(PRICES, NEWS, tools=(ClientTool(name="weather", input_schema=schema),))
@@ -184,9 +210,7 @@ async def test_calls_are_checked_before_they_are_handed_off(tmp_path):
         call("show_table", '{"name": "T", "rows": [{"a": 1}]}', id="f"),
     ]
     bench = Bench([calls(*wrong), calls(*right)], folder=tmp_path / "s")
-    bench.exchange.tools.update(offered(asked))
-    toolkit = OpenBBToolkit(bench.journal, Requirements("openbb", {}), config={"query": asked})
-    bench.exchange.tools.update({each.name: each for each in toolkit.tools()})
+    bench.exchange.tools.update(of_exchange(bench, asked))
     assert (await bench.exchange.reply("Hi.")).reason == "handed_off"
     unknown, misspelt, missing = bench.outputs
     assert "'w-9'" in unknown

@@ -35,8 +35,7 @@ async def answer(query: Query, service: Service, seen: Seen) -> AsyncGenerator[b
     """
     folded = fold(query, service.seal)
     translator, wire = Translator(query, folded.sources), Wire()
-    if opening := _bytes(wire, translator.opening()):
-        yield opening
+    yield _bytes(wire, translator.opening()) or wire.tick()
     if folded.waiting:
         seen.ending = "handed_off"
         yield _bytes(wire, _handed_off(folded.waiting, folded, query, service, translator))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, JsonValue
 
 from goose_like.events import Artifact, ArtifactShown, Chart, PromptsSuggested
-from goose_like.serve.client_calls import check
+from goose_like.serve.client_calls import OPTIONS, WIDGET_DATA, arguments_of, check
 from goose_like.tool import Tool, current_call
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 
@@ -21,6 +21,10 @@ _PROMPTS, _PROMPT_CHARACTERS = 5, 200
 _FENCE = re.compile(r"\s*```\w*\n(.*)\n```\s*", re.DOTALL)
 _KINDS = {"html": "page"}
 _NO_NAME = re.compile(r"[^\w-]+")
+
+
+def _set(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value}
 
 
 def _texts(value: Any) -> Any:
@@ -77,6 +81,20 @@ class OpenBBToolkit(Toolkit):
         if self._asked.query is None:
             raise ToolError("there is no dashboard here; answer without its data")
         check(name, arguments, self._asked.query)
+        if name in (*WIDGET_DATA, OPTIONS) and self._has_given(name, arguments):
+            raise ToolError(f"you have what {name} gives for this: it stands above; answer from it")
+
+    def _has_given(self, name: str, arguments: dict[str, Any]) -> bool:
+        """Whether the client gave this very data since the person spoke: small models ask for it again and again."""
+        results: set[str] = set()
+        for message in reversed(self.exchange_view.processor.messages):
+            if message.role == "user":
+                break
+            results |= {result.call_id for result in message.tool_results if not result.is_error}
+            for call in message.tool_calls:
+                if call.id in results and call.name == name and _set(arguments_of(call)) == _set(arguments):
+                    return True
+        return False
 
     # --- what the client runs
 
