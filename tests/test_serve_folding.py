@@ -502,14 +502,12 @@ def test_carried_without_a_turn_of_its_own_is_small():
 
 def test_the_surroundings_of_todays_dashboard():
     assert surroundings(query_of("today_query")).startswith(
-        "[For a question about data, call get_widget_data with the uuid of one of these widgets now, then answer from "
-        "what it gives. Widgets that the person picked]\n"
+        "[Widgets that the person picked]\n"
         "- 91ae1153-7b4d-451c-adc5-49856e90a0e6 Stock price: The newest price of a share\n"
         '  - symbol (ticker) = "MSFT", its options can be asked for: The ticker\n'
         '  - fields (string, several) = "price", one of ["price","volume"]: Which figures\n'
         "\n"
-        "[For a question about data, call get_widget_data with the uuid of one of these widgets now, then answer from "
-        "what it gives. Widgets on the dashboard]\n"
+        "[Widgets on the dashboard]\n"
         "- 5f2b2a7e-5cb1-4c30-9b6b-0d7f4a4f7e10 Company news: News on a company\n"
         "  - limit (integer) = 10: How many\n"
         "\n"
@@ -529,8 +527,7 @@ def test_the_surroundings_of_todays_dashboard():
 
 def test_the_seeds_widgets_and_context():
     assert surroundings(query_of("seed_query")) == (
-        "[For a question about data, call get_widget_data with the uuid of one of these widgets now, then answer from "
-        "what it gives. Widgets on the dashboard]\n- 38181a68-9650-4940-84fb-a3f29c8869f3 Historical Stock Price "
+        "[Widgets on the dashboard]\n- 38181a68-9650-4940-84fb-a3f29c8869f3 Historical Stock Price "
         '{"symbol":"AAPL","source":"Financial Modelling Prep"}'
     )
     assert "- Analyst Estimates: Contains analyst estimates for a ticker" in surroundings(query_of("seed_context"))

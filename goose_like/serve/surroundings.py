@@ -18,13 +18,6 @@ _UNTOLD = ("lastupdated",)
 """Fields of metadata that change while the dashboard stays the same; told, they would make each request a new one."""
 
 
-_FETCH = (
-    "For a question about data, call get_widget_data with the uuid of one of these widgets now, then answer from what "
-    "it gives."
-)
-"""Beside the list, as small models heed what they read last; in the system prompt alone they made up figures."""
-
-
 def surroundings(query: Query) -> str:
     """All that came beside the messages, an empty text if nothing did; about 130,000 characters at most.
 
@@ -39,8 +32,8 @@ def _sections(query: Query) -> Iterator[str]:
     others = [widget for widget in on_it if widget not in picked]
     extra = [widget for widget in query.widgets if widget.tier == "extra"]
     for title, widgets in (
-        (f"{_FETCH} Widgets that the person picked", picked),
-        (f"{_FETCH} Widgets on the dashboard", others),
+        ("Widgets that the person picked", picked),
+        ("Widgets on the dashboard", others),
         ("Widgets that are not on the dashboard, but have data too", extra),
     ):
         yield from _section(title, [_widget(widget) for widget in widgets], _WIDGETS_CHARACTERS)
