@@ -74,6 +74,14 @@ async def test_a_client_that_leaves_while_it_sends_leaves_nothing(monkeypatch):
         await settled(lambda: board.running == 0)
 
 
+@pytest.mark.parametrize("header", ["host: [::1", "host: 127.0.0.1\r\norigin: http://["])
+async def test_a_name_that_is_none_is_refused(monkeypatch, header):
+    async with serving(monkeypatch, [raw()]) as (port, _):
+        reader, writer = await send(port, f"GET /healthz HTTP/1.1\r\n{header}\r\n\r\n")
+        assert b" 400 " in await reader.readline()
+        writer.close()
+
+
 async def test_a_stream_is_kept_open_while_nothing_comes(monkeypatch):
     words = events([chunk({"content": "at last"}), chunk(finish="stop")])
     async with serving(monkeypatch, [raw(b": wait\n\n", words, pause_s=0.3)], beat_s=0.02) as (port, _):

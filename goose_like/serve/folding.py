@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -13,7 +13,7 @@ from ..events import MessageCompleted, PlanUpdated, Reminded, StateSaved, Task, 
 from ..history import History
 from ..message import Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Value
 from .client_calls import WIDGET_DATA, arguments_of, from_client
-from .query import Ai, Asked, Given, Human, Query, Said, Source
+from .query import Ai, Asked, Given, Human, Query, Said, Source, Widget
 from .results import Picture, result
 from .seal import Seal
 from .surroundings import surroundings
@@ -153,7 +153,8 @@ class _Folding:
         waiting = self.unasked if self.answers else []
         parts: tuple[Part, ...] = tuple(self.answers)
         message = self.words or (Message(role="user", parts=parts) if parts else Message.user(GO_ON))
-        sources = (self._source(call, outcome) for call, outcome in self.given)
+        widgets = {widget.uuid: widget for widget in reversed(self.query.widgets)}
+        sources = (_source(call, outcome, widgets) for call, outcome in self.given)
         return Folded(self.history, message, tuple(waiting), tuple(filter(None, sources)), tuple(self.pictures))
 
     def _words(self, said: Human) -> Message:
@@ -266,21 +267,22 @@ class _Folding:
             self.given += ((call, one) for one in own if not one.is_error)
         self.asked = []
 
-    def _source(self, call: ToolCall, outcome: Given.One) -> Source | None:
-        arguments = arguments_of(call)
-        widget = self.query.widget(str(arguments.get("widget_uuid"))) if call.name in WIDGET_DATA else None
-        if widget is None:
-            return Source(citations=outcome.citations) if outcome.citations else None
-        return Source(
-            uuid=widget.uuid,
-            origin=widget.origin,
-            widget_id=widget.widget_id,
-            name=widget.name,
-            description=widget.description,
-            arguments=widget.current | _dict(arguments.get("arguments")),
-            citations=outcome.citations,
-            is_citable=any(item.is_citable for item in outcome.items),
-        )
+
+def _source(call: ToolCall, outcome: Given.One, widgets: Mapping[str, Widget]) -> Source | None:
+    arguments = arguments_of(call)
+    widget = widgets.get(str(arguments.get("widget_uuid"))) if call.name in WIDGET_DATA else None
+    if widget is None:
+        return Source(citations=outcome.citations) if outcome.citations else None
+    return Source(
+        uuid=widget.uuid,
+        origin=widget.origin,
+        widget_id=widget.widget_id,
+        name=widget.name,
+        description=widget.description,
+        arguments=widget.current | _dict(arguments.get("arguments")),
+        citations=outcome.citations,
+        is_citable=any(item.is_citable for item in outcome.items),
+    )
 
 
 def _dict(value: Any) -> dict[str, JsonValue]:
