@@ -17,7 +17,7 @@ from goose_like.profile import ModelChoice, ToolkitChoice, find_profile
 from goose_like.serve.app import AppFactory
 from goose_like.serve.metrics import Board, Seen
 from goose_like.serve.settings import Settings, is_loopback, origins
-from goose_like.toolkit import Toolkit
+from goose_like.toolkit import Toolkit, tool
 
 HEAD = "POST /v1/query HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
 
@@ -108,6 +108,11 @@ async def _pieces(reader):
 class Chatty(Toolkit):
     """Has something to say when all is over."""
 
+    @tool
+    async def look(self) -> str:
+        """Look around."""
+        return "seen"
+
     async def close(self):
         self.notifier.log("one thing more")
         for _ in range(5):
@@ -115,20 +120,37 @@ class Chatty(Toolkit):
         self.notifier.log("and another")
 
 
-async def test_after_a_call_comes_nothing(monkeypatch, tmp_path):
+@pytest.fixture
+def chatty(monkeypatch, tmp_path):
     (tmp_path / "chatty-1.dist-info").mkdir()
     (tmp_path / "chatty-1.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: chatty\nVersion: 1\n")
     points = f"[goose_like.toolkit]\nchatty = {__name__}:Chatty\n"
     (tmp_path / "chatty-1.dist-info/entry_points.txt").write_text(points)
     monkeypatch.syspath_prepend(tmp_path)
+    return "chatty"
+
+
+async def test_after_a_call_comes_nothing(monkeypatch, chatty):
     call = {"index": 0, "id": "c", "function": {"name": "get_widget_data", "arguments": '{"widget_uuid": "w"}'}}
     calls = events([chunk({"tool_calls": [call]}), chunk(finish="tool_calls")])
-    async with serving(monkeypatch, [raw(calls)], toolkits=["chatty"]) as (port, _):
+    async with serving(monkeypatch, [raw(calls)], toolkits=[chatty]) as (port, _):
         widgets = {"primary": [{"uuid": "w", "origin": "o", "widget_id": "i", "name": "n"}]}
         reader, writer = await ask(port, {"messages": [{"role": "human", "content": "x"}], "widgets": widgets})
         await reader.readuntil(b"\r\n\r\n")
         answer = b"".join([piece async for piece in _pieces(reader)])
         assert answer.split(b"\n\n")[-2].startswith(b"event: copilotFunctionCall")
+        writer.close()
+
+
+async def test_a_tool_of_the_client_may_have_the_name_of_one_that_runs_here(monkeypatch, chatty):
+    call = {"index": 0, "id": "c", "function": {"name": "mcp_look", "arguments": "{}"}}
+    calls = events([chunk({"tool_calls": [call]}), chunk(finish="tool_calls")])
+    async with serving(monkeypatch, [raw(calls)], toolkits=[chatty]) as (port, _):
+        theirs = [{"name": "look", "server_id": "mcp"}]
+        reader, writer = await ask(port, {"messages": [{"role": "human", "content": "x"}], "tools": theirs})
+        await reader.readuntil(b"\r\n\r\n")
+        answer = b"".join([piece async for piece in _pieces(reader)])
+        assert b'"function":"execute_agent_tool","input_arguments":{"server_id":"mcp","tool_name":"look"' in answer
         writer.close()
 
 

@@ -47,14 +47,14 @@ def client_tools(query: Query) -> dict[str, ClientTool]:
 
     The names are such as every vendor takes; the same query gives the same ones.
     """
-    names = _names(tuple((tool.server_id, tool.name) for tool in query.tools))
+    names = _names(tuple((tool.server_id, tool.name) for tool in query.tools), query.reserved)
     return dict(zip(names, query.tools, strict=True))
 
 
 @lru_cache(maxsize=32)
-def _names(tools: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+def _names(tools: tuple[tuple[str, str], ...], reserved: frozenset[str]) -> tuple[str, ...]:
     """The names for tools by server and name; asked for with every call of a conversation."""
-    taken = {*WIDGET_DATA, OPTIONS, EXECUTE, *FURTHER}
+    taken = {*WIDGET_DATA, OPTIONS, EXECUTE, *FURTHER, *reserved}
     plain = [_plain(name) for _, name in tools]
     often, numbers = Counter(plain), Counter[str]()
     names: list[str] = []

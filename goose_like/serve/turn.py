@@ -33,6 +33,7 @@ async def answer(query: Query, service: Service, seen: Seen) -> AsyncGenerator[b
 
     Leaving it early cancels the model and the tools, and returns when they are gone.
     """
+    query = query.model_copy(update={"reserved": service.tools})
     folded = fold(query, service.seal)
     translator, wire = Translator(query, folded.sources), Wire()
     if opening := _bytes(wire, translator.opening()):
