@@ -16,6 +16,8 @@ from ..places import state_folder
 TOKEN, SECRET = "GOOSE_LIKE_SERVE_TOKEN", "GOOSE_LIKE_SERVE_SECRET"
 """The variables of the bearer token, and of the key by which servers know what they gave a client to keep."""
 
+_KEY_BYTES = 32
+
 WORKSPACE = (
     "https://pro.openbb.co",
     "https://pro.openbb.dev",
@@ -85,10 +87,13 @@ def seal_key() -> bytes:
     """The key of this machine's servers: that of the environment, else one made once in a file of mode 0600.
 
     Raises:
-        UsageError: it can't be kept, or somebody else could read it.
+        UsageError: it is too short, can't be kept, or somebody else could read it.
     """
-    if given := os.environ.get(SECRET):
-        return given.encode(errors="surrogateescape")
+    if given := os.environ.get(SECRET, "").strip():
+        key = given.encode(errors="surrogateescape")
+        if len(key) < _KEY_BYTES:
+            raise UsageError(f"{SECRET} is too short; set at least {_KEY_BYTES} bytes: openssl rand -hex 32")
+        return key
     file = state_folder() / "serve.key"
     try:
         return _kept(file)
@@ -112,6 +117,6 @@ def _kept(file: Path) -> bytes:
     if file.stat().st_mode & 0o077:
         raise UsageError(f"{file} can be read by others; chmod 600 it, or delete it: a new one is made")
     key = file.read_bytes().strip()
-    if len(key) < 32:
+    if len(key) < _KEY_BYTES:
         raise UsageError(f"{file} holds no key; delete it: a new one is made")
     return key
