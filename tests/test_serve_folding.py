@@ -18,8 +18,9 @@ from goose_like.history import INTERRUPTED, PROMPT, History
 from goose_like.images import keep_image
 from goose_like.journal import Journal
 from goose_like.message import Image, Message, RedactedThinking, Text, Thinking, ToolCall
+from goose_like.serve.carried import carried
 from goose_like.serve.client_calls import to_client
-from goose_like.serve.folding import BEGINNING, EMPTY, GO_ON, Folded, carried, fold
+from goose_like.serve.folding import BEGINNING, EMPTY, GO_ON, Folded, fold
 from goose_like.serve.query import Ai, Asked, Given, Human, Item, Query
 from goose_like.serve.request import RequestError, read_query
 from goose_like.serve.results import NOTHING

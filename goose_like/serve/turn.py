@@ -14,8 +14,9 @@ from ..images import keep_image
 from ..message import ToolCall, Usage
 from ..notifier import Channel
 from ..session import Session
+from .carried import carried
 from .client_calls import to_client
-from .folding import Folded, carried, fold
+from .folding import Folded, fold
 from .metrics import Seen
 from .query import Human, Query
 from .service import Service
