@@ -196,6 +196,14 @@ async def test_data_that_came_is_not_asked_for_again(tmp_path):
     bench.session.close()
 
 
+def test_a_short_schema_does_not_grow_without_end():
+    fields = {f"p{number}": {"$ref": "#/$defs/a"} for number in range(40)}
+    schema = {"type": "object", "properties": fields, "$defs": {"a": {"type": "object", "properties": fields}}}
+    made = sound(schema)
+    assert list(made["properties"]) == list(fields)
+    assert len(json.dumps(made)) < 200_000
+
+
 async def test_calls_are_checked_before_they_are_handed_off(tmp_path):
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     asked = query(PRICES, NEWS, tools=(ClientTool(name="weather", input_schema=schema),))
@@ -291,6 +299,7 @@ async def test_a_chart_has_numbers_where_it_needs_them():
         ({"kind": "pie", "rows": [{"day": "Mon", "price": -1}]}, "a pie has no place for sizes below 0"),
         ({"rows": [{"day": "Mon", "price": None}]}, "no row has a number at 'price'"),
         ({"rows": [{"day": "Mon", "price": True}]}, "row 1 has true at 'price'"),
+        ({"rows": [{"day": "Mon", "price": 10**400}]}, "row 1 has 1000"),
         ({"kind": "area"}, "wrong arguments for show_chart: field 'kind'"),
         ({"y": []}, "wrong arguments for show_chart: field 'y'"),
     ],

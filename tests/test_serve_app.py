@@ -13,21 +13,24 @@ import uvicorn
 from loopback import Loopback, chunk, events, raw
 
 from goose_like.message import Usage
-from goose_like.profile import ModelChoice, find_profile
+from goose_like.profile import ModelChoice, ToolkitChoice, find_profile
 from goose_like.serve.app import AppFactory
 from goose_like.serve.metrics import Board, Seen
 from goose_like.serve.settings import Settings, is_loopback, origins
+from goose_like.toolkit import Toolkit, tool
 
 HEAD = "POST /v1/query HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
 
 
 @asynccontextmanager
-async def serving(monkeypatch, responses, **settings):
+async def serving(monkeypatch, responses, *, toolkits=(), **settings):
     """The port of a server whose model gives these responses, and its board."""
     async with Loopback(responses) as model:
         monkeypatch.setenv("OPENAI_API_KEY", "x")
         monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
-        profile = find_profile("openbb")[0].model_copy(update={"processor": ModelChoice(model="openai:m")})
+        profile = find_profile("openbb")[0]
+        listed = (*profile.toolkits, *(ToolkitChoice(name=name) for name in toolkits))
+        profile = profile.model_copy(update={"processor": ModelChoice(model="openai:m"), "toolkits": listed})
         board = Board(1)
         factory = AppFactory(Settings(seal_key=b"k" * 32, **settings), profile, board)
         config = uvicorn.Config(factory, factory=True, log_config=None, lifespan="on", timeout_graceful_shutdown=1)
@@ -74,6 +77,14 @@ async def test_a_client_that_leaves_while_it_sends_leaves_nothing(monkeypatch):
         await settled(lambda: board.running == 0)
 
 
+@pytest.mark.parametrize("header", ["host: [::1", "host: 127.0.0.1\r\norigin: http://["])
+async def test_a_name_that_is_none_is_refused(monkeypatch, header):
+    async with serving(monkeypatch, [raw()]) as (port, _):
+        reader, writer = await send(port, f"GET /healthz HTTP/1.1\r\n{header}\r\n\r\n")
+        assert b" 400 " in await reader.readline()
+        writer.close()
+
+
 async def test_a_stream_is_kept_open_while_nothing_comes(monkeypatch):
     words = events([chunk({"content": "at last"}), chunk(finish="stop")])
     async with serving(monkeypatch, [raw(b": wait\n\n", words, pause_s=0.3)], beat_s=0.02) as (port, _):
@@ -92,6 +103,55 @@ async def _pieces(reader):
     while size := int(await reader.readline(), 16):
         yield await reader.readexactly(size)
         await reader.readline()
+
+
+class Chatty(Toolkit):
+    """Has something to say when all is over."""
+
+    @tool
+    async def look(self) -> str:
+        """Look around."""
+        return "seen"
+
+    async def close(self):
+        self.notifier.log("one thing more")
+        for _ in range(5):
+            await asyncio.sleep(0)
+        self.notifier.log("and another")
+
+
+@pytest.fixture
+def chatty(monkeypatch, tmp_path):
+    (tmp_path / "chatty-1.dist-info").mkdir()
+    (tmp_path / "chatty-1.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: chatty\nVersion: 1\n")
+    points = f"[goose_like.toolkit]\nchatty = {__name__}:Chatty\n"
+    (tmp_path / "chatty-1.dist-info/entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(tmp_path)
+    return "chatty"
+
+
+async def test_after_a_call_comes_nothing(monkeypatch, chatty):
+    call = {"index": 0, "id": "c", "function": {"name": "get_widget_data", "arguments": '{"widget_uuid": "w"}'}}
+    calls = events([chunk({"tool_calls": [call]}), chunk(finish="tool_calls")])
+    async with serving(monkeypatch, [raw(calls)], toolkits=[chatty]) as (port, _):
+        widgets = {"primary": [{"uuid": "w", "origin": "o", "widget_id": "i", "name": "n"}]}
+        reader, writer = await ask(port, {"messages": [{"role": "human", "content": "x"}], "widgets": widgets})
+        await reader.readuntil(b"\r\n\r\n")
+        answer = b"".join([piece async for piece in _pieces(reader)])
+        assert answer.split(b"\n\n")[-2].startswith(b"event: copilotFunctionCall")
+        writer.close()
+
+
+async def test_a_tool_of_the_client_may_have_the_name_of_one_that_runs_here(monkeypatch, chatty):
+    call = {"index": 0, "id": "c", "function": {"name": "mcp_look", "arguments": "{}"}}
+    calls = events([chunk({"tool_calls": [call]}), chunk(finish="tool_calls")])
+    async with serving(monkeypatch, [raw(calls)], toolkits=[chatty]) as (port, _):
+        theirs = [{"name": "look", "server_id": "mcp"}]
+        reader, writer = await ask(port, {"messages": [{"role": "human", "content": "x"}], "tools": theirs})
+        await reader.readuntil(b"\r\n\r\n")
+        answer = b"".join([piece async for piece in _pieces(reader)])
+        assert b'"function":"execute_agent_tool","input_arguments":{"server_id":"mcp","tool_name":"look"' in answer
+        writer.close()
 
 
 async def test_a_client_that_reads_no_more_is_left(monkeypatch):

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,8 +18,9 @@ from goose_like.history import INTERRUPTED, PROMPT, History
 from goose_like.images import keep_image
 from goose_like.journal import Journal
 from goose_like.message import Image, Message, RedactedThinking, Text, Thinking, ToolCall
+from goose_like.serve.carried import carried
 from goose_like.serve.client_calls import to_client
-from goose_like.serve.folding import BEGINNING, EMPTY, GO_ON, Folded, carried, fold
+from goose_like.serve.folding import BEGINNING, EMPTY, GO_ON, Folded, fold
 from goose_like.serve.query import Ai, Asked, Given, Human, Item, Query
 from goose_like.serve.request import RequestError, read_query
 from goose_like.serve.results import NOTHING
@@ -560,3 +562,42 @@ def test_surroundings_of_any_size_fit():
     assert "primary0" in text
     assert "more are left out here]" in text
     assert "440,0" in text
+
+
+def calls_made(work):
+    """How many functions are called meanwhile: what a time would say, but the same each time."""
+    count = 0
+
+    def take(_, event, __):
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(take)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def _of_size(size):
+    asked = {"function": "get_widget_data", "input_arguments": {"data_sources": [{"origin": "x", "id": "y"}] * size}}
+    run = {"function": "execute_agent_tool", "input_arguments": {"tool_name": "x", "server_id": "s"}}
+    many = {"role": "tool", "function": "x", "data": [{"items": [{"content": "1"}]}] * size}
+    one = many | {"data": [{"items": []}]}
+    body = {
+        "messages": [
+            {"role": "human", "content": "hi"},
+            *({"role": "ai", "content": json.dumps(asked)}, many),
+            *[message for _ in range(size) for message in ({"role": "ai", "content": json.dumps(run)}, one)],
+        ],
+        "widgets": {"primary": [{"uuid": f"w-{n}", "origin": "o", "widget_id": "i", "name": "n"} for n in range(size)]},
+        "tools": [{"name": f"t{n % 5}", "server_id": "s"} for n in range(size)],
+    }
+    return read_query(json.dumps(body).encode())
+
+
+def test_the_work_grows_no_faster_than_the_request():
+    small, large = _of_size(40), _of_size(160)
+    fold(small, SEAL)
+    assert calls_made(lambda: fold(large, SEAL)) < 8 * calls_made(lambda: fold(small, SEAL))

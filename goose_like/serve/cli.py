@@ -46,7 +46,7 @@ def serve(
 
     settings = Settings(
         host=host,
-        token=token or os.environ.get(TOKEN, ""),
+        token=(token or os.environ.get(TOKEN, "")).strip(),  # a line of a file of secrets ends in one
         seal_key=seal_key(),
         origins=origins(origin or ()),
         toolkits=tuple(toolkit or ()),

@@ -2,7 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import takewhile
 from typing import Any
 
@@ -45,17 +47,27 @@ def client_tools(query: Query) -> dict[str, ClientTool]:
 
     The names are such as every vendor takes; the same query gives the same ones.
     """
-    taken = {*WIDGET_DATA, OPTIONS, EXECUTE, *FURTHER}
-    plain = [_plain(tool.name) for tool in query.tools]
-    named: dict[str, ClientTool] = {}
-    for tool, name in zip(query.tools, plain, strict=True):
-        if name in taken or plain.count(name) > 1:
-            name = _plain(f"{tool.server_id}_{tool.name}" if tool.server_id else tool.name)
-        first, number = name, 2
-        while name in taken or name in named:
-            name, number = f"{first[: _NAME_LENGTH - 4]}_{number}", number + 1
-        named[name] = tool
-    return named
+    names = _names(tuple((tool.server_id, tool.name) for tool in query.tools), query.reserved)
+    return dict(zip(names, query.tools, strict=True))
+
+
+@lru_cache(maxsize=32)
+def _names(tools: tuple[tuple[str, str], ...], reserved: frozenset[str]) -> tuple[str, ...]:
+    """The names for tools by server and name; asked for with every call of a conversation."""
+    taken = {*WIDGET_DATA, OPTIONS, EXECUTE, *FURTHER, *reserved}
+    plain = [_plain(name) for _, name in tools]
+    often, numbers = Counter(plain), Counter[str]()
+    names: list[str] = []
+    for (server, own), name in zip(tools, plain, strict=True):
+        if name in taken or often[name] > 1:
+            name = _plain(f"{server}_{own}" if server else own)
+        first = name
+        while name in taken:
+            numbers[first] += 1
+            name = f"{first[: _NAME_LENGTH - 5]}_{numbers[first] + 1}"
+        taken.add(name)
+        names.append(name)
+    return tuple(names)
 
 
 def _plain(name: str) -> str:
@@ -122,12 +134,14 @@ def from_client(asked: Asked, query: Query) -> list[tuple[str, dict[str, Any]]]:
     """The calls by name and arguments, at least one, that the model must have made for the client to be asked this."""
     function, arguments = asked.function, asked.arguments
     if sources := _dicts(arguments.get("data_sources")):
-        return [(function, _widget(entry, query) | _laid_over(entry.get("input_args"))) for entry in sources]
+        uuids = _uuids(query)
+        return [(function, _widget(entry, uuids) | _laid_over(entry.get("input_args"))) for entry in sources]
     if queries := _dicts(arguments.get("param_options_queries")):
+        uuids = _uuids(query)
         return [
             (
                 function,
-                _widget(entry, query)
+                _widget(entry, uuids)
                 | {"param": str(entry.get("param", ""))}
                 | _laid_over(entry.get("options_endpoint_input_args")),
             )
@@ -146,11 +160,14 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
-def _widget(entry: dict[str, Any], query: Query) -> dict[str, Any]:
+def _uuids(query: Query) -> dict[tuple[str, str], str]:
+    return {(widget.origin, widget.widget_id): widget.uuid for widget in reversed(query.widgets)}
+
+
+def _widget(entry: dict[str, Any], uuids: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     """Which widget is meant: by its uuid or, as clients may leave that out, by its origin and id."""
-    place = entry.get("origin"), entry.get("id")
-    found = (widget.uuid for widget in query.widgets if (widget.origin, widget.widget_id) == place)
-    return {"widget_uuid": entry.get("widget_uuid") or next(found, "")}
+    place = str(entry.get("origin")), str(entry.get("id"))
+    return {"widget_uuid": entry.get("widget_uuid") or uuids.get(place, "")}
 
 
 def _laid_over(arguments: Any) -> dict[str, Any]:

@@ -1,19 +1,19 @@
 """The messages of a request as the history that an exchange would hold, and what it is now to reply to."""
 
-import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from ..events import MessageCompleted, PlanUpdated, Reminded, StateSaved, Task, ToolFinished, TurnFinished, TurnStarted
+from ..events import MessageCompleted, PlanUpdated, Reminded, StateSaved, ToolFinished, TurnFinished, TurnStarted
 from ..history import History
-from ..message import Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Value
+from ..message import Message, Part, Text, ToolCall, ToolResult
+from .carried import Carried, digest
 from .client_calls import WIDGET_DATA, arguments_of, from_client
-from .query import Ai, Asked, Given, Human, Query, Said, Source
+from .query import Ai, Asked, Given, Human, Query, Said, Source, Widget
 from .results import Picture, result
 from .seal import Seal
 from .surroundings import surroundings
@@ -46,21 +46,6 @@ class Folded:
     pictures: tuple[Picture, ...] = ()
 
 
-class Carried(Value):
-    """What the next request must know and the client does not record: what was done here before a call was handed off.
-
-    `after` tells which words stood before, without which the thinking is worth nothing; `taken` how many of the last
-    message's open calls the client has been asked for.
-    """
-
-    messages: tuple[Message, ...]
-    results: tuple[ToolResult, ...] = ()
-    plan: tuple[Task, ...] = ()
-    state: dict[str, JsonValue] = {}
-    after: str = ""
-    taken: int = 1
-
-
 def fold(query: Query, seal: Seal) -> Folded:
     """The history up to the newest words or results, and these. Never fails, however damaged the conversation is.
 
@@ -70,46 +55,6 @@ def fold(query: Query, seal: Seal) -> Folded:
     for place, said in enumerate(query.messages):
         folding.take(said, query.messages[place + 1 : place + 2])
     return folding.end()
-
-
-def carried(history: History, taken: int) -> JsonValue:
-    """What is to be sealed along with a call: what this turn made, for `fold` to put back. Data and words of the
-    client are not in it, as it sends them again. The client was asked for `taken` of the open calls.
-    """
-    start = history.turns[-1].start
-    start += start in history.said
-    made = [_without_images(message) for message in history.messages[start:]]
-    is_whole = history.summary is None and not history.kept_from and not history.elided
-    return Carried(
-        messages=tuple(made if is_whole else [message.to_be_kept({}) for message in made]),
-        results=_without_images(Message(role="tool", parts=history.results)).tool_results,
-        plan=history.plan,
-        state=history.state,
-        after=_digest(history.messages[:start]) if any(map(_has_thinking, made)) else "",
-        taken=taken,
-    ).model_dump(mode="json")
-
-
-def _without_images(message: Message) -> Message:
-    """Pictures that tools made here stay here: they are too large to go along."""
-    if not message.images:
-        return message
-    parts = [
-        part.model_copy(update={"images": (), "output": f"{part.output}\n[its picture is not kept]".lstrip()})
-        if isinstance(part, ToolResult) and part.images
-        else part
-        for part in message.parts
-    ]
-    return message.model_copy(update={"parts": tuple(parts)})
-
-
-def _has_thinking(message: Message) -> bool:
-    return any(isinstance(part, Thinking | RedactedThinking) for part in message.parts)
-
-
-def _digest(messages: Iterable[Message]) -> str:
-    text = "\n".join(message.model_dump_json() for message in messages)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(slots=True)
@@ -153,7 +98,8 @@ class _Folding:
         waiting = self.unasked if self.answers else []
         parts: tuple[Part, ...] = tuple(self.answers)
         message = self.words or (Message(role="user", parts=parts) if parts else Message.user(GO_ON))
-        sources = (self._source(call, outcome) for call, outcome in self.given)
+        widgets = {widget.uuid: widget for widget in reversed(self.query.widgets)}
+        sources = (_source(call, outcome, widgets) for call, outcome in self.given)
         return Folded(self.history, message, tuple(waiting), tuple(filter(None, sources)), tuple(self.pictures))
 
     def _words(self, said: Human) -> Message:
@@ -231,7 +177,7 @@ class _Folding:
 
     def _put_back(self, kept: Carried) -> None:
         """Takes in what was done before the call, as it was taken in then."""
-        is_after_same = kept.after == _digest(self.history.messages) if kept.after else True
+        is_after_same = kept.after == digest(self.history.messages) if kept.after else True
         for toolkit, value in kept.state.items():
             if self.history.state.get(toolkit) != value:
                 self.history.apply(StateSaved(toolkit=toolkit, value=value))
@@ -266,21 +212,22 @@ class _Folding:
             self.given += ((call, one) for one in own if not one.is_error)
         self.asked = []
 
-    def _source(self, call: ToolCall, outcome: Given.One) -> Source | None:
-        arguments = arguments_of(call)
-        widget = self.query.widget(str(arguments.get("widget_uuid"))) if call.name in WIDGET_DATA else None
-        if widget is None:
-            return Source(citations=outcome.citations) if outcome.citations else None
-        return Source(
-            uuid=widget.uuid,
-            origin=widget.origin,
-            widget_id=widget.widget_id,
-            name=widget.name,
-            description=widget.description,
-            arguments=widget.current | _dict(arguments.get("arguments")),
-            citations=outcome.citations,
-            is_citable=any(item.is_citable for item in outcome.items),
-        )
+
+def _source(call: ToolCall, outcome: Given.One, widgets: Mapping[str, Widget]) -> Source | None:
+    arguments = arguments_of(call)
+    widget = widgets.get(str(arguments.get("widget_uuid"))) if call.name in WIDGET_DATA else None
+    if widget is None:
+        return Source(citations=outcome.citations) if outcome.citations else None
+    return Source(
+        uuid=widget.uuid,
+        origin=widget.origin,
+        widget_id=widget.widget_id,
+        name=widget.name,
+        description=widget.description,
+        arguments=widget.current | _dict(arguments.get("arguments")),
+        citations=outcome.citations,
+        is_citable=any(item.is_citable for item in outcome.items),
+    )
 
 
 def _dict(value: Any) -> dict[str, JsonValue]:

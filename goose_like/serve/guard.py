@@ -57,11 +57,15 @@ class Origins:
             return
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
-        name = urlsplit(f"//{host}").hostname or ""
+        try:
+            name, page = urlsplit(f"//{host}").hostname or "", urlsplit(origin or "").netloc
+        except ValueError:
+            await Refusal(400, "the header `Host` or `Origin` is none").response(scope, receive, send)
+            return
         if self._is_local and not is_loopback(name) and name not in self._names:
             refusal = Refusal(403, f"this server does not answer to the name {name!r}; ask 127.0.0.1, or use --origin")
             await refusal.response(scope, receive, send)
-        elif origin is not None and urlsplit(origin).netloc == host:
+        elif origin is not None and page == host:
             await self._app(scope, receive, send)  # our own page
         elif origin is not None and origin not in self._ours:
             refusal = Refusal(403, f"pages of {origin} may not ask here; allow them with --origin {origin}")

@@ -139,7 +139,10 @@ Said = Human | Ai | Asked | Given
 
 
 class Query(Value):
-    """One request, in full: the protocol has no sessions, so it brings the whole conversation."""
+    """One request, in full: the protocol has no sessions, so it brings the whole conversation.
+
+    `reserved` are names of tools that run here, and which the client's get no tool of.
+    """
 
     dialect: Dialect
     messages: tuple[Said, ...]
@@ -150,6 +153,7 @@ class Query(Value):
     timezone: str = ""
     options: dict[str, JsonValue] = {}
     workspace: dict[str, JsonValue] = {}
+    reserved: frozenset[str] = frozenset()
 
     def widget(self, uuid: str) -> Widget | None:
         """The widget of that uuid, if it is there."""

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from ..build import build_exchange, choose_models, label_of
+from ..build import choose_models, label_of
 from ..cli.start import Chosen, chosen_profile
 from ..errors import ProfileError, UsageError
-from ..notifier import Notifier
 from .app import AppFactory
 from .discovery import About
 from .metrics import Board
@@ -89,11 +88,8 @@ def bound(host: str, port: int, send_s: float) -> socket.socket:
 
 
 async def _rehearse(settings: Settings, chosen: Chosen) -> None:
-    """Opens all that a request needs once, so that what is missing is told now and not to the first client."""
-    async with (
-        open_service(settings, chosen.profile) as service,
-        build_exchange(chosen.profile, Notifier(), workspace=service.workspace, models=service.models),
-    ):
+    """Opens what a worker opens, so that what is missing is one line and not a worker's end."""
+    async with open_service(settings, chosen.profile):
         pass
 
 

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..build import open_models
+from ..build import build_exchange, open_models
 from ..notifier import Notifier
 from ..profile import Limits, Profile
 from ..provider import Models
@@ -27,13 +27,16 @@ class Nowhere(Workspace):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A worker's parts. `workspace` is None where each request gets one of its own: that of the current folder."""
+    """A worker's parts. `workspace` is None where each request gets one of its own: that of the current folder.
+    `tools` are the names of the profile's, which none of the client's may have.
+    """
 
     settings: Settings
     profile: Profile
     models: Models
     seal: Seal
     workspace: Workspace | None
+    tools: frozenset[str] = frozenset()
     running: set[asyncio.Timeout] = field(default_factory=set)
 
     def profile_for(self, query: Query) -> Profile:
@@ -71,7 +74,8 @@ class Service:
 
 @asynccontextmanager
 async def open_service(settings: Settings, profile: Profile) -> AsyncIterator[Service]:
-    """The parts for a profile, open until the block is left.
+    """The parts for a profile, open until the block is left. All that a request needs is opened once before, so that
+    what is missing is told now and not to the first client.
 
     Raises:
         GooseLikeError: what to install or set first.
@@ -85,4 +89,6 @@ async def open_service(settings: Settings, profile: Profile) -> AsyncIterator[Se
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="goose-like-serve-"))
             workspace = Nowhere(Path(folder), mode="read-only", approval="auto", notifier=Notifier())
             stack.push_async_callback(workspace.close)
-        yield Service(settings, profile, models, Seal(settings.seal_key), workspace)
+        async with build_exchange(profile, Notifier(), workspace=workspace, models=models) as rehearsed:
+            tools = frozenset(rehearsed.tools)
+        yield Service(settings, profile, models, Seal(settings.seal_key), workspace, tools)

@@ -16,6 +16,8 @@ from ..places import state_folder
 TOKEN, SECRET = "GOOSE_LIKE_SERVE_TOKEN", "GOOSE_LIKE_SERVE_SECRET"
 """The variables of the bearer token, and of the key by which servers know what they gave a client to keep."""
 
+_KEY_BYTES = 32
+
 WORKSPACE = (
     "https://pro.openbb.co",
     "https://pro.openbb.dev",
@@ -24,9 +26,6 @@ WORKSPACE = (
     "http://localhost:5050",
 )
 """Where OpenBB Workspace is loaded from: on the web, as the desktop application, and in its developers' hands."""
-
-
-_LEAST_KEY = 32
 
 
 class Settings(Value):
@@ -90,10 +89,11 @@ def seal_key() -> bytes:
     Raises:
         UsageError: it is too short, can't be kept, or somebody else could read it.
     """
-    if given := os.environ.get(SECRET):
-        if len(given) < _LEAST_KEY:
-            raise UsageError(f"{SECRET} is too short to be a secret; give it {_LEAST_KEY} random letters or more")
-        return given.encode(errors="surrogateescape")
+    if given := os.environ.get(SECRET, "").strip():
+        key = given.encode(errors="surrogateescape")
+        if len(key) < _KEY_BYTES:
+            raise UsageError(f"{SECRET} is too short; set at least {_KEY_BYTES} bytes: openssl rand -hex 32")
+        return key
     file = state_folder() / "serve.key"
     try:
         return _kept(file)
@@ -117,6 +117,6 @@ def _kept(file: Path) -> bytes:
     if file.stat().st_mode & 0o077:
         raise UsageError(f"{file} can be read by others; chmod 600 it, or delete it: a new one is made")
     key = file.read_bytes().strip()
-    if len(key) < _LEAST_KEY:
+    if len(key) < _KEY_BYTES:
         raise UsageError(f"{file} holds no key; delete it: a new one is made")
     return key

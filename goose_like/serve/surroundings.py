@@ -28,8 +28,9 @@ def surroundings(query: Query) -> str:
 
 def _sections(query: Query) -> Iterator[str]:
     on_it = [widget for widget in query.widgets if widget.tier != "extra"]
-    picked = [widget for widget in on_it if widget.tier == "primary"] if query.dialect == "workspace" else []
-    others = [widget for widget in on_it if widget not in picked]
+    picked_tiers = ("primary",) if query.dialect == "workspace" else ()
+    picked = [widget for widget in on_it if widget.tier in picked_tiers]
+    others = [widget for widget in on_it if widget.tier not in picked_tiers]
     extra = [widget for widget in query.widgets if widget.tier == "extra"]
     for title, widgets in (
         ("Widgets that the person picked", picked),

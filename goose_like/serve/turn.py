@@ -14,8 +14,9 @@ from ..images import keep_image
 from ..message import ToolCall, Usage
 from ..notifier import Channel
 from ..session import Session
+from .carried import carried
 from .client_calls import to_client
-from .folding import Folded, carried, fold
+from .folding import Folded, fold
 from .metrics import Seen
 from .query import Human, Query
 from .service import Service
@@ -33,6 +34,7 @@ async def answer(query: Query, service: Service, seen: Seen) -> AsyncGenerator[b
 
     Leaving it early cancels the model and the tools, and returns when they are gone.
     """
+    query = query.model_copy(update={"reserved": service.tools})
     folded = fold(query, service.seal)
     translator, wire = Translator(query, folded.sources), Wire()
     yield _bytes(wire, translator.opening()) or wire.tick()
@@ -40,11 +42,13 @@ async def answer(query: Query, service: Service, seen: Seen) -> AsyncGenerator[b
         seen.ending = "handed_off"
         yield _bytes(wire, _handed_off(folded.waiting, folded, query, service, translator))
         return
-    channel, ending = Channel(), None
+    channel, ending, known = Channel(), None, len(folded.history.messages)
     work = asyncio.create_task(_reply(folded, query, service, channel))
     try:
         async with aclosing(channel.batches(work, service.settings.beat_s)) as batches:
             async for batch in batches:
+                if ending and ending.reason != "cancelled":
+                    continue  # told while the toolkits close: after a call, and after an end, comes nothing
                 frames = [*translator.frames(batch)]
                 if ends := [event for event in batch if isinstance(event, TurnFinished)]:
                     ending = ends[-1]
@@ -54,16 +58,10 @@ async def answer(query: Query, service: Service, seen: Seen) -> AsyncGenerator[b
                         frames += translator.ending(ending)
                 if sent := _bytes(wire, frames) if batch else wire.tick():
                     yield sent
-    except TimeoutError:
-        ending = STOPPED
-        yield _bytes(wire, translator.ending(ending))
-    except GooseLikeError as error:  # before the turn began: whatever ends a turn is its event
-        ending = TurnFinished(reason="error", detail=str(error), exit_code=error.exit_code)
-        yield _bytes(wire, translator.ending(ending))
-    except Exception:
-        logging.getLogger(__name__).exception("a request failed")
-        if ending is None:
-            ending = FAULT
+    except Exception as error:
+        end = _end_by(error)
+        if not ending or ending.reason == "cancelled":  # else the turn's own end was told, and this came while closing
+            ending = end
             yield _bytes(wire, translator.ending(ending))
     finally:
         work.cancel()
@@ -72,7 +70,19 @@ async def answer(query: Query, service: Service, seen: Seen) -> AsyncGenerator[b
         seen.ending = ending.reason if ending else "cancelled"
         seen.usage = sum(folded.history.turn_usage.values(), Usage())
         if service.settings.log_content:
-            seen.content = {"asked": _asked(query), "answered": folded.history.messages[-1].text}
+            said = (message.text for message in folded.history.messages[known:] if message.role == "assistant")
+            seen.content = {"asked": _asked(query), "answered": "\n\n".join(filter(None, said))}
+
+
+def _end_by(error: Exception) -> TurnFinished:
+    """The end of an answer whose turn did not come to one. What nobody foresaw is logged."""
+    match error:
+        case TimeoutError():
+            return STOPPED
+        case GooseLikeError():
+            return TurnFinished(reason="error", detail=str(error), exit_code=error.exit_code)
+    logging.getLogger(__name__).error("a request failed", exc_info=error)
+    return FAULT
 
 
 def _bytes(wire: Wire, frames: Iterable[Frame]) -> bytes:

@@ -19,7 +19,7 @@ FLOORS = {
     3: "cli/guard tool command profile history notifier sandbox records reversal lines plan cli/visible cli/rows "
     "cli/files serve/metrics serve/body serve/results",
     4: "policy provider spawn inspection jail keys profile_schema undo sessions providers/wire shorter "
-    "command_file cli/code cli/phrases serve/ledger serve/client_calls "
+    "command_file cli/code cli/phrases serve/ledger serve/carried serve/client_calls "
     "serve/artifacts serve/citations serve/request serve/surroundings",
     5: "workspace session view providers/openai_wire providers/anthropic_wire providers/door "
     "providers/weights providers/rows profiles_file inbox providers/absent cli/tables cli/slash serve/settings "

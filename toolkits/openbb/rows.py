@@ -104,9 +104,10 @@ def _number(value: JsonValue, key: str, at: int, chart: Chart) -> float | None:
         return None
     try:
         number = value if isinstance(value, int | float) and not isinstance(value, bool) else float(str(value))
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
+        is_finite = math.isfinite(number)
+    except (ValueError, OverflowError):  # no number, or one beyond what is drawn
+        is_finite = False
+    if not is_finite:
         told = f"row {at} has {json.dumps(value)[:80]} at {key!r}, where a {chart.kind} needs a number"
         raise ToolError(f"{told}; send numbers without units and separators, or another key")
     return number
