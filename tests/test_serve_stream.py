@@ -188,13 +188,13 @@ def test_what_goes_on_is_told():
     told = stream(
         WORKSPACE,
         [Status(text=""), Status(text="choosing files"), Logged(text="3 files")],
-        [ToolStarted(call=call("fetch", path="a", url="u", UUID="1", long="x" * 999)), result(), result(is_error=True)],
+        [ToolStarted(call=call("fetch", path="a", url="u", UUID="1", rows=[{"é": None}], long="x" * 999)), result(), result(is_error=True)],
         [Answered(question=question, answer=Answer()), Answered(question=question, answer=Answer(choice="allow"))],
         said("done"),
     )
     assert statuses(told) == ["choosing files", "3 files", "Using fetch", "fetch failed", "Not allowed here: rm -r x"]
     details = next(data["details"] for _, data in told if data.get("details"))
-    assert details == [{"path": "a", "long": "x" * 200 + "…"}]
+    assert details == [{"path": "a", "rows": '[{"é":null}]', "long": "x" * 200 + "…"}]
     assert "hunter2" not in json.dumps(told)
     untold = UNTOLD | {"url"}
     assert untold == {*models.EXCLUDE_STATUS_UPDATE_DETAILS_FIELDS} | {*models.EXCLUDE_CITATION_DETAILS_FIELDS}

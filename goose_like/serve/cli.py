@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(rich_markup_mode=None, help="Make a profile available to OpenBB Workspace over HTTP.")
+app = typer.Typer(rich_markup_mode=None, subcommand_metavar="", help="Make a profile available to OpenBB Workspace over HTTP.")
 
 
 @app.callback(
