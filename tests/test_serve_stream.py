@@ -185,10 +185,11 @@ def test_all_that_was_thought_is_told_in_its_order(pieces):
 
 def test_what_goes_on_is_told():
     question = Question(kind="command", subject="rm -r x", text="May it?")
+    fetch = call("fetch", path="a", url="u", UUID="1", rows=[{"é": None}], long="x" * 999)
     told = stream(
         WORKSPACE,
         [Status(text=""), Status(text="choosing files"), Logged(text="3 files")],
-        [ToolStarted(call=call("fetch", path="a", url="u", UUID="1", rows=[{"é": None}], long="x" * 999)), result(), result(is_error=True)],
+        [ToolStarted(call=fetch), result(), result(is_error=True)],
         [Answered(question=question, answer=Answer()), Answered(question=question, answer=Answer(choice="allow"))],
         said("done"),
     )

@@ -360,6 +360,10 @@ def test_logs_hold_content_only_when_that_is_asked_for(place):
             assert (content in line) is bool(options)
 
 
+def test_its_help_names_no_commands_where_there_are_none(place):
+    assert place.run("serve", "--help").stdout.splitlines()[0].strip() == "Usage: goose-like serve [OPTIONS]"
+
+
 def test_files_of_the_page_and_signs_of_life_are_not_logged(place):
     with serving(place, "--model", place.script("yes")) as server:
         for path in ("/", "/page.css", "/healthz", "/metrics", "/agents.json"):
