@@ -309,6 +309,7 @@ def test_a_second_ctrl_c_is_at_once(place):
         until(lambda: server.get("/healthz").status_code == 503)
         server.signal(signal.SIGINT)
         assert server.process.wait(30) == 0
+        assert "Traceback" not in server.log.read_text()
 
 
 # --- several workers
