@@ -185,16 +185,17 @@ def test_all_that_was_thought_is_told_in_its_order(pieces):
 
 def test_what_goes_on_is_told():
     question = Question(kind="command", subject="rm -r x", text="May it?")
+    fetch = call("fetch", path="a", url="u", UUID="1", rows=[{"é": None}], long="x" * 999)
     told = stream(
         WORKSPACE,
         [Status(text=""), Status(text="choosing files"), Logged(text="3 files")],
-        [ToolStarted(call=call("fetch", path="a", url="u", UUID="1", long="x" * 999)), result(), result(is_error=True)],
+        [ToolStarted(call=fetch), result(), result(is_error=True)],
         [Answered(question=question, answer=Answer()), Answered(question=question, answer=Answer(choice="allow"))],
         said("done"),
     )
     assert statuses(told) == ["choosing files", "3 files", "Using fetch", "fetch failed", "Not allowed here: rm -r x"]
     details = next(data["details"] for _, data in told if data.get("details"))
-    assert details == [{"path": "a", "long": "x" * 200 + "…"}]
+    assert details == [{"path": "a", "rows": '[{"é":null}]', "long": "x" * 200 + "…"}]
     assert "hunter2" not in json.dumps(told)
     untold = UNTOLD | {"url"}
     assert untold == {*models.EXCLUDE_STATUS_UPDATE_DETAILS_FIELDS} | {*models.EXCLUDE_CITATION_DETAILS_FIELDS}

@@ -5,7 +5,11 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(rich_markup_mode=None, help="Make a profile available to OpenBB Workspace over HTTP.")
+app = typer.Typer(
+    rich_markup_mode=None,
+    subcommand_metavar="",  # it has none
+    help="Make a profile available to OpenBB Workspace over HTTP.",
+)
 
 
 @app.callback(

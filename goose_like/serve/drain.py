@@ -1,6 +1,7 @@
 """Between the signal to stop and the end: nothing new is answered, and what runs may finish."""
 
 import asyncio
+import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -51,6 +52,7 @@ class Drain:
         if self._ending is None:
             self._ending = asyncio.create_task(self._end(number))
         elif number == signal.SIGINT:
+            logging.getLogger("uvicorn.error").disabled = True  # else it tells of all that is cut off now, as wished
             self._pass_on(number)
             self._pass_on(number)  # uvicorn takes the second one for what it is
 

@@ -17,6 +17,9 @@ _KINDS = {
 }
 """What is counted and logged of a path. A client may write anything into another one."""
 
+_UNLOGGED = ("healthz", "metrics", "page")
+"""Whose lines would bury the others: balancers ask each second, and a page is a dozen files."""
+
 
 class Ledger:
     """Outermost, ASGI: sees how each request ends."""
@@ -44,7 +47,7 @@ class Ledger:
         finally:
             seen.seconds = time.monotonic() - began
             self._row.count(seen)
-            if seen.path not in ("healthz", "metrics"):
+            if seen.path not in _UNLOGGED:
                 print(_line(scope, seen), file=sys.stderr, flush=True)
 
 

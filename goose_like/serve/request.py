@@ -83,6 +83,8 @@ def _told(error: ValidationError) -> Iterator[dict[str, Any]]:
         loc = one["loc"]
         if loc[:1] == ("messages",):
             loc = (*loc[:2], *loc[3:])  # the role by which it was read stands third
+        if one["type"].startswith("union_tag"):
+            one["msg"], loc = "a message's role is one of human, ai, tool", (*loc, "role")
         yield {**one, "loc": ("body", *(key for key in loc if key != LISTED))}
 
 

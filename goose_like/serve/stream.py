@@ -23,6 +23,7 @@ from ..events import (
 )
 from ..message import ToolCall
 from .artifacts import as_markdown, client_artifact
+from .body import words
 from .citations import UNTOLD, citations
 from .client_calls import ClientCall, arguments_of
 from .query import Query, Source
@@ -113,9 +114,9 @@ class Translator:
                     self._gap, self._has_said = "\n\n", False
                 yield from self._status(text, "WARNING")
             case Status(text=text):
-                words = "".join(filter(str.isalpha, text))
-                if words != self._status_words:  # else but its figures are new, and each would stay on the screen
-                    self._status_words = words
+                letters = "".join(filter(str.isalpha, text))
+                if letters != self._status_words:  # else but its figures are new, and each would stay on the screen
+                    self._status_words = letters
                     yield from self._status(text)
             case Logged(text=text):
                 yield from self._status(text)
@@ -184,5 +185,5 @@ class Translator:
 def _details(call: ToolCall) -> dict[str, str]:
     """A call's arguments for people, each on its line."""
     given = arguments_of(call)
-    told = {key: str(value) for key, value in given.items() if key.lower() not in UNTOLD | {"url"}}
+    told = {key: words(value) for key, value in given.items() if key.lower() not in UNTOLD | {"url"}}
     return {key: value if len(value) <= _LONG_DETAIL else f"{value[:_LONG_DETAIL]}…" for key, value in told.items()}

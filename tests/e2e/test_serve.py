@@ -311,6 +311,7 @@ def test_a_second_ctrl_c_is_at_once(place):
         until(lambda: server.get("/healthz").status_code == 503)
         server.signal(signal.SIGINT)
         assert server.process.wait(30) == 0
+        assert "Traceback" not in server.log.read_text()
 
 
 # --- several workers
@@ -375,3 +376,15 @@ def test_logs_hold_content_only_when_that_is_asked_for(place):
             line = until(lambda log=server.log: re.search(r".*POST /query 200 workspace stop.*", log.read_text()))[0]
         for content in ("which colour?", "the answer is blue"):
             assert (content in line) is bool(options)
+
+
+def test_its_help_names_no_commands_where_there_are_none(place):
+    assert place.run("serve", "--help").stdout.splitlines()[0].strip() == "Usage: goose-like serve [OPTIONS]"
+
+
+def test_files_of_the_page_and_signs_of_life_are_not_logged(place):
+    with serving(place, "--model", place.script("yes")) as server:
+        for path in ("/", "/page.css", "/healthz", "/metrics", "/agents.json"):
+            assert server.get(path).status_code == 200
+        until(lambda: "GET /agents 200" in server.log.read_text())
+        assert server.log.read_text().count("\n") == 1

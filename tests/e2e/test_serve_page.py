@@ -247,6 +247,15 @@ def test_an_error_without_words_is_seen(page):
         assert answered(page).locator(".alert").inner_text() == "the model is overloaded"
 
 
+def test_an_answer_that_failed_is_not_voted_on(page):
+    with played([chunk("It failed."), step("it failed", "ERROR")], [chunk("Yes.")]) as server:
+        page.goto(server.url)
+        ask(page, "x")
+        assert answered(page).locator(".thumbs").count() == 0
+        ask(page, "y")
+        assert answered(page, 2).locator(".thumbs").count() == 1
+
+
 def test_the_token_is_asked_for_and_then_it_goes_on(page):
     with played([chunk("Welcome.")], token="t0ken") as server:
         page.goto(server.url)

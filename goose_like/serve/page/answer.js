@@ -67,7 +67,7 @@ export class Answer {
     // The words tell it; where there are none, this does.
     if (this._wrong && !this.text) this.failed(this._wrong);
     if (note) this._body.append(el("p", { class: "quiet" }, note));
-    if (vote && this.text) this._end.append(thumbs(vote));
+    if (vote && this.text && !this._wrong) this._end.append(thumbs(vote));
   }
 
   _says(delta) {
