@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from command import shell
-from serving import asked, events_of, serving, until, words
+from serving import asked, children, events_of, serving, until, words
 
 pytest.importorskip("uvicorn")
 
@@ -21,13 +21,6 @@ NEVER = {"text": "late", "delay_s": 600}
 
 def alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists() and "zombie" not in Path(f"/proc/{pid}/status").read_text()
-
-
-def children(pid: int) -> list[int]:
-    """The processes that a process has started."""
-    return [
-        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
-    ]
 
 
 # --- answers
