@@ -13,7 +13,7 @@ from typing import Any, Literal
 from loopback import Asked, Loopback, Response, called, chunk, events, raw, refusal, usage
 from pydantic import BaseModel
 
-STALL_S = 2.0
+STALL_S = 1.0
 
 Fault = Literal["500", "429", "400", "cut", "reset", "garbage", "stall", "silent"]
 Call = tuple[str, str]
