@@ -115,7 +115,8 @@ class Loopback:
         if response.is_reset:
             # Without lingering, a close is a reset to the other side.
             link = writer.get_extra_info("socket")
-            link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            if not writer.transport.is_closing():  # the other side may have gone first
+                link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
         return b"connection: close" not in response.head() and not response.is_reset
 

@@ -63,14 +63,18 @@ _WRONG: tuple[Call, ...] = (
 
 
 def plan(draw: random.Random, name: str, is_today: bool, times: Sequence[int] = (1, 1, 2, 10)) -> Plan:
-    """A way through up to six answers of the model, of which the last has no call."""
+    """A way through up to six answers of the model, of which the last has no call and is said so many times.
+
+    The others are short: what was done before a call travels with it, within a limit.
+    """
     steps = []
     for at in range(draw.choice((1, 1, 2, 2, 3, 4, 6))):
         faults = tuple(draw.choices(_FAULTS, k=draw.choice((1, 1, 2)))) if draw.random() < 0.12 else ()
         said = "".join(draw.choices(_SAYINGS, k=draw.choice((1, 2, 5))))
         pieces, pause_s = draw.choice((1, 3, 30, 200)), draw.choice((0, 0, 0, 0.01))
         said = f"[{name}.{at} {said} {at}.{name}]"
-        steps.append(Step(said=said, times=draw.choice(times), faults=faults, pieces=pieces, pause_s=pause_s))
+        steps.append(Step(said=said, faults=faults, pieces=pieces, pause_s=pause_s))
+    steps[-1] = steps[-1].model_copy(update={"times": draw.choice(times)})
     for at, step in enumerate(steps[:-1]):
         said = step.said if draw.random() < 0.5 else ""
         steps[at] = step.model_copy(update={"said": said, "calls": _calls(draw, is_today)})
@@ -140,7 +144,7 @@ class Crowd:
                 async with asyncio.timeout(120):
                     await way(draw, name)
             except Exception as error:
-                self.wrong.append(f"{way.__name__} {name}: {type(error).__name__}: {str(error)[:400]}")
+                self.wrong.append(f"{way.__name__} {name}: {error!r:.400}")
 
     # --- ways
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import select
 import signal
 import socket
 import threading
@@ -205,6 +206,16 @@ def test_queries_at_once_are_limited(place, option, status):
             assert int(full.headers["retry-after"]) > 0
         until(lambda: not server.counted("goose_like_running"))
         assert words(events_of(server.post(asked("z")))) == "free again"
+
+
+def test_a_connection_outlasts_a_pause(place):
+    with (
+        serving(place, "--model", place.script("hi")) as server,
+        socket.create_connection(("127.0.0.1", server.port)) as connection,
+    ):
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        assert not select.select([connection], [], [], 6)[0], "it was closed"
 
 
 # --- clients that go
