@@ -22,3 +22,4 @@ def home(tmp_path, monkeypatch):
 
 def pytest_addoption(parser):
     parser.addoption("--kills", type=int, default=6, help="moments at which tests/e2e/test_kill.py kills a run")
+    parser.addoption("--soak", type=int, default=300, help="requests of tests/e2e/test_serve_soak.py")

@@ -95,13 +95,17 @@ class Loopback:
             self._tasks.discard(task)
             writer.close()
 
+    def _response(self, asked: Asked) -> Response:
+        response = self._responses[min(len(self.requests), len(self._responses) - 1)]
+        self.requests.append(asked)
+        return response
+
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Whether the connection stays open."""
         head = await reader.readuntil(b"\r\n\r\n")
         fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
         body = await reader.readexactly(int(fields.get(b"content-length", b"0")))
-        response = self._responses[min(len(self.requests), len(self._responses) - 1)]
-        self.requests.append(Asked(head, body))
+        response = self._response(Asked(head, body))
         writer.write(response.head())
         for piece in response.pieces:
             writer.write(piece)
@@ -111,7 +115,8 @@ class Loopback:
         if response.is_reset:
             # Without lingering, a close is a reset to the other side.
             link = writer.get_extra_info("socket")
-            link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            if not writer.transport.is_closing():  # the other side may have gone first
+                link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.transport.abort()
         return b"connection: close" not in response.head() and not response.is_reset
 

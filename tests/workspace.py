@@ -42,6 +42,11 @@ class Parser:
         *lines, self._rest = self._rest.replace(b"\r\n", b"\n").split(b"\n")
         return [sent for line in lines if (sent := self._line(line.decode("utf-8")))]
 
+    @property
+    def is_between(self) -> bool:
+        """Whether all that came so far are whole events."""
+        return not (self._rest or self._event or self._data)
+
     def _line(self, line: str) -> Sent | None:
         if not line:
             event, data = self._event, self._data
@@ -208,6 +213,7 @@ class Workspace:
                     assert not has_called, f"{sent} came after a call"
                     has_called = sent.event == "copilotFunctionCall"
                     yield sent
+        assert parser.is_between, "the stream was cut within an event"
 
     def body(self) -> dict[str, Any]:
         """The whole conversation, and what is on the dashboard."""

@@ -21,6 +21,9 @@ from .service import open_service
 from .settings import TOKEN, Settings
 
 _CLOSING_S = 5
+_IDLE_S = 75
+"""How long a connection without a request stays open: longer than balancers keep theirs (60 s is usual), so that none
+sends a request into one that is just being closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,7 @@ def _run(settings: Settings, chosen: Chosen, listener: socket.socket) -> int:
         ws="none",
         lifespan="on",
         timeout_graceful_shutdown=_CLOSING_S,
+        timeout_keep_alive=_IDLE_S,
         h11_max_incomplete_event_size=64 * 1024,
     )
     if not is_alone:

@@ -91,6 +91,13 @@ def words(events: list[tuple[str, Any]]) -> str:
     return "".join(data["delta"] for name, data in events if name == "copilotMessageChunk")
 
 
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    return [
+        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
+    ]
+
+
 @contextmanager
 def serving(place: Place, *options: str, env: dict[str, str] | None = None) -> Iterator[Server]:
     """The command, once it answers; in the end it is killed if it has not ended."""

@@ -2,6 +2,7 @@
 
 import os
 import re
+import select
 import signal
 import socket
 import threading
@@ -11,7 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from command import shell
-from serving import asked, events_of, serving, until, words
+from serving import asked, children, events_of, serving, until, words
 
 pytest.importorskip("uvicorn")
 
@@ -21,13 +22,6 @@ NEVER = {"text": "late", "delay_s": 600}
 
 def alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists() and "zombie" not in Path(f"/proc/{pid}/status").read_text()
-
-
-def children(pid: int) -> list[int]:
-    """The processes that a process has started."""
-    return [
-        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
-    ]
 
 
 # --- answers
@@ -214,6 +208,16 @@ def test_queries_at_once_are_limited(place, option, status):
             assert int(full.headers["retry-after"]) > 0
         until(lambda: not server.counted("goose_like_running"))
         assert words(events_of(server.post(asked("z")))) == "free again"
+
+
+def test_a_connection_outlasts_a_pause(place):
+    with (
+        serving(place, "--model", place.script("hi")) as server,
+        socket.create_connection(("127.0.0.1", server.port)) as connection,
+    ):
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        assert not select.select([connection], [], [], 6)[0], "it was closed"
 
 
 # --- clients that go
