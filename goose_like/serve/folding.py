@@ -45,6 +45,12 @@ class Folded:
     sources: tuple[Source, ...] = ()
     pictures: tuple[Picture, ...] = ()
 
+    @property
+    def steps(self) -> int:
+        """How often a model was asked since the person spoke: a turn, and its limit, go on over hand-offs."""
+        start = self.history.said[-1] if self.message.tool_results and self.history.said else len(self.history.messages)
+        return sum(message.role == "assistant" for message in self.history.messages[start:])
+
 
 def fold(query: Query, seal: Seal) -> Folded:
     """The history up to the newest words or results, and these. Never fails, however damaged the conversation is.

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, Literal
 
+from ..artifact import as_markdown
 from ..events import (
     Answered,
     ArtifactShown,
@@ -22,7 +23,7 @@ from ..events import (
     TurnFinished,
 )
 from ..message import ToolCall
-from .artifacts import as_markdown, client_artifact
+from .artifacts import client_artifact
 from .body import words
 from .citations import UNTOLD, citations
 from .client_calls import ClientCall, arguments_of

@@ -91,6 +91,11 @@ def _bytes(wire: Wire, frames: Iterable[Frame]) -> bytes:
 
 async def _reply(folded: Folded, query: Query, service: Service, channel: Channel) -> None:
     """The turn. TimeoutError: the service stopped it."""
+    limits = service.limits
+    left = limits.steps - folded.steps
+    if left <= 0:
+        channel.notify(TurnFinished(reason="step_limit", detail=f"the limit of {limits.steps} steps", exit_code=3))
+        return
     with ExitStack() as stack:
         session = Session.temporary()
         stack.callback(session.close)
@@ -104,7 +109,7 @@ async def _reply(folded: Folded, query: Query, service: Service, channel: Channe
                     channel,
                     session=session,
                     workspace=service.workspace,
-                    limits=service.limits,
+                    limits=limits.model_copy(update={"steps": left}),
                     models=service.models,
                 ) as exchange:
                     await exchange.reply(folded.message)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from ..artifact import as_markdown
 from ..events import (
     Answered,
     ArtifactShown,
@@ -29,7 +30,6 @@ from ..events import (
 from ..history import INTERRUPTED, History
 from ..lines import read_lines
 from ..message import Image, Message, Thinking, ToolCall, ToolResult, Usage
-from ..serve.artifacts import as_markdown
 from ..sessions import Listed
 
 MARKS = {"planned": "☐", "in-progress": "▶", "complete": "☑", "failed": "☒"}

@@ -43,3 +43,16 @@ async def test_a_tool_of_the_client(place):
             turn = await workspace.ask("add 2 and 3")
     assert turn.text == "Five."
     assert turn.calls[0]["input_arguments"]["tool_name"] == "add"
+
+
+async def test_a_turns_steps_are_counted_over_its_hand_offs(place):
+    config = place.home / "config"
+    config.mkdir()
+    (config / "profiles.yaml").write_text("short: {extends: openbb, limits: {steps: 2}}\n")
+    model = place.script({"calls": [asks(PRICES)]}, {"calls": [asks(ESTIMATES)]}, {"text": "Done."}, {"text": "Anew."})
+    with serving(place, "--model", model, "--profile", "short") as server:
+        async with Workspace(server.url) as workspace:
+            turn = await workspace.ask("go on for ever")
+            assert len(turn.calls) == 2
+            assert turn.text == "Stopped: the limit of 2 steps."
+            assert (await workspace.ask("and now?")).text
