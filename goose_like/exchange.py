@@ -237,9 +237,9 @@ class Exchange:
             self.journal.emit(ToolStarted(call=call))
         current_call.set(call.id)
         outcome = await call_tool(self.tools, call)
-        if is_remote and not outcome.is_error:
-            return
         if is_remote:
+            if not outcome.is_error:
+                return
             self.journal.emit(ToolStarted(call=call))
         output = readable(outcome.output, self.session.output_of(call.id), self.limits.output_bytes)
         times = self.history.failures.get((call.name, call.arguments), 0) + 1
