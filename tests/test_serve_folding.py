@@ -223,7 +223,7 @@ def test_damaged_conversations(messages, expected):
 
 
 words = st.sampled_from(["", "a", '{"function": "f"}'])
-states = st.none() | st.text(max_size=5) | st.integers(0, 3).map(lambda n: SEAL.close(_state(n), "a"))
+states = st.just("") | st.text(max_size=5) | st.integers(0, 3).map(lambda n: SEAL.close(_state(n), "a"))
 arguments = st.sampled_from(
     [{}, {"widget_uuid": ONE}, {"data_sources": [{"widget_uuid": ONE}, {"id": "Two"}]}, {"data_sources": [1]}]
 )

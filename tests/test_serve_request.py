@@ -161,7 +161,7 @@ def test_what_was_sent_along_is_found_in_both_dialects():
     assert (asked_for.state, given_for.state) == ("s", "t")
     inside = json.dumps({"function": "f", "input_arguments": {}, "extra_state": {"goose_like": "u"}})
     assert asked(human("Hi."), ai(inside)).messages[1].state == "u"
-    assert query_of("today_two_sources").messages[2].state is None
+    assert query_of("today_two_sources").messages[2].state == ""
 
 
 def test_todays_dashboard():
@@ -242,6 +242,18 @@ def test_numbers_and_characters_that_json_has_not_are_taken():
     assert query.messages == (Human(text="a\ufffd b"),)
     assert query.timezone == "CET"
     assert query.options == {"x": None, "y": [None, None], "\ufffd": 1}
+
+
+@pytest.mark.parametrize("state", [1e999, ["a"], {"x": 1e999}, None])
+def test_what_is_beside_a_call_and_no_text_was_never_ours(state):
+    call = {"function": "f", "input_arguments": {}}
+    given_back = {"role": "tool", "function": "f", "data": [], "extra_state": {"goose_like": state}}
+    for beside in ({"goose_like": state}, {"extra_state": {"goose_like": state}}):
+        query = read_query(
+            json.dumps({"messages": [{"role": "ai", "content": {**call, **beside}}, given_back]}).encode()
+        )
+        assert [said.state for said in query.messages] == ["", ""]
+        assert query.model_validate_json(query.model_dump_json()) == query
 
 
 @given(any_body)

@@ -92,7 +92,7 @@ class _Folding:
                 self.spoken += [said] if said.text.strip() else []
             case Asked():
                 given = next((one for one in following if isinstance(one, Given)), None)
-                self._ask(said, self._opened(said.state) or self._opened(given.state if given else None))
+                self._ask(said, self._opened(said.state) or self._opened(given.state if given else ""))
             case Given():
                 if not self.asked:
                     function = said.function or WIDGET_DATA[0]
@@ -174,7 +174,7 @@ class _Folding:
         others = (one.text for one in self.spoken if not kept or (one.agent_id and one.text not in said))
         return "\n\n".join(others)
 
-    def _opened(self, state: JsonValue) -> Carried | None:
+    def _opened(self, state: str) -> Carried | None:
         value = self.seal.open(state, self.about) if state else None
         try:
             return Carried.model_validate(value) if value else None

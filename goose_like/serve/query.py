@@ -93,12 +93,12 @@ class Ai(Value):
 
 
 class Asked(Value):
-    """A function that a copilot asked the client to run. `state` is what it sent along for itself."""
+    """A function that a copilot asked the client to run. `state` is the text that it sent along for itself."""
 
     role: Literal["call"] = "call"
     function: Words
     arguments: dict[str, Any] = {}
-    state: JsonValue = None
+    state: Words = ""
 
 
 class Given(Value):
@@ -108,7 +108,7 @@ class Given(Value):
     function: Words
     arguments: dict[str, Any] = {}
     outcomes: tuple["Given.One", ...] = ()
-    state: JsonValue = None
+    state: Words = ""
 
     class One(Value):
         """Data, or what went wrong. `message` is what the client says beside it."""

@@ -108,7 +108,7 @@ def _said(message: HumanMessage | AiMessage | ToolMessage) -> Said:
             return Human(text=text)
         case AiMessage(content=dict(call)):
             arguments = mapping(call.get("input_arguments")) or mapping(call.get("copilot_function_call_arguments"))
-            state = call.get(STATE) or mapping(call.get("extra_state")).get(STATE)
+            state = _sealed(call) or _sealed(mapping(call.get("extra_state")))
             return Asked(function=call["function"], arguments=finite(arguments), state=state)
         case AiMessage(content=text, agent_id=agent):
             return Human(text=text) if agent == ORCHESTRATOR else Ai(text=text, agent_id=agent)
@@ -117,8 +117,14 @@ def _said(message: HumanMessage | AiMessage | ToolMessage) -> Said:
         function=message.function,
         arguments=message.input_arguments or message.copilot_function_call_arguments,
         outcomes=tuple(map(_outcome, data if isinstance(data, list) else [data])),
-        state=mapping(message.extra_state).get(STATE),
+        state=_sealed(mapping(message.extra_state)),
     )
+
+
+def _sealed(beside: dict[str, Any]) -> str:
+    """What we sent along, if it is there; nothing else than text was ever ours."""
+    text = beside.get(STATE)
+    return text if isinstance(text, str) else ""
 
 
 def _outcome(data: Any) -> Given.One:
