@@ -183,7 +183,7 @@ class History:
                 self.said.append(len(self.messages))
                 self.messages.append(message)
             case Answered(question=question, answer=answer):
-                if answer.by == "nobody":
+                if answer.by == "nobody" and question.kind != "words":  # what nobody says is no refusal
                     self.unanswered.append(question)
             case UsageRecorded(model=model, usage=usage):
                 self._count(model, usage)

@@ -41,6 +41,7 @@ def turn(draw, number):
                 UsageRecorded(model="m", usage=Usage(output_tokens=1), purpose="p"),
                 StateSaved(toolkit="t", value=number),
                 Answered(question=Question(kind="network", subject="s", text="t"), answer=Answer()),
+                Answered(question=Question(kind="words", subject="s", text="t"), answer=Answer()),
                 Reminded(text="from a toolkit"),
                 Interjected(message=Message.user("wait")),
                 ProfileChanged(profile="q", models={"processor": "other"}, tools=()),
