@@ -77,7 +77,10 @@ class Artifact(Value):
 
 
 class SessionStarted(Value):
-    """A process opened the session; a resumed session has one for each process."""
+    """A process opened the session; a resumed session has one for each process.
+
+    One that `goes_on` takes up a turn that a killed process left: its open calls stay open.
+    """
 
     type: Literal["session_started"] = "session_started"
     version: str
@@ -86,6 +89,7 @@ class SessionStarted(Value):
     profile: str
     models: dict[str, str]
     tools: tuple[str, ...]
+    goes_on: bool = Field(default=False, exclude_if=operator.not_)
 
 
 class TurnStarted(Value):
@@ -160,7 +164,7 @@ class UsageRecorded(Value):
 
 
 class Compacted(Value):
-    """From here on the model is sent `summary` and the last `kept` messages of those that stood before.
+    """From here on the model is sent `summary` and the last `kept` messages of those that stood before, then `after`.
 
     `elided` has, by their call, the words that stand for results too long to be sent again. One that `is_routine` is
     made at each step.
@@ -169,6 +173,7 @@ class Compacted(Value):
     type: Literal["compacted"] = "compacted"
     summary: Words
     kept: int
+    after: Words = Field(default="", exclude_if=operator.not_)
     elided: dict[str, Words] = Field(default={}, exclude_if=operator.not_)
     is_routine: bool = Field(default=False, exclude_if=operator.not_)
 
