@@ -262,7 +262,7 @@ async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> Outcome:
     try:
         arguments = _read_arguments(wanted, call.arguments)
         async with limit:
-            value = await _invoke(wanted.function, arguments)
+            value = await invoke(wanted.function, arguments)
         if isinstance(value, Picture):
             check_image(value.data, value.source)
             return Outcome(value.text or f"[image {value.source}]", picture=value, later=value.later)
@@ -345,7 +345,7 @@ def _fault(fault: Any) -> str:
     return f"field {where!r}: {fault['msg'][0].lower()}{fault['msg'][1:]}, not {clipped}"
 
 
-async def _invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+async def invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Awaits an `async def`; runs a plain `def` in a thread of its own.
 
     The thread is a daemon, unlike those of `asyncio.to_thread`, because it can't be cancelled and the end of the

@@ -22,6 +22,7 @@ class Interface(Value):
     keys_to_rename: dict[str, str] = {}
     keys_to_copy: dict[str, str] = {}
     keys_to_set: dict[str, JsonValue] = {}
+    additional_transformations: tuple["Interface", ...] = ()
     keys_to_select: tuple[str, ...] = ()
     keys_to_delete: tuple[str, ...] = ()
 
@@ -78,5 +79,6 @@ class BossSpec(Value):
     time_s: float | None = Field(default=None, gt=0)
 
 
+Interface.model_rebuild()
 Branch.model_rebuild()
 BossSpec.model_rebuild()
