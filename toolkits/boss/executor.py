@@ -18,7 +18,7 @@ OUTPUT = "branch_output_data"
 _AS_IT_IS = Interface()
 
 Detect = Callable[[Payload], Any]
-"""Between controller and executor: {command, command_args, thought} -> {branch, branch_input_data}, or an early exit."""
+"""Between controller and executor: {command, command_args, thought} -> {branch, branch_input_data}, or an exit."""
 
 
 class Executor(Protocol):
