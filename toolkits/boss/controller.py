@@ -93,8 +93,8 @@ class ControllerToolkit(Toolkit):
         had = sum(message.role == "assistant" for message in history.messages)
         last = " It is the last one: finish." if had + 1 == self._spec.max_round else ""
         left = [(number, step) for number, step in enumerate(history.plan, 1) if step.status in OPEN]
-        step = f" The next open step of the plan is {left[0][0]}: {left[0][1].description}" if left else ""
-        now = f"Round {had + 1} of {self._spec.max_round}.{last}{step}\nChoose one action."
+        step = f"Work on step {left[0][0]} of the plan: {left[0][1].description}" if left else "Go on."
+        now = f"Round {had + 1} of {self._spec.max_round}.{last} {step}"
         return [*self._notes.told(), ("Now", now)]
 
     async def begin(self) -> None:
@@ -166,7 +166,7 @@ class ControllerToolkit(Toolkit):
         failed: list[int] = [],  # noqa: B006
         plan: str = "",
     ) -> Passing:
-        """Mark steps of the plan by their numbers from 1 on.
+        """Mark steps of the plan that were done and checked, by their numbers from 1 on.
 
         Args:
             done: Steps that are done now.
