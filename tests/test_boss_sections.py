@@ -1,5 +1,6 @@
 """The memory within a budget: its size is bounded whatever the files hold, and what matters most is left."""
 
+from goose_like_toolkits.boss.memory import Contents
 from goose_like_toolkits.boss.sections import (
     folded,
     outlined,
@@ -28,7 +29,7 @@ def test_what_fits_is_shown_as_it_is():
         "code_library": "def f(): ...",
         "none": " \n",
     }
-    assert sections(contents, limit_tokens=1_000, log_summary="not needed") == [
+    assert sections(Contents(texts=contents), limit_tokens=1_000, log_summary="not needed") == [
         ("notes", "by hand\n"),
         ("Plan", "- a\n"),
         ("Log", "- 1 · x\n"),
@@ -49,7 +50,7 @@ def test_finished_steps_are_folded_first():
         ]
     )
     assert len(folded(plan, 100)) <= 100
-    (_, shown), *_ = sections({"plan": plan}, limit_tokens=200)
+    (_, shown), *_ = sections(Contents(texts={"plan": plan}), limit_tokens=200)
     assert "step 49" in shown
 
 
@@ -75,7 +76,7 @@ def test_the_library_is_told_with_less_and_less():
 
 
 def test_of_other_files_both_ends_are_shown():
-    ((_, shown),) = sections({"notes": "a" * 5_000 + "b" * 5_000}, limit_tokens=200)
+    ((_, shown),) = sections(Contents(texts={"notes": "a" * 5_000 + "b" * 5_000}), limit_tokens=200)
     assert shown.startswith("a" * 400)
     assert shown.endswith("b" * 100)
     assert "bytes left out here" in shown
@@ -92,9 +93,9 @@ TEXTS = st.one_of(
 @given(st.dictionaries(NAMES, TEXTS), st.integers(0, 3_000), TEXTS)
 @example({"plan": "€" * 9_000, "logs": "€" * 9_000}, 100, "€" * 9_000)
 def test_sizes_are_bounded_whatever_the_files_hold(contents, limit_tokens, log_summary):
-    shown = sections(contents, limit_tokens=limit_tokens, log_summary=log_summary)
+    shown = sections(Contents(texts=contents), limit_tokens=limit_tokens, log_summary=log_summary)
     assert sum(size(text) for _, text in shown) <= limit_tokens * 3 + 120 * len(shown)
-    assert sections(contents, limit_tokens=limit_tokens, log_summary=log_summary) == shown
+    assert sections(Contents(texts=contents), limit_tokens=limit_tokens, log_summary=log_summary) == shown
 
 
 def test_after_200_rounds_as_much_is_sent_as_after_20():
@@ -107,7 +108,11 @@ def test_after_200_rounds_as_much_is_sent_as_after_20():
             summary = "in short " * 20 if part else summary
         plan = "".join(f"- [{'x' if n < rounds // 5 else ' '}] {'step ' * 10}\n" for n in range(50))
         library = LIBRARY[: len(LIBRARY) * rounds // 200]
-        texts = sections({"plan": plan, "logs": log, "code_library": library}, limit_tokens=1_000, log_summary=summary)
+        texts = sections(
+            Contents(texts={"plan": plan, "logs": log, "code_library": library}),
+            limit_tokens=1_000,
+            log_summary=summary,
+        )
         lengths.append(sum(size(text) for _, text in texts))
     assert lengths[1] <= lengths[0] * 1.2
 
@@ -125,7 +130,9 @@ def test_the_log_is_summarised_in_batches_and_nothing_falls_between(entries, lim
         parts.append(part)
         rest = log[through:]
         assert size(rest) <= 2 * each
-        ((_, shown),) = sections({"logs": log}, limit_tokens=limit_tokens, log_summary="s" * 9_000 if through else "")
+        ((_, shown),) = sections(
+            Contents(texts={"logs": log}), limit_tokens=limit_tokens, log_summary="s" * 9_000 if through else ""
+        )
         assert rest.strip("\n") in shown
     assert "".join(parts) == log[:through]
     assert len([part for part in parts if part]) <= size(log) // (each // 2)

@@ -11,9 +11,7 @@ from pathlib import Path
 
 from goose_like.toolkit import ToolError
 
-from .outline import outline, parsed
-
-__all__ = ["module_name", "outline", "saved"]
+from .outline import parsed
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _DECLARED = re.compile(r"#!|#.*coding[:=]")  # what must stay in the first two lines
@@ -135,6 +133,13 @@ def saved(source: str, draft: str, *, replace: bool = False, module: str = "") -
         lines.append(f"{gap}{block.comments}{block.text}\n".replace("\n", newline))
     parsed("".join(lines), "the library would be wrong: it")
     return mark + "".join(lines)
+
+
+def defined(draft: str) -> str:
+    """The names that a draft defines, as people and models read them. Raises: ToolError: it can't be saved anywhere."""
+    new = _Source(draft, "the draft")
+    new.refuse_others()
+    return ", ".join(new.blocks)
 
 
 def module_name(path: str | Path) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from goose_like.shorter import CHARACTERS_A_TOKEN
 
+from .memory import Contents
 from .outline import Detail, entries
 from .plan_text import steps
 from .spec import LIBRARY, LOGS, PLAN
@@ -14,20 +15,23 @@ _NOTE_BYTES = 60
 _BATCHES = 8
 
 
-def sections(contents: Mapping[str, str], *, limit_tokens: int, log_summary: str = "") -> list[tuple[str, str]]:
+def sections(contents: Contents, *, limit_tokens: int, log_summary: str = "") -> list[tuple[str, str]]:
     """Title and text of each memory file that holds something, in all no more than the limit, but for titles.
 
     Of the plan, finished steps are left out first; of the log, the oldest entries, for which `log_summary` stands; of
     the library's outline docstrings, then signatures, then the oldest names; of other files the middle.
     """
     limit_bytes = limit_tokens * CHARACTERS_A_TOKEN
-    outlines = {name: outlined(text, limit_bytes) for name, text in contents.items() if name == LIBRARY}
-    full = {name: text for name, text in {**contents, **outlines}.items() if text.strip()}
+    texts = dict(contents.texts)
+    source = texts.get(LIBRARY, "")
+    if source:
+        texts[LIBRARY] = outlined(source, limit_bytes)
+    full = {name: text for name, text in texts.items() if text.strip()}
     rooms = _rooms({name: _size(text) for name, text in full.items()}, limit_bytes)
     shorten: dict[str, Callable[[str, int], str]] = {
         PLAN: folded,
         LOGS: lambda text, room_bytes: tail(text, room_bytes, log_summary),
-        LIBRARY: lambda _, room_bytes: outlined(contents[LIBRARY], room_bytes),
+        LIBRARY: lambda _, room_bytes: outlined(source, room_bytes),
     }
     return [
         (_TITLES.get(name, name), (text if _size(text) <= rooms[name] else shorten.get(name, _ends)(text, rooms[name])))

@@ -10,6 +10,9 @@ from goose_like.profile import ToolkitChoice
 PLAN, LOGS, LIBRARY = "plan", "logs", "code_library"
 """The names of memory files that have a meaning; others are read to the controller as they are."""
 
+CONTROLLER = "boss_controller"
+"""The toolkit that a boss gives its controller."""
+
 Action = Literal["ask_user", "re_plan", "update_plan", "write_code", "save_code", "run_code", "finish"]
 """The branches that every boss knows by their names; `finish` is always there."""
 
@@ -22,6 +25,7 @@ class Interface(Value):
     keys_to_rename: dict[str, str] = {}
     keys_to_copy: dict[str, str] = {}
     keys_to_set: dict[str, JsonValue] = {}
+    additional_transformations: tuple["Interface", ...] = ()
     keys_to_select: tuple[str, ...] = ()
     keys_to_delete: tuple[str, ...] = ()
 
@@ -78,5 +82,6 @@ class BossSpec(Value):
     time_s: float | None = Field(default=None, gt=0)
 
 
+Interface.model_rebuild()
 Branch.model_rebuild()
 BossSpec.model_rebuild()
