@@ -206,7 +206,7 @@ class ControllerToolkit(Toolkit):
             tests: Statements that fail if the code is wrong, such as `assert add(1, 2) == 3`.
         """
         names = library.defined(code)
-        library.saved(self._notes.texts.get(LIBRARY, ""), code, replace=True)
+        self._saved(code, replace=True)
         if tests.strip():
             ran = await self._run(f"{code}\n\n{tests}")
             if not ran.is_well:
@@ -225,14 +225,12 @@ class ControllerToolkit(Toolkit):
         code = self.session.history.state.get(DRAFT)
         if not isinstance(code, str):
             raise ToolError("there is no draft; make one with `write_code`")
-        before = self._notes.texts.get(LIBRARY, "")
-        after = library.saved(before, code, replace=replace)
+        after = self._saved(code, replace=replace)
         if not await self._notes.put(LIBRARY, after):
             raise ToolError("somebody changed the library meanwhile; look at it in your memory, and save again")
         names = library.defined(code)
-        where = library.module_name(self._notes.memory.path(LIBRARY))
         return Passing(
-            f"{names}: in the library; `from {where} import ...` brings it", later=f"{names} is in the library"
+            f"{names}: in the library; `from {self._module} import ...` brings it", later=f"{names} is in the library"
         )
 
     @tool(alone=True, time_limit_s=None)
@@ -327,6 +325,13 @@ class ControllerToolkit(Toolkit):
     def _limits_left(self) -> Limits:
         left = left_of(self.limits, self.session.history)
         return narrowed_limits(self.limits, {name: each for name, each in left.items() if name != "steps"})
+
+    @property
+    def _module(self) -> str:
+        return library.module_name(self._notes.memory.path(LIBRARY))
+
+    def _saved(self, code: str, *, replace: bool) -> str:
+        return library.saved(self._notes.texts.get(LIBRARY, ""), code, replace=replace, module=self._module)
 
     async def _run(self, code: str) -> Ran:
         memory = self._notes.memory
