@@ -138,6 +138,7 @@ async def build_exchange(
                 profile=profile.name,
                 models={"processor": models.processor.label, "accelerator": models.accelerator.label},
                 tools=tuple(tools),
+                goes_on=session.goes_on,
             )
         )
         await workspace.ready()
@@ -152,6 +153,8 @@ async def build_exchange(
             patience=patience,
             workspace=workspace,
             undo=undo,
+            begins=[partial(_begin, name, made) for name, made in toolkits.items()],
+            demands=[_Guarded(name, made.demand, _text, None, journal) for name, made in toolkits.items()],
             doubts=[_Guarded(name, made.doubt, _text, None, journal) for name, made in toolkits.items()],
             news={
                 name: _Guarded(name, made.news, _facts, _facts({}), journal).awaited for name, made in toolkits.items()
@@ -390,6 +393,11 @@ class _Guarded(Generic[T]):
             self.has_failed = True
             why = told(error, found("goose_like.toolkit")[self.name].module)
             self.journal.log(f"toolkit {self.name!r} failed and is not asked again for {self.method.__name__!r}: {why}")
+
+
+async def _begin(name: str, toolkit: Toolkit) -> None:
+    with code_of(name):
+        await toolkit.begin()
 
 
 async def _close(name: str, toolkit: Toolkit, journal: Journal) -> None:

@@ -25,9 +25,10 @@ class Question(Value):
     """Something only the person may decide. `kind` groups like questions, `subject` is what it is about.
 
     `text` asks in a sentence; `detail` is all that would happen, word for word (a file's diff), where the text is not.
+    `words` asks for no permission but for an answer in the person's words, of which `detail` is what they are about.
     """
 
-    kind: Literal["command", "change", "network", "outside", "repository", "sandbox", "trust"]
+    kind: Literal["command", "change", "network", "outside", "repository", "sandbox", "trust", "words"]
     subject: Words
     text: Words
     detail: Words = ""
@@ -35,17 +36,18 @@ class Question(Value):
     @property
     def may_last(self) -> bool:
         """Whether it can be answered for good: only where the subject says all that is allowed later."""
-        return self.kind not in ("repository", "sandbox")
+        return self.kind not in ("repository", "sandbox", "words")
 
 
 class Answer(Value):
     """`allow_session` also answers later questions of the same kind, `allow_always` the same one in later sessions.
 
-    `by` tells a refusal from an empty chair.
+    `by` tells a refusal from an empty chair. `words` answer a question that asks for them, and may be empty.
     """
 
     choice: Literal["allow", "allow_session", "allow_always", "deny"] = "deny"
     by: Literal["person", "profile", "nobody"] = "nobody"
+    words: Words = Field(default="", exclude_if=operator.not_)
 
     @property
     def is_allowed(self) -> bool:
@@ -75,7 +77,10 @@ class Artifact(Value):
 
 
 class SessionStarted(Value):
-    """A process opened the session; a resumed session has one for each process."""
+    """A process opened the session; a resumed session has one for each process.
+
+    One that `goes_on` takes up a turn that a killed process left: its open calls stay open.
+    """
 
     type: Literal["session_started"] = "session_started"
     version: str
@@ -84,6 +89,7 @@ class SessionStarted(Value):
     profile: str
     models: dict[str, str]
     tools: tuple[str, ...]
+    goes_on: bool = Field(default=False, exclude_if=operator.not_)
 
 
 class TurnStarted(Value):
@@ -158,7 +164,7 @@ class UsageRecorded(Value):
 
 
 class Compacted(Value):
-    """From here on the model is sent `summary` and the last `kept` messages of those that stood before.
+    """From here on the model is sent `summary` and the last `kept` messages of those that stood before, then `after`.
 
     `elided` has, by their call, the words that stand for results too long to be sent again. One that `is_routine` is
     made at each step.
@@ -167,6 +173,7 @@ class Compacted(Value):
     type: Literal["compacted"] = "compacted"
     summary: Words
     kept: int
+    after: Words = Field(default="", exclude_if=operator.not_)
     elided: dict[str, Words] = Field(default={}, exclude_if=operator.not_)
     is_routine: bool = Field(default=False, exclude_if=operator.not_)
 

@@ -2,9 +2,10 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import Any
 
 from .command import Command
 from .errors import ContextLengthError, DeniedError, GooseLikeError
@@ -21,7 +22,7 @@ from .events import (
     TurnFinished,
     TurnStarted,
 )
-from .history import PROMPT, History
+from .history import INTERRUPTED, PROMPT, History
 from .images import keep_image
 from .inbox import Inbox
 from .journal import Journal
@@ -62,7 +63,9 @@ class Exchange:
     patience: Patience
     workspace: Workspace
     undo: Undo | None = None
+    begins: Sequence[Callable[[], Awaitable[None]]] = ()
     doubts: Sequence[Callable[[], str | None]] = ()
+    demands: Sequence[Callable[[], str | None]] = ()
     news: Mapping[str, Callable[[], Awaitable[Mapping[str, str]]]] = field(default_factory=dict)
     commands: Mapping[str, Command] = field(default_factory=dict)
     inbox: Inbox = field(default_factory=Inbox)
@@ -94,10 +97,26 @@ class Exchange:
         said, told = self._with_named(message) if isinstance(message, str) else (message, [])
         await self._tell_news()  # ahead of the words, which shall be the last that the model reads
         self._say(TurnStarted(message=said), told)
+        return await self._finished(self._steps())
+
+    async def go_on(self) -> TurnFinished:
+        """Goes on with the turn that a killed process left, in the same step; its end is as for `reply`.
+
+        Calls that were cut off are answered as interrupted, but those of tools that go on by themselves.
+
+        Raises:
+            GooseLikeError: there is no such turn.
+            SessionError: when the session file can't be written.
+        """
+        if not self.history.in_turn:
+            raise GooseLikeError("no turn was cut off here; say what to do next")
+        return await self._finished(self._rest_of_turn())
+
+    async def _finished(self, steps: Coroutine[Any, Any, TurnFinished]) -> TurnFinished:
         end = TurnFinished(reason="error", detail="a fault in goose_like or in a plugin", exit_code=1)
         try:
             async with asyncio.timeout(self.limits.time_s) as time_limit:
-                end = await self._steps()
+                end = await steps
         except TimeoutError:
             if not time_limit.expired():
                 raise
@@ -135,9 +154,23 @@ class Exchange:
     def _with_named(self, words: str) -> tuple[Message, list[str]]:
         return message_with(words, self.workspace, self.session.outputs, self.models.processor)
 
+    async def _rest_of_turn(self) -> TurnFinished:
+        left = [call for call in self.history.open_calls.values() if self.history.is_open(call.id)]
+        resumed = [call for call in left if call.name in self.tools and self.tools[call.name].marks.resumes]
+        for call in left:
+            if call not in resumed:
+                cut = ToolResult(call_id=call.id, output=INTERRUPTED, is_error=True)
+                self.journal.emit(ToolFinished(result=cut))
+        await self._run_tools(resumed)
+        return await self._steps()
+
     async def _steps(self) -> TurnFinished:
         is_doubted = False
-        for _ in range(self.limits.steps):
+        for begin in self.begins:
+            await begin()
+        while not self.history.is_settled:
+            if self.history.turn_steps >= self.limits.steps:
+                return TurnFinished(reason="step_limit", detail=f"the limit of {self.limits.steps} steps", exit_code=3)
             if spent := self._spent():
                 return spent
             self._take_interjections()
@@ -152,12 +185,16 @@ class Exchange:
                 return stuck
             if answer.message.tool_calls:
                 continue
-            if doubt := None if answer.is_cut else self._doubt(is_doubted=is_doubted):
+            if answer.is_cut:
+                return TurnFinished(reason="error", detail=CUT_ANSWER, exit_code=1)
+            if demand := next(filter(None, (demand() for demand in self.demands)), None):
+                self.journal.emit(Reminded(text=demand))
+            elif doubt := self._doubt(is_doubted=is_doubted):
                 is_doubted |= not doubt.about
                 self.journal.emit(doubt)
             else:
-                return self._final(answer)
-        return TurnFinished(reason="step_limit", detail=f"the limit of {self.limits.steps} steps", exit_code=3)
+                break
+        return self._stopped()
 
     def _take_interjections(self) -> None:
         for words in self.inbox.take():
@@ -246,7 +283,9 @@ class Exchange:
         if outcome.is_error and times >= SAME_FAILURES_TOLD:
             output += f"\n[this very call has failed {times} times; do something else, or say what you need]"
         later = outcome.later[: self.limits.output_bytes] if outcome.later is not None else None
-        result = ToolResult(call_id=call.id, output=output, is_error=outcome.is_error, later=later)
+        result = ToolResult(
+            call_id=call.id, output=output, is_error=outcome.is_error, later=later, is_final=outcome.is_final
+        )
         if outcome.picture:
             image = keep_image(outcome.picture.data, outcome.picture.source, self.session.outputs)
             result = result.model_copy(update={"images": (image,)})
@@ -304,9 +343,7 @@ class Exchange:
         )
         return Reminded(text=text, about="tasks")
 
-    def _final(self, answer: MessageCompleted) -> TurnFinished:
-        if answer.is_cut:
-            return TurnFinished(reason="error", detail=CUT_ANSWER, exit_code=1)
+    def _stopped(self) -> TurnFinished:
         if denied := self.history.unanswered:
             what = ", ".join(f"{question.kind}: {question.subject}" for question in denied)
             return TurnFinished(
@@ -317,7 +354,7 @@ class Exchange:
     def _remind_of_plan(self) -> None:
         """Puts a plan that has gone stale before the model again, at the end, where the cached prefix stays whole."""
         history = self.history
-        is_open = any(task.status in OPEN for task in history.plan)
+        is_open = not self.moderator.tells_plan and any(task.status in OPEN for task in history.plan)
         if is_open and history.steps_since_plan >= REMIND_AFTER_STEPS:
             done = sum(task.status == "complete" for task in history.plan)
             lines = "\n".join(f"- [{task.status}] {task.description}" for task in history.plan)

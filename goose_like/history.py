@@ -59,7 +59,8 @@ class History:
 
     `messages` is well-formed at every moment between turns: each tool call has exactly one result, in the
     message after it, in the order of the calls. `said` are the places in it of what the person said; `failures` are
-    the calls of this turn that failed since one succeeded, by name and arguments, with how often they did.
+    the calls of this turn that failed since one succeeded, by name and arguments, with how often they did;
+    `in_turn` says that a turn has no end yet, `is_settled` that a tool gave its final result.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -76,9 +77,12 @@ class History:
     last_turn: TurnFinished | None = None
     call_ids: set[str] = field(default_factory=set)
     failures: dict[tuple[str, str], int] = field(default_factory=dict)
+    in_turn: bool = False
+    is_settled: bool = False
     measured: tuple[int, int] = (0, 0)
     summary: Message | None = None
     kept_from: int = 0
+    after: tuple[int, Message] | None = None
     elided: dict[str, str] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
     _bare: list[Message] = field(default_factory=list)
@@ -90,13 +94,20 @@ class History:
     _passing: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def replay(cls, events: Iterable[Durable]) -> Self:
-        """The state after these events, with what they leave open closed."""
+    def replay(cls, events: Iterable[Durable], *, goes_on: bool = False) -> Self:
+        """The state after these events, with what they leave open closed; not so where the turn is to go on."""
         history = cls()
         for event in events:
             history.apply(event)
-        history.close()
+        if not (goes_on and history.in_turn):
+            history.close()
         return history
+
+    @property
+    def turn_steps(self) -> int:
+        """How many messages of the model the newest turn has."""
+        start = self.turns[-1].start if self.turns else 0
+        return sum(message.role == "assistant" for message in self.messages[start:])
 
     @property
     def context(self) -> list[Message]:
@@ -106,7 +117,11 @@ class History:
         or with another model, prompt or tools, is left out.
         """
         summary = () if self.summary is None else (self.summary,)
-        return [*summary, *self._bare, *self.messages[self._bare_to :]]
+        kept = [*self._bare, *self.messages[self._bare_to :]]
+        if self.after is not None:
+            place, message = self.after
+            kept.insert(place - self.kept_from, message)
+        return [*summary, *kept]
 
     @property
     def tokens(self) -> int:
@@ -138,8 +153,10 @@ class History:
     def context_after(self, event: Compacted) -> list[Message]:
         """What the context will be once this event is taken in."""
         summary = [Message.user(event.summary)] if event.summary else []
+        after = [Message.user(event.after)] if event.after else []
         elided = self.elided | event.elided
-        return [*summary, *(message.to_be_kept(elided) for message in self.messages[self._start_of(event.kept) :])]
+        kept = (message.to_be_kept(elided) for message in self.messages[self._start_of(event.kept) :])
+        return [*summary, *kept, *after]
 
     def apply(self, event: Durable) -> None:
         """Takes one event into the state. Never raises, whatever the order: a damaged file must resume too."""
@@ -159,14 +176,16 @@ class History:
                     self._results[result.call_id] = result
                     if result.later is not None:
                         self._passing[result.call_id] = result.later
+                    self.is_settled |= result.is_final
                     self._count_failure(self.open_calls[result.call_id], result.is_error)
                     if len(self._results) == len(self.open_calls):
                         self._answer_calls()
             case TurnFinished():
-                self.last_turn = event
+                self.last_turn, self.in_turn = event, False
                 self.close()
-            case SessionStarted():
-                self.close()
+            case SessionStarted(goes_on=goes_on):
+                if not goes_on:
+                    self.close()
                 self.header = event
             case PlanUpdated(tasks=tasks):
                 self.plan, self.steps_since_plan, self.is_plan_doubted = tasks, 0, False
@@ -183,26 +202,29 @@ class History:
                 self.said.append(len(self.messages))
                 self.messages.append(message)
             case Answered(question=question, answer=answer):
-                if answer.by == "nobody":
+                if answer.by == "nobody" and question.kind != "words":  # what nobody says is no refusal
                     self.unanswered.append(question)
             case UsageRecorded(model=model, usage=usage):
                 self._count(model, usage)
-            case Compacted(summary=summary, kept=kept, elided=elided):
+            case Compacted(summary=summary, kept=kept, elided=elided, after=after):
                 self.close()
                 self.summary = Message.user(summary) if summary else None
                 self.elided |= elided
                 self.facts = {}
                 self.kept_from = self._start_of(kept)
+                self.after = (len(self.messages), Message.user(after)) if after else None
                 self.measured = (0, 0)
                 self._forget_thinking()
             case Rewound(to=to):
-                self.last_turn, self.facts = None, {}
+                self.last_turn, self.facts, self.in_turn = None, {}, False
                 self.close()
                 del self.messages[to:]
                 while self.messages and self.messages[-1].tool_calls:
                     del self.messages[-1]  # nor a call without its result
                 if len(self.messages) < self.kept_from:
                     self.summary, self.kept_from = None, 0
+                if self.after and len(self.messages) < self.after[0]:
+                    self.after = None
                 self.turns = [turn for turn in self.turns if turn.start < len(self.messages)]
                 self.said = [place for place in self.said if place < len(self.messages)]
                 self.measured = (0, 0)
@@ -249,6 +271,7 @@ class History:
             if self.is_open(result.call_id):
                 self._results[result.call_id] = result
         self._turn_spent, self.unanswered, self.last_turn, self.failures = {}, [], None, {}
+        self.in_turn, self.is_settled = True, False
         self.close()
         if self._passing:
             self.elided = self._passing | self.elided  # what was left out to make room stays so

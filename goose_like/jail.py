@@ -115,6 +115,19 @@ class Jail:
         finally:
             os.close(folder)
 
+    def append_bytes(self, place: Path, data: bytes) -> None:
+        """Adds to the end of the file at a real path, in one write; makes it and its folders, follows no link."""
+        folder = open_folder(place.parent)
+        try:
+            with suppress(FileNotFoundError):  # before it is opened: that would wait for the reader of a pipe
+                _refuse_no_file(place, os.stat(place.name, dir_fd=folder, follow_symlinks=False).st_mode)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | _FOLLOW_NONE
+            with open(os.open(place.name, flags, 0o666, dir_fd=folder), "wb", buffering=0) as file:
+                if (written := file.write(data)) != len(data):
+                    raise GooseLikeError(f"{place} took {written:,} of {len(data):,} bytes; free some space")
+        finally:
+            os.close(folder)
+
     def _on_this_side(self, place: Path) -> Path:
         return Path(os.path.realpath(self._rules.on_this_side(place))) if self._rules else place
 

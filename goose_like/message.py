@@ -78,7 +78,7 @@ class ToolCall(Value):
 class ToolResult(Value):
     """A tool's answer to the call `call_id`. `output` is for the model; what people see travels in events.
 
-    From the next turn on `later` stands in its place, if there is one.
+    From the next turn on `later` stands in its place, if there is one. One that `is_final` ends the turn.
     """
 
     type: Literal["tool_result"] = "tool_result"
@@ -87,6 +87,7 @@ class ToolResult(Value):
     is_error: bool = False
     images: tuple[Image, ...] = Field(default=(), exclude_if=operator.not_)
     later: Words | None = Field(default=None, exclude_if=lambda value: value is None)
+    is_final: bool = Field(default=False, exclude_if=operator.not_)
 
 
 Part = Annotated[Text | Image | Thinking | RedactedThinking | ToolCall | ToolResult, Field(discriminator="type")]

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from .errors import GooseLikeError, ProfileError
 from .events import Compacted
@@ -45,10 +45,12 @@ class Rewrite:
 class Moderator:
     """Made from the `config` of the profile, whose keys are `settings` with what they are by default.
 
-    Must not change the history. `keep` puts a result's whole output into a file, `live` asks the toolkits.
+    Must not change the history. `keep` puts a result's whole output into a file, `live` asks the toolkits. One that
+    `tells_plan` puts it before the model at each step.
     """
 
     settings: Mapping[str, Any] = {}
+    tells_plan: ClassVar[bool] = False
 
     def __init__(
         self, config: Mapping[str, Any], *, keep: Keep = lambda result: "the session", live: Live = tuple

@@ -40,7 +40,8 @@ class Session:
     """One session, open for appending by this process alone. `history` is what its file says so far.
 
     Of a resumed one `recent` has the last events of the file, from which a screen is drawn again. `grants` is what a
-    person allowed for as long as it is open here. One that is not `is_kept` is deleted by `close`.
+    person allowed for as long as it is open here. One that is not `is_kept` is deleted by `close`; one that `goes_on`
+    was opened in the middle of a turn.
     """
 
     def __init__(self, folder: Path, name: str, history: History, *, is_kept: bool = True) -> None:
@@ -50,6 +51,7 @@ class Session:
         self.recent: deque[Durable] = deque(maxlen=_RECENT)
         self.grants: set[Grant] = set()
         self.is_kept = is_kept
+        self.goes_on = False
         self._name = name
         self._is_empty = False
         self._descriptor = -1
@@ -74,15 +76,18 @@ class Session:
         return self.outputs / f"{_file_name(call_id)}.txt"
 
     def nested(self, call_id: str) -> "Session":
-        """A new session for the exchange that this call runs, in a folder below; deleted with this one.
+        """The session for the exchange that this call runs, in a folder below; deleted with this one.
+
+        It is there already where the call was cut off by the end of a process, and then goes on.
 
         Raises:
             SessionError: when the folder can't be written.
         """
         name = _file_name(call_id)
         session = Session(self.folder / NESTED / name, f"{self.name}/{name}", History(), is_kept=self.is_kept)
-        session._open(is_new=True)
-        session._is_empty = True
+        session._is_empty = not session.file.exists()
+        session._open(is_new=session._is_empty)
+        session._replay(goes_on=True)
         return session
 
     def keep_result(self, result: ToolResult) -> str:
@@ -127,10 +132,11 @@ class Session:
         return session
 
     @classmethod
-    def resume(cls, name: str | None = None, *, cwd: str | None = None) -> Self:
+    def resume(cls, name: str | None = None, *, cwd: str | None = None, goes_on: bool = False) -> Self:
         """The session of that name, or else the newest one (of the folder `cwd`, when given).
 
-        `damage` tells what in the file could not be read.
+        `damage` tells what in the file could not be read. With `goes_on` a turn that was cut off is left open, for
+        `Exchange.go_on`.
 
         Raises:
             SessionError: unknown name (with the nearest one), none there, or held by another process.
@@ -145,9 +151,13 @@ class Session:
             found = find_session(name)
         session = cls(found.folder, found.name, History())
         session._open(is_new=False)
-        with uncollected():
-            session.history = History.replay(session.read())
+        session._replay(goes_on=goes_on)
         return session
+
+    def _replay(self, *, goes_on: bool) -> None:
+        with uncollected():
+            self.history = History.replay(self.read(), goes_on=goes_on)
+        self.goes_on = goes_on and self.history.in_turn
 
     def _open(self, *, is_new: bool) -> None:
         try:

@@ -21,6 +21,7 @@ class Synopsis(Moderator):
     """
 
     settings = {"steps": 40}
+    tells_plan = True
 
     async def rewrite(self, history: History, models: ExchangeView) -> Rewrite:
         messages = history.messages

@@ -49,6 +49,7 @@ class Marks:
 
     alone: bool = False
     remote: bool = False
+    resumes: bool = False
     time_limit_s: float | None = DEFAULT_TIME_LIMIT_S
 
 
@@ -88,6 +89,14 @@ class Passing:
 
 
 @dataclass(frozen=True, slots=True)
+class Final:
+    """What a tool returns with which the turn is done: no model reads it any more. `later` is as for `Passing`."""
+
+    text: str
+    later: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What a call gave, in full length, before it is cut to what a model can read."""
 
@@ -95,19 +104,25 @@ class Outcome:
     is_error: bool = False
     picture: Picture | None = None
     later: str | None = None
+    is_final: bool = False
 
 
 @overload
 def tool(function: F, /) -> F: ...
 @overload
 def tool(
-    *, alone: bool = False, remote: bool = False, time_limit_s: float | None = DEFAULT_TIME_LIMIT_S
+    *,
+    alone: bool = False,
+    remote: bool = False,
+    resumes: bool = False,
+    time_limit_s: float | None = DEFAULT_TIME_LIMIT_S,
 ) -> Callable[[F], F]: ...
 def tool(function: Any = None, /, **marks: Any) -> Any:
     """Makes a toolkit's method a tool: its name, type hints and docstring are what the model is told.
 
     `alone`: not run beside other calls. `remote`: run by the client, in a later request; what runs here is the check of
-    a call: what it raises goes back to the model in the same turn, what it returns is not used.
+    a call: what it raises goes back to the model in the same turn, what it returns is not used. `resumes`: where a turn
+    goes on that a killed process left, a call that was cut off is run again, under its id, and goes on by itself.
     `time_limit_s`: after it the call is given up and the model told; None for no limit.
     """
 
@@ -253,6 +268,8 @@ async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> Outcome:
             return Outcome(value.text or f"[image {value.source}]", picture=value, later=value.later)
         if isinstance(value, Passing):
             return Outcome(value.text, later=value.later)
+        if isinstance(value, Final):
+            return Outcome(value.text, later=value.later, is_final=True)
         return Outcome(_as_text(value))
     except GooseLikeError as error:
         return Outcome(str(error), True)

@@ -10,12 +10,13 @@ from .notifier import Notifier
 from .plugins import did_you_mean
 from .profile import Limits, Profile
 from .session import Session
-from .tool import Marks, Passing, Picture, Tool, ToolError, current_call, make_tool, tool
+from .tool import Final, Marks, Passing, Picture, Tool, ToolError, current_call, make_tool, tool
 from .view import ExchangeView
 from .workspace import Workspace
 
 __all__ = [
     "ExchangeView",
+    "Final",
     "Notifier",
     "Passing",
     "Picture",
@@ -102,9 +103,7 @@ class Toolkit:
         Raises:
             ProfileError: when `config: {tools: [...]}` names one that there is not.
         """
-        names: dict[str, None] = {}
-        for kind in reversed(type(self).__mro__):
-            names |= {name: None for name, value in vars(kind).items() if isinstance(_marks(value), Marks)}
+        names = self.tool_names()
         picked = self.config.get("tools")
         if picked is None:
             picked = [name for name in names if isinstance(_marks(getattr(self, name)), Marks)]
@@ -115,6 +114,14 @@ class Toolkit:
                 raise ProfileError(f"no tool {name!r} to pick; {did_you_mean(name, names)}", ("config", "tools"))
         return tuple(make_tool(getattr(self, name)) for name in picked)
 
+    @classmethod
+    def tool_names(cls) -> tuple[str, ...]:
+        """The names of the methods that are tools."""
+        names: dict[str, None] = {}
+        for kind in reversed(cls.__mro__):
+            names |= {name: None for name, value in vars(kind).items() if isinstance(_marks(value), Marks)}
+        return tuple(names)
+
     def commands(self) -> tuple[Command, ...]:
         """The methods marked with `@command`: what a person can type as `/name` in a session."""
         names = dict.fromkeys(name for kind in reversed(type(self).__mro__) for name in vars(kind))
@@ -124,6 +131,13 @@ class Toolkit:
     def doubt(self) -> str | None:
         """What speaks against being done, when the model says that it is. It is asked back once a turn."""
         return None
+
+    def demand(self) -> str | None:
+        """What must be done before the turn ends, when the model says that it is over; asked back each time."""
+        return None
+
+    async def begin(self) -> None:
+        """Does what must be done in a turn before its first step; it may take long. What it raises ends the turn."""
 
     def news(self) -> Mapping[str, str] | Awaitable[Mapping[str, str]]:
         """What is true now and may change (`{"git branch": "main"}`), asked before each step; must be quick.

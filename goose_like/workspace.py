@@ -39,6 +39,9 @@ _ENTER_AFTER_S = 1.0  # by then the first request is on its way, and nobody wait
 Listener = Callable[[Path | None, Sequence[str]], Awaitable[None]]
 """Told before a file is written (its real path) and before a command starts that may write (None, its words)."""
 
+Change = Callable[[bytes], bytes | None]
+"""What a file is to hold, of what it holds (b"" where there is none); None to leave it as it is."""
+
 
 class Workspace:
     """A folder, and all that a session may do in it and with it.
@@ -359,6 +362,39 @@ class Workspace:
             DeniedError: refused, or protected, or a secret.
             GooseLikeError, OSError: no place for a file, or it was changed while the question was open.
         """
+        place, rule = await self._writable(path)
+        await self._permit_change(place, rule, data)
+        await self.tell_change(place, ())
+        self._jail.write_bytes(place, data)
+        return place
+
+    async def keep_bytes(self, path: str | Path, change: Change, *, at_end: bool = False) -> bool:
+        """Writes a file of ours that the person gave a name: within the workspace that was their word for it.
+
+        `change` is given what the file holds at the moment of writing, and gives what it is to hold. That is put there
+        at once or not at all; `at_end` only what it has more is added, in one write. Gives whether anything was to do.
+
+        Raises:
+            DeniedError, GooseLikeError, OSError: as `write_bytes`, or of `change`.
+        """
+        place, rule = await self._writable(path)
+        held = self._held(place) or b""
+        if (data := change(held)) is None:
+            return False
+        if rule != "write":
+            await self._permit_change(place, rule, data)
+        await self.tell_change(place, ())
+        held = self._held(place) or b""
+        if (data := change(held)) is None:
+            return False
+        if at_end:
+            self._jail.append_bytes(place, data[len(held) :])
+        else:
+            self._jail.write_bytes(place, data)
+        return True
+
+    async def _writable(self, path: str | Path) -> tuple[Path, Rule]:
+        """The real path and its rule. Raises: DeniedError: nobody writes there."""
         await self._take_stock()
         place = self._jail.real(path)
         rule = self._jail.rule(place)
@@ -366,10 +402,7 @@ class Workspace:
             raise DeniedError(f"{path} is hidden from you: it may hold secrets; write somewhere else")
         if rule == "protected":
             raise DeniedError(f"{path} is protected: git, a shell or goose-like run it; tell the person what to change")
-        await self._permit_change(place, rule, data)
-        await self.tell_change(place, ())
-        self._jail.write_bytes(place, data)
-        return place
+        return place, rule
 
     async def _permit_change(self, place: Path, rule: Rule, data: bytes) -> None:
         shown: list[bytes | None] = []

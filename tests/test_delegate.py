@@ -11,6 +11,7 @@ from typing import Any, get_args
 import pytest
 from fakes import PAUSE, Played, call, calls
 from goose_like_toolkits.delegate import DelegateToolkit
+from goose_like_toolkits.delegate.relay import Relay
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loopback import Loopback, raw
@@ -18,7 +19,7 @@ from loopback import Loopback, raw
 from goose_like import sandbox, trust
 from goose_like.build import build_exchange
 from goose_like.errors import DeniedError, ProfileError, ProviderError
-from goose_like.events import Answer, Asked, Logged, MessageCompleted, Nested, TurnFinished, UsageRecorded
+from goose_like.events import Answer, Asked, Logged, MessageCompleted, Nested, Question, TurnFinished, UsageRecorded
 from goose_like.exchange import Exchange
 from goose_like.history import History
 from goose_like.message import ToolResult, Usage
@@ -485,6 +486,13 @@ async def test_a_question_says_who_asks_and_is_recorded_in_both(root: Path) -> N
         assert [asked.question for asked in place.told(Asked)] == [question]
         own = [event.question.text for event in place.nested("d1").read() if isinstance(event, Asked)]
         assert own == ["network access for: true"]
+
+
+async def test_what_a_person_says_reaches_the_delegate() -> None:
+    said = Answer(choice="allow", by="person", words="blue")
+    parent = Recorder(said)
+    assert await Relay(parent, "d1").ask(Question(kind="words", subject="ask_user", text="Which colour?")) == said
+    assert parent.questions[0].text == "a delegate asks: Which colour?"
 
 
 @needs_sandbox

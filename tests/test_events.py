@@ -113,6 +113,12 @@ def test_json(event, text):
             e.durable_json.validate_json(text)
 
 
+def test_words_stand_in_an_answer_that_has_some():
+    answer = e.Answer(choice="allow", by="person", words="this")
+    assert answer.model_dump_json() == '{"choice":"allow","by":"person","words":"this"}'
+    assert e.Answer.model_validate_json(answer.model_dump_json()) == answer
+
+
 def test_every_event_is_pinned():
     assert {type(event) for event, _ in PINNED} == {*get_args(e.Durable), *get_args(e.Ephemeral)}
     assert len({event.type for event, _ in PINNED}) == len(PINNED)

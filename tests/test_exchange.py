@@ -1,6 +1,7 @@
 """The loop: however a turn ends, the history is whole, and a model is sent only what the history holds."""
 
 import asyncio
+import dataclasses
 import json
 import tempfile
 import threading
@@ -8,11 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from fakes import PAUSE, Bench, call, calls, is_well_formed
+from fakes import HEADER, PAUSE, Bench, call, calls, is_well_formed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.errors import CredentialError, ModelUnavailableError, SessionError
+from goose_like.errors import CredentialError, GooseLikeError, ModelUnavailableError, SessionError
 from goose_like.events import (
     Compacted,
     Interjected,
@@ -36,7 +37,7 @@ from goose_like.message import Message, ToolResult, Usage
 from goose_like.moderator import Truncate
 from goose_like.notifier import Notifier, Recorder
 from goose_like.profile import Limits
-from goose_like.tool import ToolError, ToolSpec, current_call, make_tool, tool
+from goose_like.tool import Final, ToolError, ToolSpec, current_call, make_tool, tool
 
 
 @pytest.fixture
@@ -741,3 +742,96 @@ async def test_cancelling_a_turn_that_is_steered_cancels_it(bench):
         await turn
     assert b.told(TurnFinished)[-1].reason == "cancelled"
     assert b.exchange.inbox.take() == ["no"]
+
+
+async def test_a_final_result_ends_the_turn_and_no_model_reads_it(bench):
+    def finish(words: str) -> Final:
+        """Finish."""
+        return Final(words, later="in short")
+
+    b = bench([calls(call("finish", '{"words": "all done"}'), call("finish", "{}", id="c2")), "never"], finish)
+    end = await b.exchange.reply("go")
+    assert (end.reason, end.exit_code, b.provider.requests) == ("stop", 0, b.provider.requests[:1])
+    first, second = b.exchange.history.messages[-1].tool_results
+    assert (first.output, first.later, first.is_final) == ("all done", "in short", True)
+    assert second.is_error
+    assert not second.is_final
+    again = History.replay(b.session.read())
+    assert again.is_settled
+    assert again == b.exchange.history
+    await b.exchange.reply("more")  # a new turn asks the model again
+    assert b.exchange.history.messages[-1].text == "never"
+
+
+async def test_what_a_toolkit_demands_is_said_each_time(bench):
+    demands = iter(["call one", "call two", None])
+    b = bench(["a", "b", "c"])
+    b.exchange = dataclasses.replace(b.exchange, demands=[lambda: next(demands)])
+    end = await b.exchange.reply("go")
+    assert end.reason == "stop"
+    assert [message.text for message in b.messages] == ["go", "a", "call one", "b", "call two", "c"]
+
+
+async def test_a_turn_begins_with_what_toolkits_do_first_and_ends_with_what_they_raise(bench):
+    async def begin() -> None:
+        b.journal.log("planned")
+        if len(b.messages) > 2:
+            raise GooseLikeError("no plan")
+
+    b = bench(["a"])
+    b.exchange = dataclasses.replace(b.exchange, begins=[begin])
+    assert (await b.exchange.reply("go")).reason == "stop"
+    kinds = [event.type for event in b.recorder.events]
+    assert kinds.index("turn_started") < kinds.index("logged") < kinds.index("message_completed")
+    end = await b.exchange.reply("again")
+    assert (end.reason, end.detail) == ("error", "no plan")
+
+
+async def test_a_turn_that_was_cut_off_goes_on_in_the_same_step(bench, tmp_path):
+    ran: list[str] = []
+
+    @tool(resumes=True)
+    def nested(goal: str) -> str:
+        """Work on it."""
+        ran.append(f"{goal} as {current_call.get()}")
+        return "nested done"
+
+    def once(word: str) -> str:
+        """Do it."""
+        ran.append(word)
+        return word
+
+    wanted = calls(
+        call("once", '{"word": "a"}', id="c1"),
+        call("nested", '{"goal": "g"}', id="c2"),
+        call("once", '{"word": "b"}', id="c3"),
+    )
+    b = bench(["done"], nested, once, limits=Limits(steps=2))
+    for event in (
+        TurnStarted(message=Message.user("go")),
+        MessageCompleted(message=wanted),
+        ToolFinished(result=ToolResult(call_id="c1", output="a")),
+    ):
+        b.session.append(event)
+    cut = History.replay(b.session.read(), goes_on=True)
+    assert cut.in_turn
+    assert list(cut.open_calls) == ["c1", "c2", "c3"]
+    b.journal.history = cut
+    b.journal.emit(HEADER.model_copy(update={"goes_on": True}))
+    end = await b.exchange.go_on()
+    assert (end.reason, ran) == ("stop", ["g as c2"])
+    outputs = {result.call_id: result.output for result in b.messages[2].tool_results}
+    assert outputs == {"c1": "a", "c2": "nested done", "c3": INTERRUPTED}
+    assert History.replay(b.session.read()) == b.exchange.history
+    assert b.exchange.history.turn_count == 1
+    with pytest.raises(GooseLikeError, match="no turn was cut off"):
+        await b.exchange.go_on()
+
+
+async def test_steps_before_the_cut_count(bench):
+    b = bench(["done"], limits=Limits(steps=1))
+    b.journal.emit(TurnStarted(message=Message.user("go")))
+    b.journal.emit(MessageCompleted(message=calls(call("none"))))
+    end = await b.exchange.go_on()
+    assert (end.reason, end.exit_code) == ("step_limit", 3)
+    assert not b.provider.requests

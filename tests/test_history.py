@@ -41,6 +41,7 @@ def turn(draw, number):
                 UsageRecorded(model="m", usage=Usage(output_tokens=1), purpose="p"),
                 StateSaved(toolkit="t", value=number),
                 Answered(question=Question(kind="network", subject="s", text="t"), answer=Answer()),
+                Answered(question=Question(kind="words", subject="s", text="t"), answer=Answer()),
                 Reminded(text="from a toolkit"),
                 Interjected(message=Message.user("wait")),
                 ProfileChanged(profile="q", models={"processor": "other"}, tools=()),
@@ -245,3 +246,18 @@ def test_plan_usage_and_state():
     history.apply(UsageRecorded(model="m", usage=Usage(output_tokens=1), purpose="p"))
     history.apply(TurnStarted(message=Message.user("on")))
     assert (history.total_usage.total_tokens, history.turn_usage) == (11, {})
+
+
+def test_words_after_the_kept_messages_stay_where_they_were_put():
+    history = History.replay([HEADER, TurnStarted(message=Message.user("go"))])
+    history.apply(MessageCompleted(message=Message.assistant("a")))
+    event = Compacted(summary="goal", kept=1, after="memory", is_routine=True)
+    planned = history.context_after(event)
+    history.apply(event)
+    assert [message.text for message in history.context] == ["goal", "a", "memory"]
+    assert history.context == planned
+    history.apply(MessageCompleted(message=Message.assistant("b")))
+    history.apply(StateSaved(toolkit=PROMPT, value="another"))
+    assert [message.text for message in history.context] == ["goal", "a", "memory", "b"]
+    history.apply(Rewound(to=1))
+    assert "memory" not in [message.text for message in history.context]

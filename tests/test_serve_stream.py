@@ -185,12 +185,14 @@ def test_all_that_was_thought_is_told_in_its_order(pieces):
 
 def test_what_goes_on_is_told():
     question = Question(kind="command", subject="rm -r x", text="May it?")
+    wondered = Question(kind="words", subject="wonder", text="Which?")
     fetch = call("fetch", path="a", url="u", UUID="1", rows=[{"é": None}], long="x" * 999)
     told = stream(
         WORKSPACE,
         [Status(text=""), Status(text="choosing files"), Logged(text="3 files")],
         [ToolStarted(call=fetch), result(), result(is_error=True)],
         [Answered(question=question, answer=Answer()), Answered(question=question, answer=Answer(choice="allow"))],
+        [Answered(question=wondered, answer=Answer())],
         said("done"),
     )
     assert statuses(told) == ["choosing files", "3 files", "Using fetch", "fetch failed", "Not allowed here: rm -r x"]

@@ -121,6 +121,9 @@ class Screen(Notifier):
                 self._prompts = prompts  # they stand below the answer
             case Asked(question=question):
                 self._draw_question(question)
+            case Answered(question=Question(kind="words"), answer=answer):
+                said = " by nobody" if answer.by == "nobody" else f": {visible(answer.words) or 'nothing'}"
+                self._line(f"  answered{said}", "yellow")
             case Answered(question=question, answer=answer):
                 nobody = ", nobody was there to ask" if answer.by == "nobody" else ""
                 self._line(f"  {question.kind} {_VERDICTS[answer.choice]}{nobody}", "yellow")
@@ -320,10 +323,10 @@ class Screen(Notifier):
             self._line(f"  ({count + 1} lines; they begin above)", "bold yellow")
 
     def show_detail(self, question: Question) -> None:
-        """What would happen, word for word."""
+        """What would happen, or what words are asked for, word for word."""
         for line in exact(question.detail).split("\n") if question.detail else ():
             for row in self._folded(line):
-                self._line(f"  ┃ {row}", _DIFF_STYLES.get(line[:1], ""))
+                self._line(f"  ┃ {row}", _DIFF_STYLES.get(line[:1], "") if question.kind != "words" else "")
 
     def _folded(self, text: str) -> list[str]:
         """As `_rows`, but no space is lost between two of them."""

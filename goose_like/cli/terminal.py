@@ -107,11 +107,14 @@ async def decided(
     show_detail: Callable[[Question], None],
     put: Callable[[str], None] | None = None,
 ) -> Answer:
-    """A person's answer: a key and Enter. `read` shows a label and gives the line.
+    """A person's answer: a key and Enter, or words. `read` shows a label and gives the line, '' where there is none.
 
-    What is no answer is for the model, where `put` leaves it words, and the question is asked again; but "no, and why"
+    What is no key is for the model, where `put` leaves it words, and the question is asked again; but "no, and why"
     is both.
     """
+    if question.kind == "words":
+        line = await read("  answer: ")
+        return Answer(choice="allow", by="person", words=line.strip()) if line else Answer()
     keys = _keys(question)
     words = "  ".join(f"[{'N' if key == 'n' else key}] {word}" for key, word in keys.items())
     while True:

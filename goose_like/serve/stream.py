@@ -129,7 +129,7 @@ class Translator:
                 if result.is_error:  # its words are the model's: they may hold what was not meant for people
                     yield from self._status(f"{self._names.get(result.call_id, 'A tool')} failed", "WARNING")
             case Answered(question=question, answer=answer):
-                if not answer.is_allowed:
+                if not answer.is_allowed and question.kind != "words":
                     yield from self._status(f"Not allowed here: {question.subject}", "WARNING")
             case Nested(event={"type": "tool_started", "call": {"name": str(name)}}):
                 yield from self._status(f"Using {name}")

@@ -137,8 +137,9 @@ def _beside(event: Durable) -> Iterator[Entry]:
             yield Entry("note", "", f"asked: {question.text}")
             if question.detail:
                 yield Entry("diff", question.subject, question.detail)
-        case Answered(answer=answer):
-            yield Entry("note", "", f"answered by {answer.by}: {answer.choice.replace('_', ' ')}")
+        case Answered(question=question, answer=answer):
+            said = answer.words or "nothing" if question.kind == "words" else answer.choice.replace("_", " ")
+            yield Entry("note", "", f"answered by {answer.by}: {said}")
         case Reminded(text=text):
             yield Entry("folded", "what the model was reminded of", text)
         case Compacted(summary=summary, is_routine=False) if summary:

@@ -27,8 +27,8 @@ FLOORS = {
     6: "prices journal summary fork mentions narrowed transfer/transcript transfer/goose09 cli/blocks cli/prompt "
     "cli/clipboard cli/artifact "
     "providers/constrained providers/scripted providers/probe providers/connection serve/guard",
-    7: "toolkit moderator cli/running cli/markdown cli/table providers/openai providers/anthropic providers/tagged "
-    "transfer/archive transfer/markdown transfer/page",
+    7: "toolkit moderator nested cli/running cli/markdown cli/table providers/openai providers/anthropic "
+    "providers/tagged transfer/archive transfer/markdown transfer/page",
     8: "exchange synopsis compat testing oversights cli/render cli/completion cli/pages",
     9: "build desk cli/status cli/terminal cli/scaffold providers/local",
     10: "cli/login cli/going_back cli/complete cli/own_command cli/reports cli/trust cli/once "

@@ -1,6 +1,5 @@
 """What stands between a controller's answer and the action: whether to finish, or which branch with what."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +10,6 @@ from goose_like.tool import ToolError
 from .executor import bound, named
 from .interface import AS_IT_IS, Payload, applied
 from .spec import Interface
-
-Detect = Callable[[Payload], Payload]
-"""`{command, command_args, thought}` -> `{branch, branch_input_data}`, or the end with a true early-exit key."""
 
 
 @dataclass(frozen=True, slots=True)

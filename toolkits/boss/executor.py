@@ -15,6 +15,9 @@ from .spec import Branch, Interface
 OUTPUT = "branch_output_data"
 """Where aiflows' branching flow puts what a branch gave, and where its interfaces look for it."""
 
+Detect = Callable[[Payload], Any]
+"""Between controller and executor: {command, command_args, thought} -> {branch, branch_input_data}, or an early exit."""
+
 
 class Executor(Protocol):
     """What does an action. One that has an `async def arun` is asked by that, and else `run` in a thread."""
@@ -62,6 +65,27 @@ async def asked(flow: Executor, payload: Payload, interface: Interface = AS_IT_I
     except Exception as error:  # somebody's own code: what it raises is told to the controller
         where = told(error, type(flow).__module__ if way else flow.__module__)
         raise ToolError(f"the flow {name!r} failed: {where}; send other arguments, or choose another action") from error
+
+
+async def detected(detect: Detect, choice: Payload) -> Payload:
+    """What is made of a controller's choice.
+
+    Raises:
+        ToolError: it raised, or gave no mapping.
+    """
+
+    def run(**inputs: Payload) -> Any:
+        return detect(inputs["choice"])
+
+    try:
+        given = await invoke(run, {"choice": choice})
+    except GooseLikeError:
+        raise
+    except Exception as error:  # somebody's own code
+        raise ToolError(f"the choice could not be judged: {told(error, detect.__module__)}; choose again") from error
+    if not isinstance(given, Mapping):
+        raise ToolError(f"the choice was judged to be {given!r}, which is no mapping; choose another action")
+    return dict(given)
 
 
 def named(flow: object) -> str:

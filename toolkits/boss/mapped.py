@@ -8,8 +8,8 @@ from goose_like.errors import ProfileError
 from goose_like.source import Source
 
 from .aiflows import Command, Flow, Node, Way
-from .detection import Detect, Detection
-from .executor import Executor
+from .detection import Detection
+from .executor import Detect, Executor
 from .interface import AS_IT_IS
 from .known import BOSSES, NESTED, absence_of, action_of, boss_of, is_theirs
 from .spec import ACTIONS, BossSpec, Branch, Interface, Part

@@ -10,16 +10,14 @@ from pydantic import Field, ValidationError
 from goose_like.build import build_exchange
 from goose_like.errors import ProfileError
 from goose_like.message import Message, Value
+from goose_like.nested import Relay, left_of, narrowed_limits
 from goose_like.plugins import did_you_mean
-from goose_like.prices import cost_usd
 from goose_like.profile import Limits, Profile, ToolkitChoice, find_profile
 from goose_like.provider import Models
 from goose_like.session import Session
 from goose_like.tool import current_call
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 from goose_like.transfer.transcript import changed_files
-
-from .relay import Relay
 
 _NAME = "delegate"
 _SHOWN = 10
@@ -68,7 +66,7 @@ class DelegateToolkit(Toolkit):
         chosen = self._narrowed(self._named(profile))
         limits = self._left(chosen.limits)
         call_id = current_call.get("")
-        session, relay = self.session.nested(call_id), Relay(self.notifier, call_id)
+        session, relay = self.session.nested(call_id), Relay(self.notifier, call_id, who="a delegate", purpose=_NAME)
         try:
             # In a context of its own: there it is no longer this call that speaks.
             work = self._work(task, chosen, limits, session, relay)
@@ -130,27 +128,10 @@ class DelegateToolkit(Toolkit):
         Raises:
             ToolError: nothing is left.
         """
-        history, ours, asked = self.session.history, self.limits, self._asked.limits
-        usage = history.turn_usage
-        tokens = sum(spent.total_tokens for spent in usage.values())
-        start = history.turns[-1].start if history.turns else 0
-        steps = sum(message.role == "assistant" for message in history.messages[start:])
+        history, asked = self.session.history, self._asked.limits
         beside = sum(call.name == _NAME and history.is_open(call.id) for call in history.open_calls.values()) or 1
-        left: dict[str, float | None] = {
-            "steps": ours.steps - steps,
-            "tokens": ours.tokens and (ours.tokens - tokens) // beside,
-            "cost_usd": ours.cost_usd and (ours.cost_usd - (cost_usd(usage) or 0.0)) / beside,
-            "time_s": None,  # it runs within this turn's
-        }
-        own = asked.model_dump(include=asked.model_fields_set)
-        for name, here in left.items():
-            known = [each for each in (here, getattr(theirs, name), own.get(name)) if each is not None]
-            left[name] = min(known, default=None)
-            if known and min(known) <= 0:
-                raise ToolError(
-                    f"nothing is left of this turn's limit of {name}; say in your answer what is still to do"
-                )
-        return theirs.model_copy(update=left)
+        left = left_of(self.limits, history, beside=beside)
+        return narrowed_limits(theirs, left, asked.model_dump(include=asked.model_fields_set - {"output_bytes"}))
 
 
 def _listed(paths: Sequence[str]) -> str:

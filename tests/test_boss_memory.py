@@ -1,0 +1,222 @@
+"""Memory files: read, appended to exactly once, replaced only where nobody else was there first; edits are noticed."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from goose_like_toolkits.boss.memory import Memory, missing
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from goose_like.errors import DeniedError, GooseLikeError
+from goose_like.notifier import Recorder
+from goose_like.session import Session
+from goose_like.workspace import Workspace
+
+Make = Callable[..., Memory]
+
+FILES = {"plan": "plan.md", "logs": "notes/logs.md"}
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    session = Session.temporary()
+    yield session
+    session.close()
+
+
+@pytest.fixture
+async def workspace(tmp_path: Path, session: Session) -> AsyncIterator[Workspace]:
+    root = tmp_path / "work"
+    root.mkdir()
+    async with Workspace(
+        root, mode="workspace", approval="ask", notifier=Recorder(), session_folder=session.folder
+    ) as made:
+        yield made
+
+
+@pytest.fixture
+def memory(workspace: Workspace, session: Session) -> Memory:
+    return Memory(FILES, workspace, session)
+
+
+async def test_what_is_missing_is_empty_and_is_made(memory: Memory, workspace: Workspace) -> None:
+    assert memory.read().texts == {"plan": "", "logs": ""}
+    await memory.append("logs", "# a goal")
+    await memory.append("logs", "- 1 · é\n")
+    assert await memory.replace("plan", "- a\r\n", "")
+    assert (workspace.root / "notes/logs.md").read_bytes() == "# a goal\n- 1 · é\n".encode()
+    assert memory.size_bytes("logs") == 19
+    contents = memory.read()
+    assert contents.texts == {"plan": "- a\r\n", "logs": "# a goal\n- 1 · é\n"}
+    assert contents.edits == {}
+
+
+async def test_a_persons_edits_are_told_once_and_ours_never(memory: Memory, workspace: Workspace) -> None:
+    (plan, logs) = (workspace.root / path for path in FILES.values())
+    plan.write_text("- a\n- b\n")
+    assert memory.read().edits == {}
+    plan.write_text("- a\n- c\n")
+    edits = memory.read().edits
+    assert list(edits) == ["plan"]
+    assert "-- b\n+- c" in edits["plan"]
+    assert memory.read().edits == {}
+    await memory.append("logs", "one")
+    logs.write_text("one\nby hand")
+    await memory.append("logs", "two")
+    assert logs.read_text() == "one\nby hand\ntwo\n"
+    edit = memory.read().edits["logs"]
+    assert "+by hand" in edit
+    assert "two" not in edit
+    plan.write_text("x\n" * 9_000)
+    assert len(memory.read().edits["plan"]) < 4_100
+
+
+async def test_replacing_sees_what_somebody_else_wrote(memory: Memory, workspace: Workspace) -> None:
+    plan = workspace.root / "plan.md"
+    plan.write_text("- a\n")
+    was = memory.read().texts["plan"]
+    plan.write_text("- by hand\n")
+    assert not await memory.replace("plan", "- [x] a\n", was)
+    assert plan.read_text() == "- by hand\n"
+    assert "+- by hand" in memory.read().edits["plan"]
+    assert await memory.replace("plan", "- b\n", "- by hand\n")
+    assert await memory.replace("plan", "- b\n", "- by hand\n")  # it was done before
+    plan.chmod(0o640)
+    assert await memory.replace("plan", "- c\n", "- b\n")
+    assert plan.stat().st_mode & 0o777 == 0o640
+
+
+async def test_two_bosses_on_one_file_lose_nothing(memory: Memory, workspace: Workspace, session: Session) -> None:
+    nested = Memory({"log": "notes/logs.md"}, workspace, session, within=memory)
+    (memory.read(), nested.read())
+
+    async def add(boss: Memory, name: str, number: int) -> bool:
+        was = boss.read().texts[name]
+        return await boss.replace(name, f"{was}{number}\n", was)
+
+    done = await asyncio.gather(*(add(*((memory, "logs") if n % 2 else (nested, "log")), n) for n in range(20)))
+    numbers = (workspace.root / "notes/logs.md").read_text().split()
+    assert numbers == [str(n) for n, is_done in enumerate(done) if is_done]
+    assert (memory.read().edits, nested.read().edits) == ({}, {})
+    (workspace.root / "notes/logs.md").write_text("by hand\n")
+    await nested.append("log", "more")
+    for edits in (memory.read().edits, nested.read().edits):
+        assert "+by hand" in (edit := next(iter(edits.values())))
+        assert "more" not in edit
+
+
+async def test_files_in_the_sessions_folder_are_reached_and_a_link_to_it_is_not(
+    workspace: Workspace, session: Session
+) -> None:
+    memory = Memory({"logs": str(session.folder / "memory/logs.md")}, workspace, session)
+    await memory.append("logs", "one")
+    assert (session.folder / "memory/logs.md").read_text() == "one\n"
+    assert memory.is_ours("logs")
+    (workspace.root / "link.md").symlink_to(session.file)
+    linked = Memory({"logs": "link.md"}, workspace, session)
+    assert not linked.is_ours("logs")
+    before = session.file.read_bytes()
+    with suppress(GooseLikeError):  # or it goes into the private folder, where that is what commands call /tmp
+        await linked.append("logs", "two")
+    assert session.file.read_bytes() == before
+
+
+async def test_links_within_are_followed_and_protected_files_are_not_written(
+    memory: Memory, workspace: Workspace, session: Session
+) -> None:
+    (workspace.root / "plan.md").symlink_to("elsewhere.md")
+    assert await memory.replace("plan", "- a\n", "")
+    assert (workspace.root / "elsewhere.md").read_text() == "- a\n"
+    assert (workspace.root / "plan.md").is_symlink()
+    (workspace.root / ".git").mkdir()
+    with pytest.raises(DeniedError, match="protected"):
+        await Memory({"x": ".git/config"}, workspace, session).append("x", "[core]")
+    with pytest.raises(DeniedError, match="outside the workspace"):
+        await Memory({"x": "/opt/x.md"}, workspace, session).append("x", "a")
+
+
+async def test_undo_is_told_and_read_only_stays_so(tmp_path: Path, session: Session) -> None:
+    for mode, approval in (("workspace", "plan"), ("read-only", "auto"), ("workspace", "ask")):
+        told: list[Path | None] = []
+
+        async def listen(path: Path | None, argv: object, told: list[Path | None] = told) -> None:
+            told.append(path)
+
+        async with Workspace(tmp_path, mode=mode, approval=approval, notifier=Recorder()) as workspace:  # type: ignore[arg-type]
+            workspace.before_change(listen)
+            memory = Memory({"logs": "logs.md"}, workspace, session)
+            if approval == "ask":
+                await memory.append("logs", "one")
+                assert told == [tmp_path / "logs.md"]
+            else:
+                with pytest.raises(DeniedError):
+                    await memory.append("logs", "one")
+                assert told == []
+                assert not (tmp_path / "logs.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda path: path.mkdir(), "a folder"),
+        (lambda path: path.write_bytes(b"a\nb\xff\n"), "line 2, is no UTF-8"),
+        (lambda path: os.mkfifo(path), "pipe"),
+        (lambda path: path.write_bytes(b"x" * 4_000_001), "4,000,001 bytes, more than 4,000,000"),
+    ],
+)
+async def test_what_is_no_text_is_told_with_what_to_do(
+    memory: Memory, workspace: Workspace, make: Callable[[Path], object], why: str
+) -> None:
+    make(workspace.root / "plan.md")
+    with pytest.raises(GooseLikeError, match=f"the memory file 'plan': .*{why}.*; mend or move it"):
+        memory.read()
+
+
+async def test_what_can_not_be_written_is_told(memory: Memory, workspace: Workspace) -> None:
+    (workspace.root / "notes").write_text("no folder")
+    with pytest.raises(GooseLikeError, match=r"notes"):
+        await memory.append("logs", "x")
+    with pytest.raises(GooseLikeError, match="'plan': it would have 4,000,001 bytes"):
+        await memory.replace("plan", "x" * 4_000_001, "")
+    with pytest.raises(GooseLikeError, match="no memory file 'x'; there are: plan, logs"):
+        await memory.append("x", "x")
+
+
+async def test_an_entry_that_was_cut_off_is_completed(memory: Memory, workspace: Workspace) -> None:
+    await memory.append("logs", "- 1 · run: ok")
+    at = memory.size_bytes("logs")
+    entry = "- 2 · saved: café\n"
+    path = workspace.root / "notes/logs.md"
+    before = path.read_bytes()
+    for cut in range(len(entry.encode()) + 1):
+        path.write_bytes(before + entry.encode()[:cut])
+        await memory.append_once("logs", entry, at)
+        await memory.append_once("logs", entry, at)
+        assert path.read_bytes() == before + entry.encode(), cut
+
+
+ENTRIES = st.text(min_size=1, max_size=30).map(lambda text: text.removesuffix("\n").encode(errors="replace") + b"\n")
+
+
+@given(st.binary(max_size=40), ENTRIES, st.data())
+def test_every_cut_of_an_entry_is_mended(before: bytes, entry: bytes, data: st.DataObject) -> None:
+    whole = before + missing(before, entry, len(before))
+    assert whole in (before + entry, before + b"\n" + entry)
+    cut = data.draw(st.integers(len(before), len(whole)))
+    assert whole[:cut] + missing(whole[:cut], entry, len(before)) == whole
+    after = whole + data.draw(st.binary(max_size=20))
+    assert missing(after, entry, len(before)) == b""
+
+
+@given(st.lists(st.sampled_from([b"a\n", b"- x\n", b"\n"])).map(b"".join), st.integers(0, 40), st.booleans())
+def test_an_entry_in_a_file_that_a_person_changed_is_found_or_added(held: bytes, at: int, is_there: bool) -> None:
+    entry = b"- 7 \xc2\xb7 done\n"
+    file = held + entry + b"and more\n" if is_there else held
+    assume(at not in (len(file), len(file) - 1))  # nothing came since, or half of what came is there
+    rest = missing(file, entry, at)
+    assert (file + rest).count(entry) == 1
+    assert (file + rest).startswith(file)

@@ -1,0 +1,235 @@
+"""A boss at work: a goal in, an outcome out; between them one exchange, whose steps are the rounds."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from goose_like.build import build_exchange
+from goose_like.compat import load_toolkit
+from goose_like.errors import ProfileError, UsageError
+from goose_like.events import TurnFinished
+from goose_like.exchange import Exchange
+from goose_like.history import History
+from goose_like.message import Message
+from goose_like.nested import narrowed_limits
+from goose_like.notifier import Notifier
+from goose_like.profile import Limits, ModeratorChoice, Profile, ToolkitChoice
+from goose_like.provider import Model, Models
+from goose_like.session import Session
+from goose_like.workspace import Workspace
+
+from .entries import entries
+from .executor import Detect, Executor
+from .memory import Memory
+from .outcome import Outcome, Status
+from .spec import ACTIONS, LIBRARY, LOGS, PLAN, BossSpec, Branch
+
+CONTROLLER = "boss_controller"
+_LIBRARY_ACTIONS = ("write_code", "save_code", "run_code")
+_FILES = {PLAN: "plan.md", LOGS: "logs.md", LIBRARY: "library.py"}
+_NEWEST = 10
+_STATUS: dict[str, Status] = {"step_limit": "max_round", "budget": "budget", "cancelled": "interrupted"}
+_GO_ON = "Go on with the goal, from where your memory says that you are."
+
+
+@dataclass(frozen=True, slots=True)
+class Boss:
+    """What a boss is told, and what of it is somebody's Python, by the names of branches.
+
+    `detect` stands between controller and executor; `planner` and `controller` are models that take the places of the
+    profile's; `reading` and `writing` do with the memory what is done here without them.
+    """
+
+    spec: BossSpec
+    flows: Mapping[str, Executor] = field(default_factory=dict)
+    bosses: Mapping[str, "Boss"] = field(default_factory=dict)
+    detect: Detect | None = None
+    planner: Model | None = None
+    controller: Model | None = None
+    reading: Executor | None = None
+    writing: Executor | None = None
+
+    def below(self, name: str) -> "Boss | None":
+        """The boss that this branch is, if it is one."""
+        spec = self.spec.branches[name].boss if name in self.spec.branches else None
+        return self.bosses.get(name) or (Boss(spec) if spec else None)
+
+    @asynccontextmanager
+    async def opened(
+        self,
+        profile: Profile,
+        notifier: Notifier,
+        *,
+        session: Session,
+        limits: Limits | None = None,
+        workspace: Workspace | None = None,
+        within: Workspace | None = None,
+        models: Models | None = None,
+        line: "list[Run] | None" = None,
+        memory: Memory | None = None,
+    ) -> AsyncIterator["Run"]:
+        """The boss with all that it works with, closed at the end; `profile` gives models, toolkits and permissions.
+
+        `workspace`, `within` and `models` are as for `build_exchange`; `line` are the bosses that it works for, and
+        `memory` is that of the last of them.
+
+        Raises:
+            ProfileError: a branch or a toolkit that there is not.
+            UsageError: all rounds were had in former processes.
+        """
+        boss = replace(self, spec=_filled(self.spec, profile, session))
+        line = [] if line is None else line
+        limits = _limits(boss.spec, limits or profile.limits, session.history)
+        own = _profile(boss, profile, line, memory)
+        if boss.controller:
+            models = Models(boss.controller, models.accelerator if models else boss.controller)
+        async with build_exchange(
+            own, notifier, session=session, workspace=workspace, within=within, limits=limits, models=models
+        ) as exchange:
+            run = Run(boss.spec.name, exchange, line)
+            line.append(run)
+            try:
+                yield run
+            finally:
+                line.remove(run)
+
+
+class Run:
+    """One boss at work. `end` is how its newest turn ended."""
+
+    def __init__(self, name: str, exchange: Exchange, line: "list[Run]") -> None:
+        self.name = name
+        self.history = exchange.history
+        self._exchange = exchange
+        self._line = line
+        self._turn: asyncio.Task[TurnFinished] | None = None
+        self._note: Awaitable[str] | None = None
+
+    @property
+    def end(self) -> TurnFinished:
+        return self.history.last_turn or TurnFinished(reason="error", exit_code=1)
+
+    @property
+    def inner_names(self) -> tuple[str, ...]:
+        """The bosses that work now, the outermost first."""
+        return tuple(run.name for run in self._line)
+
+    async def work(self, goal: str | Message) -> Outcome:
+        """What comes of the goal; it does not raise where the work fails.
+
+        Raises:
+            SessionError: the session file can't be written.
+        """
+        return await self._outcome(self._exchange.reply(goal))
+
+    async def go_on(self) -> Outcome:
+        """The same of a goal that a former process began; one that was finished there has its outcome."""
+        if self.history.in_turn:
+            return await self._outcome(self._exchange.go_on())
+        if self.history.is_settled:
+            return outcome(self.history)
+        return await self.work(Message.user(_GO_ON))
+
+    def leave(self, note: Awaitable[str]) -> bool:
+        """Ends the innermost boss that works for this one; its caller gets what `note` gives. False: there is none."""
+        inner = self._line[-1]
+        if inner is self or inner._turn is None or inner._note is not None:
+            return False
+        inner._note = note
+        inner._turn.cancel()
+        return True
+
+    async def _outcome(self, turn: Coroutine[Any, Any, TurnFinished]) -> Outcome:
+        self._turn = asyncio.create_task(turn)
+        try:
+            await self._turn
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._note is None or (task and task.cancelling()):
+                raise
+            return _with_note(outcome(self.history), await self._note)
+        return outcome(self.history)
+
+
+def outcome(history: History) -> Outcome:
+    """What the newest turn came to."""
+    last = history.messages[-1] if history.messages else Message.user("")
+    final = next((result for result in last.tool_results if result.is_final), None)
+    if final is not None:
+        return Outcome(result=final.output, summary=final.later or final.output, status="finished")
+    end = history.last_turn or TurnFinished(reason="cancelled")
+    status = _STATUS.get(end.reason, "failed")
+    done = [entry.line for entry in entries(history)]
+    words = last.text.strip() if last.role == "assistant" else ""
+    told = [
+        f"not finished ({status.replace('_', ' ')}{f': {end.detail}' if end.detail else ''})",
+        *([f"said last: {words}"] if words else []),
+        f"the newest of {len(done)} actions:" if done else "no action was taken",
+        *done[-_NEWEST:],
+    ]
+    return Outcome(result="\n".join(told), summary=f"{told[0]} after {len(done)} actions", status=status)
+
+
+def _with_note(ended: Outcome, note: str) -> Outcome:
+    said = f"the person ended it and says: {note}" if note.strip() else "the person ended it"
+    return ended.model_copy(update={"result": f"{said}\n{ended.result}", "summary": said})
+
+
+def _limits(spec: BossSpec, limits: Limits, history: History) -> Limits:
+    """Those of the newest turn: rounds count over all of them."""
+    start = history.turns[-1].start if history.in_turn else len(history.messages)
+    had = sum(message.role == "assistant" for message in history.messages[:start])
+    if had >= spec.max_round and not history.is_settled:
+        raise UsageError(
+            f"its {spec.max_round} rounds are used up; go on with more of them, e.g. --max-round {spec.max_round + 30}"
+        )
+    own = spec.model_dump(include={"tokens", "cost_usd", "time_s"})
+    return narrowed_limits(limits.model_copy(update={"steps": max(1, spec.max_round - had)}), own)
+
+
+def _filled(spec: BossSpec, profile: Profile, session: Session) -> BossSpec:
+    """With what is left open: the branches are the profile's toolkits, and files lie in the session's folder."""
+    branches = dict(spec.branches)
+    if not branches:
+        toolkits = tuple(choice for choice in profile.toolkits if choice.name not in ("boss", CONTROLLER))
+        branches = {"tools": Branch(toolkits=toolkits), "ask_user": Branch()}
+        branches |= dict.fromkeys(_LIBRARY_ACTIONS, Branch()) if LIBRARY in spec.memory_files else {}
+    needed = [PLAN, LOGS, *([LIBRARY] if branches.keys() & set(_LIBRARY_ACTIONS) else [])]
+    files = {name: str(session.folder / "memory" / _FILES[name]) for name in needed}
+    return spec.model_copy(update={"branches": branches, "memory_files": files | spec.memory_files})
+
+
+def _profile(boss: Boss, profile: Profile, line: Sequence[Run], memory: Memory | None) -> Profile:
+    """The profile of its controller's exchange: the branches' toolkits, and the actions."""
+    toolkits: dict[str, ToolkitChoice] = {}
+    for name, branch in boss.spec.branches.items():
+        if not (name.isidentifier() and name.isascii()):
+            raise ProfileError(f"branch {name!r} can't be the name of an action: letters, digits and _, please")
+        is_known = branch.toolkits or boss.below(name) or name in boss.flows or name in ACTIONS
+        if not is_known:
+            raise ProfileError(
+                f"branch {name!r} is none of {', '.join(ACTIONS)}; give it `toolkits: [...]` or `boss: {{...}}`"
+            )
+        for choice in branch.toolkits:
+            if toolkits.setdefault(choice.name, choice) != choice:
+                raise ProfileError(f"toolkit {choice.name!r} stands in two branches with different settings")
+    taken = {*ACTIONS, *boss.spec.branches}
+    own = ToolkitChoice(name=CONTROLLER, config={"boss": boss, "profile": profile, "line": line, "memory": memory})
+    return profile.model_copy(
+        update={
+            "toolkits": (own, *(_without(choice, taken) for choice in toolkits.values())),
+            "moderator": ModeratorChoice(name="boss"),
+        }
+    )
+
+
+def _without(choice: ToolkitChoice, taken: set[str]) -> ToolkitChoice:
+    """The toolkit but for tools whose names are actions' here (the developer's `update_plan`)."""
+    names = load_toolkit(choice.name).tool_names()
+    picked = choice.config.get("tools", names)
+    left = [name for name in picked if name not in taken]
+    return (
+        choice if len(left) == len(picked) else choice.model_copy(update={"config": {**choice.config, "tools": left}})
+    )

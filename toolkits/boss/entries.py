@@ -1,0 +1,63 @@
+"""The log of a boss: a line for each action, the same for the same run."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from goose_like.history import INTERRUPTED, History
+from goose_like.message import ToolCall, ToolResult
+
+_CHARACTERS = 200
+_WHAT_CHARACTERS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An action that ended. `place` is where in the history's messages its result stands."""
+
+    number: int
+    call: ToolCall
+    result: ToolResult
+    place: int
+
+    @property
+    def line(self) -> str:
+        """As it is written: number, action, what came of it."""
+        return cut(f"- {self.number} · {self.call.name}{_said(self.call, self.result)}", _CHARACTERS)
+
+
+def entries(history: History) -> Iterator[Entry]:
+    """All actions so far. What was cut off counts for none: it is done again."""
+    number = 0
+    for place, message in enumerate(history.messages):
+        calls = history.messages[place - 1].tool_calls if message.role == "tool" else ()
+        for call, result in zip(calls, message.tool_results, strict=False):
+            if result.output != INTERRUPTED:
+                number += 1
+                yield Entry(number, call, result, place)
+
+
+def cut(text: str, characters: int) -> str:
+    """The text on one line, of at most so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= characters else f"{line[: characters - 1]}…"
+
+
+def _said(call: ToolCall, result: ToolResult) -> str:
+    if result.later is not None:
+        return f": {result.later}"
+    what = cut(_what(call), _WHAT_CHARACTERS)
+    first, *more = [line for line in map(str.strip, result.output.split("\n")) if line] or ["no output"]
+    end = f" {more[-1]}" if more and more[-1].startswith("[") else ""
+    return f"{f' ({what})' if what else ''}: {'failed: ' if result.is_error else ''}{first}{end}"
+
+
+def _what(call: ToolCall) -> str:
+    """The first lines of the arguments' texts: a command, a path."""
+    try:
+        given = json.loads(call.arguments or "{}")
+    except ValueError:
+        return ""
+    given = given if isinstance(given, dict) else {}
+    texts = (value.strip().split("\n")[0] for value in given.values() if isinstance(value, str) and value.strip())
+    return ", ".join(texts)

@@ -1,0 +1,60 @@
+"""A boss that works for another one: in a session and a workspace within its caller's."""
+
+import asyncio
+from contextvars import Context
+
+from goose_like.message import Message
+from goose_like.nested import Relay, left_of, narrowed_limits
+from goose_like.profile import Profile
+from goose_like.provider import Models
+from goose_like.session import Session
+from goose_like.tool import current_call
+from goose_like.toolkit import Passing, Toolkit
+
+from .boss import Boss, Run
+from .memory import Memory
+from .outcome import Outcome
+
+
+async def worked(
+    boss: Boss, goal: str, caller: Toolkit, profile: Profile, line: list[Run], memory: Memory | None = None
+) -> Passing:
+    """What came of a goal, for the running call of `caller`, which is one of the `line`.
+
+    Where the call was cut off by the end of a process, its session is there, and the boss goes on in it. `memory` is
+    the caller's, of which files may be shared.
+
+    Raises:
+        ToolError: nothing is left of the caller's limits.
+    """
+    call_id, name = current_call.get(""), boss.spec.name
+    left = left_of(caller.limits, caller.session.history)
+    limits = narrowed_limits(caller.limits, {key: each for key, each in left.items() if key != "steps"})
+    session = caller.session.nested(call_id)
+    relay = Relay(caller.notifier, call_id, who=name, purpose="boss")
+    view = caller.exchange_view
+    models = Models(view.processor.model, view.accelerator.model)
+
+    async def work(session: Session) -> Outcome:
+        async with boss.opened(
+            profile,
+            relay,
+            session=session,
+            within=caller.workspace,
+            limits=limits,
+            models=models,
+            line=line,
+            memory=memory,
+        ) as run:
+            return await (run.go_on() if run.history.turns else run.work(Message.user(goal)))
+
+    try:
+        # In a context of its own: there it is no longer this call that speaks.
+        outcome = await asyncio.create_task(work(session), context=Context())
+    finally:
+        session.close()
+    for told in await caller.workspace.inspect_changes():
+        caller.notifier.log(told)
+    how = outcome.status.replace("_", " ")
+    summary = outcome.summary if outcome.status == "finished" else f"({how}) {outcome.summary}"
+    return Passing(f"[{name}: {how}]\n{outcome.result}", later=summary)

@@ -1,0 +1,42 @@
+"""What a boss's controller is sent: its goal, the last rounds, and at the end its memory as it is now."""
+
+from goose_like.events import Compacted
+from goose_like.history import History
+from goose_like.message import ToolResult
+from goose_like.moderator import Moderator, Rewrite
+from goose_like.shorter import newest_words
+from goose_like.view import ExchangeView
+
+TITLE = "[Your memory, as it is now]"
+_LATER_TOKENS = 1_000
+_OLDER_CHARACTERS = 1_500
+
+
+class BossModerator(Moderator):
+    """Sends as much in the thousandth round as in the tenth: the goal, the newest `rounds`, the memory.
+
+    The memory stands at the end, so that a vendor's cache holds up to there. What older rounds gave is what the memory
+    says of it; of those that are kept, all but the newest give the beginnings of long results.
+    """
+
+    settings = {"rounds": 3}
+    tells_plan = True
+
+    async def rewrite(self, history: History, models: ExchangeView) -> Rewrite:
+        messages = history.messages
+        answers = [place for place, message in enumerate(messages) if message.role == "assistant"]
+        rounds, first = int(self.config["rounds"]), history.turns[0].start if history.turns else 0
+        start = answers[-rounds] if len(answers) >= rounds else first + 1
+        older = (result for message in messages[start : (answers or [0])[-1]] for result in message.tool_results)
+        elided = {result.call_id: _beginning(result) for result in older if len(result.output) > _OLDER_CHARACTERS}
+        goal = messages[first].text if messages else ""
+        said = newest_words(history, start, _LATER_TOKENS) if len(history.said) > 1 else ""
+        sections = [*([("Said since", said)] if said else []), *self.live()]
+        text = "\n\n".join([TITLE, *(f"# {title}\n{text}" for title, text in sections if text)])
+        new = {call_id: words for call_id, words in elided.items() if call_id not in history.elided}
+        compacted = Compacted(summary=goal, kept=len(messages) - start, after=text, elided=new, is_routine=True)
+        return Rewrite(history.context_after(compacted), compacted)
+
+
+def _beginning(result: ToolResult) -> str:
+    return f"{result.output[:_OLDER_CHARACTERS]}\n[... cut: {len(result.output):,} characters were read then]"

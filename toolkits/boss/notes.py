@@ -1,0 +1,144 @@
+"""A boss's memory as its rounds meet it: what is due is written, what is there is read, and told within a budget."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from goose_like.errors import GooseLikeError
+from goose_like.events import PlanUpdated, StateSaved
+from goose_like.history import History
+from goose_like.notifier import Notifier
+from goose_like.view import ExchangeView
+
+from .entries import Entry, entries
+from .executor import Executor, executed
+from .memory import Contents, Memory
+from .plan_text import tasks
+from .sections import sections, summary_prompt, unsummarised
+from .spec import LOGS, PLAN, Branch
+
+LOG = "boss.log"
+"""The key in `History.state` of what was last written to the log: up to which message, where in the file, and what."""
+SUMMARY = "boss.summary"
+"""The key of what the beginning of the log says in short, and of how many bytes of it that is."""
+
+_ASSUMED_WINDOW_TOKENS = 128_000
+_SHARE, _MOST_TOKENS = 4, 6_000
+_TAIL_BYTES = 6_000
+
+
+class Notes:
+    """MemoryWriting and MemoryReading. Both may be somebody's own flows.
+
+    What is written to the log is decided, recorded and then done: a process that is killed between these leaves it to
+    the next one, which finds in the file whether it was done.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        history: History,
+        notifier: Notifier,
+        view: ExchangeView,
+        *,
+        reading: Executor | None = None,
+        writing: Executor | None = None,
+    ) -> None:
+        self.memory = memory
+        self.contents = Contents()
+        self._history = history
+        self._notifier = notifier
+        self._view = view
+        self._reading = reading
+        self._writing = writing
+        self._is_pending = LOG in history.state
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """What the files held when they were last read."""
+        return self.contents.texts
+
+    async def write(self, heading: str = "") -> None:
+        """Appends what was done since to the log; at its very beginning the heading.
+
+        Raises:
+            GooseLikeError: it can't be written; the next call tries again.
+        """
+        await self._settle()
+        state = self._state(LOG)
+        due = [entry for entry in entries(self._history) if entry.place >= state.get("through", 0)]
+        text = "".join(f"{entry.line}\n" for entry in due)
+        if not state:
+            blank = "\n" if self.memory.size_bytes(LOGS) else ""
+            text = f"{blank}# {heading}\n{text}"
+        if not text:
+            return
+        at = self.memory.size_bytes(LOGS)
+        through = len(self._history.messages)
+        self._save(LOG, {"through": through, "at": at, "text": text})
+        self._is_pending = True
+        await self._settle(due)
+
+    async def read(self) -> Mapping[str, str]:
+        """Reads all files; gives what others changed in them, as diffs by name.
+
+        Raises:
+            GooseLikeError: one can't be read; what was read before stands.
+        """
+        contents = self.memory.read()
+        if self._reading:
+            files = {name: str(self.memory.path(name)) for name in contents.texts}
+            _, _, given = await executed(self._reading, {"memory_files": files}, Branch())
+            known = {name: text for name, text in given.items() if name in files and isinstance(text, str)}
+            contents = contents.model_copy(update={"texts": {**contents.texts, **known}})
+        self.contents = contents
+        await self._summarise()
+        steps = tasks(self.texts[PLAN])
+        if steps != self._history.plan:
+            self._notifier.notify(PlanUpdated(tasks=steps))
+        return contents.edits
+
+    async def put(self, name: str, text: str, was: str | None = None) -> bool:
+        """Puts a text in the place of what was (last read); false where somebody changed that since."""
+        is_put = await self.memory.replace(name, text, self.texts.get(name, "") if was is None else was)
+        await self.read()
+        return is_put
+
+    def told(self) -> list[tuple[str, str]]:
+        """What a model is told of them, as titles and texts."""
+        window = self._view.processor.model.window or _ASSUMED_WINDOW_TOKENS
+        summary = str(self._state(SUMMARY).get("text", ""))
+        return sections(self.contents, limit_tokens=min(_MOST_TOKENS, window // _SHARE), log_summary=summary)
+
+    async def _settle(self, due: list[Entry] | None = None) -> None:
+        """Does what was decided on and perhaps not done."""
+        if not self._is_pending:
+            return
+        decided = self._state(LOG)
+        if self._writing and due is not None:
+            files = {LOGS: str(self.memory.path(LOGS))}
+            for entry in due:
+                await executed(self._writing, {"memory_files": files, "logs": entry.line}, Branch())
+        elif not self._writing:
+            await self.memory.append_once(LOGS, decided["text"], decided["at"])
+        self._is_pending = False
+
+    async def _summarise(self) -> None:
+        """Puts the beginning of a long log in a few words; where no model does, it is left out."""
+        known = self._state(SUMMARY)
+        part, through = unsummarised(self.texts.get(LOGS, ""), known.get("through", 0), _TAIL_BYTES)
+        if not part:
+            return
+        prompt = summary_prompt(str(known.get("text", "")), part)
+        try:
+            text = await self._view.accelerator.ask(prompt, purpose="summary of the log")
+        except GooseLikeError as error:
+            text = str(known.get("text", ""))
+            self._notifier.log(f"the log's beginning could not be summed up: {error}")
+        self._save(SUMMARY, {"text": text, "through": through})
+
+    def _state(self, key: str) -> dict[str, Any]:
+        value = self._history.state.get(key)
+        return value if isinstance(value, dict) else {}
+
+    def _save(self, key: str, value: dict[str, Any]) -> None:
+        self._notifier.notify(StateSaved(toolkit=key, value=value))
