@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from goose_like.errors import ProfileError
 from goose_like.source import Source
 
 from .aiflows import Command, Flow, Node, Way
 from .detection import Detection
-from .executor import Detect, Executor
-from .interface import AS_IT_IS
+from .executor import Detect, Executor, asked
+from .interface import AS_IT_IS, Payload, applied
 from .known import BOSSES, NESTED, absence_of, action_of, boss_of, is_theirs
 from .spec import ACTIONS, BossSpec, Branch, Interface, Part
 from .target import made
@@ -38,6 +38,18 @@ class Own:
     flow: Executor
     input_interface: Interface = AS_IT_IS
     output_interface: Interface = AS_IT_IS
+
+    def run(self, input_data: Payload, /) -> Any:
+        """What the flow gives, once it is awaited.
+
+        Raises:
+            ToolError: it raised.
+        """
+        return self._asked(input_data)
+
+    async def _asked(self, payload: Payload) -> Any:
+        given = await asked(self.flow, payload, self.input_interface)
+        return applied(self.output_interface, dict(given)) if isinstance(given, Mapping) else given
 
 
 @dataclass(frozen=True, slots=True)
