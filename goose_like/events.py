@@ -167,7 +167,7 @@ class Compacted(Value):
     """From here on the model is sent `summary` and the last `kept` messages of those that stood before, then `after`.
 
     `elided` has, by their call, the words that stand for results too long to be sent again. One that `is_routine` is
-    made at each step.
+    made at each step, and says itself what of the news is to be known on.
     """
 
     type: Literal["compacted"] = "compacted"

@@ -206,11 +206,11 @@ class History:
                     self.unanswered.append(question)
             case UsageRecorded(model=model, usage=usage):
                 self._count(model, usage)
-            case Compacted(summary=summary, kept=kept, elided=elided, after=after):
+            case Compacted(summary=summary, kept=kept, elided=elided, after=after, is_routine=is_routine):
                 self.close()
                 self.summary = Message.user(summary) if summary else None
                 self.elided |= elided
-                self.facts = {}
+                self.facts = self.facts if is_routine else {}
                 self.kept_from = self._start_of(kept)
                 self.after = (len(self.messages), Message.user(after)) if after else None
                 self.measured = (0, 0)

@@ -24,9 +24,8 @@ from .entries import entries
 from .executor import Detect, Executor
 from .memory import Memory
 from .outcome import Outcome, Status
-from .spec import ACTIONS, LIBRARY, LOGS, PLAN, BossSpec, Branch
+from .spec import ACTIONS, CONTROLLER, LIBRARY, LOGS, PLAN, BossSpec, Branch
 
-CONTROLLER = "boss_controller"
 _LIBRARY_ACTIONS = ("write_code", "save_code", "run_code")
 _FILES = {PLAN: "plan.md", LOGS: "logs.md", LIBRARY: "library.py"}
 _NEWEST = 10

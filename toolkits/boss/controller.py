@@ -76,10 +76,10 @@ class ControllerToolkit(Toolkit):
         """The actions that the branches name and those that every controller has, flows and bosses as one tool each."""
         branches = self._spec.branches
         made: dict[str, Tool] = {}
-        for tool in super().tools():
-            if tool.name in (*branches, *_ALWAYS):
-                about = branches.get(tool.name, Branch()).description or tool.spec.description
-                made[tool.name] = self._chosen(replace(tool, spec=replace(tool.spec, description=about)))
+        for own in super().tools():
+            if own.name in (*branches, *_ALWAYS):
+                about = branches.get(own.name, Branch()).description or own.spec.description
+                made[own.name] = self._chosen(replace(own, spec=replace(own.spec, description=about)))
         for name, branch in branches.items():
             if name in self._boss.flows:
                 made[name] = self._chosen(_flow_tool(name, branch))
@@ -122,7 +122,7 @@ class ControllerToolkit(Toolkit):
         idle = list(takewhile(lambda message: not message.tool_calls, reversed(answers)))
         if len(idle) > _MOST_WORDS:
             return None
-        names = ", ".join(tool.name for tool in self.tools())
+        names = ", ".join(each.name for each in self.tools())
         return (
             f"You named no action, and words alone do nothing. Call one: {names} or a tool; `finish` when you are done."
         )
@@ -293,12 +293,12 @@ class ControllerToolkit(Toolkit):
     async def _new_plan(self, reason: str) -> dict[str, Any]:
         """Recorded before it is put into its file, so that it is put there whatever happens between."""
         known = self.session.history.state.get(PLANNED)
-        number = 1 + (known["number"] if isinstance(known, dict) else 0)
+        number = 1 + (int(str(known["number"])) if isinstance(known, dict) else 0)
         part = self._spec.planner
         view = self.exchange_view
         is_fast = part is not None and part.model == "accelerator"
         model = self._boss.planner or (view.accelerator if is_fast else view.processor).model
-        tools = [(tool.name, cut(tool.spec.description, 160)) for tool in self.tools()]
+        tools = [(each.name, cut(each.spec.description, 160)) for each in self.tools()]
         branches = [(name, branch.description) for name, branch in self._spec.branches.items() if branch.toolkits]
         actions = "\n".join(f"- {name}: {about}" for name, about in [*branches, *tools] if name not in _ALWAYS)
         sections = [("Goal", self._goal), *self._notes.told()]

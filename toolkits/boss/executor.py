@@ -16,7 +16,7 @@ OUTPUT = "branch_output_data"
 """Where aiflows' branching flow puts what a branch gave, and where its interfaces look for it."""
 
 Detect = Callable[[Payload], Any]
-"""Between controller and executor: {command, command_args, thought} -> {branch, branch_input_data}, or an early exit."""
+"""Between controller and executor: {command, command_args, thought} -> {branch, branch_input_data}, or an exit."""
 
 
 class Executor(Protocol):

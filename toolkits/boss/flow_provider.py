@@ -66,7 +66,8 @@ class PlannerFlow(FlowProvider):
         given = await asked(self._own, {**self._recall.payload(question), "question": question})
         text = given.get("plan", given.get("result")) if isinstance(given, Mapping) else given
         if not isinstance(text, str) or not text.strip():
-            raise ProviderError(f"the Planner {named(self._own.flow)!r} gave no plan but {given!r}; give {{'plan': text}}")
+            name = named(self._own.flow)
+            raise ProviderError(f"the Planner {name!r} gave no plan but {given!r}; give {{'plan': text}}")
         return Message.assistant(text)
 
 

@@ -1,11 +1,15 @@
 """What a boss's controller is sent: its goal, the last rounds, and at the end its memory as it is now."""
 
+from collections.abc import Iterator
+
 from goose_like.events import Compacted
 from goose_like.history import History
 from goose_like.message import ToolResult
 from goose_like.moderator import Moderator, Rewrite
 from goose_like.shorter import newest_words
 from goose_like.view import ExchangeView
+
+from .spec import CONTROLLER
 
 TITLE = "[Your memory, as it is now]"
 _LATER_TOKENS = 1_000
@@ -31,11 +35,19 @@ class BossModerator(Moderator):
         elided = {result.call_id: _beginning(result) for result in older if len(result.output) > _OLDER_CHARACTERS}
         goal = messages[first].text if messages else ""
         said = newest_words(history, start, _LATER_TOKENS) if len(history.said) > 1 else ""
-        sections = [*([("Said since", said)] if said else []), *self.live()]
+        sections = [("Said since", said), ("What is true", "\n".join(_facts(history))), *self.live()]
         text = "\n\n".join([TITLE, *(f"# {title}\n{text}" for title, text in sections if text)])
         new = {call_id: words for call_id, words in elided.items() if call_id not in history.elided}
         compacted = Compacted(summary=goal, kept=len(messages) - start, after=text, elided=new, is_routine=True)
         return Rewrite(history.context_after(compacted), compacted)
+
+
+def _facts(history: History) -> Iterator[str]:
+    """The news that toolkits told since the beginning, but for changed memory files, which are read anyway."""
+    for name, value in history.facts.items():
+        toolkit, _, key = name.partition(".")
+        if toolkit != CONTROLLER:
+            yield f"{key}: {value}"
 
 
 def _beginning(result: ToolResult) -> str:

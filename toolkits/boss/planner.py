@@ -50,9 +50,7 @@ async def planned(
                 await exchange.reply(Message.user(question))
             end = history.last_turn
             if end is None or end.reason != "stop":
-                raise GooseLikeError(
-                    f"the planner made no plan: {end.detail or end.reason if end else 'it was cut off'}"
-                )
+                raise GooseLikeError(f"the planner made no plan: {(end and end.detail) or 'it was cut off'}")
             return history.messages[-1].text
 
     try:

@@ -18,7 +18,7 @@ class Recall:
         self._texts: dict[str, str] = {}
         self._files: dict[str, str] = {}
 
-    async def arun(self, input_data: Payload) -> Mapping[str, str]:
+    async def run(self, input_data: Payload, /) -> Mapping[str, str]:
         """The contents of `memory_files`, by name."""
         self._files = dict(input_data["memory_files"])
         if self._own is None:
@@ -39,8 +39,8 @@ class Writing:
     def __init__(self, own: Own) -> None:
         self._own = own
 
-    async def arun(self, input_data: Payload) -> Payload:
-        """Gives nothing; the flow gets `memory_files`, the entry as `logs`, and what it says of the action as `summary`.
+    async def run(self, input_data: Payload, /) -> Payload:
+        """Gives nothing; the flow gets `memory_files`, the entry as `logs`, and what that says was done as `summary`.
 
         Raises:
             ToolError: the flow raised.

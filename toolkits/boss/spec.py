@@ -10,6 +10,9 @@ from goose_like.profile import ToolkitChoice
 PLAN, LOGS, LIBRARY = "plan", "logs", "code_library"
 """The names of memory files that have a meaning; others are read to the controller as they are."""
 
+CONTROLLER = "boss_controller"
+"""The toolkit that a boss gives its controller."""
+
 Action = Literal["ask_user", "re_plan", "update_plan", "write_code", "save_code", "run_code", "finish"]
 """The branches that every boss knows by their names; `finish` is always there."""
 

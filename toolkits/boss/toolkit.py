@@ -29,7 +29,7 @@ class BossToolkit(Toolkit):
 
     def prompt(self) -> str:
         """When to hand a goal on."""
-        return "A goal that takes dozens of steps is for `boss`: it plans, keeps a memory in files, and reports its result."
+        return "A goal that takes dozens of steps is for `boss`: it plans, remembers in files, and reports its result."
 
     @tool(alone=True, time_limit_s=None, resumes=True)
     async def boss(self, goal: str) -> Passing:
