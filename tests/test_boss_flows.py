@@ -1,10 +1,12 @@
 """The Python API of the boss: classes written from aiflows' reference text, and what they are asked in which order."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from goose_like_toolkits.boss import AbstractBossFlow, AtomicFlow, CircularFlow, CtrlExMemFlow
 
+from goose_like.errors import UsageError
 from goose_like.profile import Profile
 
 
@@ -35,7 +37,7 @@ def boss_config(diary: Diary, commands: list[dict[str, Any]], **loop: Any) -> di
 
     class Reading(AtomicFlow):
         def run(self, input_data):
-            texts = {name: open(path).read() for name, path in input_data["memory_files"].items()}
+            texts = {name: Path(path).read_text() for name, path in input_data["memory_files"].items()}
             diary.note("MemoryReading", input_data)
             return texts
 
@@ -62,7 +64,7 @@ def boss_config(diary: Diary, commands: list[dict[str, Any]], **loop: Any) -> di
     class Writing(AtomicFlow):
         def run(self, input_data):
             diary.note("MemoryWriting", input_data)
-            with open(input_data["memory_files"]["logs"], "a") as file:
+            with Path(input_data["memory_files"]["logs"]).open("a") as file:
                 file.write(f"{input_data['logs']}\n")
             return {}
 
@@ -102,7 +104,11 @@ def boss_config(diary: Diary, commands: list[dict[str, Any]], **loop: Any) -> di
                     "MemoryReading": {"_target_": Reading},
                 },
                 "topology": [
-                    {"goal": "choose", "flow": "Controller", "output_interface": {"_target_": ".detect_finish_or_continue"}},
+                    {
+                        "goal": "choose",
+                        "flow": "Controller",
+                        "output_interface": {"_target_": ".detect_finish_or_continue"},
+                    },
                     {"goal": "do", "flow": "Executor"},
                     {"goal": "write", "flow": "MemoryWriting"},
                     {"goal": "read", "flow": "MemoryReading"},
@@ -141,6 +147,15 @@ def command(name: str, **arguments: Any) -> dict[str, Any]:
 PROFILE = Profile(toolkits=(), sandbox="full", approval="yolo")
 
 
+PLANNED = ["MemoryReading", "Planner"]
+
+
+def a_round(name: str) -> list[str]:
+    """MemoryReading stands at its beginning: what the round before wrote, and what a person changed since, is read."""
+    done = [f"Executor {name}"] if name in ("search", "count", "write", "leave", "fail") else []
+    return ["MemoryReading", f"Controller {name}", f"detect {name}", *done, "MemoryWriting"]
+
+
 def test_a_boss_written_from_the_reference(diary, files, tmp_path):
     config = boss_config(
         diary,
@@ -159,7 +174,93 @@ def test_a_boss_written_from_the_reference(diary, files, tmp_path):
         "summary": "found three apples",
         "status": "finished",
     }
-    print(*diary.order, sep="\n")
-    print((tmp_path / "logs.md").read_text())
-    print((tmp_path / "plan.md").read_text())
-    assert 0
+    again = [*a_round("re_plan")[:-1], "Planner", "MemoryWriting"]
+    assert diary.order == [
+        *PLANNED,
+        *a_round("search"),
+        *a_round("count"),
+        *again,
+        *a_round("write"),
+        *a_round("finish"),
+    ]
+    assert (tmp_path / "plan.md").read_text() == "1. count\n2. write\n"
+    assert (tmp_path / "logs.md").read_text().splitlines() == [
+        "- 1 · search: searched",
+        "- 2 · count: counted",
+        "- 3 · re_plan: a new plan, as there are three",
+        "- 4 · write: wrote",
+        "- 5 · finish: found three apples",
+    ]
+
+
+def test_what_each_flow_is_given(diary, files, tmp_path):
+    (tmp_path / "facts.txt").write_text("apples are red")
+    commands = [command("search", what="apples"), command("count"), command("finish", answer="3")]
+    config = boss_config(diary, commands)
+    flow = ClerkFlow(memory_files={**files, "facts": "facts.txt"}, flow_config=config, profile=PROFILE)
+    assert flow.run({"goal": "count the apples"})["status"] == "finished"
+    paths = {name: str(tmp_path / path) for name, path in flow.memory_files.items()}
+    memory = {"plan": "1. search\n2. count\n", "facts": "apples are red"}
+    (planned,) = diary.payloads("Planner")
+    assert planned["goal"] == "count the apples"
+    assert "search" in planned["question"]
+    first, second, third = diary.payloads("Controller")
+    shared = {"goal": "count the apples", "memory_files": paths, **memory}
+    assert first == {**shared, "logs": "", "result": "", "summary": ""}
+    assert second == {**shared, "logs": "- 1 · search: searched\n", "result": "3 hits", "summary": "searched"}
+    assert third["result"] == "3"
+    said, *_ = diary.payloads("detect")
+    assert said == {"command": "search", "command_args": {"what": "apples"}, "thought": "", "src_flow": "Chooser"}
+    assert diary.payloads("Executor") == [{"what": "apples"}, {}]
+    written = diary.payloads("MemoryWriting")[0]
+    assert written == {"memory_files": {"logs": paths["logs"]}, "logs": "- 1 · search: searched", "summary": "searched"}
+
+
+@pytest.mark.parametrize("key", ["max_round", "max_rounds"])
+def test_the_last_round_is_an_end_and_no_exception(diary, files, key):
+    flow = ClerkFlow(files, flow_config=boss_config(diary, [command("count")] * 3, **{key: 3}), profile=PROFILE)
+    ended = flow.run({"goal": "count"})
+    assert ended["status"] == "max_round"
+    assert "counted" in ended["result"]
+    assert diary.order == [*PLANNED, *a_round("count") * 3]
+
+
+def test_an_executor_ends_the_boss_by_the_early_exit_key(diary, files):
+    flow = ClerkFlow(files, flow_config=boss_config(diary, [command("leave")]), profile=PROFILE)
+    assert flow.run({"goal": "go"}) == {"result": "left", "summary": "had enough", "status": "finished"}
+    assert diary.order == [*PLANNED, *a_round("leave")]
+
+
+def test_a_branch_that_there_is_not_is_told_to_the_controller(diary, files):
+    commands = [command("saerch"), command("finish", answer="gave up")]
+    flow = ClerkFlow(files, flow_config=boss_config(diary, commands), profile=PROFILE)
+    assert flow.run({"goal": "go"})["result"] == "gave up"
+    assert "did you mean 'search'?" in diary.payloads("Controller")[1]["result"]
+
+
+def test_an_executor_that_raises_is_told_with_the_place(diary, files):
+    class Failing(AtomicFlow):
+        def run(self, input_data):
+            return input_data["what"]
+
+    config = boss_config(diary, [command("search"), command("finish", answer="gave up")])
+    config["subflows_config"]["CtrlExMem"]["subflows_config"]["Executor"]["subflows_config"]["search"] = Failing
+    flow = ClerkFlow(files, flow_config=config, profile=PROFILE)
+    assert flow.run({"goal": "go"})["result"] == "gave up"
+    told = diary.payloads("Controller")[1]["result"]
+    assert "the flow 'Failing' failed: KeyError: 'what'" in told
+    assert 'return input_data["what"]' in told
+
+
+async def test_run_within_a_loop_says_what_to_write(diary, files):
+    flow = ClerkFlow(files, flow_config=boss_config(diary, [command("finish", answer="3")]), profile=PROFILE)
+    with pytest.raises(UsageError, match="await flow"):
+        flow.run({"goal": "count"})
+    assert (await flow.arun({"goal": "count"}))["result"] == "3"
+
+
+def test_a_goal_is_needed(diary, files):
+    flow = ClerkFlow(files, flow_config=boss_config(diary, []), profile=PROFILE)
+    with pytest.raises(UsageError, match="what is the goal"):
+        flow.run({"wish": "count"})
+    assert diary.order == []
