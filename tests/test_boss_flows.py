@@ -1,13 +1,16 @@
 """The Python API of the boss: classes written from aiflows' reference text, and what they are asked in which order."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from goose_like_toolkits.boss import AbstractBossFlow, AtomicFlow, CircularFlow, CtrlExMemFlow
+from goose_like_toolkits.boss import AbstractBossFlow, AtomicFlow, CircularFlow, CtrlExMemFlow, FlowLauncher
 
 from goose_like.errors import UsageError
-from goose_like.profile import Profile
+from goose_like.events import Logged
+from goose_like.notifier import Recorder
+from goose_like.profile import ModelChoice, Profile
 
 
 class Diary:
@@ -264,3 +267,145 @@ def test_a_goal_is_needed(diary, files):
     with pytest.raises(UsageError, match="what is the goal"):
         flow.run({"wish": "count"})
     assert diary.order == []
+
+
+# --- with a model as its controller
+
+
+class Adder(AtomicFlow):
+    def run(self, input_data):
+        return {"result": input_data["a"] + input_data["b"], "summary": "added"}
+
+
+class AsPrinted(CtrlExMemFlow):
+    """As the reference prints the method: without `self`."""
+
+    @CircularFlow.output_msg_payload_processor
+    def detect_finish_or_continue(output_payload, src_flow):
+        if output_payload["command"] == "finish":
+            return {"DONE": True, "result": output_payload["command_args"]["answer"].upper(), "summary": "done"}
+        return output_payload
+
+
+class Static(CtrlExMemFlow):
+    @staticmethod
+    @CircularFlow.output_msg_payload_processor
+    def detect_finish_or_continue(output_payload, src_flow):
+        return AsPrinted.detect_finish_or_continue(output_payload, src_flow)
+
+
+def asked_of_a_model(loop: Any = None, **commands: Any) -> dict[str, Any]:
+    table = {"add": {"description": "Adds.", "input_args": ["a", "b"]}, "finish": {"input_args": ["answer"]}}
+    executor = {"subflows_config": {"add": Adder}}
+    within = {"subflows_config": {"Controller": {"commands": table | commands}, "Executor": executor}}
+    target = {"_target_": loop} if loop else {}
+    return {"early_exit_key": "DONE", "subflows_config": {"Planner": None, "CtrlExMem": {**target, **within}}}
+
+
+def playing(tmp_path: Path, *steps: Any) -> Profile:
+    (tmp_path / "script.yaml").write_text(json.dumps(steps))
+    return PROFILE.model_copy(update={"processor": ModelChoice(model=f"scripted:{tmp_path / 'script.yaml'}")})
+
+
+def calls(tool: str, expect: str = "", **arguments: Any) -> dict[str, Any]:
+    return {"calls": [{"tool": tool, "arguments": arguments}], **({"expect": expect} if expect else {})}
+
+
+@pytest.mark.parametrize("loop", [AsPrinted, Static])
+def test_what_a_subclass_says_of_a_models_choice_counts(files, tmp_path, loop):
+    ending = calls("finish", "Round 2", result="five", summary="added")
+    profile = playing(tmp_path, "1. add", calls("add", "Round 1", a=2, b=3), ending)
+    flow = AbstractBossFlow(files, flow_config=asked_of_a_model(loop), profile=profile)
+    assert flow.run({"goal": "add"}) == {"result": "FIVE", "summary": "done", "status": "finished"}
+    assert (tmp_path / "logs.md").read_text().splitlines()[1:] == ["- 1 · add: added", "- 2 · finish: done"]
+    assert (tmp_path / "plan.md").read_text() == "1. add\n"
+
+
+def test_without_a_subclass_finish_ends(files, tmp_path):
+    ending = calls("finish", "Round 2", result="five", summary="added")
+    profile = playing(tmp_path, "1. add", calls("add", a=2, b=3), ending)
+    flow = AbstractBossFlow(files, flow_config=asked_of_a_model(), profile=profile)
+    assert flow.run({"goal": "add"}) == {"result": "five", "summary": "added", "status": "finished"}
+
+
+def test_a_subclass_that_raises_is_told_to_the_controller(files, tmp_path):
+    class Hasty(CtrlExMemFlow):
+        def detect_finish_or_continue(self, output_payload, src_flow):
+            if output_payload["command"] == "add":
+                raise ValueError("no adding")
+            return {"DONE": True, "result": "gave up", "summary": "gave up"}
+
+    profile = playing(tmp_path, "1. add", calls("add", a=2, b=3), calls("finish", result="x", summary="x"))
+    flow = AbstractBossFlow(files, flow_config=asked_of_a_model(Hasty), profile=profile)
+    assert flow.run({"goal": "add"})["result"] == "gave up"
+    (line, _) = (tmp_path / "logs.md").read_text().splitlines()[1:]
+    assert "Hasty.detect_finish_or_continue failed at the command 'add': ValueError: no adding" in line
+
+
+def test_a_controller_of_ones_own_without_a_subclass(files, tmp_path):
+    class Choosing(AtomicFlow):
+        def run(self, input_data):
+            if input_data["result"]:
+                return json.dumps({"command": "finish", "command_args": {"answer": input_data["result"]}})
+            return {"command": "add", "command_args": {"a": 2, "b": 3}}
+
+    config = asked_of_a_model()
+    config["subflows_config"]["CtrlExMem"]["subflows_config"]["Controller"] = Choosing
+    flow = AbstractBossFlow(files, flow_config=config, profile=playing(tmp_path, "1. add"))
+    assert flow.run({"goal": "add"}) == {"result": "5", "summary": "5", "status": "finished"}
+
+
+def test_the_rounds_alone_have_the_plan_of_their_caller(files, tmp_path):
+    steps = [calls("re_plan", "1. add", reason="why"), calls("add", "1. add", a=2, b=3)]
+    profile = playing(tmp_path, *steps, calls("finish", result="x", summary="x"))
+    config = asked_of_a_model()["subflows_config"]["CtrlExMem"]
+    flow = AsPrinted(files, flow_config={**config, "early_exit_key": "DONE"}, profile=profile)
+    assert flow.run({"goal": "add", "plan": "1. add"})["result"] == "X"
+    assert (tmp_path / "plan.md").read_text() == "1. add\n"
+    assert "the plan is the caller's; change it with `update_plan`" in (tmp_path / "logs.md").read_text()
+
+
+def test_rounds_need_a_subclass():
+    with pytest.raises(TypeError, match="abstract"):
+        CtrlExMemFlow.instantiate_from_config({})
+
+
+class Inner(CtrlExMemFlow):
+    def detect_finish_or_continue(self, output_payload, src_flow):
+        if output_payload["command"] == "finish":
+            return {"EARLY_EXIT": True, "result": "inner", "summary": "inside"}
+        return output_payload
+
+
+def test_a_boss_within_a_boss_has_flows_of_its_own(files, tmp_path):
+    inner = asked_of_a_model(Inner)
+    del inner["early_exit_key"]
+    inner["memory_files"] = {"plan": "inner.md", "logs": "inner.log"}
+    config = asked_of_a_model()
+    config["subflows_config"]["CtrlExMem"]["subflows_config"]["Executor"]["subflows_config"]["helper"] = inner
+    ending = calls("finish", "helper: inside", result="both", summary="both")
+    within = ["1. add", calls("add", a=1, b=1), calls("finish", result="x", summary="x")]
+    profile = playing(tmp_path, "1. ask the helper", calls("helper", goal="add inside"), *within, ending)
+    flow = AbstractBossFlow(files, flow_config=config, profile=profile)
+    assert flow.run({"goal": "add"})["result"] == "both"
+    assert (tmp_path / "inner.log").read_text() == "# add inside\n- 1 · add: added\n- 2 · finish: inside\n"
+    assert (tmp_path / "logs.md").read_text().splitlines()[1] == "- 1 · helper: inside"
+
+
+def test_what_could_not_be_mapped_is_told(files, tmp_path):
+    config = asked_of_a_model(draw={"description": "Draws."})
+    recorder = Recorder()
+    profile = playing(tmp_path, "1. end", calls("finish", result="x", summary="x"))
+    flow = AbstractBossFlow(files, flow_config=config, profile=profile, notifier=recorder)
+    flow.run({"goal": "add"})
+    assert "command 'draw': there is no such branch" in [e.text for e in recorder.events if isinstance(e, Logged)]
+
+
+def test_the_launcher_runs_a_flow_over_data(files, tmp_path):
+    flow = AbstractBossFlow(
+        files,
+        flow_config=asked_of_a_model(),
+        profile=playing(tmp_path, "1. end", calls("finish", result="x", summary="y")),
+    )
+    _, readable = FlowLauncher.launch(flow_with_interfaces={"flow": flow}, data=[{"id": 0, "goal": "end"}])
+    assert readable == [{"result": "x", "summary": "y", "status": "finished"}]

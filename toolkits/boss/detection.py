@@ -16,7 +16,8 @@ from .spec import Interface
 class Detection:
     """The topology's way from Controller to Executor: a method of `flow`, and the Executor's input interface.
 
-    `method` may be empty; then the controller's interface of keys is all there is.
+    `method` may be empty; then the controller's interface of keys is all there is. `ends` are the names of the
+    arguments that the controller's table of commands gives to `finish`: a model is told of `result` and `summary`.
     """
 
     flow: Any
@@ -25,6 +26,7 @@ class Detection:
     early_exit_key: str
     output_interface: Interface = AS_IT_IS
     input_interface: Interface = AS_IT_IS
+    ends: tuple[str, ...] = ()
 
     def __call__(self, message: Payload) -> Payload:
         """What is to be done with this answer.
@@ -32,7 +34,7 @@ class Detection:
         Raises:
             ToolError: the method raised, or says neither; the text is for the controller.
         """
-        given = self._processed(dict(message))
+        given = self._processed({**message, "command_args": self._arguments(message)})
         if given.get(self.early_exit_key):
             return given
         given = applied(self.input_interface, given)
@@ -44,6 +46,12 @@ class Detection:
                 f"{message.get('command')!r}: neither a branch with its input nor the end; choose another action"
             )
         return {"branch": branch, "branch_input_data": inputs or {}}
+
+    def _arguments(self, message: Payload) -> Payload:
+        arguments = dict(message.get("command_args") or {})
+        if message.get("command") == "finish" and "result" in arguments:
+            return dict.fromkeys(self.ends, arguments["result"]) | arguments
+        return arguments
 
     def _processed(self, message: Payload) -> Payload:
         if not self.method:

@@ -13,12 +13,14 @@ from goose_like.notifier import Notifier
 from goose_like.profile import Profile, find_profile
 from goose_like.provider import Model
 from goose_like.session import Session
+from goose_like.tool import ToolError
 
 from .boss import Boss
 from .configuration import read_configuration
 from .flow_provider import ControllerFlow, PlannerFlow
-from .mapped import Configuration, Role
+from .mapped import Configuration, Own, Role
 from .recall import Recall, Writing
+from .spec import Part
 
 _ROLES: tuple[Role, ...] = ("Planner", "Controller", "MemoryWriting")
 
@@ -109,6 +111,8 @@ class _Working(Flow):
         if not isinstance(goal, str) or not goal.strip():
             raise UsageError(f"what is the goal? give `{{'goal': '...'}}`, not {dict(input_data)!r}")
         configuration = _with_files(self.configuration, {**self.memory_files, **(input_data.get("memory_files") or {})})
+        if input_data.get("plan"):
+            configuration = _with_plan(configuration, str(input_data["plan"]))
         profile = self.profile if isinstance(self.profile, Profile) else find_profile(self.profile)[0]
         async with AsyncExitStack() as stack:
             session = Session.temporary()
@@ -121,7 +125,7 @@ class _Working(Flow):
             boss = _boss(configuration, models.processor if models else None, goal)
             opened = boss.opened(profile, self.notifier, session=session, models=models)
             run = await stack.enter_async_context(opened)
-            return (await run.work(_with_plan(goal, input_data.get("plan")))).model_dump()
+            return (await run.work(goal)).model_dump()
 
     def _configuration(self) -> Configuration:
         raise NotImplementedError
@@ -189,5 +193,19 @@ def _with_files(configuration: Configuration, files: Mapping[str, str]) -> Confi
     return replace(configuration, spec=configuration.spec.model_copy(update={"memory_files": dict(files)}))
 
 
-def _with_plan(goal: str, plan: object) -> str:
-    return f"{goal}\n\nThe plan:\n{plan}" if plan else goal
+class _GivenPlan(Flow):
+    """The planner of rounds whose plan is the caller's."""
+
+    def __init__(self, plan: str) -> None:
+        super().__init__(name="Planner")
+        self._plans = [plan]
+
+    def run(self, input_data: Mapping[str, Any]) -> str:
+        if not self._plans:
+            raise ToolError("the plan is the caller's; change it with `update_plan`")
+        return self._plans.pop()
+
+
+def _with_plan(configuration: Configuration, plan: str) -> Configuration:
+    spec = configuration.spec.model_copy(update={"planner": Part()})
+    return replace(configuration, spec=spec, parts={**configuration.parts, "Planner": Own(_GivenPlan(plan))})

@@ -147,7 +147,8 @@ class Mapped:
         source = parts["Controller"].flow if "Controller" in parts else loop.subflows_config.get("Controller", Flow())
         inputs = self._interface(executor.input_interface, "Executor")
         if callable(getattr(flow, method, None)):
-            return Detection(flow, method, source, early_exit_key, input_interface=inputs)
+            ends = loop.subflows_config.get("Controller", Flow()).commands.get("finish", Command()).input_args
+            return Detection(flow, method, source, early_exit_key, input_interface=inputs, ends=ends)
         if is_own or (controller.output_interface.method and self.imports):
             raise ProfileError(
                 f"{self.source.place(*path)}: the controller's output goes to {method!r}, which there is not; "
