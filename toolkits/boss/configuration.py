@@ -45,7 +45,11 @@ def read_configuration(
     if long:
         flow = _checked(Flow, source, data)
         return Mapped(source, imports).boss(flow, (), owner=owner)
-    if data.get("max_round") == data.get("max_rounds"):
+    if {"max_round", "max_rounds"} <= data.keys():
+        one, other = data["max_round"], data["max_rounds"]
+        if one != other:
+            place = source.place("max_rounds")
+            raise ProfileError(f"{place}: `max_round` is {one} and `max_rounds` is {other}; give one of them")
         data = {key: value for key, value in data.items() if key != "max_rounds"}
     spec = _checked(BossSpec, source, data)
     _check_branches(spec, source, ())
