@@ -1,6 +1,8 @@
 """The Python API of the boss: classes written from aiflows' reference text, and what they are asked in which order."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -459,3 +461,14 @@ def test_the_launcher_runs_a_flow_over_data(files, tmp_path):
     )
     _, readable = FlowLauncher.launch(flow_with_interfaces={"flow": flow}, data=[{"id": 0, "goal": "end"}])
     assert readable == [{"result": "x", "summary": "y", "status": "finished"}]
+
+
+def test_the_package_is_light_until_a_name_is_asked_for():
+    program = (
+        "import sys, goose_like_toolkits.boss as boss; print('goose_like.build' in sys.modules); "
+        "boss.AbstractBossFlow; print('goose_like.build' in sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["False", "True"]
+    with pytest.raises(ImportError, match="AbstractBosFlow"):
+        from goose_like_toolkits.boss import AbstractBosFlow  # noqa: F401

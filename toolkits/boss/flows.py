@@ -18,8 +18,9 @@ from goose_like.tool import ToolError
 
 from .boss import Boss
 from .configuration import read_configuration
+from .executor import Own
 from .flow_provider import ControllerFlow, PlannerFlow
-from .mapped import Configuration, Own, Role
+from .mapped import Configuration, Role
 from .recall import Recall, Writing
 from .spec import Part
 
