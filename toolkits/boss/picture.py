@@ -55,6 +55,7 @@ class _Work:
 
     name: str
     spec: BossSpec | None
+    is_headed: bool = False
     rounds: int = 0
     actions: int = 0
     plan: Sequence[Task] = ()
@@ -160,7 +161,7 @@ class Picture(Screen):
                 self._ended(work, result, depth)
             case Nested(call_id=call_id, event=within) if call_id in work.running:
                 self._take_nested(work, call_id, within, depth)
-            case Nested(event={"type": "turn_started"}):
+            case Nested(event={"type": "turn_started"}) if not depth:
                 self._doing = "planning"
             case Logged(text=text) if depth:
                 for line in text.split("\n"):
@@ -169,17 +170,17 @@ class Picture(Screen):
                 pass
 
     def _take_nested(self, work: _Work, call_id: str, within: Mapping[str, object], depth: int) -> None:
-        if within.get("type") in ("text_delta", "thinking_delta"):
-            return  # hundreds of them, and nothing is drawn of them
-        if call_id not in work.below:
-            running = work.running[call_id]
-            what = describe(running.call, self._room(2 * depth + len(running.call.name) + 6))
-            self._line(Styled.assemble(("  " * depth + "▸ ", "cyan"), (visible(running.call.name), "bold"), "  ", what))
         try:
             event = event_json.validate_python(within)
         except ValidationError:  # what another version's exchange tells
             return
-        self._take(work.inner(call_id), event, depth + 1)
+        inner = work.inner(call_id)
+        if not inner.is_headed and isinstance(event, ToolStarted | Logged):
+            inner.is_headed = True
+            running = work.running[call_id]
+            what = describe(running.call, self._room(2 * depth + len(running.call.name) + 6))
+            self._line(Styled.assemble(("  " * depth + "▸ ", "cyan"), (visible(running.call.name), "bold"), "  ", what))
+        self._take(inner, event, depth + 1)
 
     def _ended(self, work: _Work, result: ToolResult, depth: int) -> None:
         """An action in one line; where it failed, why, in a second one."""
