@@ -12,6 +12,7 @@ from goose_like.errors import GooseLikeError, ProfileError
 from goose_like.events import Question, StateSaved
 from goose_like.exchange import OPEN
 from goose_like.nested import left_of, narrowed_limits
+from goose_like.output import Output
 from goose_like.plugins import did_you_mean
 from goose_like.profile import Limits, Profile
 from goose_like.provider import Models
@@ -27,6 +28,7 @@ from .memory import Memory
 from .notes import Notes
 from .plan_text import as_plan, marked
 from .planner import plan_question, planned
+from .program import Ran, run
 from .spec import ACTIONS, FINISH, LIBRARY, PLAN, Branch
 
 DRAFT = "boss.draft"
@@ -36,6 +38,7 @@ PLANNED = "boss.plan"
 
 _MOST_WORDS = 3
 _TRIAL_S = 120.0
+_ROOM_BYTES = 8_000
 _CHANGED = "somebody changed the plan meanwhile; look at it in your memory, and choose again"
 
 
@@ -209,9 +212,9 @@ class ControllerToolkit(Toolkit):
         names = library.defined(code)
         library.saved(self._notes.texts.get(LIBRARY, ""), code, replace=True)
         if tests.strip():
-            output, status = await self._run(f"{code}\n\n{tests}")
-            if status:
-                raise ToolError(f"the tests fail; send the code anew:\n{output}")
+            ran = await self._run(f"{code}\n\n{tests}")
+            if not ran.is_well:
+                raise ToolError(f"the tests fail; send the code anew:\n{ran.told}")
         self.notifier.notify(StateSaved(toolkit=DRAFT, value=code))
         how = "passes its tests" if tests.strip() else "can be read; it was not run"
         return Passing(f"the draft of {names} {how}; `save_code` keeps it", later=f"a draft of {names} {how}")
@@ -243,10 +246,10 @@ class ControllerToolkit(Toolkit):
         Args:
             code: A script; only what it prints is seen.
         """
-        output, status = await self._run(code)
-        if status:
-            raise ToolError(f"exit code {status}\n{output}")
-        return output.strip() or "it printed nothing (exit code 0)"
+        ran = await self._run(code)
+        if not ran.is_well:
+            raise ToolError(ran.told)
+        return ran.told
 
     # --- branches
 
@@ -342,10 +345,12 @@ class ControllerToolkit(Toolkit):
         left = left_of(self.limits, self.session.history)
         return narrowed_limits(self.limits, {name: each for name, each in left.items() if name != "steps"})
 
-    async def _run(self, code: str) -> tuple[str, int]:
+    async def _run(self, code: str) -> Ran:
         memory = self._notes.memory
         file = memory.path(LIBRARY) if LIBRARY in self._spec.memory_files else None
-        return await library.run(code, file, self.workspace, time_limit_s=_TRIAL_S, told=self.progress)
+        source = self._notes.texts.get(LIBRARY, "") if file and memory.is_ours(LIBRARY) else None
+        output = Output(self.session.output_of(current_call.get("code")), _ROOM_BYTES)
+        return await run(code, file, self.workspace, output, self.progress, time_limit_s=_TRIAL_S, source=source)
 
 
 def _flow_tool(name: str, branch: Branch) -> Tool:

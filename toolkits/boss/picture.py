@@ -1,6 +1,7 @@
 """The picture of a boss at work: what was done scrolls away, plan, log and round stand below."""
 
 import asyncio
+import re
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +47,8 @@ _TAIL_ROWS = 2
 _FRAME_S = 0.1
 _WIDEST = 110
 _DOTS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+# What stands at the beginning of the result of a boss below (lower.py).
+_NOT_FINISHED = re.compile(r"\[.+: (max round|budget|interrupted|failed)\]$")
 _BEYOND = " \u203a "
 
 
@@ -189,7 +192,7 @@ class Picture(Screen):
         if running.rest:
             list(running.take("\n", _WIDEST))
         body, notes = running.read(result.output)
-        is_failure = result.is_error or any(map(FAILED.match, notes))
+        is_failure = result.is_error or any(map(FAILED.match, notes)) or bool(_NOT_FINISHED.match(body[0]))
         if result.output != INTERRUPTED:
             work.actions += 1
             work.log.append(Entry(work.actions, running.call, result, 0).line)
@@ -203,6 +206,8 @@ class Picture(Screen):
         self._line(
             Styled.assemble("  " * depth, mark, (name, "bold"), f"  {what}" if what else "", (f" · {took}", "dim"))
         )
+        if _NOT_FINISHED.match(body[0]):
+            body = body[1:]  # why stands below it
         why = " · ".join(notes) or next(filter(None, map(str.strip, body)), "") if is_failure else ""
         if why:
             self._line(Styled(f"{'  ' * depth}  {one_line(why, self._room(2 * depth + 3))}", "red"))
