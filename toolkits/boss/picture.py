@@ -208,7 +208,8 @@ class Picture(Screen):
         )
         if _NOT_FINISHED.match(body[0]):
             body = body[1:]  # why stands below it
-        why = " · ".join(notes) or next(filter(None, map(str.strip, body)), "") if is_failure else ""
+        said = [line for line in map(str.strip, body) if line]
+        why = " · ".join([*notes, *said[-1:]] if notes else said[:1]) if is_failure else ""
         if why:
             self._line(Styled(f"{'  ' * depth}  {one_line(why, self._room(2 * depth + 3))}", "red"))
 
