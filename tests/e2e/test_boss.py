@@ -109,7 +109,7 @@ def test_how_it_ends_is_told(place, words, steps, code, status):
         (("look", "--memory", "plan.md"), "--memory takes NAME=FILE"),
         (("look", "--memory", "plan=."), "memory 'plan': '.' is a folder; name a file, e.g. 'plan.md'"),
         (("look", "--profile", "nix"), "unknown profile 'nix'"),
-        (("look", "--config", "wrong.yaml"), "wrong.yaml, line 2: "),
+        (("look", "--config", "wrong.yaml"), "wrong.yaml, line 2: unknown key 'branchs'; did you mean 'branches'?"),
         (("look", "--config", "torn.yaml"), "torn.yaml, line 2: this is no valid YAML"),
         (("look", "--config", "none.yaml"), "none.yaml: can't be read"),
         (("--resume", "--memory", "plan=plan.md"), "goes on with what it was told"),
@@ -122,6 +122,13 @@ def test_a_mistake_is_one_line(place, words, said):
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_a_configuration_of_aiflows_has_and_we_do_not_is_told(place):
+    shutil.copy(ROOT / "tests/fixtures/aiflows/react.yaml", place.work)
+    done = boss(place, "look", "--config", "react.yaml", steps=[FINISH])
+    assert done.returncode == 0, done.stderr
+    assert "goose-like: react.yaml: branch '" in done.stderr
 
 
 def test_there_must_be_a_run_to_go_on_with(place):

@@ -9,13 +9,11 @@ from goose_like.errors import GooseLikeError
 from goose_like.frames import told
 from goose_like.tool import ToolError, invoke
 
-from .interface import Payload, applied
+from .interface import AS_IT_IS, Payload, applied
 from .spec import Branch, Interface
 
 OUTPUT = "branch_output_data"
 """Where aiflows' branching flow puts what a branch gave, and where its interfaces look for it."""
-
-_AS_IT_IS = Interface()
 
 Detect = Callable[[Payload], Any]
 """Between controller and executor: {command, command_args, thought} -> {branch, branch_input_data}, or an exit."""
@@ -45,7 +43,7 @@ async def executed(flow: Executor, payload: Payload, branch: Branch) -> tuple[st
     return _text(result), _text(summary), output
 
 
-async def asked(flow: Executor, payload: Payload, interface: Interface = _AS_IT_IS) -> Any:
+async def asked(flow: Executor, payload: Payload, interface: Interface = AS_IT_IS) -> Any:
     """What the flow gives to a payload.
 
     Raises:

@@ -91,15 +91,17 @@ class Notes:
             contents = contents.model_copy(update={"texts": {**contents.texts, **known}})
         self.contents = contents
         await self._summarise()
-        steps = tasks(self.texts[PLAN])
-        if steps != self._history.plan:
-            self._notifier.notify(PlanUpdated(tasks=steps))
+        self._tell_plan()
         return contents.edits
 
     async def put(self, name: str, text: str, was: str | None = None) -> bool:
         """Puts a text in the place of what was (last read); false where somebody changed that since."""
         is_put = await self.memory.replace(name, text, self.texts.get(name, "") if was is None else was)
-        await self.read()
+        if is_put and self._reading:  # a flow is asked once a round
+            self.contents = self.contents.model_copy(update={"texts": {**self.texts, name: text}})
+            self._tell_plan()
+        else:
+            await self.read()
         return is_put
 
     def told(self) -> list[tuple[str, str]]:
@@ -111,6 +113,11 @@ class Notes:
     def _limit_tokens(self) -> int:
         window = self._view.processor.model.window or _ASSUMED_WINDOW_TOKENS
         return min(_MOST_TOKENS, window // _SHARE)
+
+    def _tell_plan(self) -> None:
+        steps = tasks(self.texts[PLAN])
+        if steps != self._history.plan:
+            self._notifier.notify(PlanUpdated(tasks=steps))
 
     async def _settle(self, due: list[Entry] | None = None) -> None:
         """Does what was decided on and perhaps not done."""
