@@ -307,19 +307,32 @@ class ControllerToolkit(Toolkit):
         branches = [(name, branch.description) for name, branch in self._spec.branches.items() if branch.toolkits]
         actions = "\n".join(f"- {name}: {about}" for name, about in [*branches, *tools] if name != FINISH)
         sections = [("Goal", self._goal), *self._notes.told()]
-        text = await planned(
-            plan_question(part.directions if part else "", sections, actions, reason),
-            profile=self._profile,
-            notifier=self.notifier,
-            session=self.session.nested(f"plan-{number}"),
-            within=self.workspace,
-            limits=self._limits_left(),
-            models=Models(model, view.accelerator.model),
-            call_id=current_call.get(f"plan-{number}"),
-        )
+        session, text = f"plan-{number}", ""
+        while True:
+            text = await planned(
+                plan_question(part.directions if part else "", sections, actions, reason),
+                profile=self._profile,
+                notifier=self.notifier,
+                session=self.session.nested(session),
+                within=self.workspace,
+                limits=self._limits_left(),
+                models=Models(model, view.accelerator.model),
+                call_id=current_call.get(session),
+            )
+            feedback = await self._feedback(text) if self._spec.review_plan else ""
+            if not feedback:
+                break
+            session += "-again"
+            reason = f"The person says of this plan: {feedback}\n\n{text}"
         plan = {"number": number, "text": text, "was": self._notes.texts.get(PLAN, ""), "is_put": False}
         self.notifier.notify(StateSaved(toolkit=PLANNED, value=plan))
         return plan
+
+    async def _feedback(self, plan: str) -> str:
+        """What the person would have otherwise in a plan; '' where it may stay, or nobody is there."""
+        text = "is the plan good? Say what should be otherwise (Enter: it is good)"
+        question = Question(kind="words", subject="plan", text=text, detail=plan.rstrip("\n"))
+        return (await self.notifier.ask(question)).words
 
     async def _put_plan(self, plan: dict[str, Any]) -> bool:
         is_put = await self._notes.put(PLAN, plan["text"], was=plan["was"])
