@@ -26,6 +26,7 @@ from .memory import Memory
 from .outcome import Outcome, Status
 from .spec import ACTIONS, CONTROLLER, LIBRARY, LOGS, PLAN, BossSpec, Branch
 
+_DEFAULT_ACTIONS = ("ask_user", "re_plan", "update_plan")
 _LIBRARY_ACTIONS = ("write_code", "save_code", "run_code")
 _FILES = {PLAN: "plan.md", LOGS: "logs.md", LIBRARY: "library.py"}
 _NEWEST = 10
@@ -193,7 +194,7 @@ def _filled(spec: BossSpec, profile: Profile, session: Session) -> BossSpec:
     branches = dict(spec.branches)
     if not branches:
         toolkits = tuple(choice for choice in profile.toolkits if choice.name not in ("boss", CONTROLLER))
-        branches = {"tools": Branch(toolkits=toolkits), "ask_user": Branch()}
+        branches = {"tools": Branch(toolkits=toolkits), **dict.fromkeys(_DEFAULT_ACTIONS, Branch())}
         branches |= dict.fromkeys(_LIBRARY_ACTIONS, Branch()) if LIBRARY in spec.memory_files else {}
     needed = [PLAN, LOGS, *([LIBRARY] if branches.keys() & set(_LIBRARY_ACTIONS) else [])]
     files = {name: str(session.folder / "memory" / _FILES[name]) for name in needed}
@@ -218,7 +219,7 @@ def _profile(boss: Boss, profile: Profile, line: Sequence[Run], memory: Memory |
     own = ToolkitChoice(name=CONTROLLER, config={"boss": boss, "profile": profile, "line": line, "memory": memory})
     return profile.model_copy(
         update={
-            "toolkits": (own, *(_without(choice, taken) for choice in toolkits.values())),
+            "toolkits": (*(_without(choice, taken) for choice in toolkits.values()), own),
             "moderator": ModeratorChoice(name="boss"),
         }
     )

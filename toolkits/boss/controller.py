@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from goose_like.errors import GooseLikeError, ProfileError
 from goose_like.events import Question, StateSaved
+from goose_like.exchange import OPEN
 from goose_like.nested import left_of, narrowed_limits
 from goose_like.plugins import did_you_mean
 from goose_like.profile import Limits, Profile
@@ -26,14 +27,13 @@ from .memory import Memory
 from .notes import Notes
 from .plan_text import as_plan, marked
 from .planner import plan_question, planned
-from .spec import ACTIONS, LIBRARY, PLAN, Branch
+from .spec import ACTIONS, FINISH, LIBRARY, PLAN, Branch
 
 DRAFT = "boss.draft"
 """The key in `History.state` of the code that `write_code` made and `save_code` saves."""
 PLANNED = "boss.plan"
 """The key of the newest plan: its number, its text, what the file held before, and whether it was put there."""
 
-_ALWAYS = ("finish", "re_plan", "update_plan")
 _MOST_WORDS = 3
 _TRIAL_S = 120.0
 _CHANGED = "somebody changed the plan meanwhile; look at it in your memory, and choose again"
@@ -77,7 +77,7 @@ class ControllerToolkit(Toolkit):
         branches = self._spec.branches
         made: dict[str, Tool] = {}
         for own in super().tools():
-            if own.name in (*branches, *_ALWAYS):
+            if own.name in (*branches, FINISH):
                 about = branches.get(own.name, Branch()).description or own.spec.description
                 made[own.name] = self._chosen(replace(own, spec=replace(own.spec, description=about)))
         for name, branch in branches.items():
@@ -92,7 +92,9 @@ class ControllerToolkit(Toolkit):
         history = self.session.history
         had = sum(message.role == "assistant" for message in history.messages)
         last = " It is the last one: finish." if had + 1 == self._spec.max_round else ""
-        now = f"Round {had + 1} of {self._spec.max_round}.{last} Choose one action."
+        left = [(number, step) for number, step in enumerate(history.plan, 1) if step.status in OPEN]
+        step = f" The next open step of the plan is {left[0][0]}: {left[0][1].description}" if left else ""
+        now = f"Round {had + 1} of {self._spec.max_round}.{last}{step}\nChoose one action."
         return [*self._notes.told(), ("Now", now)]
 
     async def begin(self) -> None:
@@ -159,7 +161,7 @@ class ControllerToolkit(Toolkit):
     @tool(alone=True)
     async def update_plan(
         self,
-        done: list[int] = [],  # noqa: B006
+        done: list[int],
         current: int = 0,
         failed: list[int] = [],  # noqa: B006
         plan: str = "",
@@ -167,13 +169,15 @@ class ControllerToolkit(Toolkit):
         """Mark steps of the plan by their numbers from 1 on.
 
         Args:
-            done: Steps that are done.
+            done: Steps that are done now.
             current: The step that is worked on now.
             failed: Steps that can't be done.
             plan: The whole plan anew, in place of marks.
         """
         before = self._notes.texts.get(PLAN, "")
         after = as_plan(plan) if plan.strip() else marked(before, done, current, failed)
+        if after == before:
+            raise ToolError("the plan says that already; do the next open step, then mark it")
         if not await self._notes.put(PLAN, after):
             raise ToolError(_CHANGED)
         steps = self.session.history.plan
@@ -278,9 +282,9 @@ class ControllerToolkit(Toolkit):
             if not goal:
                 raise ToolError(f"{name} needs a `goal`: all that it must know, as it sees nothing else")
             return await worked(boss, goal, self, self._profile, self._line, self._notes.memory)
-        if name in ACTIONS and (name in self._spec.branches or name in _ALWAYS):
+        if name in ACTIONS and name in (*self._spec.branches, FINISH):
             return await invoke(getattr(self, name), dict(payload))
-        known = [*self._spec.branches, *_ALWAYS]
+        known = [*self._spec.branches, FINISH]
         raise ToolError(f"no branch {name!r}; {did_you_mean(name, known)}")
 
     # --- the plan, and trying code
@@ -300,7 +304,7 @@ class ControllerToolkit(Toolkit):
         model = self._boss.planner or (view.accelerator if is_fast else view.processor).model
         tools = [(each.name, cut(each.spec.description, 160)) for each in self.tools()]
         branches = [(name, branch.description) for name, branch in self._spec.branches.items() if branch.toolkits]
-        actions = "\n".join(f"- {name}: {about}" for name, about in [*branches, *tools] if name not in _ALWAYS)
+        actions = "\n".join(f"- {name}: {about}" for name, about in [*branches, *tools] if name != FINISH)
         sections = [("Goal", self._goal), *self._notes.told()]
         text = await planned(
             plan_question(part.directions if part else "", sections, actions, reason),

@@ -14,7 +14,9 @@ CONTROLLER = "boss_controller"
 """The toolkit that a boss gives its controller."""
 
 Action = Literal["ask_user", "re_plan", "update_plan", "write_code", "save_code", "run_code", "finish"]
-"""The branches that every boss knows by their names; `finish` is always there."""
+"""The branches that every boss knows by their names; `finish` is there without being named."""
+
+FINISH: Action = "finish"
 
 ACTIONS: tuple[Action, ...] = get_args(Action)
 
