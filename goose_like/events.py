@@ -304,6 +304,11 @@ Durable = (
 Ephemeral = Status | TextDelta | ThinkingDelta | Retrying | ToolStarted | ToolProgress | Nested | RunFinished
 Event = Durable | Ephemeral
 
+event_json: TypeAdapter[Event] = TypeAdapter(
+    Annotated[Event, Field(discriminator="type")], config=ConfigDict(defer_build=True)
+)
+"""Reads any event in JSON form, as `Nested` carries one."""
+
 durable_json: TypeAdapter[Durable] = TypeAdapter(
     Annotated[Durable, Field(discriminator="type")], config=ConfigDict(defer_build=True)
 )

@@ -1,6 +1,7 @@
 """An exchange within another: what it tells, asks and spends, and what of the other's limits is left for it."""
 
 from collections.abc import Iterator, Mapping
+from contextvars import copy_context
 
 from .events import (
     Answer,
@@ -17,7 +18,7 @@ from .message import Usage
 from .notifier import Notifier
 from .prices import cost_usd
 from .profile import Limits
-from .tool import ToolError, current_call
+from .tool import ToolError
 
 
 class Relay(Notifier):
@@ -31,17 +32,15 @@ class Relay(Notifier):
         self.spent = Usage()
         self._parent = parent
         self._call_id = call_id
+        # To the parent it is who began this that speaks, a call or none, and none within.
+        self._beginner = copy_context()
         self._who = who
         self._purpose = purpose
         self._model = ""
 
     def notify(self, event: Event) -> None:
-        token = current_call.set(self._call_id)  # to the parent it is this call that speaks, and none within
-        try:
-            for told in self._told(event):
-                self._parent.notify(told)
-        finally:
-            current_call.reset(token)
+        for told in self._told(event):
+            self._beginner.run(self._parent.notify, told)
 
     async def ask(self, question: Question) -> Answer:
         return await self._parent.ask(question.model_copy(update={"text": f"{self._who} asks: {question.text}"}))

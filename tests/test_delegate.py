@@ -11,7 +11,6 @@ from typing import Any, get_args
 import pytest
 from fakes import PAUSE, Played, call, calls
 from goose_like_toolkits.delegate import DelegateToolkit
-from goose_like_toolkits.delegate.relay import Relay
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loopback import Loopback, raw
@@ -24,6 +23,7 @@ from goose_like.exchange import Exchange
 from goose_like.history import History
 from goose_like.message import ToolResult, Usage
 from goose_like.narrowed import Narrowed
+from goose_like.nested import Relay
 from goose_like.notifier import Recorder
 from goose_like.policy import Kind
 from goose_like.profile import ApprovalMode, Limits, Profile, SandboxMode, ToolkitChoice
@@ -491,7 +491,12 @@ async def test_a_question_says_who_asks_and_is_recorded_in_both(root: Path) -> N
 async def test_what_a_person_says_reaches_the_delegate() -> None:
     said = Answer(choice="allow", by="person", words="blue")
     parent = Recorder(said)
-    assert await Relay(parent, "d1").ask(Question(kind="words", subject="ask_user", text="Which colour?")) == said
+    assert (
+        await Relay(parent, "d1", who="a delegate", purpose="delegate").ask(
+            Question(kind="words", subject="ask_user", text="Which colour?")
+        )
+        == said
+    )
     assert parent.questions[0].text == "a delegate asks: Which colour?"
 
 

@@ -191,20 +191,7 @@ class LiveScreen(Screen):
         for words in self.queued():
             yield Styled(f"  ⏎ {one_line(words, width - 30)}  (waits; Ctrl-S sends it now)", "cyan", no_wrap=True)
         if any(task.status in ("planned", "in-progress") for task in self._plan):
-            yield from self._open_plan()
-
-    def _open_plan(self) -> Iterator[RenderableType]:
-        """The plan around what is in progress, in a few rows."""
-        tasks = list(self._plan)
-        at = next((index for index, task in enumerate(tasks) if task.status in ("in-progress", "planned")), 0)
-        first = max(0, min(at - PLAN_ROWS // 2, len(tasks) - PLAN_ROWS))
-        for task in tasks[first : first + PLAN_ROWS]:
-            drawn = self._drawn_task(task)
-            drawn.no_wrap = True
-            yield drawn
-        if len(tasks) > PLAN_ROWS:
-            done = sum(task.status == "complete" for task in tasks)
-            yield Styled(f"    {done} of {len(tasks)} are done", "dim")
+            yield from self._plan_rows(self._plan, PLAN_ROWS)
 
     def _waiting(self, width: int) -> Iterator[RenderableType]:
         elapsed = time.monotonic() - (self.began or 0)

@@ -3,15 +3,15 @@
 import asyncio
 import json
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from ..build import build_exchange
 from ..errors import GooseLikeError, UsageError
-from ..events import Event, MessageCompleted, RunFinished, Status, TurnFinished
-from ..exchange import Exchange
+from ..events import Event, MessageCompleted, RunFinished, Status
 from ..history import History
 from ..message import Usage
 from ..notifier import Notifier, Tee
@@ -19,6 +19,8 @@ from ..prices import cost_usd
 from ..profile import Limits, Profile
 from ..session import Session
 from .terminal import is_terminal, on_signals, screen
+
+T = TypeVar("T")
 
 OutputFormat = Literal["text", "json", "stream-json"]
 
@@ -41,84 +43,97 @@ async def run_once(run: Run) -> int:
     Raises:
         GooseLikeError: what kept the turn from starting.
     """
-    out = _Answer(run.output_format)
+    out = Stdout(run.output_format)
     front = out if run.is_quiet else Tee(screen(says_answer=False), out)
     history, code = History(), 1
     try:
         async with build_exchange(run.profile, front, session=run.session, limits=run.limits) as exchange:
             history = exchange.history
-            code = await _turn(exchange, run.text, out, front)
+            end, code = await stoppable(exchange.reply(run.text), front, out)
+            code = end.exit_code if end else code
     except GooseLikeError as error:
         code = error.exit_code
         raise
     finally:  # the last word, after all that closing still had to say
-        reason = history.last_turn.reason if history.last_turn else "error"
-        usage = sum(history.turn_usage.values(), Usage())
-        cost = cost_usd(history.turn_usage)
-        front.notify(RunFinished(usage=usage, cost_usd=cost, reason=reason, exit_code=code))
-        out.finish(history)
+        last = history.last_turn
+        told = run_finished(history.turn_usage, last.reason if last else "error", code)
+        front.notify(told)
+        summary = {
+            "result": out.words,
+            **json.loads(told.model_dump_json(exclude={"type"})),
+            "detail": last.detail if last else "",
+            "session": history.header.name if history.header else None,
+            "models": history.header.models if history.header else {},
+            "denied": [question.model_dump() for question in history.unanswered],
+        }
+        out.finish(out.words, summary)
     return code
 
 
-async def _turn(exchange: Exchange, text: str, out: "_Answer", front: Notifier) -> int:
-    """The turn's exit code; SIGINT, SIGTERM and SIGHUP cancel the turn, which is then closed as any other.
+def run_finished(usage: Mapping[str, Usage], reason: str, exit_code: int) -> RunFinished:
+    """The last event, for tokens by model."""
+    spent = sum(usage.values(), Usage())
+    return RunFinished(usage=spent, cost_usd=cost_usd(usage), reason=reason, exit_code=exit_code)
 
-    So does a reader of stdout that has gone: nobody is left who would see what is spent.
+
+async def stoppable(
+    work: Coroutine[Any, Any, T], front: Notifier, out: "Stdout", on_interrupt: Callable[[], bool] = lambda: False
+) -> tuple[T | None, int]:
+    """What the work gives, if anything, and the exit code of what stopped it; 0 where nothing did.
+
+    SIGINT, SIGTERM and SIGHUP cancel the work, whose turn is then closed as any other; not so a SIGINT that
+    `on_interrupt` takes for something else. A reader of stdout that has gone cancels it, too: nobody is left who would
+    see what is spent.
     """
-    turn = asyncio.create_task(exchange.reply(text))
+    doing = asyncio.create_task(work)
+    is_stopped = False
 
     def stop(*_: object) -> None:
-        front.notify(Status(text="stopping"))
-        turn.cancel()
+        nonlocal is_stopped
+        if not doing.done():
+            is_stopped = True
+            front.notify(Status(text="stopping"))
+            doing.cancel()
+
+    def take() -> None:
+        if signals[-1] == signal.SIGINT and not is_stopped and on_interrupt():
+            signals.pop()
+        else:
+            stop()
 
     out.gone.add_done_callback(stop)
-    with on_signals(stop) as signals:
+    with on_signals(take) as signals:
+        done = None
         try:
-            return (await turn).exit_code
+            done = await doing
         except asyncio.CancelledError:
-            if out.gone.done():
-                return 1
-            if not signals:
+            if not is_stopped:
                 raise
-            return 128 + signals[0]
+    return done, (128 + signals[0] if signals else 1) if is_stopped else 0
 
 
-class _Answer(Notifier):
-    """What goes to stdout: the last words, one JSON object, or every event as a line."""
+class Stdout(Notifier):
+    """What goes to stdout: the last words, one JSON object, or every event as a line.
+
+    `words` are those of the answer so far; `gone` is done when nobody reads any more.
+    """
 
     def __init__(self, output_format: OutputFormat) -> None:
-        self._format = output_format
-        self._words = ""
-        self._detail = ""
-        self._end: RunFinished | None = None
+        self.words = ""
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._format = output_format
 
     def notify(self, event: Event) -> None:
         if self._format == "stream-json":
             self._write(event.model_dump_json() + "\n")
-        match event:
-            case MessageCompleted(message=message):
-                self._words = "" if message.tool_calls else message.text
-            case TurnFinished(detail=detail):
-                self._detail = detail
-            case RunFinished():
-                self._end = event
-            case _:
-                pass
+        if isinstance(event, MessageCompleted):
+            self.words = "" if event.message.tool_calls else event.message.text
 
-    def finish(self, history: History) -> None:
-        """Writes what comes at the end."""
-        if self._format == "text" and self._words:
-            self._write(self._words.rstrip("\n") + "\n")
-        elif self._format == "json" and self._end:
-            summary = {
-                "result": self._words,
-                **json.loads(self._end.model_dump_json(exclude={"type"})),
-                "detail": self._detail,
-                "session": history.header.name if history.header else None,
-                "models": history.header.models if history.header else {},
-                "denied": [question.model_dump() for question in history.unanswered],
-            }
+    def finish(self, words: str, summary: Mapping[str, Any]) -> None:
+        """Writes what comes at the end: the words, or the object."""
+        if self._format == "text" and words:
+            self._write(words.rstrip("\n") + "\n")
+        elif self._format == "json":
             self._write(json.dumps(summary, ensure_ascii=False) + "\n")
 
     def _write(self, text: str) -> None:
@@ -133,8 +148,8 @@ class _Answer(Notifier):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def read_task(words: Sequence[str], file: str | None) -> str:
-    """The task: the words of the command line, a file's text, or standard input's.
+def read_task(words: Sequence[str], file: str | None, example: str = 'run "fix the failing test"') -> str:
+    """The task: the words of the command line, a file's text, or standard input's. `example` is told to who gave none.
 
     Standard input is read for a `-` (after words it is added to them), or when nothing else is given.
 
@@ -152,7 +167,7 @@ def read_task(words: Sequence[str], file: str | None) -> str:
             with open(file, encoding="utf-8") as source:
                 parts.append(source.read())
         elif not words:
-            raise UsageError('give a task: goose-like run "fix the failing test", or -i FILE, or - for standard input')
+            raise UsageError(f"give a task: goose-like {example}, or -i FILE, or - for standard input")
     except OSError as error:
         raise UsageError(f"can't read the task from {error.filename!r}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -307,6 +307,18 @@ class Screen(Notifier):
         for task in tasks:
             self._line(self._drawn_task(task))
 
+    def _plan_rows(self, tasks: Sequence[Task], count: int) -> Iterator[Styled]:
+        """The plan around what is in progress, in a few rows."""
+        at = next((index for index, task in enumerate(tasks) if task.status in ("in-progress", "planned")), 0)
+        first = max(0, min(at - count // 2, len(tasks) - count))
+        for task in tasks[first : first + count]:
+            drawn = self._drawn_task(task)
+            drawn.no_wrap = True
+            yield drawn
+        if len(tasks) > count:
+            done = sum(task.status == "complete" for task in tasks)
+            yield Styled(f"    {done} of {len(tasks)} are done", "dim")
+
     def _drawn_task(self, task: Task) -> Styled:
         rows = self._rows(visible(task.description), 4)
         return Styled(f"  {_MARKS[task.status]} " + "\n    ".join(rows), _STYLES[task.status])

@@ -131,7 +131,7 @@ def describe(call: ToolCall, width: int) -> str:
     shown = []
     for name, value in arguments_of(call).items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        if name in ("command", "code", "path", "task", ""):
+        if name in ("command", "code", "path", "task", "goal", "question", ""):
             shown.append(text)
         elif name == "content":
             size = len(text.encode(errors="replace"))

@@ -92,13 +92,17 @@ def begin(
     *,
     session: str | None,
     is_resumed: bool,
+    goes_on: bool = False,
     is_trusted: bool = False,
 ) -> tuple[Chosen, Session]:
-    """The settled profile and the session, new or (by name, else the newest of this folder) gone on with."""
+    """The settled profile and the session, new or (by name, else the newest of this folder) gone on with.
+
+    With `goes_on` a turn of it that was cut off is left open.
+    """
     if not is_resumed:
         chosen = settled_profile(profile, model, sandbox, approval, is_trusted=is_trusted)
         return chosen, Session.create(session)
-    opened = Session.resume(session, cwd=None if session else os.getcwd())
+    opened = Session.resume(session, cwd=None if session else os.getcwd(), goes_on=goes_on)
     try:
         return settled_profile(profile, model, sandbox, approval, opened, is_trusted=is_trusted), opened
     except BaseException:

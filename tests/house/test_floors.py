@@ -43,7 +43,7 @@ FLOORS = {
 
 LATE_IMPORTS = re.compile(
     r"cli/main|cli/opening|serve/cli|plain|prices|keys|providers/.*|__main__|toolkits/developer/web|"
-    r"toolkits/taskweaver/cli|"
+    r"toolkits/boss/cli|toolkits/taskweaver/cli|"
     r"toolkits/taskweaver/project|toolkits/taskweaver/plugins/.*"
 )
 """Where an import may stand within a function: commands, what is heavy and rarely needed, and what may be missing."""

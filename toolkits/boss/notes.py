@@ -13,7 +13,7 @@ from .entries import Entry, entries
 from .executor import Executor, executed
 from .memory import Contents, Memory
 from .plan_text import tasks
-from .sections import sections, summary_prompt, unsummarised
+from .sections import sections, summary_prompt, tail_bytes, unsummarised
 from .spec import LOGS, PLAN, Branch
 
 LOG = "boss.log"
@@ -23,7 +23,6 @@ SUMMARY = "boss.summary"
 
 _ASSUMED_WINDOW_TOKENS = 128_000
 _SHARE, _MOST_TOKENS = 4, 6_000
-_TAIL_BYTES = 6_000
 
 
 class Notes:
@@ -107,9 +106,13 @@ class Notes:
 
     def told(self) -> list[tuple[str, str]]:
         """What a model is told of them, as titles and texts."""
-        window = self._view.processor.model.window or _ASSUMED_WINDOW_TOKENS
         summary = str(self._state(SUMMARY).get("text", ""))
-        return sections(self.contents, limit_tokens=min(_MOST_TOKENS, window // _SHARE), log_summary=summary)
+        return sections(self.contents, limit_tokens=self._limit_tokens, log_summary=summary)
+
+    @property
+    def _limit_tokens(self) -> int:
+        window = self._view.processor.model.window or _ASSUMED_WINDOW_TOKENS
+        return min(_MOST_TOKENS, window // _SHARE)
 
     def _tell_plan(self) -> None:
         steps = tasks(self.texts[PLAN])
@@ -132,7 +135,7 @@ class Notes:
     async def _summarise(self) -> None:
         """Puts the beginning of a long log in a few words; where no model does, it is left out."""
         known = self._state(SUMMARY)
-        part, through = unsummarised(self.texts.get(LOGS, ""), known.get("through", 0), _TAIL_BYTES)
+        part, through = unsummarised(self.texts.get(LOGS, ""), known.get("through", 0), tail_bytes(self._limit_tokens))
         if not part:
             return
         prompt = summary_prompt(str(known.get("text", "")), part)

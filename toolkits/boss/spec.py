@@ -69,7 +69,8 @@ class BossSpec(Value):
     """A boss. Paths of memory files are those of the folder that it works in.
 
     Without `branches` these are the toolkits of the profile and, with a code library, what is done with one.
-    `planner` None: there is no plan. `limits` are this boss's own, within those of its caller.
+    `planner` None: there is no plan. With `review_plan` the person is asked what to change in it before it counts.
+    `tokens`, `cost_usd` and `time_s` are this boss's own limits, within those of its caller.
     """
 
     name: Words = "boss"
@@ -79,6 +80,7 @@ class BossSpec(Value):
     max_round: int = Field(default=30, ge=1, validation_alias=AliasChoices("max_round", "max_rounds"))
     early_exit_key: Words = "EARLY_EXIT"
     planner: Part | None = Part()
+    review_plan: bool = False
     controller: Part = Part()
     tokens: int | None = Field(default=None, ge=1)
     cost_usd: float | None = Field(default=None, gt=0)
