@@ -96,7 +96,9 @@ class ControllerToolkit(Toolkit):
         had = sum(message.role == "assistant" for message in history.messages)
         last = " It is the last one: finish." if had + 1 == self._spec.max_round else ""
         left = [(number, step) for number, step in enumerate(history.plan, 1) if step.status in OPEN]
-        step = f"Work on step {left[0][0]} of the plan: {left[0][1].description}" if left else "Go on."
+        step = "Check whether the goal is reached; then finish."
+        if left:
+            step = f"Work on step {left[0][0]} of the plan: {left[0][1].description}"
         now = f"Round {had + 1} of {self._spec.max_round}.{last} {step}"
         return [*self._notes.told(), ("Now", now)]
 
