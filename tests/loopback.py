@@ -122,9 +122,10 @@ class Loopback:
 
 
 @contextmanager
-def threaded(responses: Sequence[Response]) -> Iterator[Loopback]:
-    """The server on a loop of its own in a thread."""
-    server, loop = Loopback(responses), asyncio.new_event_loop()
+def threaded(responses: Sequence[Response] | Loopback) -> Iterator[Loopback]:
+    """The server on a loop of its own in a thread; one that decides for itself is given as it is."""
+    server = responses if isinstance(responses, Loopback) else Loopback(responses)
+    loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result()

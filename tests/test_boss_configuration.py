@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from goose_like_toolkits.boss.aiflows import Way
 from goose_like_toolkits.boss.configuration import read_configuration
 from goose_like_toolkits.boss.executor import executed
 from goose_like_toolkits.boss.interface import applied
@@ -271,3 +272,29 @@ async def test_what_a_flow_gives():
     assert (result, summary, given) == ('{"summary": "s", "more": {"a": 1}}', "s", {"summary": "s", "more": {"a": 1}})
     with pytest.raises(ToolError, match="has no `run`"):
         await executed(object(), {}, Branch())
+
+
+@pytest.mark.parametrize(
+    ("entry", "interface"),
+    [
+        ({"_target_": "x.KeyRename", "old_key2new_key": {"a": "b"}}, {"keys_to_rename": {"a": "b"}}),
+        ({"_target_": "x.KeyCopy", "old_key2new_key": {"a": "b"}}, {"keys_to_copy": {"a": "b"}}),
+        ({"_target_": "x.KeySet", "key2value": {"a": 1}}, {"keys_to_set": {"a": 1}}),
+        ({"_target_": "x.KeySelect", "keys_to_select": ["a"]}, {"keys_to_select": ("a",)}),
+        ({"_target_": "x.KeyDelete", "keys_to_delete": ["a"]}, {"keys_to_delete": ("a",)}),
+        ({"_target_": "x.UnNesting", "input_key": "a"}, {"keys_to_unpack": ("a",)}),
+    ],
+)
+def test_a_transformation_is_an_interface_with_one_thing_to_do(entry, interface):
+    way = Way.model_validate({"additional_transformations": [entry, {"_target_": "x.KeyMatchInput"}]})
+    assert way.interface() == (Interface(additional_transformations=(Interface.model_validate(interface),)), [])
+
+
+@pytest.mark.parametrize("entry", [{"_target_": "x.KeySelect"}, {"_target_": "x.KeySelect", "keys_to_select": 3}])
+def test_a_transformation_without_what_it_takes_is_named(entry):
+    assert Way.model_validate({"additional_transformations": [entry]}).interface() == (Interface(), ["KeySelect"])
+
+
+def test_where_no_branch_is_left_that_is_said():
+    text = "subflows_config: {CtrlExMem: {subflows_config: {Executor: {subflows_config: {wiki: }}}}}\n"
+    assert written(text).unmapped[-1] == "no branch is left: the toolkits of the profile take their place"

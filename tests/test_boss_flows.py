@@ -1,6 +1,8 @@
 """The Python API of the boss: classes written from aiflows' reference text, and what they are asked in which order."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +132,7 @@ def boss_config(diary: Diary, commands: list[dict[str, Any]], **loop: Any) -> di
 class ClerkFlow(AbstractBossFlow):
     """As the reference has it: a constructor with `memory_files`."""
 
-    def __init__(self, memory_files=None, **kwargs):
+    def __init__(self, memory_files, **kwargs):
         super().__init__(memory_files=memory_files, **kwargs)
 
 
@@ -170,8 +172,7 @@ def test_a_boss_written_from_the_reference(diary, files, tmp_path):
             command("finish", answer="three apples"),
         ],
     )
-    flow = ClerkFlow.instantiate_from_config({**config, "memory_files": files})
-    flow.profile = PROFILE
+    flow = ClerkFlow.instantiate_from_config({**config, "memory_files": files}, profile=PROFILE)
     assert flow.run({"goal": "count the apples"}) == {
         "result": "three apples",
         "summary": "found three apples",
@@ -269,6 +270,56 @@ def test_a_goal_is_needed(diary, files):
     assert diary.order == []
 
 
+def part(config: dict[str, Any], *path: str) -> dict[str, Any]:
+    for name in path:
+        config = config["subflows_config"][name]
+    return config
+
+
+def test_a_planner_that_raises_ends_the_boss_with_its_words(diary, files):
+    class Failing(AtomicFlow):
+        def run(self, input_data):
+            raise ValueError("no idea")
+
+    config = boss_config(diary, [])
+    part(config)["subflows_config"]["Planner"] = Failing
+    ended = ClerkFlow(files, flow_config=config, profile=PROFILE).run({"goal": "go"})
+    assert ended["status"] == "failed"
+    assert "the flow 'Failing' failed: ValueError: no idea" in ended["result"]
+
+
+@pytest.mark.parametrize("given", ["words", {"comand": "count"}, None])
+def test_a_controller_that_gives_no_command_ends_the_boss_with_what_it_gave(diary, files, given):
+    class Silent(AtomicFlow):
+        def run(self, input_data):
+            return given
+
+    config = boss_config(diary, [])
+    part(config, "CtrlExMem")["subflows_config"]["Controller"] = Silent
+    ended = ClerkFlow(files, flow_config=config, profile=PROFILE).run({"goal": "go"})
+    assert ended["status"] == "failed"
+    assert f"the Controller 'Silent' gave no command but {given!r}" in ended["result"]
+
+
+def test_each_flow_is_made_once(diary, files):
+    made: list[str] = []
+
+    class Counted(AtomicFlow):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            made.append(self.name)
+
+        def run(self, input_data):
+            return "counted"
+
+    config = boss_config(diary, [command("count"), command("finish", answer="1")])
+    part(config, "CtrlExMem", "Executor")["subflows_config"]["count"] = {"_target_": Counted, "name": "counter"}
+    flow = ClerkFlow.instantiate_from_config({**config, "memory_files": files}, profile=PROFILE)
+    assert made == ["counter"]
+    assert flow.run({"goal": "go"})["result"] == "1"
+    assert made == ["counter"]
+
+
 # --- with a model as its controller
 
 
@@ -359,6 +410,7 @@ def test_the_rounds_alone_have_the_plan_of_their_caller(files, tmp_path):
     steps = [calls("re_plan", "1. add", reason="why"), calls("add", "1. add", a=2, b=3)]
     profile = playing(tmp_path, *steps, calls("finish", result="x", summary="x"))
     config = asked_of_a_model()["subflows_config"]["CtrlExMem"]
+    config["subflows_config"]["Executor"]["subflows_config"]["re_plan"] = None
     flow = AsPrinted(files, flow_config={**config, "early_exit_key": "DONE"}, profile=profile)
     assert flow.run({"goal": "add", "plan": "1. add"})["result"] == "X"
     assert (tmp_path / "plan.md").read_text() == "1. add\n"
@@ -409,3 +461,14 @@ def test_the_launcher_runs_a_flow_over_data(files, tmp_path):
     )
     _, readable = FlowLauncher.launch(flow_with_interfaces={"flow": flow}, data=[{"id": 0, "goal": "end"}])
     assert readable == [{"result": "x", "summary": "y", "status": "finished"}]
+
+
+def test_the_package_is_light_until_a_name_is_asked_for():
+    program = (
+        "import sys, goose_like_toolkits.boss as boss; print('goose_like.build' in sys.modules); "
+        "boss.AbstractBossFlow; print('goose_like.build' in sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["False", "True"]
+    with pytest.raises(ImportError, match="AbstractBosFlow"):
+        from goose_like_toolkits.boss import AbstractBosFlow  # noqa: F401

@@ -128,6 +128,10 @@ async def test_the_person_is_asked_with_the_code(tmp_path: Path) -> None:
             await ran(workspace, "'\ud800'")
 
 
-async def test_the_same_program_prints_the_same(workspace: Workspace) -> None:
-    code = "print({str(n) for n in range(50)})"
-    assert (await ran(workspace, code)).output == (await ran(workspace, code)).output
+async def test_the_same_code_says_the_same(workspace: Workspace, session: Session) -> None:
+    library = session.folder / "library.py"
+    code = "import library\nprint({str(n) for n in range(50)})\nlibrary.f()"
+    one, two = [await ran(workspace, code, library, source="def f(): 1 / 0\n") for _ in range(2)]
+    assert one == two
+    assert 'File "_program.py", line 3, in <module>' in one.output
+    assert 'File "library/library.py", line 1, in f' in one.output

@@ -30,9 +30,9 @@ def test_what_fits_is_shown_as_it_is():
         "none": " \n",
     }
     assert sections(Contents(texts=contents), limit_tokens=1_000, log_summary="not needed") == [
-        ("notes", "by hand\n"),
-        ("Plan", "- a\n"),
-        ("Log", "- 1 · x\n"),
+        ("notes", "by hand"),
+        ("Plan", "- a"),
+        ("Log", "- 1 · x"),
         ("Code library", "def f():"),
     ]
 

@@ -49,30 +49,34 @@ class Way(Value):
     def interface(self) -> tuple[Interface, list[str]]:
         """What it does, and the names of the transformations that are not known here."""
         unknown: list[str] = []
-        further = [one for entry in self.additional_transformations if (one := _further(entry, unknown))]
+        further: list[Interface] = []
+        for entry in self.additional_transformations:
+            name = str(entry.get("_target_", "")).rpartition(".")[2]
+            try:
+                further += _further(name, entry)
+            except (KeyError, TypeError, ValueError):  # another name, or not what it takes
+                unknown.append(name or "one without a `_target_`")
         said = self.model_dump(exclude={"target", "keys", "additional_transformations"})
         return Interface(**said, additional_transformations=tuple(further)), unknown
 
 
-def _further(entry: Mapping[str, Any], unknown: list[str]) -> Interface | None:
-    name = str(entry.get("_target_", "")).rpartition(".")[2]
+def _further(name: str, entry: Mapping[str, Any]) -> list[Interface]:
     match name:
         case "KeyRename":
-            return Interface(keys_to_rename=entry.get("old_key2new_key", {}))
+            return [Interface(keys_to_rename=entry["old_key2new_key"])]
         case "KeyCopy":
-            return Interface(keys_to_copy=entry.get("old_key2new_key", {}))
+            return [Interface(keys_to_copy=entry["old_key2new_key"])]
         case "KeySet":
-            return Interface(keys_to_set=entry.get("key2value", {}))
+            return [Interface(keys_to_set=entry["key2value"])]
         case "KeySelect":
-            return Interface(keys_to_select=tuple(entry.get("keys_to_select", ())))
+            return [Interface(keys_to_select=tuple(entry["keys_to_select"]))]
         case "KeyDelete":
-            return Interface(keys_to_delete=tuple(entry.get("keys_to_delete", ())))
+            return [Interface(keys_to_delete=tuple(entry["keys_to_delete"]))]
         case "UnNesting":
-            return Interface(keys_to_unpack=(str(entry.get("input_key", "")),))
+            return [Interface(keys_to_unpack=(entry["input_key"],))]
         case "KeyMatchInput":  # a flow is given no other keys here
-            return None
-    unknown.append(name or "one without a `_target_`")
-    return None
+            return []
+    raise ValueError(name)
 
 
 class Node(Value):

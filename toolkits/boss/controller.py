@@ -96,8 +96,10 @@ class ControllerToolkit(Toolkit):
         had = sum(message.role == "assistant" for message in history.messages)
         last = " It is the last one: finish." if had + 1 == self._spec.max_round else ""
         left = [(number, step) for number, step in enumerate(history.plan, 1) if step.status in OPEN]
-        step = f" The next open step of the plan is {left[0][0]}: {left[0][1].description}" if left else ""
-        now = f"Round {had + 1} of {self._spec.max_round}.{last}{step}\nChoose one action."
+        step = "Check whether the goal is reached; then finish."
+        if left:
+            step = f"Work on step {left[0][0]} of the plan: {left[0][1].description}"
+        now = f"Round {had + 1} of {self._spec.max_round}.{last} {step}"
         return [*self._notes.told(), ("Now", now)]
 
     async def begin(self) -> None:
@@ -169,7 +171,7 @@ class ControllerToolkit(Toolkit):
         failed: list[int] = [],  # noqa: B006
         plan: str = "",
     ) -> Passing:
-        """Mark steps of the plan by their numbers from 1 on.
+        """Mark steps of the plan that were done and checked, by their numbers from 1 on.
 
         Args:
             done: Steps that are done now.
@@ -210,7 +212,7 @@ class ControllerToolkit(Toolkit):
             tests: Statements that fail if the code is wrong, such as `assert add(1, 2) == 3`.
         """
         names = library.defined(code)
-        library.saved(self._notes.texts.get(LIBRARY, ""), code, replace=True)
+        self._saved(code, replace=True)
         if tests.strip():
             ran = await self._run(f"{code}\n\n{tests}")
             if not ran.is_well:
@@ -229,14 +231,12 @@ class ControllerToolkit(Toolkit):
         code = self.session.history.state.get(DRAFT)
         if not isinstance(code, str):
             raise ToolError("there is no draft; make one with `write_code`")
-        before = self._notes.texts.get(LIBRARY, "")
-        after = library.saved(before, code, replace=replace)
+        after = self._saved(code, replace=replace)
         if not await self._notes.put(LIBRARY, after):
             raise ToolError("somebody changed the library meanwhile; look at it in your memory, and save again")
         names = library.defined(code)
-        where = library.module_name(self._notes.memory.path(LIBRARY))
         return Passing(
-            f"{names}: in the library; `from {where} import ...` brings it", later=f"{names} is in the library"
+            f"{names}: in the library; `from {self._module} import ...` brings it", later=f"{names} is in the library"
         )
 
     @tool(alone=True, time_limit_s=None)
@@ -344,6 +344,13 @@ class ControllerToolkit(Toolkit):
     def _limits_left(self) -> Limits:
         left = left_of(self.limits, self.session.history)
         return narrowed_limits(self.limits, {name: each for name, each in left.items() if name != "steps"})
+
+    @property
+    def _module(self) -> str:
+        return library.module_name(self._notes.memory.path(LIBRARY))
+
+    def _saved(self, code: str, *, replace: bool) -> str:
+        return library.saved(self._notes.texts.get(LIBRARY, ""), code, replace=replace, module=self._module)
 
     async def _run(self, code: str) -> Ran:
         memory = self._notes.memory

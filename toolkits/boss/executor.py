@@ -3,6 +3,7 @@
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from goose_like.errors import GooseLikeError
@@ -65,6 +66,27 @@ async def asked(flow: Executor, payload: Payload, interface: Interface = AS_IT_I
     except Exception as error:  # somebody's own code: what it raises is told to the controller
         where = told(error, type(flow).__module__ if way else flow.__module__)
         raise ToolError(f"the flow {name!r} failed: {where}; send other arguments, or choose another action") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A flow of the caller's in the place of one of the boss's parts, with the topology's interfaces around it."""
+
+    flow: Executor
+    input_interface: Interface = AS_IT_IS
+    output_interface: Interface = AS_IT_IS
+
+    def run(self, input_data: Payload, /) -> Any:
+        """What the flow gives, once it is awaited.
+
+        Raises:
+            ToolError: it raised.
+        """
+        return self._asked(input_data)
+
+    async def _asked(self, payload: Payload) -> Any:
+        given = await asked(self.flow, payload, self.input_interface)
+        return applied(self.output_interface, dict(given)) if isinstance(given, Mapping) else given
 
 
 async def detected(detect: Detect, choice: Payload) -> Payload:

@@ -10,9 +10,8 @@ from goose_like.message import Message, ToolCall, Usage
 from goose_like.profile import ModelChoice
 from goose_like.provider import Delta, Facts, Model, Request
 
-from .executor import Detect, asked, detected, named
+from .executor import Detect, Own, asked, detected, named
 from .interface import Payload
-from .mapped import Own
 from .recall import Recall
 
 _ENDS = ("result", "answer", "summary")

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Self, TypeVar
 
 from goose_like.build import open_models
@@ -17,8 +18,9 @@ from goose_like.tool import ToolError
 
 from .boss import Boss
 from .configuration import read_configuration
+from .executor import Own
 from .flow_provider import ControllerFlow, PlannerFlow
-from .mapped import Configuration, Own, Role
+from .mapped import Configuration, Role
 from .recall import Recall, Writing
 from .spec import Part
 
@@ -87,10 +89,24 @@ class _Working(Flow):
         **kwargs: Any,
     ) -> None:
         super().__init__(flow_config=flow_config, **kwargs)
-        self.memory_files = {**(self.flow_config.get("memory_files") or {}), **(memory_files or {})}
+        self.memory_files = dict(memory_files or {})
         self.profile = profile
         self.notifier = notifier or Notifier()
-        self.configuration = self._configuration()
+
+    @classmethod
+    def instantiate_from_config(cls, config: Mapping[str, Any], **kwargs: Any) -> Self:
+        """A flow as the configuration says; a subclass's constructor may ask for `memory_files`.
+
+        Raises:
+            ProfileError: a key or value is wrong; the text says which.
+        """
+        files = config.get("memory_files")
+        return cls(memory_files=dict(files) if isinstance(files, Mapping) else {}, flow_config=config, **kwargs)
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        """What the flow was told, read."""
+        return self._configuration()
 
     def run(self, input_data: Mapping[str, Any]) -> dict[str, str]:
         """`result`, `summary` and `status` of the `goal` in `input_data`. Waits; within a running loop await `arun`.
@@ -110,7 +126,7 @@ class _Working(Flow):
         goal = input_data.get("goal")
         if not isinstance(goal, str) or not goal.strip():
             raise UsageError(f"what is the goal? give `{{'goal': '...'}}`, not {dict(input_data)!r}")
-        configuration = _with_files(self.configuration, {**self.memory_files, **(input_data.get("memory_files") or {})})
+        configuration = _with_files(self.configuration, self.memory_files | (input_data.get("memory_files") or {}))
         if input_data.get("plan"):
             configuration = _with_plan(configuration, str(input_data["plan"]))
         profile = self.profile if isinstance(self.profile, Profile) else find_profile(self.profile)[0]
@@ -146,6 +162,13 @@ class CtrlExMemFlow(CircularFlow, _Working, ABC):
 
 class AbstractBossFlow(SequentialFlow, _Working, ABC):
     """A boss: memory, planner, controller and executors, as its configuration says."""
+
+    @classmethod
+    def instantiate_from_config(cls, config: Mapping[str, Any], **kwargs: Any) -> Self:
+        """As for any flow; all of it is read now, and its flows are made."""
+        flow = super().instantiate_from_config(config, **kwargs)
+        _ = flow.configuration
+        return flow
 
     def _configuration(self) -> Configuration:
         config = {key: value for key, value in self.flow_config.items() if key != "_target_"}
@@ -189,8 +212,11 @@ def _asks_models(configuration: Configuration) -> bool:
     return not is_own or any(map(_asks_models, configuration.bosses.values()))
 
 
-def _with_files(configuration: Configuration, files: Mapping[str, str]) -> Configuration:
-    return replace(configuration, spec=configuration.spec.model_copy(update={"memory_files": dict(files)}))
+def _with_files(configuration: Configuration, files: dict[str, str]) -> Configuration:
+    return replace(
+        configuration,
+        spec=configuration.spec.model_copy(update={"memory_files": configuration.spec.memory_files | files}),
+    )
 
 
 class _GivenPlan(Flow):

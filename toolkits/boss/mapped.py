@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from goose_like.errors import ProfileError
 from goose_like.source import Source
 
 from .aiflows import Command, Flow, Node, Way
 from .detection import Detection
-from .executor import Detect, Executor, asked
-from .interface import AS_IT_IS, Payload, applied
+from .executor import Detect, Executor, Own
+from .interface import AS_IT_IS
 from .known import BOSSES, NESTED, absence_of, action_of, boss_of, is_theirs
-from .spec import ACTIONS, BossSpec, Branch, Interface, Part
+from .spec import ACTIONS, FINISH, BossSpec, Branch, Interface, Part
 from .target import made
 
 Role = Literal["Planner", "Controller", "MemoryReading", "MemoryWriting"]
@@ -29,27 +29,6 @@ _UNUSED = {
     "human_message_prompt_template": "what the boss's parts are told is its own",
     "init_human_message_prompt_template": "what the boss's parts are told is its own",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Own:
-    """A flow of the caller's in the place of one of the boss's parts, with the topology's interfaces around it."""
-
-    flow: Executor
-    input_interface: Interface = AS_IT_IS
-    output_interface: Interface = AS_IT_IS
-
-    def run(self, input_data: Payload, /) -> Any:
-        """What the flow gives, once it is awaited.
-
-        Raises:
-            ToolError: it raised.
-        """
-        return self._asked(input_data)
-
-    async def _asked(self, payload: Payload) -> Any:
-        given = await asked(self.flow, payload, self.input_interface)
-        return applied(self.output_interface, dict(given)) if isinstance(given, Mapping) else given
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +65,7 @@ class Mapped:
         parts: dict[Role, Own] = {}
         if not is_bare:
             self._check_order(flow, _BOSS, "a boss")
-            for other in subflows.keys() - set(_BOSS):
+            for other in (each for each in subflows if each not in _BOSS):
                 self._note(f"flow {other!r}: a boss has none beside {', '.join(_BOSS)}; it is not run")
             self._take(parts, ("MemoryReading", "Planner"), flow, around, path)
         self._check_order(loop, _LOOP, "its rounds")
@@ -168,27 +147,15 @@ class Mapped:
     def _branches(
         self, name: str, flow: Flow, loop: Flow, path: tuple[str, ...]
     ) -> tuple[dict[str, Branch], dict[str, Executor], dict[str, Configuration]]:
-        executor, commands = (loop.subflows_config.get(name, Flow()) for name in ("Executor", "Controller"))
-        if not is_theirs(executor.target):
-            self._note(f"Executor: {executor.target!r} is not run; the boss takes the branch that its controller chose")
-        within = (*path, "subflows_config", "Executor", "subflows_config")
-        given = {key: (one, (*within, key)) for key, one in executor.subflows_config.items()}
-        for beside, one in loop.subflows_config.items():
-            if beside in _BESIDE:
-                self._note(f"{beside}: {_BESIDE[beside]}")
-            elif beside not in _LOOP:
-                given[beside] = (one, (*path, "subflows_config", beside))
-        if "HumanFeedback" in loop.subflows_config:
-            given.setdefault("ask_user", (Flow(), path))
-        defaults = BOSSES.get(boss_of(flow.target) or NESTED.get(name, ""), ())
-        given = {one: (Flow(), path) for one in defaults} | given
+        given = self._given(name, flow, loop, path)
+        commands = loop.subflows_config.get("Controller", Flow()).commands
         output = _nodes(loop).get("Executor", Node(flow="Executor")).output_interface
         result = self._interface(output, "Executor")
         branches: dict[str, Branch] = {}
         flows: dict[str, Executor] = {}
         bosses: dict[str, Configuration] = {}
         for key, (one, at) in given.items():
-            command = commands.commands.get(key, Command())
+            command = commands.get(key, Command())
             branch = Branch(
                 description=command.description or one.description,
                 parameters=command.input_args or one.input_interface.keys,
@@ -207,13 +174,35 @@ class Mapped:
             elif action:
                 if action != key:
                     self._note(f"branch {key!r} is the action {action!r} here, and called so")
-                if action != "finish":
+                if action != FINISH:
                     branches[action] = Branch(description=branch.description)
             else:
                 self._note(f"branch {key!r}: {absence_of(one.target)}")
-        for key in commands.commands.keys() - given.keys() - {"finish"}:
-            self._note(f"command {key!r}: there is no such branch")
+        for key in commands:
+            if key not in given and key != FINISH:
+                self._note(f"command {key!r}: there is no such branch")
+        if given and not branches:
+            self._note("no branch is left: the toolkits of the profile take their place")
         return branches, flows, bosses
+
+    def _given(
+        self, name: str, flow: Flow, loop: Flow, path: tuple[str, ...]
+    ) -> dict[str, tuple[Flow, tuple[str, ...]]]:
+        """The branches with where they stand: the Executor's, what stands beside it, and what is there by default."""
+        executor = loop.subflows_config.get("Executor", Flow())
+        if not is_theirs(executor.target):
+            self._note(f"Executor: {executor.target!r} is not run; the boss takes the branch that its controller chose")
+        within = (*path, "subflows_config", "Executor", "subflows_config")
+        given = {key: (one, (*within, key)) for key, one in executor.subflows_config.items()}
+        for beside, one in loop.subflows_config.items():
+            if beside in _BESIDE:
+                self._note(f"{beside}: {_BESIDE[beside]}")
+            elif beside not in _LOOP:
+                given[beside] = (one, (*path, "subflows_config", beside))
+        if "HumanFeedback" in loop.subflows_config:
+            given.setdefault("ask_user", (Flow(), path))
+        defaults = BOSSES.get(boss_of(flow.target) or NESTED.get(name, ""), ())
+        return {one: (Flow(), path) for one in defaults} | given
 
     def _is_boss(self, name: str, flow: Flow) -> bool:
         if flow.target and not is_theirs(flow.target):

@@ -84,7 +84,8 @@ async def run(
         output.close()
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     notes = tuple(await workspace.inspect_changes())
-    return Ran(output=output.for_model(), exit_code=exit_code, why_stopped=why_stopped, notes=notes)
+    text = output.for_model().replace(f"{inside}/", "")  # what the same code says is the same each time
+    return Ran(output=text, exit_code=exit_code, why_stopped=why_stopped, notes=notes)
 
 
 async def _followed(

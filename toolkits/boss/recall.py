@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from .executor import asked
+from .executor import Own, asked
 from .interface import Payload
-from .mapped import Own
 
 
 class Recall:

@@ -33,10 +33,11 @@ def sections(contents: Contents, *, limit_tokens: int, log_summary: str = "") ->
         LOGS: lambda text, room_bytes: tail(text, room_bytes, log_summary),
         LIBRARY: lambda _, room_bytes: outlined(source, room_bytes),
     }
-    return [
-        (_TITLES.get(name, name), (text if _size(text) <= rooms[name] else shorten.get(name, _ends)(text, rooms[name])))
+    fitting = {
+        name: text if _size(text) <= rooms[name] else shorten.get(name, _ends)(text, rooms[name])
         for name, text in full.items()
-    ]
+    }
+    return [(_TITLES.get(name, name), text.rstrip("\n")) for name, text in fitting.items()]
 
 
 def folded(plan: str, room_bytes: int) -> str:

@@ -1,0 +1,109 @@
+"""SIGKILL of a boss at any moment: resumed, it leaves what a run leaves that nobody killed, and does nothing twice.
+
+`--kills N` says at how many moments (CI: 10; the full count: 100). Every other run is killed once more as it goes on.
+"""
+
+import json
+import random
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from boss_model import FILES, GOAL, LIBRARY, MARKS, RESULT, BossServer, config
+from command import Place
+from loopback import threaded
+
+from goose_like.history import INTERRUPTED
+
+WORDS = ("boss", "--model", "openai:m", "--output-format", "stream-json")
+
+
+@pytest.fixture
+def kills(request):
+    return request.config.getoption("--kills")
+
+
+def new_place(folder: Path) -> Place:
+    for name in ("home", "work"):
+        (folder / name).mkdir(parents=True)
+    (folder / "work" / "boss.yaml").write_text(json.dumps(config()))
+    return Place(folder / "home", folder / "work")
+
+
+def killed(place: Place, env: dict[str, str], *words: str, after: int, wait_s: float) -> list[str]:
+    """What a run showed, killed that long after it had shown so many lines; all of it where it ended before."""
+    process = place.start(*WORDS, *words, env=env)
+    shown = []
+    for line in process.stdout:
+        shown.append(line)
+        if len(shown) == after:
+            time.sleep(wait_s)
+            process.send_signal(signal.SIGKILL)
+    process.communicate()
+    return shown
+
+
+def left(place: Place) -> dict[str, str]:
+    """All memory files."""
+    return {name: (place.work / name).read_text() for name in (*FILES, LIBRARY)}
+
+
+def events_of(place: Place) -> dict[str, list[dict[str, Any]]]:
+    """The events of each session, the bosses' below included."""
+    files = (place.home / "state" / "sessions").rglob("events.jsonl")
+    return {str(file.parent): [json.loads(line) for line in file.read_text().splitlines()] for file in files}
+
+
+def test_a_killed_boss_goes_on(tmp_path, kills):
+    with threaded(BossServer()) as server:
+        env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url}
+        whole = new_place(tmp_path / "whole")
+        lines = killed(whole, env, "--config", "boss.yaml", "--session", "s", GOAL, after=0, wait_s=0)
+        expected = left(whole)
+        assert (whole.work / MARKS).read_text().split() == ["coder-mean", "coder-median", "jarvis"]
+        chance = random.Random(8)
+        for moment in range(kills):
+            place = new_place(tmp_path / f"killed-{moment}")
+            after = 1 + moment * len(lines) // kills
+            killed(
+                place,
+                env,
+                *("--config", "boss.yaml", "--session", "s", GOAL),
+                after=after,
+                wait_s=chance.random() * 0.05,
+            )
+            if moment % 2:
+                more = chance.randrange(1, max(2, len(lines) - after))
+                killed(place, env, "--resume", "--session", "s", after=more, wait_s=chance.random() * 0.05)
+            done = place.run("boss", "--model", "openai:m", "--resume", "--session", "s", env=env)
+            assert (done.returncode, done.stdout) == (0, f"{RESULT}\n"), (moment, after, done.stderr)
+            assert left(place) == expected, (moment, after)
+            check_calls(place)
+
+
+def check_calls(place: Place) -> None:
+    """No call with a result ran twice; one that was cut off was told as such, and chosen again."""
+    starts, done = Counter[str](), Counter[tuple[str, str, str]]()
+    for session, events in events_of(place).items():
+        messages = [event["message"] for event in events if event["type"] == "message_completed"]
+        calls = {part["id"]: part for message in messages for part in message["parts"] if part["type"] == "tool_call"}
+        results = [event["result"] for event in events if event["type"] == "tool_finished"]
+        assert sorted(result["call_id"] for result in results) == sorted(calls)
+        for result in results:
+            call = calls[result["call_id"]]
+            is_cut = result["output"] == INTERRUPTED
+            assert result["is_error"] == is_cut
+            done[session, call["name"], call["arguments"]] += not is_cut
+        starts.update(mark(call["arguments"]) for call in calls.values() if call["name"] == "run_code")
+    assert set(done.values()) == {1}
+    marks = Counter((place.work / MARKS).read_text().split())
+    assert marks.keys() == starts.keys()
+    assert marks <= starts, "a call that ran once left two marks"
+
+
+def mark(arguments: str) -> str:
+    """What this call of `run_code` leaves in the file of marks."""
+    return json.loads(arguments)["code"].split('"')[1]
