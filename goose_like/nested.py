@@ -23,19 +23,25 @@ from .tool import ToolError, current_call
 class Relay(Notifier):
     """The notifier of the exchange that does `call_id` of another one, which hears it as `who`'s.
 
-    Tokens count at once, for this `purpose`: whatever ends the work, they were spent.
+    Tokens count at once, for this `purpose`: whatever ends the work, they were spent. Where it is no call of the other
+    one's that runs it, `is_call` is false.
     """
 
-    def __init__(self, parent: Notifier, call_id: str, *, who: str, purpose: str) -> None:
+    def __init__(self, parent: Notifier, call_id: str, *, who: str, purpose: str, is_call: bool = True) -> None:
         self.steps = self.calls = 0
         self.spent = Usage()
         self._parent = parent
         self._call_id = call_id
         self._who = who
         self._purpose = purpose
+        self._is_call = is_call
         self._model = ""
 
     def notify(self, event: Event) -> None:
+        if not self._is_call:
+            for told in self._told(event):
+                self._parent.notify(told)
+            return
         token = current_call.set(self._call_id)  # to the parent it is this call that speaks, and none within
         try:
             for told in self._told(event):
@@ -72,15 +78,25 @@ class Relay(Notifier):
             yield UsageRecorded(model=model, usage=usage, purpose=self._purpose)
 
 
-def left_of(limits: Limits, history: History, *, beside: int = 1) -> dict[str, float | None]:
-    """What the running turn has left of its limits; what runs `beside` each other, by its count, shares it."""
+def left_of(
+    limits: Limits, history: History, *, beside: int = 1, within: History | None = None
+) -> dict[str, float | None]:
+    """What the running turn has left of its limits; what runs `beside` each other, by its count, shares it.
+
+    `within` goes on with its turn after the end of a process: what it spent counts there, and not here as well.
+    """
     usage = history.turn_usage
-    tokens = sum(spent.total_tokens for spent in usage.values())
+    own = within.turn_usage if within and within.in_turn else {}
+    tokens = _tokens(usage) - _tokens(own)
     return {
         "steps": limits.steps - history.turn_steps,
         "tokens": limits.tokens and (limits.tokens - tokens) // beside,
-        "cost_usd": limits.cost_usd and (limits.cost_usd - (cost_usd(usage) or 0.0)) / beside,
+        "cost_usd": limits.cost_usd and (limits.cost_usd - (cost_usd(usage) or 0.0) + (cost_usd(own) or 0.0)) / beside,
     }
+
+
+def _tokens(usage: Mapping[str, Usage]) -> int:
+    return sum(spent.total_tokens for spent in usage.values())
 
 
 def narrowed_limits(limits: Limits, *bounds: Mapping[str, float | None]) -> Limits:

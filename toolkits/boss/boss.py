@@ -81,7 +81,7 @@ class Boss:
         """
         boss = replace(self, spec=_filled(self.spec, profile, session))
         line = [] if line is None else line
-        limits = _limits(boss.spec, limits or profile.limits, session.history)
+        limits = _limits(boss.spec, limits or profile.limits, session.history, is_lower=within is not None)
         own = _profile(boss, profile, line, memory)
         if boss.controller:
             models = Models(boss.controller, models.accelerator if models else boss.controller)
@@ -112,6 +112,12 @@ class Run:
         return self.history.last_turn or TurnFinished(reason="error", exit_code=1)
 
     @property
+    def has_ended(self) -> bool:
+        """Whether its work came to an end of its own, in a former process."""
+        end = self.history.last_turn
+        return end is not None and end.reason != "cancelled"
+
+    @property
     def inner_names(self) -> tuple[str, ...]:
         """The bosses that work now, the outermost first."""
         return tuple(run.name for run in self._line)
@@ -135,10 +141,9 @@ class Run:
     def leave(self, note: Awaitable[str]) -> bool:
         """Ends the innermost boss that works for this one; its caller gets what `note` gives. False: there is none."""
         inner = self._line[-1]
-        if inner is self or inner._turn is None or inner._note is not None:
+        if inner is self or inner._turn is None or inner._note is not None or not inner._turn.cancel():
             return False
         inner._note = note
-        inner._turn.cancel()
         return True
 
     async def _outcome(self, turn: Coroutine[Any, Any, TurnFinished]) -> Outcome:
@@ -177,11 +182,11 @@ def _with_note(ended: Outcome, note: str) -> Outcome:
     return ended.model_copy(update={"result": f"{said}\n{ended.result}", "summary": said})
 
 
-def _limits(spec: BossSpec, limits: Limits, history: History) -> Limits:
-    """Those of the newest turn: rounds count over all of them."""
+def _limits(spec: BossSpec, limits: Limits, history: History, *, is_lower: bool) -> Limits:
+    """Those of the newest turn: rounds count over all of them. One that works for another has its outcome then."""
     start = history.turns[-1].start if history.in_turn else len(history.messages)
     had = sum(message.role == "assistant" for message in history.messages[:start])
-    if had >= spec.max_round and not history.is_settled:
+    if had >= spec.max_round and not history.is_settled and not is_lower:
         raise UsageError(
             f"its {spec.max_round} rounds are used up; go on with more of them, e.g. --max-round {spec.max_round + 30}"
         )

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from goose_like.errors import GooseLikeError, ProfileError
 from goose_like.events import Question, StateSaved
 from goose_like.exchange import OPEN
+from goose_like.history import INTERRUPTED, History
 from goose_like.nested import left_of, narrowed_limits
 from goose_like.plugins import did_you_mean
 from goose_like.profile import Limits, Profile
@@ -176,7 +177,7 @@ class ControllerToolkit(Toolkit):
         """
         before = self._notes.texts.get(PLAN, "")
         after = as_plan(plan) if plan.strip() else marked(before, done, current, failed)
-        if after == before:
+        if after == before and not self._was_cut_off:
             raise ToolError("the plan says that already; do the next open step, then mark it")
         if not await self._notes.put(PLAN, after):
             raise ToolError(_CHANGED)
@@ -290,6 +291,12 @@ class ControllerToolkit(Toolkit):
     # --- the plan, and trying code
 
     @property
+    def _was_cut_off(self) -> bool:
+        """Whether the newest action was, so that what is chosen now may have been done already."""
+        results = (message.tool_results for message in reversed(self.session.history.messages) if message.tool_results)
+        return any(result.output == INTERRUPTED for result in next(results, ()))
+
+    @property
     def _goal(self) -> str:
         history = self.session.history
         return history.messages[history.turns[0].start].text
@@ -306,15 +313,16 @@ class ControllerToolkit(Toolkit):
         branches = [(name, branch.description) for name, branch in self._spec.branches.items() if branch.toolkits]
         actions = "\n".join(f"- {name}: {about}" for name, about in [*branches, *tools] if name != FINISH)
         sections = [("Goal", self._goal), *self._notes.told()]
+        session = self.session.nested(f"plan-{number}")
         text = await planned(
             plan_question(part.directions if part else "", sections, actions, reason),
             profile=self._profile,
             notifier=self.notifier,
-            session=self.session.nested(f"plan-{number}"),
+            session=session,
             within=self.workspace,
-            limits=self._limits_left(),
+            limits=self._limits_left(session.history),
             models=Models(model, view.accelerator.model),
-            call_id=current_call.get(f"plan-{number}"),
+            call_id=current_call.get(None),
         )
         plan = {"number": number, "text": text, "was": self._notes.texts.get(PLAN, ""), "is_put": False}
         self.notifier.notify(StateSaved(toolkit=PLANNED, value=plan))
@@ -325,8 +333,8 @@ class ControllerToolkit(Toolkit):
         self.notifier.notify(StateSaved(toolkit=PLANNED, value={**plan, "is_put": True}))
         return is_put
 
-    def _limits_left(self) -> Limits:
-        left = left_of(self.limits, self.session.history)
+    def _limits_left(self, within: History) -> Limits:
+        left = left_of(self.limits, self.session.history, within=within)
         return narrowed_limits(self.limits, {name: each for name, each in left.items() if name != "steps"})
 
     async def _run(self, code: str) -> tuple[str, int]:
