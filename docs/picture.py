@@ -4,8 +4,8 @@
     python docs/picture.py session FILE.yaml OUT.svg
 
 MODEL is a script (a .yaml file), `provider:model`, or `-` for what this machine uses by itself. FILE has `model`,
-a script's steps; `files` by name; and `keys`, what is typed (`type`) and waited for (`see`). The command runs on
-an emulated terminal, in a folder and a home of its own.
+a script's steps; `files` by name; `keys`, what is typed (`type`) and waited for (`see`); and `command`, where it is
+another one than `session start`. The command runs on an emulated terminal, in a folder and a home of its own.
 """
 
 import fcntl
@@ -77,11 +77,13 @@ def main() -> None:
             script = io.StringIO()
             YAML().dump(data["model"], script)
             files = {"model.yaml": script.getvalue(), **data.get("files", {})}
-            terminal = started(["session", "start", "--model", "scripted:model.yaml"], files, data.get("rows", ROWS))
+            command = data.get("command", [])
+            words = [*(command or ["session", "start"]), "--model", "scripted:model.yaml"]
+            terminal = started(words, files, data.get("rows", ROWS))
             for step in data["keys"]:
                 for act, text in step.items():
                     getattr(terminal, act)(text)
-            save(out, "$ goose-like", terminal.screen)
+            save(out, shlex.join(["$ goose-like", *command]).replace("'$ goose-like'", "$ goose-like"), terminal.screen)
         case _:
             sys.exit(__doc__)
 

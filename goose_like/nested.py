@@ -1,6 +1,7 @@
 """An exchange within another: what it tells, asks and spends, and what of the other's limits is left for it."""
 
 from collections.abc import Iterator, Mapping
+from contextvars import copy_context
 
 from .events import (
     Answer,
@@ -17,37 +18,29 @@ from .message import Usage
 from .notifier import Notifier
 from .prices import cost_usd
 from .profile import Limits
-from .tool import ToolError, current_call
+from .tool import ToolError
 
 
 class Relay(Notifier):
     """The notifier of the exchange that does `call_id` of another one, which hears it as `who`'s.
 
-    Tokens count at once, for this `purpose`: whatever ends the work, they were spent. Where it is no call of the other
-    one's that runs it, `is_call` is false.
+    Tokens count at once, for this `purpose`: whatever ends the work, they were spent.
     """
 
-    def __init__(self, parent: Notifier, call_id: str, *, who: str, purpose: str, is_call: bool = True) -> None:
+    def __init__(self, parent: Notifier, call_id: str, *, who: str, purpose: str) -> None:
         self.steps = self.calls = 0
         self.spent = Usage()
         self._parent = parent
         self._call_id = call_id
+        # To the parent it is who began this that speaks, a call or none, and none within.
+        self._beginner = copy_context()
         self._who = who
         self._purpose = purpose
-        self._is_call = is_call
         self._model = ""
 
     def notify(self, event: Event) -> None:
-        if not self._is_call:
-            for told in self._told(event):
-                self._parent.notify(told)
-            return
-        token = current_call.set(self._call_id)  # to the parent it is this call that speaks, and none within
-        try:
-            for told in self._told(event):
-                self._parent.notify(told)
-        finally:
-            current_call.reset(token)
+        for told in self._told(event):
+            self._beginner.run(self._parent.notify, told)
 
     async def ask(self, question: Question) -> Answer:
         return await self._parent.ask(question.model_copy(update={"text": f"{self._who} asks: {question.text}"}))

@@ -89,7 +89,10 @@ def _jarvis() -> list[Action]:
         ("update_plan", {"done": [], "current": 1}),
         ("coder", {"goal": "Have mean and median in the library.\nSay when they are."}),
         ("update_plan", {"done": [1], "current": 2}),
-        _run("jarvis", 'from library import mean, median\nx = [1, 2, 3, 10]\nprint(f"mean {mean(x)}, median {median(x)}")'),
+        _run(
+            "jarvis",
+            'from library import mean, median\nx = [1, 2, 3, 10]\nprint(f"mean {mean(x)}, median {median(x)}")',
+        ),
         ("update_plan", {"done": [1, 2]}),
         ("finish", {"result": RESULT, "summary": "gave both"}),
     ]

@@ -39,6 +39,12 @@ async def workspace(tmp_path: Path, session: Session) -> AsyncIterator[Workspace
 
 
 @pytest.fixture
+def linked_home(home: Path) -> None:
+    (home.parent / "elsewhere").mkdir()
+    home.symlink_to("elsewhere")
+
+
+@pytest.fixture
 def memory(workspace: Workspace, session: Session) -> Memory:
     return Memory(FILES, workspace, session)
 
@@ -123,6 +129,33 @@ async def test_files_in_the_sessions_folder_are_reached_and_a_link_to_it_is_not(
     with suppress(GooseLikeError):  # or it goes into the private folder, where that is what commands call /tmp
         await linked.append("logs", "two")
     assert session.file.read_bytes() == before
+
+
+async def test_a_nested_boss_reaches_its_callers_files_also_where_the_state_folder_is_a_link(
+    workspace: Workspace, linked_home: None
+) -> None:
+    session = Session.create()
+    nested = session.nested("c1")
+    path = str(session.folder / "library.py")
+    memory = Memory({"code_library": path}, workspace, session)
+    below = Memory({"code_library": path, "logs": str(nested.folder / "logs.md")}, workspace, nested, within=memory)
+    assert await memory.replace("code_library", "x = 1\n", "")
+    await below.append("logs", "one")
+    assert below.read().texts == {"code_library": "x = 1\n", "logs": "one\n"}
+    assert (nested.folder / "logs.md").read_text() == "one\n"
+    nested.close()
+    session.close()
+
+
+async def test_a_file_outside_is_asked_about_with_what_will_be_in_it(workspace: Workspace, session: Session) -> None:
+    recorder = Recorder()
+    async with Workspace(workspace.root, mode="workspace", approval="auto", notifier=recorder) as asking:
+        with pytest.raises(DeniedError, match="outside the workspace"):
+            await Memory({"logs": "/usr/goose-like-logs.md"}, asking, session).append("logs", "one")
+    assert [(question.kind, question.subject) for question in recorder.questions] == [
+        ("outside", "/usr/goose-like-logs.md")
+    ]
+    assert "+one" in recorder.questions[0].detail
 
 
 async def test_links_within_are_followed_and_protected_files_are_not_written(

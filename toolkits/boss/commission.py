@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,9 @@ from pydantic import ValidationError
 from goose_like.errors import SessionError, UsageError
 from goose_like.session import Session
 from goose_like.sessions import find_session, sessions
-from goose_like.source import Source, explain, read_yaml
+from goose_like.source import Source, read_yaml
 
+from .configuration import read_configuration
 from .spec import LIBRARY, LOGS, PLAN, BossSpec
 
 _KEPT = "boss.json"
@@ -21,10 +23,9 @@ _MEMORY = {PLAN: "plan.md", LOGS: "logs.md", LIBRARY: "library.py"}
 
 @dataclass(frozen=True, slots=True)
 class Commission:
-    """A spec, and whether its memory lies beside the session as nobody named files for it."""
+    """A spec, of which some memory files may have no place yet."""
 
     spec: BossSpec
-    has_own_memory: bool
 
     def kept_in(self, session: Session) -> BossSpec:
         """The spec with all of its memory files, kept in the session's folder.
@@ -32,12 +33,11 @@ class Commission:
         Raises:
             SessionError: the folder can't be written.
         """
-        spec, folder = self.spec, session.folder / "memory"
+        named = self.spec.memory_files
+        beside = [name for name in _MEMORY if not named or name != LIBRARY]  # one's own files, and no library: none
+        files = {name: str(session.folder / "memory" / _MEMORY[name]) for name in beside}
+        spec = self.spec.model_copy(update={"memory_files": files | named})
         try:
-            if self.has_own_memory:
-                folder.mkdir()
-                files = {name: str(folder / file) for name, file in _MEMORY.items()}
-                spec = spec.model_copy(update={"memory_files": files})
             (session.folder / _KEPT).write_text(spec.model_dump_json(exclude_defaults=True), encoding="utf-8")
         except OSError as error:
             raise SessionError(f"{session.folder} can't be written: {error}; free some space") from error
@@ -61,7 +61,7 @@ def commissioned(config: Path | None, memory: Sequence[str], max_round: int | No
     spec = spec.model_copy(update=update)
     for name, file in spec.memory_files.items():
         _check(name, Path(file))
-    return Commission(spec, has_own_memory=not spec.memory_files)
+    return Commission(spec)
 
 
 def to_resume(name: str | None) -> str:
@@ -114,8 +114,7 @@ def _check(name: str, file: Path) -> None:
 
 
 def _read(file: Path) -> BossSpec:
-    source = Source(file.stem, file, read_yaml(file))
-    try:
-        return BossSpec.model_validate(source.data)
-    except ValidationError as error:
-        raise UsageError(explain(error, source, lambda path: "see goose-like help boss", "the boss")) from None
+    configured = read_configuration(Source(file.stem, file, read_yaml(file)), imports=False)
+    for sentence in configured.unmapped:
+        print(f"goose-like: {file}: {sentence}", file=sys.stderr)
+    return configured.spec

@@ -13,6 +13,7 @@ from goose_like.events import Question, StateSaved
 from goose_like.exchange import OPEN
 from goose_like.history import INTERRUPTED, History
 from goose_like.nested import left_of, narrowed_limits
+from goose_like.output import Output
 from goose_like.plugins import did_you_mean
 from goose_like.profile import Limits, Profile
 from goose_like.provider import Models
@@ -28,6 +29,7 @@ from .memory import Memory
 from .notes import Notes
 from .plan_text import as_plan, marked
 from .planner import plan_question, planned
+from .program import Ran, run
 from .spec import ACTIONS, FINISH, LIBRARY, PLAN, Branch
 
 DRAFT = "boss.draft"
@@ -37,6 +39,7 @@ PLANNED = "boss.plan"
 
 _MOST_WORDS = 3
 _TRIAL_S = 120.0
+_ROOM_BYTES = 8_000
 _CHANGED = "somebody changed the plan meanwhile; look at it in your memory, and choose again"
 
 
@@ -94,8 +97,10 @@ class ControllerToolkit(Toolkit):
         had = sum(message.role == "assistant" for message in history.messages)
         last = " It is the last one: finish." if had + 1 == self._spec.max_round else ""
         left = [(number, step) for number, step in enumerate(history.plan, 1) if step.status in OPEN]
-        step = f" The next open step of the plan is {left[0][0]}: {left[0][1].description}" if left else ""
-        now = f"Round {had + 1} of {self._spec.max_round}.{last}{step}\nChoose one action."
+        step = "Check whether the goal is reached; then finish."
+        if left:
+            step = f"Work on step {left[0][0]} of the plan: {left[0][1].description}"
+        now = f"Round {had + 1} of {self._spec.max_round}.{last} {step}"
         return [*self._notes.told(), ("Now", now)]
 
     async def begin(self) -> None:
@@ -167,7 +172,7 @@ class ControllerToolkit(Toolkit):
         failed: list[int] = [],  # noqa: B006
         plan: str = "",
     ) -> Passing:
-        """Mark steps of the plan by their numbers from 1 on.
+        """Mark steps of the plan that were done and checked, by their numbers from 1 on.
 
         Args:
             done: Steps that are done now.
@@ -208,11 +213,11 @@ class ControllerToolkit(Toolkit):
             tests: Statements that fail if the code is wrong, such as `assert add(1, 2) == 3`.
         """
         names = library.defined(code)
-        library.saved(self._notes.texts.get(LIBRARY, ""), code, replace=True)
+        self._saved(code, replace=True)
         if tests.strip():
-            output, status = await self._run(f"{code}\n\n{tests}")
-            if status:
-                raise ToolError(f"the tests fail; send the code anew:\n{output}")
+            ran = await self._run(f"{code}\n\n{tests}")
+            if not ran.is_well:
+                raise ToolError(f"the tests fail; send the code anew:\n{ran.told}")
         self.notifier.notify(StateSaved(toolkit=DRAFT, value=code))
         how = "passes its tests" if tests.strip() else "can be read; it was not run"
         return Passing(f"the draft of {names} {how}; `save_code` keeps it", later=f"a draft of {names} {how}")
@@ -227,14 +232,12 @@ class ControllerToolkit(Toolkit):
         code = self.session.history.state.get(DRAFT)
         if not isinstance(code, str):
             raise ToolError("there is no draft; make one with `write_code`")
-        before = self._notes.texts.get(LIBRARY, "")
-        after = library.saved(before, code, replace=replace)
+        after = self._saved(code, replace=replace)
         if not await self._notes.put(LIBRARY, after):
             raise ToolError("somebody changed the library meanwhile; look at it in your memory, and save again")
         names = library.defined(code)
-        where = library.module_name(self._notes.memory.path(LIBRARY))
         return Passing(
-            f"{names}: in the library; `from {where} import ...` brings it", later=f"{names} is in the library"
+            f"{names}: in the library; `from {self._module} import ...` brings it", later=f"{names} is in the library"
         )
 
     @tool(alone=True, time_limit_s=None)
@@ -244,10 +247,10 @@ class ControllerToolkit(Toolkit):
         Args:
             code: A script; only what it prints is seen.
         """
-        output, status = await self._run(code)
-        if status:
-            raise ToolError(f"exit code {status}\n{output}")
-        return output.strip() or "it printed nothing (exit code 0)"
+        ran = await self._run(code)
+        if not ran.is_well:
+            raise ToolError(ran.told)
+        return ran.told
 
     # --- branches
 
@@ -313,20 +316,33 @@ class ControllerToolkit(Toolkit):
         branches = [(name, branch.description) for name, branch in self._spec.branches.items() if branch.toolkits]
         actions = "\n".join(f"- {name}: {about}" for name, about in [*branches, *tools] if name != FINISH)
         sections = [("Goal", self._goal), *self._notes.told()]
-        session = self.session.nested(f"plan-{number}")
-        text = await planned(
-            plan_question(part.directions if part else "", sections, actions, reason),
-            profile=self._profile,
-            notifier=self.notifier,
-            session=session,
-            within=self.workspace,
-            limits=self._limits_left(session.history),
-            models=Models(model, view.accelerator.model),
-            call_id=current_call.get(None),
-        )
+        name, text = f"plan-{number}", ""
+        while True:
+            session = self.session.nested(name)
+            text = await planned(
+                plan_question(part.directions if part else "", sections, actions, reason),
+                profile=self._profile,
+                notifier=self.notifier,
+                session=session,
+                within=self.workspace,
+                limits=self._limits_left(session.history),
+                models=Models(model, view.accelerator.model),
+                call_id=current_call.get(name),
+            )
+            feedback = await self._feedback(text) if self._spec.review_plan else ""
+            if not feedback:
+                break
+            name += "-again"
+            reason = f"The person says of this plan: {feedback}\n\n{text}"
         plan = {"number": number, "text": text, "was": self._notes.texts.get(PLAN, ""), "is_put": False}
         self.notifier.notify(StateSaved(toolkit=PLANNED, value=plan))
         return plan
+
+    async def _feedback(self, plan: str) -> str:
+        """What the person would have otherwise in a plan; '' where it may stay, or nobody is there."""
+        text = "is the plan good? Say what should be otherwise (Enter: it is good)"
+        question = Question(kind="words", subject="plan", text=text, detail=plan.rstrip("\n"))
+        return (await self.notifier.ask(question)).words
 
     async def _put_plan(self, plan: dict[str, Any]) -> bool:
         is_put = await self._notes.put(PLAN, plan["text"], was=plan["was"])
@@ -337,10 +353,19 @@ class ControllerToolkit(Toolkit):
         left = left_of(self.limits, self.session.history, within=within)
         return narrowed_limits(self.limits, {name: each for name, each in left.items() if name != "steps"})
 
-    async def _run(self, code: str) -> tuple[str, int]:
+    @property
+    def _module(self) -> str:
+        return library.module_name(self._notes.memory.path(LIBRARY))
+
+    def _saved(self, code: str, *, replace: bool) -> str:
+        return library.saved(self._notes.texts.get(LIBRARY, ""), code, replace=replace, module=self._module)
+
+    async def _run(self, code: str) -> Ran:
         memory = self._notes.memory
         file = memory.path(LIBRARY) if LIBRARY in self._spec.memory_files else None
-        return await library.run(code, file, self.workspace, time_limit_s=_TRIAL_S, told=self.progress)
+        source = self._notes.texts.get(LIBRARY, "") if file and memory.is_ours(LIBRARY) else None
+        output = Output(self.session.output_of(current_call.get("code")), _ROOM_BYTES)
+        return await run(code, file, self.workspace, output, self.progress, time_limit_s=_TRIAL_S, source=source)
 
 
 def _flow_tool(name: str, branch: Branch) -> Tool:

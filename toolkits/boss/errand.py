@@ -47,6 +47,8 @@ async def run_errand(errand: Errand) -> int:
         opened = Boss(errand.spec).opened(errand.profile, front, session=errand.session, limits=errand.limits)
         async with opened as run:
             history = run.history
+            if drawn and history.is_settled:
+                print("it is finished already; its outcome again:", file=sys.stderr)
             if drawn:
                 drawn.open(history)
             given, code = await stoppable(_work(run, errand.goal), front, out, _Leave(run, front).begin)

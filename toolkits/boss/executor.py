@@ -3,19 +3,18 @@
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from goose_like.errors import GooseLikeError
 from goose_like.frames import told
 from goose_like.tool import ToolError, invoke
 
-from .interface import Payload, applied
+from .interface import AS_IT_IS, Payload, applied
 from .spec import Branch, Interface
 
 OUTPUT = "branch_output_data"
 """Where aiflows' branching flow puts what a branch gave, and where its interfaces look for it."""
-
-_AS_IT_IS = Interface()
 
 Detect = Callable[[Payload], Any]
 """Between controller and executor: {command, command_args, thought} -> {branch, branch_input_data}, or an exit."""
@@ -45,7 +44,7 @@ async def executed(flow: Executor, payload: Payload, branch: Branch) -> tuple[st
     return _text(result), _text(summary), output
 
 
-async def asked(flow: Executor, payload: Payload, interface: Interface = _AS_IT_IS) -> Any:
+async def asked(flow: Executor, payload: Payload, interface: Interface = AS_IT_IS) -> Any:
     """What the flow gives to a payload.
 
     Raises:
@@ -67,6 +66,27 @@ async def asked(flow: Executor, payload: Payload, interface: Interface = _AS_IT_
     except Exception as error:  # somebody's own code: what it raises is told to the controller
         where = told(error, type(flow).__module__ if way else flow.__module__)
         raise ToolError(f"the flow {name!r} failed: {where}; send other arguments, or choose another action") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A flow of the caller's in the place of one of the boss's parts, with the topology's interfaces around it."""
+
+    flow: Executor
+    input_interface: Interface = AS_IT_IS
+    output_interface: Interface = AS_IT_IS
+
+    def run(self, input_data: Payload, /) -> Any:
+        """What the flow gives, once it is awaited.
+
+        Raises:
+            ToolError: it raised.
+        """
+        return self._asked(input_data)
+
+    async def _asked(self, payload: Payload) -> Any:
+        given = await asked(self.flow, payload, self.input_interface)
+        return applied(self.output_interface, dict(given)) if isinstance(given, Mapping) else given
 
 
 async def detected(detect: Detect, choice: Payload) -> Payload:

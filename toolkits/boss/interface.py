@@ -10,12 +10,14 @@ from .spec import Interface
 
 Payload = dict[str, Any]
 
+AS_IT_IS = Interface()
+
 
 def applied(interface: Interface, payload: Payload) -> Payload:
-    """The payload as the next flow gets it: renamed, copied, set, what else there is, selected, deleted.
+    """The payload as the next flow gets it: renamed, copied, set, what else there is, selected, deleted, unpacked.
 
-    That order is aiflows' own (`KeyInterface`). `a.b` is the key `b` within `a`. A key to rename, copy or delete may be
-    missing.
+    That order is aiflows' own (`KeyInterface`). `a.b` is the key `b` within `a`. A key may be missing, but
+    for one to select.
 
     Raises:
         ToolError: a key to select is missing.
@@ -36,6 +38,9 @@ def applied(interface: Interface, payload: Payload) -> Payload:
     for key in interface.keys_to_delete:
         if (home := _home(payload, key)) is not None:
             del home[_last(key)]
+    for key in interface.keys_to_unpack:
+        if isinstance(payload.get(key), dict):
+            payload |= payload.pop(key)
     return payload
 
 

@@ -53,9 +53,10 @@ class Memory:
     ) -> None:
         self._workspace = workspace
         self._ours = Workspace(session.folder, mode="full", approval="yolo", notifier=Notifier())
+        self._our_folders: list[Path] = [session.folder, self._ours.root, *(within._our_folders if within else ())]
         # As spelt, not where links lead: a command could have made one to the session's folder.
         self._paths = {
-            name: Path(os.path.normpath(workspace.root / Path(path).expanduser())) for name, path in files.items()
+            name: Path(os.path.normpath(workspace.root / os.path.expanduser(path))) for name, path in files.items()
         }
         self._known = _Known()
         self._all: list[_Known] = within._all if within else []
@@ -68,7 +69,7 @@ class Memory:
         return self._paths[name]
 
     def is_ours(self, name: str) -> bool:
-        """Whether it lies in the session's folder, where commands can't see it."""
+        """Whether it lies in the session's folder or its caller's, where commands can't see it."""
         return self._port(name) is self._ours
 
     def read(self) -> Contents:
@@ -151,7 +152,7 @@ class Memory:
         return wrote
 
     def _port(self, name: str) -> Workspace:
-        is_ours = self.path(name).is_relative_to(self._ours.root)
+        is_ours = any(self.path(name).is_relative_to(folder) for folder in self._our_folders)
         return self._ours if is_ours else self._workspace
 
     def _bytes(self, name: str) -> bytes:

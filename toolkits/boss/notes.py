@@ -13,7 +13,7 @@ from .entries import Entry, entries
 from .executor import Executor, executed
 from .memory import Contents, Memory
 from .plan_text import tasks
-from .sections import sections, summary_prompt, unsummarised
+from .sections import sections, summary_prompt, tail_bytes, unsummarised
 from .spec import LOGS, PLAN, Branch
 
 LOG = "boss.log"
@@ -23,7 +23,6 @@ SUMMARY = "boss.summary"
 
 _ASSUMED_WINDOW_TOKENS = 128_000
 _SHARE, _MOST_TOKENS = 4, 6_000
-_TAIL_BYTES = 6_000
 
 
 class Notes:
@@ -92,22 +91,33 @@ class Notes:
             contents = contents.model_copy(update={"texts": {**contents.texts, **known}})
         self.contents = contents
         await self._summarise()
-        steps = tasks(self.texts[PLAN])
-        if steps != self._history.plan:
-            self._notifier.notify(PlanUpdated(tasks=steps))
+        self._tell_plan()
         return contents.edits
 
     async def put(self, name: str, text: str, was: str | None = None) -> bool:
         """Puts a text in the place of what was (last read); false where somebody changed that since."""
         is_put = await self.memory.replace(name, text, self.texts.get(name, "") if was is None else was)
-        await self.read()
+        if is_put and self._reading:  # a flow is asked once a round
+            self.contents = self.contents.model_copy(update={"texts": {**self.texts, name: text}})
+            self._tell_plan()
+        else:
+            await self.read()
         return is_put
 
     def told(self) -> list[tuple[str, str]]:
         """What a model is told of them, as titles and texts."""
-        window = self._view.processor.model.window or _ASSUMED_WINDOW_TOKENS
         summary = str(self._state(SUMMARY).get("text", ""))
-        return sections(self.contents, limit_tokens=min(_MOST_TOKENS, window // _SHARE), log_summary=summary)
+        return sections(self.contents, limit_tokens=self._limit_tokens, log_summary=summary)
+
+    @property
+    def _limit_tokens(self) -> int:
+        window = self._view.processor.model.window or _ASSUMED_WINDOW_TOKENS
+        return min(_MOST_TOKENS, window // _SHARE)
+
+    def _tell_plan(self) -> None:
+        steps = tasks(self.texts[PLAN])
+        if steps != self._history.plan:
+            self._notifier.notify(PlanUpdated(tasks=steps))
 
     async def _settle(self, due: list[Entry] | None = None) -> None:
         """Does what was decided on and perhaps not done."""
@@ -125,7 +135,7 @@ class Notes:
     async def _summarise(self) -> None:
         """Puts the beginning of a long log in a few words; where no model does, it is left out."""
         known = self._state(SUMMARY)
-        part, through = unsummarised(self.texts.get(LOGS, ""), known.get("through", 0), _TAIL_BYTES)
+        part, through = unsummarised(self.texts.get(LOGS, ""), known.get("through", 0), tail_bytes(self._limit_tokens))
         if not part:
             return
         prompt = summary_prompt(str(known.get("text", "")), part)

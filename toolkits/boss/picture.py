@@ -1,6 +1,7 @@
 """The picture of a boss at work: what was done scrolls away, plan, log and round stand below."""
 
 import asyncio
+import re
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +47,8 @@ _TAIL_ROWS = 2
 _FRAME_S = 0.1
 _WIDEST = 110
 _DOTS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+# What stands at the beginning of the result of a boss below (lower.py).
+_NOT_FINISHED = re.compile(r"\[.+: (max round|budget|interrupted|failed)\]$")
 _BEYOND = " \u203a "
 
 
@@ -55,6 +58,7 @@ class _Work:
 
     name: str
     spec: BossSpec | None
+    is_headed: bool = False
     rounds: int = 0
     actions: int = 0
     plan: Sequence[Task] = ()
@@ -160,7 +164,7 @@ class Picture(Screen):
                 self._ended(work, result, depth)
             case Nested(call_id=call_id, event=within) if call_id in work.running:
                 self._take_nested(work, call_id, within, depth)
-            case Nested(event={"type": "turn_started"}):
+            case Nested(event={"type": "turn_started"}) if not depth:
                 self._doing = "planning"
             case Logged(text=text) if depth:
                 for line in text.split("\n"):
@@ -169,17 +173,17 @@ class Picture(Screen):
                 pass
 
     def _take_nested(self, work: _Work, call_id: str, within: Mapping[str, object], depth: int) -> None:
-        if within.get("type") in ("text_delta", "thinking_delta"):
-            return  # hundreds of them, and nothing is drawn of them
-        if call_id not in work.below:
-            running = work.running[call_id]
-            what = describe(running.call, self._room(2 * depth + len(running.call.name) + 6))
-            self._line(Styled.assemble(("  " * depth + "▸ ", "cyan"), (visible(running.call.name), "bold"), "  ", what))
         try:
             event = event_json.validate_python(within)
         except ValidationError:  # what another version's exchange tells
             return
-        self._take(work.inner(call_id), event, depth + 1)
+        inner = work.inner(call_id)
+        if not inner.is_headed and isinstance(event, ToolStarted | Logged):
+            inner.is_headed = True
+            running = work.running[call_id]
+            what = describe(running.call, self._room(2 * depth + len(running.call.name) + 6))
+            self._line(Styled.assemble(("  " * depth + "▸ ", "cyan"), (visible(running.call.name), "bold"), "  ", what))
+        self._take(inner, event, depth + 1)
 
     def _ended(self, work: _Work, result: ToolResult, depth: int) -> None:
         """An action in one line; where it failed, why, in a second one."""
@@ -188,7 +192,7 @@ class Picture(Screen):
         if running.rest:
             list(running.take("\n", _WIDEST))
         body, notes = running.read(result.output)
-        is_failure = result.is_error or any(map(FAILED.match, notes))
+        is_failure = result.is_error or any(map(FAILED.match, notes)) or bool(_NOT_FINISHED.match(body[0]))
         if result.output != INTERRUPTED:
             work.actions += 1
             work.log.append(Entry(work.actions, running.call, result, 0).line)
@@ -202,7 +206,10 @@ class Picture(Screen):
         self._line(
             Styled.assemble("  " * depth, mark, (name, "bold"), f"  {what}" if what else "", (f" · {took}", "dim"))
         )
-        why = " · ".join(notes) or next(filter(None, map(str.strip, body)), "") if is_failure else ""
+        if _NOT_FINISHED.match(body[0]):
+            body = body[1:]  # why stands below it
+        said = [line for line in map(str.strip, body) if line]
+        why = " · ".join([*notes, *said[-1:]] if notes else said[:1]) if is_failure else ""
         if why:
             self._line(Styled(f"{'  ' * depth}  {one_line(why, self._room(2 * depth + 3))}", "red"))
 

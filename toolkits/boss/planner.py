@@ -28,18 +28,15 @@ async def planned(
     within: Workspace,
     limits: Limits,
     models: Models,
-    call_id: str | None,
+    call_id: str,
 ) -> str:
     """The plan's text. `session` is the planner's own, where an answer may stand already, or half of one.
-
-    `call_id` is the call that asks for it; None at the beginning, when there is none.
 
     Raises:
         GooseLikeError: it made none.
     """
     bare = profile.model_copy(update={"toolkits": (), "moderator": ModeratorChoice(name="passive")})
-    name = call_id or session.folder.name
-    relay = Relay(notifier, name, who="the planner", purpose="plan", is_call=call_id is not None)
+    relay = Relay(notifier, call_id, who="the planner", purpose="plan")
     limits = limits.model_copy(update={"steps": min(limits.steps, _TRIES)})
 
     async def ask() -> str:

@@ -30,6 +30,7 @@ class Interface(Value):
     additional_transformations: tuple["Interface", ...] = ()
     keys_to_select: tuple[str, ...] = ()
     keys_to_delete: tuple[str, ...] = ()
+    keys_to_unpack: tuple[str, ...] = ()
 
 
 class Branch(Value):

@@ -1,0 +1,272 @@
+"""The command `boss` as a process: what it prints, what its memory holds, how it ends and is gone on with."""
+
+import json
+import re
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from command import Place, shell
+from screen import ScreenTerminal
+
+ROOT = Path(__file__).parents[2]
+PLAN = "- [ ] look\n- [ ] write\n"
+MEMORY = ("--memory", "plan=plan.md", "--memory", "logs=logs.md")
+
+
+def act(tool: str, **arguments) -> dict:
+    return {"calls": [{"tool": tool, "arguments": arguments}]}
+
+
+FINISH = act("finish", result="all is done", summary="did it")
+LOOK = {"calls": [shell("echo hello")], "usage": {"input": 1000, "output": 24}}
+WAIT = {"calls": [shell("echo it waits; sleep 300")]}
+
+
+def boss(place: Place, *words: str, steps=None, **how):
+    chosen = () if steps is None else ("--model", place.script(*steps))
+    return place.run("boss", *words, *chosen, "--sandbox", "full", **how)
+
+
+# --- what comes out
+
+
+def test_the_result_is_on_stdout_and_all_else_on_stderr(place):
+    done = boss(place, "look around", *MEMORY, steps=[PLAN, LOOK, act("update_plan", done=[1]), FINISH])
+    assert (done.returncode, done.stdout) == (0, "all is done\n")
+    shown = re.sub(r"\d+\.\d s", "T", done.stderr).splitlines()
+    assert shown[1:] == [
+        "  memory in .: plan.md, logs.md",
+        "✓ shell  echo hello · T",
+        "✓ update_plan  done=[1] · T",
+        "✓ finish  did it · T",
+        "1,000 tokens in, 24 out",
+    ]
+    assert (place.work / "plan.md").read_text() == "- [x] look\n- [ ] write\n"
+    log = (place.work / "logs.md").read_text().splitlines()
+    assert [log[0], log[-1]] == ["# look around", "- 3 · finish: did it"]
+
+
+def test_one_object_of_json(place):
+    plan = {"text": PLAN, "usage": {"input": 500, "output": 9}}
+    done = boss(place, "look", "--output-format", "json", "-q", *MEMORY, steps=[plan, LOOK, FINISH])
+    told = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {key: told[key] for key in ("result", "summary", "status", "rounds", "cost_usd", "detail")} == {
+        "result": "all is done",
+        "summary": "did it",
+        "status": "finished",
+        "rounds": 2,
+        "cost_usd": 0.0,
+        "detail": "",
+    }
+    assert told["usage"]["input_tokens"] == 1500, "the planner's count as well"
+    assert told["memory"]["plan"] == "plan.md"
+    assert told["session"] in place.run("session", "list").stdout
+
+
+def test_every_event_is_a_line(place):
+    done = boss(place, "look", "--output-format", "stream-json", steps=[PLAN, LOOK, FINISH])
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [told[0]["type"], told[-1]["type"], told[-1]["reason"]] == ["session_started", "run_finished", "finished"]
+    assert {"plan_updated", "nested", "tool_finished"} <= {event["type"] for event in told}
+
+
+def test_without_names_the_memory_lies_beside_the_session(place):
+    done = boss(place, "-", "--output-format", "json", input="look\n", steps=[PLAN, FINISH])
+    files = {name: Path(file) for name, file in json.loads(done.stdout)["memory"].items()}
+    assert set(files) == {"plan", "logs", "code_library"}
+    assert files["plan"].read_text() == PLAN
+    assert files["plan"].is_relative_to(place.home / "state/sessions")
+    assert f"memory in {files['plan'].parent}: plan.md, logs.md, library.py" in done.stderr
+    assert list(place.work.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "steps", "code", "status"),
+    [
+        (("--max-round", "2"), [PLAN, LOOK, LOOK, LOOK], 3, "max_round"),
+        (("--max-tokens", "1500"), [PLAN, LOOK, LOOK, LOOK], 5, "budget"),
+        (("--max-time", "0.5"), [PLAN, WAIT], 124, "budget"),
+        ((), [PLAN, LOOK, {"error": {"status": 401, "text": "no"}}], 76, "failed"),
+    ],
+)
+def test_how_it_ends_is_told(place, words, steps, code, status):
+    done = boss(place, "look", *words, "--output-format", "json", steps=steps)
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["status"]) == (code, status)
+    assert f"boss --resume --session {told['session']}" in done.stderr
+
+
+# --- what was told wrong
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "the task is empty"),
+        (("look", "--memory", "plan.md"), "--memory takes NAME=FILE"),
+        (("look", "--memory", "plan=."), "memory 'plan': '.' is a folder; name a file, e.g. 'plan.md'"),
+        (("look", "--profile", "nix"), "unknown profile 'nix'"),
+        (("look", "--config", "wrong.yaml"), "wrong.yaml, line 2: unknown key 'branchs'; did you mean 'branches'?"),
+        (("look", "--config", "torn.yaml"), "torn.yaml, line 2: this is no valid YAML"),
+        (("look", "--config", "none.yaml"), "none.yaml: can't be read"),
+        (("--resume", "--memory", "plan=plan.md"), "goes on with what it was told"),
+    ],
+)
+def test_a_mistake_is_one_line(place, words, said):
+    (place.work / "wrong.yaml").write_text("name: x\nbranchs: {}\n")
+    (place.work / "torn.yaml").write_text("name: [x\n")
+    done = boss(place, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_a_configuration_of_aiflows_has_and_we_do_not_is_told(place):
+    shutil.copy(ROOT / "tests/fixtures/aiflows/react.yaml", place.work)
+    done = boss(place, "look", "--config", "react.yaml", steps=[FINISH])
+    assert done.returncode == 0, done.stderr
+    assert "goose-like: react.yaml: branch '" in done.stderr
+
+
+def test_there_must_be_a_run_to_go_on_with(place):
+    done = boss(place, "--resume")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no run of a boss to go on with" in done.stderr
+    assert place.run("run", "--session", "talk", "--model", place.script("hello"), "hi").returncode == 0
+    assert "no run of a boss to go on with" in boss(place, "--resume").stderr
+    done = boss(place, "--resume", "--session", "talk")
+    assert "session 'talk' is no run of a boss; go on with it: goose-like session resume talk" in done.stderr
+
+
+# --- going on
+
+
+def test_a_finished_run_says_its_outcome_again(place):
+    model = place.script(PLAN, LOOK, FINISH)
+    before = place.run("boss", "look", "--sandbox", "full", "--model", model)
+    again = place.run("boss", "--resume", "--sandbox", "full")
+    assert (again.returncode, again.stdout) == (0, before.stdout)
+    assert "it is finished already" in again.stderr
+    assert len([event for event in place.events() if event["type"] == "tool_finished"]) == 2
+    assert place.run("boss", "look", "--resume").returncode == 0
+    other = place.run("boss", "something else", "--resume")
+    assert (other.returncode, other.stdout) == (2, "")
+    assert "that run has another goal: 'look'" in other.stderr
+
+
+def test_rounds_that_are_used_up_can_be_added_to(place):
+    words = ("--session", "work", *MEMORY)
+    boss(place, "look", *words, "--max-round", "1", steps=[PLAN, LOOK])
+    done = boss(place, "--resume", "--session", "work", steps=[LOOK, FINISH])
+    assert done.returncode == 2
+    assert "rounds are used up" in done.stderr
+    done = boss(place, "--resume", "--max-round", "3", "--output-format", "json", steps=[LOOK, FINISH])
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["status"], told["rounds"]) == (0, "finished", 2)
+    assert (place.work / "logs.md").read_text().endswith("- 2 · finish: did it\n")
+
+
+def test_a_killed_run_goes_on_in_the_same_round(place, opened):
+    command = ("boss", "look", "--sandbox", "full", *MEMORY, "--model")
+    terminal = opened(*command, place.script(PLAN, LOOK, WAIT))
+    terminal.see("it waits")
+    terminal.signal(signal.SIGKILL)
+    terminal.ended()
+    done = boss(place, "--resume", "--output-format", "json", steps=[PLAN, LOOK, FINISH])
+    assert (done.returncode, json.loads(done.stdout)["rounds"]) == (0, 3)
+    assert len(re.findall("echo hello", (place.work / "logs.md").read_text())) == 1
+
+
+# --- signals
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_run_which_can_be_gone_on_with(place, opened, number, code):
+    terminal = opened("boss", "look", "--sandbox", "full", "--session", "w", "--model", place.script(PLAN, WAIT))
+    terminal.see("it waits")
+    terminal.signal(number)
+    assert terminal.ended() == code
+    assert "■ cancelled" in terminal.text
+    assert "go on with: goose-like boss --resume --session w" in terminal.text
+    done = boss(place, "--resume", steps=[FINISH, FINISH])
+    assert (done.returncode, done.stdout) == (0, "all is done\n")
+
+
+def jarvis(place: Place, opened, *steps, **how) -> ScreenTerminal:
+    shutil.copy(ROOT / "docs/boss/jarvis.yaml", place.work)
+    words = ("--config", "jarvis.yaml", "--sandbox", "full", "--model", place.script(*steps))
+    return opened("boss", "a number", *words, **how)
+
+
+NESTED = (
+    PLAN,
+    act("Coder", goal="add numbers"),
+    "- [ ] extend\n",
+    act("run_code", code="import time; print('it waits', flush=True); time.sleep(300)"),
+)
+
+
+def test_ctrl_c_leaves_the_boss_below_with_a_note(place, opened):
+    terminal = jarvis(place, opened, *NESTED, act("finish", result="R", summary="S"))
+    terminal.see("it waits")
+    terminal.see("Coder \u203a run_code")
+    terminal.type("\x03")
+    terminal.see("? a note for Jarvis (Enter: none)")
+    terminal.type("use sum()\r")
+    assert terminal.ended() == 0
+    outputs = [event["result"]["output"] for event in place.events() if event["type"] == "tool_finished"]
+    assert "use sum()" in next(iter(outputs))
+    rows = [re.sub(r" · [\d.]+ s$", "", row) for row in terminal.rows]
+    assert rows[-4:] == ["✗ Coder  add numbers", "  the person ended it and says: use sum()", "✓ finish  S", "R"]
+
+
+def test_ctrl_c_during_the_note_ends_all(place, opened):
+    terminal = jarvis(place, opened, *NESTED)
+    terminal.see("it waits")
+    terminal.type("\x03")
+    terminal.see("answer:")
+    terminal.type("\x03")
+    assert terminal.ended() == 130
+    assert "go on with: goose-like boss --resume" in terminal.text
+
+
+# --- the picture
+
+
+def test_what_is_drawn_while_it_works(place, opened):
+    terminal = jarvis(place, opened, *NESTED, columns=44, rows=24)
+    terminal.see("it waits")
+    terminal.see("run_code · 0:")
+    rows = "\n".join(terminal.rows)
+    for shown in ("▸ Coder", "  ☐ look", "    ☐ extend", "  │ it waits", "round 1 of 30"):
+        assert shown in rows
+    assert max(map(len, terminal.rows)) <= 44
+    terminal.resize(100, 24)
+    terminal.see("Coder \u203a run_code · ")
+    terminal.signal(signal.SIGTERM)
+    assert terminal.ended() == 143
+    assert "round 1 of" not in "\n".join(terminal.rows), "the lower part is taken away"
+
+
+def test_no_colours_where_none_are_wanted(place, opened):
+    terminal = opened("boss", "look", "--sandbox", "full", "--model", place.script(PLAN, LOOK, FINISH), NO_COLOR="1")
+    assert terminal.ended() == 0
+    assert "✓ shell" in terminal.text
+    assert not re.search(rb"\x1b\[[\d;]*3[0-7]m", terminal.raw)
+
+
+def test_a_plan_is_reviewed(place, opened):
+    steps = [PLAN, "- [ ] better\n", FINISH]
+    model = place.script(*steps)
+    terminal = opened("boss", "look", "--review-plan", "--sandbox", "full", *MEMORY, "--model", model)
+    terminal.see("┃ - [ ] look")
+    terminal.see("answer:")
+    terminal.type("a better one\r")
+    terminal.see("┃ - [ ] better")
+    terminal.see("answer:", times=2)
+    terminal.type("\r")
+    assert terminal.ended() == 0
+    assert (place.work / "plan.md").read_text() == "- [ ] better\n"

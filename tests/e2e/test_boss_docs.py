@@ -1,0 +1,38 @@
+"""The page on a boss from Python, run as it stands there."""
+
+import subprocess
+import sys
+
+from test_docs import blocks
+
+PAGE = "docs/boss-python.md"
+
+
+def run_program(place, text: str) -> "subprocess.CompletedProcess[str]":
+    (place.work / "program.py").write_text(text)
+    return subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=place.work, env=place.env(), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_the_program_of_the_page(place):
+    program, _ = blocks(PAGE, "python")
+    prices = [{"calls": [{"tool": "price", "arguments": {"fruit": fruit}}]} for fruit in ("apple", "pear")]
+    finish = {"calls": [{"tool": "finish", "arguments": {"result": "5", "summary": "added both"}}]}
+    model = place.script("1. look both up\n2. add", *prices, {**finish, "expect": "looked up apple.*looked up pear"})
+    profile = f"default: {{processor: '{model}', toolkits: [], sandbox: full, approval: yolo}}\n"
+    (place.home / "config").mkdir(parents=True, exist_ok=True)
+    (place.home / "config/profiles.yaml").write_text(profile)
+    done = run_program(place, program)
+    assert done.stdout == "{'result': '5 euros', 'summary': 'priced it', 'status': 'finished'}\n", done.stderr
+    assert (place.work / "plan.md").read_text() == "1. look both up\n2. add\n"
+
+
+def test_the_configuration_of_the_page(place):
+    _, program = blocks(PAGE, "python")
+    (configuration,) = blocks(PAGE, "yaml")
+    (shown,) = blocks(PAGE, "text")
+    (place.work / "jarvis.yaml").write_text(configuration)
+    done = run_program(place, program)
+    assert done.stdout == shown, done.stderr

@@ -1,0 +1,75 @@
+"""A boss that writes code, keeps it in its library and runs it: through the real controller, played by a script."""
+
+import json
+from pathlib import Path
+
+import pytest
+from goose_like_toolkits.boss.boss import Boss
+from goose_like_toolkits.boss.spec import BossSpec
+
+from goose_like.notifier import Recorder
+from goose_like.profile import Profile
+from goose_like.session import Session
+
+LIBRARY = '''import math
+
+
+def mean(xs):
+    """The mean."""
+    return math.fsum(xs) / len(xs)
+
+
+def twice(xs):
+    return 2 * mean(xs)
+'''
+MEAN = f"{LIBRARY.partition('def twice')[0].strip()}\n"
+TWICE = "from library import mean\n\n\ndef twice(xs):\n    return 2 * mean(xs)\n"
+
+ROUNDS = (
+    ("write_code", {"code": MEAN, "tests": "assert mean([1, 3]) == 3"}),
+    ("save_code", {}),
+    ("write_code", {"code": MEAN, "tests": "assert mean([1, 3]) == 2"}),
+    ("save_code", {}),
+    ("update_plan", {"done": [1], "current": 2}),
+    ("write_code", {"code": TWICE, "tests": "assert twice([1, 3]) == 4"}),
+    ("save_code", {}),
+    ("run_code", {"code": "from library import twice\nprint(twice([1, 3]))"}),
+    ("finish", {"result": "4.0", "summary": "it is 4"}),
+)
+LOG = """# A mean
+- 1 · write_code (import math, assert mean([1, 3]) == 3): failed: the tests fail; send the code anew: [exit code 1]
+- 2 · save_code: failed: there is no draft; make one with `write_code`
+- 3 · write_code: a draft of mean passes its tests
+- 4 · save_code: mean is in the library
+- 5 · update_plan: 1 of 2 steps done
+- 6 · write_code: a draft of twice passes its tests
+- 7 · save_code: twice is in the library
+- 8 · run_code (from library import twice): 4.0
+- 9 · finish: it is 4
+"""
+
+
+@pytest.mark.parametrize("files", [{}, {"plan": "plan.md", "logs": "logs.md", "code_library": "library.py"}])
+async def test_code_is_tried_saved_and_run(
+    files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, script = tmp_path / "work", tmp_path / "script.yaml"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    rounds = [{"calls": [{"tool": tool, "arguments": arguments}]} for tool, arguments in ROUNDS]
+    script.write_text(json.dumps(["```\n1. write mean\n2. use it\n```", *rounds]))
+    profile = Profile.model_validate(
+        {"processor": f"scripted:{script}", "accelerator": f"scripted:{script}", "toolkits": []}
+    )
+    branches = dict.fromkeys(("write_code", "save_code", "run_code", "update_plan"))
+    spec = BossSpec.model_validate({"memory_files": files, "branches": branches})
+    session = Session.create()
+    async with Boss(spec).opened(profile, Recorder(), session=session) as run:
+        outcome = await run.work("A mean\nand its double")
+    folder = work if files else session.folder / "memory"
+    assert (outcome.result, outcome.summary, outcome.status) == ("4.0", "it is 4", "finished")
+    assert (folder / "plan.md").read_text() == "1. [x] write mean\n2. [~] use it\n"
+    assert (folder / "library.py").read_text() == LIBRARY
+    assert (folder / "logs.md").read_text() == LOG
+    assert sorted(path.name for path in work.iterdir()) == sorted(files.values())
+    session.close()

@@ -1,0 +1,474 @@
+"""The Python API of the boss: classes written from aiflows' reference text, and what they are asked in which order."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from goose_like_toolkits.boss import AbstractBossFlow, AtomicFlow, CircularFlow, CtrlExMemFlow, FlowLauncher
+
+from goose_like.errors import UsageError
+from goose_like.events import Logged
+from goose_like.notifier import Recorder
+from goose_like.profile import ModelChoice, Profile
+
+
+class Diary:
+    """What was asked, in order: each flow of a boss writes its name, and what it was given is kept."""
+
+    def __init__(self) -> None:
+        self.order: list[str] = []
+        self.given: list[tuple[str, dict[str, Any]]] = []
+
+    def note(self, name: str, given: dict[str, Any], what: str = "") -> None:
+        self.order.append(f"{name} {what}".strip())
+        self.given.append((name, given))
+
+    def payloads(self, name: str) -> list[dict[str, Any]]:
+        return [given for noted, given in self.given if noted == name]
+
+
+@pytest.fixture
+def diary() -> Diary:
+    return Diary()
+
+
+def boss_config(diary: Diary, commands: list[dict[str, Any]], **loop: Any) -> dict[str, Any]:
+    """A boss whose every part is a flow of its own; its controller gives these commands, one a round."""
+    left = iter(commands)
+    plans = iter(["1. search\n2. count\n", "1. count\n2. write\n"])
+
+    class Reading(AtomicFlow):
+        def run(self, input_data):
+            texts = {name: Path(path).read_text() for name, path in input_data["memory_files"].items()}
+            diary.note("MemoryReading", input_data)
+            return texts
+
+    class Planning(AtomicFlow):
+        def run(self, input_data):
+            diary.note("Planner", input_data)
+            return {"plan": next(plans)}
+
+    class Controlling(AtomicFlow):
+        def run(self, input_data):
+            command = next(left)
+            diary.note("Controller", input_data, command["command"])
+            return command
+
+    class Deciding(CtrlExMemFlow):
+        @CircularFlow.output_msg_payload_processor
+        def detect_finish_or_continue(self, output_payload, src_flow):
+            diary.note("detect", {**output_payload, "src_flow": src_flow.name}, output_payload["command"])
+            if output_payload["command"] == "finish":
+                answer = output_payload["command_args"]["answer"]
+                return {"EARLY_EXIT": True, "result": answer, "summary": f"found {answer}"}
+            return {"branch": output_payload["command"], "branch_input_data": output_payload["command_args"]}
+
+    class Writing(AtomicFlow):
+        def run(self, input_data):
+            diary.note("MemoryWriting", input_data)
+            with Path(input_data["memory_files"]["logs"]).open("a") as file:
+                file.write(f"{input_data['logs']}\n")
+            return {}
+
+    def branch(name: str, result: dict[str, Any]) -> type[AtomicFlow]:
+        class Doing(AtomicFlow):
+            def run(self, input_data):
+                diary.note("Executor", input_data, name)
+                return result
+
+        return Doing
+
+    return {
+        "name": "Clerk",
+        "description": "Counts what it finds.",
+        "early_exit_key": "EARLY_EXIT",
+        "subflows_config": {
+            "MemoryReading": {"_target_": Reading},
+            "Planner": {"_target_": Planning},
+            "CtrlExMem": {
+                "_target_": Deciding,
+                "subflows_config": {
+                    "Controller": {"_target_": Controlling, "name": "Chooser"},
+                    "Executor": {
+                        "subflows_config": {
+                            "search": {"_target_": branch("search", {"result": "3 hits", "summary": "searched"})},
+                            "count": {"_target_": branch("count", {"result": "3", "summary": "counted"})},
+                            "write": {"_target_": branch("write", {"result": "ok", "summary": "wrote"})},
+                            "leave": {
+                                "_target_": branch(
+                                    "leave", {"EARLY_EXIT": True, "result": "left", "summary": "had enough"}
+                                )
+                            },
+                            "re_plan": {},
+                        }
+                    },
+                    "MemoryWriting": {"_target_": Writing},
+                    "MemoryReading": {"_target_": Reading},
+                },
+                "topology": [
+                    {
+                        "goal": "choose",
+                        "flow": "Controller",
+                        "output_interface": {"_target_": ".detect_finish_or_continue"},
+                    },
+                    {"goal": "do", "flow": "Executor"},
+                    {"goal": "write", "flow": "MemoryWriting"},
+                    {"goal": "read", "flow": "MemoryReading"},
+                ],
+                **loop,
+            },
+        },
+        "topology": [
+            {"goal": "read", "flow": "MemoryReading"},
+            {"goal": "plan", "flow": "Planner"},
+            {"goal": "work", "flow": "CtrlExMem"},
+        ],
+    }
+
+
+class ClerkFlow(AbstractBossFlow):
+    """As the reference has it: a constructor with `memory_files`."""
+
+    def __init__(self, memory_files, **kwargs):
+        super().__init__(memory_files=memory_files, **kwargs)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GOOSE_LIKE_HOME", str(tmp_path / "home"))
+    for name in ("plan.md", "logs.md"):
+        (tmp_path / name).write_text("")
+    return {"plan": "plan.md", "logs": "logs.md"}
+
+
+def command(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"command": name, "command_args": arguments}
+
+
+PROFILE = Profile(toolkits=(), sandbox="full", approval="yolo")
+
+
+PLANNED = ["MemoryReading", "Planner"]
+
+
+def a_round(name: str) -> list[str]:
+    """MemoryReading stands at its beginning: what the round before wrote, and what a person changed since, is read."""
+    done = [f"Executor {name}"] if name in ("search", "count", "write", "leave", "fail") else []
+    return ["MemoryReading", f"Controller {name}", f"detect {name}", *done, "MemoryWriting"]
+
+
+def test_a_boss_written_from_the_reference(diary, files, tmp_path):
+    config = boss_config(
+        diary,
+        [
+            command("search", what="apples"),
+            command("count"),
+            command("re_plan", reason="there are three"),
+            command("write", number=3),
+            command("finish", answer="three apples"),
+        ],
+    )
+    flow = ClerkFlow.instantiate_from_config({**config, "memory_files": files}, profile=PROFILE)
+    assert flow.run({"goal": "count the apples"}) == {
+        "result": "three apples",
+        "summary": "found three apples",
+        "status": "finished",
+    }
+    again = [*a_round("re_plan")[:-1], "Planner", "MemoryWriting"]
+    assert diary.order == [
+        *PLANNED,
+        *a_round("search"),
+        *a_round("count"),
+        *again,
+        *a_round("write"),
+        *a_round("finish"),
+    ]
+    assert (tmp_path / "plan.md").read_text() == "1. count\n2. write\n"
+    assert (tmp_path / "logs.md").read_text().splitlines() == [
+        "- 1 · search: searched",
+        "- 2 · count: counted",
+        "- 3 · re_plan: a new plan, as there are three",
+        "- 4 · write: wrote",
+        "- 5 · finish: found three apples",
+    ]
+
+
+def test_what_each_flow_is_given(diary, files, tmp_path):
+    (tmp_path / "facts.txt").write_text("apples are red")
+    commands = [command("search", what="apples"), command("count"), command("finish", answer="3")]
+    config = boss_config(diary, commands)
+    flow = ClerkFlow(memory_files={**files, "facts": "facts.txt"}, flow_config=config, profile=PROFILE)
+    assert flow.run({"goal": "count the apples"})["status"] == "finished"
+    paths = {name: str(tmp_path / path) for name, path in flow.memory_files.items()}
+    memory = {"plan": "1. search\n2. count\n", "facts": "apples are red"}
+    (planned,) = diary.payloads("Planner")
+    assert planned["goal"] == "count the apples"
+    assert "search" in planned["question"]
+    first, second, third = diary.payloads("Controller")
+    shared = {"goal": "count the apples", "memory_files": paths, **memory}
+    assert first == {**shared, "logs": "", "result": "", "summary": ""}
+    assert second == {**shared, "logs": "- 1 · search: searched\n", "result": "3 hits", "summary": "searched"}
+    assert third["result"] == "3"
+    said, *_ = diary.payloads("detect")
+    assert said == {"command": "search", "command_args": {"what": "apples"}, "thought": "", "src_flow": "Chooser"}
+    assert diary.payloads("Executor") == [{"what": "apples"}, {}]
+    written = diary.payloads("MemoryWriting")[0]
+    assert written == {"memory_files": {"logs": paths["logs"]}, "logs": "- 1 · search: searched", "summary": "searched"}
+
+
+@pytest.mark.parametrize("key", ["max_round", "max_rounds"])
+def test_the_last_round_is_an_end_and_no_exception(diary, files, key):
+    flow = ClerkFlow(files, flow_config=boss_config(diary, [command("count")] * 3, **{key: 3}), profile=PROFILE)
+    ended = flow.run({"goal": "count"})
+    assert ended["status"] == "max_round"
+    assert "counted" in ended["result"]
+    assert diary.order == [*PLANNED, *a_round("count") * 3]
+
+
+def test_an_executor_ends_the_boss_by_the_early_exit_key(diary, files):
+    flow = ClerkFlow(files, flow_config=boss_config(diary, [command("leave")]), profile=PROFILE)
+    assert flow.run({"goal": "go"}) == {"result": "left", "summary": "had enough", "status": "finished"}
+    assert diary.order == [*PLANNED, *a_round("leave")]
+
+
+def test_a_branch_that_there_is_not_is_told_to_the_controller(diary, files):
+    commands = [command("saerch"), command("finish", answer="gave up")]
+    flow = ClerkFlow(files, flow_config=boss_config(diary, commands), profile=PROFILE)
+    assert flow.run({"goal": "go"})["result"] == "gave up"
+    assert "did you mean 'search'?" in diary.payloads("Controller")[1]["result"]
+
+
+def test_an_executor_that_raises_is_told_with_the_place(diary, files):
+    class Failing(AtomicFlow):
+        def run(self, input_data):
+            return input_data["what"]
+
+    config = boss_config(diary, [command("search"), command("finish", answer="gave up")])
+    config["subflows_config"]["CtrlExMem"]["subflows_config"]["Executor"]["subflows_config"]["search"] = Failing
+    flow = ClerkFlow(files, flow_config=config, profile=PROFILE)
+    assert flow.run({"goal": "go"})["result"] == "gave up"
+    told = diary.payloads("Controller")[1]["result"]
+    assert "the flow 'Failing' failed: KeyError: 'what'" in told
+    assert 'return input_data["what"]' in told
+
+
+async def test_run_within_a_loop_says_what_to_write(diary, files):
+    flow = ClerkFlow(files, flow_config=boss_config(diary, [command("finish", answer="3")]), profile=PROFILE)
+    with pytest.raises(UsageError, match="await flow"):
+        flow.run({"goal": "count"})
+    assert (await flow.arun({"goal": "count"}))["result"] == "3"
+
+
+def test_a_goal_is_needed(diary, files):
+    flow = ClerkFlow(files, flow_config=boss_config(diary, []), profile=PROFILE)
+    with pytest.raises(UsageError, match="what is the goal"):
+        flow.run({"wish": "count"})
+    assert diary.order == []
+
+
+def part(config: dict[str, Any], *path: str) -> dict[str, Any]:
+    for name in path:
+        config = config["subflows_config"][name]
+    return config
+
+
+def test_a_planner_that_raises_ends_the_boss_with_its_words(diary, files):
+    class Failing(AtomicFlow):
+        def run(self, input_data):
+            raise ValueError("no idea")
+
+    config = boss_config(diary, [])
+    part(config)["subflows_config"]["Planner"] = Failing
+    ended = ClerkFlow(files, flow_config=config, profile=PROFILE).run({"goal": "go"})
+    assert ended["status"] == "failed"
+    assert "the flow 'Failing' failed: ValueError: no idea" in ended["result"]
+
+
+@pytest.mark.parametrize("given", ["words", {"comand": "count"}, None])
+def test_a_controller_that_gives_no_command_ends_the_boss_with_what_it_gave(diary, files, given):
+    class Silent(AtomicFlow):
+        def run(self, input_data):
+            return given
+
+    config = boss_config(diary, [])
+    part(config, "CtrlExMem")["subflows_config"]["Controller"] = Silent
+    ended = ClerkFlow(files, flow_config=config, profile=PROFILE).run({"goal": "go"})
+    assert ended["status"] == "failed"
+    assert f"the Controller 'Silent' gave no command but {given!r}" in ended["result"]
+
+
+def test_each_flow_is_made_once(diary, files):
+    made: list[str] = []
+
+    class Counted(AtomicFlow):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            made.append(self.name)
+
+        def run(self, input_data):
+            return "counted"
+
+    config = boss_config(diary, [command("count"), command("finish", answer="1")])
+    part(config, "CtrlExMem", "Executor")["subflows_config"]["count"] = {"_target_": Counted, "name": "counter"}
+    flow = ClerkFlow.instantiate_from_config({**config, "memory_files": files}, profile=PROFILE)
+    assert made == ["counter"]
+    assert flow.run({"goal": "go"})["result"] == "1"
+    assert made == ["counter"]
+
+
+# --- with a model as its controller
+
+
+class Adder(AtomicFlow):
+    def run(self, input_data):
+        return {"result": input_data["a"] + input_data["b"], "summary": "added"}
+
+
+class AsPrinted(CtrlExMemFlow):
+    """As the reference prints the method: without `self`."""
+
+    @CircularFlow.output_msg_payload_processor
+    def detect_finish_or_continue(output_payload, src_flow):
+        if output_payload["command"] == "finish":
+            return {"DONE": True, "result": output_payload["command_args"]["answer"].upper(), "summary": "done"}
+        return output_payload
+
+
+class Static(CtrlExMemFlow):
+    @staticmethod
+    @CircularFlow.output_msg_payload_processor
+    def detect_finish_or_continue(output_payload, src_flow):
+        return AsPrinted.detect_finish_or_continue(output_payload, src_flow)
+
+
+def asked_of_a_model(loop: Any = None, **commands: Any) -> dict[str, Any]:
+    table = {"add": {"description": "Adds.", "input_args": ["a", "b"]}, "finish": {"input_args": ["answer"]}}
+    executor = {"subflows_config": {"add": Adder}}
+    within = {"subflows_config": {"Controller": {"commands": table | commands}, "Executor": executor}}
+    target = {"_target_": loop} if loop else {}
+    return {"early_exit_key": "DONE", "subflows_config": {"Planner": None, "CtrlExMem": {**target, **within}}}
+
+
+def playing(tmp_path: Path, *steps: Any) -> Profile:
+    (tmp_path / "script.yaml").write_text(json.dumps(steps))
+    return PROFILE.model_copy(update={"processor": ModelChoice(model=f"scripted:{tmp_path / 'script.yaml'}")})
+
+
+def calls(tool: str, expect: str = "", **arguments: Any) -> dict[str, Any]:
+    return {"calls": [{"tool": tool, "arguments": arguments}], **({"expect": expect} if expect else {})}
+
+
+@pytest.mark.parametrize("loop", [AsPrinted, Static])
+def test_what_a_subclass_says_of_a_models_choice_counts(files, tmp_path, loop):
+    ending = calls("finish", "Round 2", result="five", summary="added")
+    profile = playing(tmp_path, "1. add", calls("add", "Round 1", a=2, b=3), ending)
+    flow = AbstractBossFlow(files, flow_config=asked_of_a_model(loop), profile=profile)
+    assert flow.run({"goal": "add"}) == {"result": "FIVE", "summary": "done", "status": "finished"}
+    assert (tmp_path / "logs.md").read_text().splitlines()[1:] == ["- 1 · add: added", "- 2 · finish: done"]
+    assert (tmp_path / "plan.md").read_text() == "1. add\n"
+
+
+def test_without_a_subclass_finish_ends(files, tmp_path):
+    ending = calls("finish", "Round 2", result="five", summary="added")
+    profile = playing(tmp_path, "1. add", calls("add", a=2, b=3), ending)
+    flow = AbstractBossFlow(files, flow_config=asked_of_a_model(), profile=profile)
+    assert flow.run({"goal": "add"}) == {"result": "five", "summary": "added", "status": "finished"}
+
+
+def test_a_subclass_that_raises_is_told_to_the_controller(files, tmp_path):
+    class Hasty(CtrlExMemFlow):
+        def detect_finish_or_continue(self, output_payload, src_flow):
+            if output_payload["command"] == "add":
+                raise ValueError("no adding")
+            return {"DONE": True, "result": "gave up", "summary": "gave up"}
+
+    profile = playing(tmp_path, "1. add", calls("add", a=2, b=3), calls("finish", result="x", summary="x"))
+    flow = AbstractBossFlow(files, flow_config=asked_of_a_model(Hasty), profile=profile)
+    assert flow.run({"goal": "add"})["result"] == "gave up"
+    (line, _) = (tmp_path / "logs.md").read_text().splitlines()[1:]
+    assert "Hasty.detect_finish_or_continue failed at the command 'add': ValueError: no adding" in line
+
+
+def test_a_controller_of_ones_own_without_a_subclass(files, tmp_path):
+    class Choosing(AtomicFlow):
+        def run(self, input_data):
+            if input_data["result"]:
+                return json.dumps({"command": "finish", "command_args": {"answer": input_data["result"]}})
+            return {"command": "add", "command_args": {"a": 2, "b": 3}}
+
+    config = asked_of_a_model()
+    config["subflows_config"]["CtrlExMem"]["subflows_config"]["Controller"] = Choosing
+    flow = AbstractBossFlow(files, flow_config=config, profile=playing(tmp_path, "1. add"))
+    assert flow.run({"goal": "add"}) == {"result": "5", "summary": "5", "status": "finished"}
+
+
+def test_the_rounds_alone_have_the_plan_of_their_caller(files, tmp_path):
+    steps = [calls("re_plan", "1. add", reason="why"), calls("add", "1. add", a=2, b=3)]
+    profile = playing(tmp_path, *steps, calls("finish", result="x", summary="x"))
+    config = asked_of_a_model()["subflows_config"]["CtrlExMem"]
+    config["subflows_config"]["Executor"]["subflows_config"]["re_plan"] = None
+    flow = AsPrinted(files, flow_config={**config, "early_exit_key": "DONE"}, profile=profile)
+    assert flow.run({"goal": "add", "plan": "1. add"})["result"] == "X"
+    assert (tmp_path / "plan.md").read_text() == "1. add\n"
+    assert "the plan is the caller's; change it with `update_plan`" in (tmp_path / "logs.md").read_text()
+
+
+def test_rounds_need_a_subclass():
+    with pytest.raises(TypeError, match="abstract"):
+        CtrlExMemFlow.instantiate_from_config({})
+
+
+class Inner(CtrlExMemFlow):
+    def detect_finish_or_continue(self, output_payload, src_flow):
+        if output_payload["command"] == "finish":
+            return {"EARLY_EXIT": True, "result": "inner", "summary": "inside"}
+        return output_payload
+
+
+def test_a_boss_within_a_boss_has_flows_of_its_own(files, tmp_path):
+    inner = asked_of_a_model(Inner)
+    del inner["early_exit_key"]
+    inner["memory_files"] = {"plan": "inner.md", "logs": "inner.log"}
+    config = asked_of_a_model()
+    config["subflows_config"]["CtrlExMem"]["subflows_config"]["Executor"]["subflows_config"]["helper"] = inner
+    ending = calls("finish", "helper: inside", result="both", summary="both")
+    within = ["1. add", calls("add", a=1, b=1), calls("finish", result="x", summary="x")]
+    profile = playing(tmp_path, "1. ask the helper", calls("helper", goal="add inside"), *within, ending)
+    flow = AbstractBossFlow(files, flow_config=config, profile=profile)
+    assert flow.run({"goal": "add"})["result"] == "both"
+    assert (tmp_path / "inner.log").read_text() == "# add inside\n- 1 · add: added\n- 2 · finish: inside\n"
+    assert (tmp_path / "logs.md").read_text().splitlines()[1] == "- 1 · helper: inside"
+
+
+def test_what_could_not_be_mapped_is_told(files, tmp_path):
+    config = asked_of_a_model(draw={"description": "Draws."})
+    recorder = Recorder()
+    profile = playing(tmp_path, "1. end", calls("finish", result="x", summary="x"))
+    flow = AbstractBossFlow(files, flow_config=config, profile=profile, notifier=recorder)
+    flow.run({"goal": "add"})
+    assert "command 'draw': there is no such branch" in [e.text for e in recorder.events if isinstance(e, Logged)]
+
+
+def test_the_launcher_runs_a_flow_over_data(files, tmp_path):
+    flow = AbstractBossFlow(
+        files,
+        flow_config=asked_of_a_model(),
+        profile=playing(tmp_path, "1. end", calls("finish", result="x", summary="y")),
+    )
+    _, readable = FlowLauncher.launch(flow_with_interfaces={"flow": flow}, data=[{"id": 0, "goal": "end"}])
+    assert readable == [{"result": "x", "summary": "y", "status": "finished"}]
+
+
+def test_the_package_is_light_until_a_name_is_asked_for():
+    program = (
+        "import sys, goose_like_toolkits.boss as boss; print('goose_like.build' in sys.modules); "
+        "boss.AbstractBossFlow; print('goose_like.build' in sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["False", "True"]
+    with pytest.raises(ImportError, match="AbstractBosFlow"):
+        from goose_like_toolkits.boss import AbstractBosFlow  # noqa: F401

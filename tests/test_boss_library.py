@@ -1,0 +1,255 @@
+"""The code library: its outline, and what is saved in it, once and with all else as it was."""
+
+import ast
+
+import pytest
+from goose_like_toolkits.boss.library import module_name, saved
+from goose_like_toolkits.boss.outline import outline
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goose_like.toolkit import ToolError
+
+LIBRARY = '''#!/usr/bin/env python
+"""Numbers."""
+
+from __future__ import annotations
+
+import math
+from os import path
+
+LIMIT: int = 10
+table, _hidden = {}, 1
+table["x"] = 2
+
+
+# The mean.
+@cache
+def mean(values: list[float], *, start=0) -> float:
+    """The mean of values.
+
+    Raises when there are none.
+    """
+    return sum(values, start) / len(values)  # by hand: kept
+
+
+def _private(): ...
+
+
+@dataclass(frozen=True)
+class Point(Base, metaclass=Meta):
+    """A point
+    in the plane.
+
+    And more.
+    """
+
+    x: float
+    y: float = 0.0
+    _z: int = 1
+
+    def __init__(self, x): ...
+
+    def __repr__(self): ...
+
+    @property
+    def size(self) -> float:
+        """Its size."""
+
+    async def go(self): ...
+
+if True:
+    guarded = 1
+'''
+
+OUTLINE = '''LIMIT: int
+table = ...
+@cache
+def mean(values: list[float], *, start=0) -> float:
+    """The mean of values."""
+@dataclass(frozen=True)
+class Point(Base, metaclass=Meta):
+    """A point
+    in the plane.
+    """
+    x: float
+    y: float = 0.0
+    def __init__(self, x):
+    @property
+    def size(self) -> float:
+        """Its size."""
+    async def go(self):'''
+
+
+def test_the_outline_shows_what_one_must_know_to_use_it():
+    assert outline(LIBRARY) == OUTLINE
+    assert outline(LIBRARY, "names") == "LIMIT\ntable\nmean\nPoint"
+    signatures = outline(LIBRARY, "signatures")
+    assert "Its size" not in signatures
+    assert "def mean(values: list[float], *, start=0) -> float:" in signatures
+    assert outline("") == ""
+    assert outline("\ufeffx = 1\r\n") == "x = ..."
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("x = 1\ndef f(:\n", "[the file has a syntax error in line 2"),
+        ("x = '\0'", "[the file "),
+        ("return 1", "line 1"),
+    ],
+)
+def test_a_library_that_does_not_compile_is_told_with_its_line(source, told):
+    assert told in outline(source)
+    with pytest.raises(ToolError, match=r"the library .*; mend it"):
+        saved(source, "y = 2")
+    with pytest.raises(ToolError, match=r"the draft .*; mend it"):
+        saved("", source)
+
+
+def test_new_definitions_go_to_the_end_and_new_imports_to_the_top():
+    draft = "import math, json\nfrom os import path, sep\n\nTWO = 2\n\n\n# Twice.\ndef twice(n):\n    return TWO * n"
+    text = saved(LIBRARY, draft)
+    assert text == LIBRARY.replace(
+        "from os import path\n", "from os import path\nimport json\nfrom os import sep\n"
+    ) + ("\nTWO = 2\n\n\n# Twice.\ndef twice(n):\n    return TWO * n\n")
+    assert saved(text, draft) == text
+
+
+@pytest.mark.parametrize(
+    ("source", "draft", "result"),
+    [
+        ("", "def f(): ...\n", "def f(): ...\n"),
+        ("", "import os\nx = os\n", "import os\n\nx = os\n"),
+        ("x = 1", "y = 2", "x = 1\n\ny = 2\n"),
+        ("import os", "import sys\ny = 2", "import os\nimport sys\n\ny = 2\n"),
+        ('"""Doc."""\nx = 1\n', "import os\ny = 2", '"""Doc."""\n\nimport os\n\nx = 1\n\ny = 2\n'),
+        ("#!/bin/x\n# note\nx = 1\n", "import os\ny = 2", "#!/bin/x\n\nimport os\n\n# note\nx = 1\n\ny = 2\n"),
+        (
+            '"""Doc."""\nimport os\nx = 1\n',
+            "from __future__ import annotations\ny = 2",
+            '"""Doc."""\nfrom __future__ import annotations\nimport os\nx = 1\n\ny = 2\n',
+        ),
+        ("import os\n", "import os.path\ny = 2", "import os\nimport os.path\n\ny = 2\n"),
+        ("x = 1\r\n", "def f():\n    return 1\n", "x = 1\r\n\r\n\r\ndef f():\r\n    return 1\r\n"),
+        ("\ufeffx = 1\n", "y = 2\n", "\ufeffx = 1\n\ny = 2\n"),
+        ("x = 1\n", "x = 1", "x = 1\n"),
+        ("x = 1", "from library import x\nx = 1", "x = 1"),
+        ("x = 1\n", "from library import x\ny = x", "x = 1\n\ny = x\n"),
+    ],
+)
+def test_where_things_are_put(source, draft, result):
+    assert saved(source, draft, module="library") == result
+
+
+def test_with_replace_exactly_its_lines_are_replaced():
+    draft = "STEP = 2\n\n@other\ndef mean(values, step=STEP):\n    return step\n"
+    with pytest.raises(ToolError, match="the library has another 'mean'; call save_code with replace=true"):
+        saved(LIBRARY, draft)
+    start, end = LIBRARY.index("@cache"), LIBRARY.index("\n\n\ndef _private")
+    above = LIBRARY.index("# The mean.")
+    new = "@other\ndef mean(values, step=STEP):\n    return step"
+    before = f"{LIBRARY[:above]}STEP = 2\n\n{LIBRARY[above:start]}"
+    assert saved(LIBRARY, draft, replace=True) == before + new + LIBRARY[end:]
+    commented = saved(LIBRARY, f"# Another.\n{new}", replace=True)
+    assert commented == f"{LIBRARY[:above]}# Another.\n{new}{LIBRARY[end:]}"
+    assert saved(commented, new, replace=True) == commented
+
+
+@pytest.mark.parametrize(
+    ("draft", "why"),
+    [
+        ("", "the draft defines nothing"),
+        ('"""Only words."""\nimport os', "the draft defines nothing"),
+        ("x = 1\nprint(x)", r"line 2 of the draft, `print\(x\)`, defines nothing; leave it out: .*run_code"),
+        ("def f(): ...\nif __name__ == '__main__':\n    f()", "line 2 of the draft"),
+        ("a, b = 1, 2", "line 1 of the draft"),
+        ("x += 1", "line 1 of the draft"),
+        ("x = 1; y = 2", "line 1 of the draft holds two statements"),
+        ("def f(): ...\nf = 1", "the draft defines 'f' twice, in line 2"),
+        ("def math(): ...", "the library has a 'math' in line 6 that is no definition"),
+        ("guarded = 2", "'guarded' in line 49"),
+        ("import numpy as math\nx = 1", "`import numpy as math` takes the name 'math'"),
+        ("from statistics import mean\nx = 1", "takes the name 'mean'"),
+        ("from a import z\nfrom b import z\nx = 1", "takes the name 'z'"),
+        ("import x\nx = 1", "takes the name 'x'"),
+        ("import library\nx = library.mean", "line 1 of the draft imports the library, of which it becomes a part"),
+        ("from library import *\nx = 1", "imports the library"),
+        ("from library import unknown\nx = 1", "imports the library"),
+    ],
+)
+def test_what_can_not_be_saved_is_told(draft, why):
+    with pytest.raises(ToolError, match=why):
+        saved(LIBRARY, draft, replace=True, module="library")
+
+
+def test_a_persons_own_ways_stand_in_nobodys_way():
+    source = "x = 1; y = 2\nz = 1\nz = 2\n"
+    assert saved(source, "w = 3") == f"{source}\nw = 3\n"
+    for draft in ("x = 3", "y = 3", "z = 3"):
+        with pytest.raises(ToolError, match=r"two statements|'z' twice"):
+            saved(source, draft, replace=True)
+
+
+NAMES = st.sampled_from("abcdef")
+VALUES = st.sampled_from(["1", "'''\n# no comment\n'''", "(\n    2,\n)"])
+BLOCKS = st.one_of(
+    st.builds("{} = {}".format, NAMES, VALUES),
+    st.builds("{}def {}(n={}):\n    '''d\n\n    e'''\n    return {}".format, st.just(""), NAMES, VALUES, VALUES),
+    st.builds("@x\n@(\n  y\n)\nasync def {}():  # here\n    pass".format, NAMES),
+    st.builds("class {}:\n    v = {}\n\n    def m(self): ...".format, NAMES, VALUES),
+)
+COMMENTED = st.builds("{}{}".format, st.sampled_from(["", "# c\n", "#!\n", "# far\n\n", "# two\n# lines\n"]), BLOCKS)
+IMPORTS = st.lists(st.sampled_from(["import os", "import sys", "from os import path", "from re import *"]), max_size=3)
+
+
+def name_of(block):
+    node = ast.parse(block).body[-1]
+    return node.targets[0].id if isinstance(node, ast.Assign) else node.name
+
+
+@st.composite
+def sources(draw):
+    blocks = draw(st.lists(COMMENTED, max_size=5, unique_by=name_of))
+    parts = [*draw(st.sampled_from([[], ['"""Doc."""'], ["#!/bin/x"]])), *dict.fromkeys(draw(IMPORTS)), *blocks]
+    return draw(st.sampled_from(["\n", "\n\n", "\n\n\n"])).join(parts) + draw(
+        st.sampled_from(["", "\n", "\n\n"])
+    ), blocks
+
+
+@given(sources(), sources(), st.booleans())
+def test_no_name_is_there_twice_and_the_rest_stays(one, other, is_windows):
+    (source, olds), (draft, news) = one, other
+    source = source.replace("\n", "\r\n") if is_windows else source
+    if not news:
+        return
+    text = saved(source, draft, replace=True)
+    names = [name_of(block) for block in news]
+    kept = [block for block in olds if name_of(block) not in names]
+    now = ast.parse(text)
+    bodies = [ast.dump(node) for node in now.body]
+    assert sorted(name for node in now.body if (name := getattr(node, "name", None) or _target(node))) == sorted(
+        {*map(name_of, olds), *names}
+    )
+    for block in (*kept, *news):
+        assert ast.dump(ast.parse(block).body[-1]) in bodies
+    for block in kept:
+        assert (block.replace("\n", "\r\n") if is_windows else block) in text
+    assert saved(text, draft, replace=True) == text
+    lines = text.splitlines()
+    assert len([line for line in lines if line.startswith(("import ", "from "))]) == len(
+        {line for line in lines if line.startswith(("import ", "from "))}
+    )
+    if is_windows and "\n" in source:
+        assert text.count("\n") == text.count("\r\n")
+
+
+def _target(node):
+    return node.targets[0].id if isinstance(node, ast.Assign) else ""
+
+
+@pytest.mark.parametrize("name", ["my-library.py", "library.txt", "class.py", "1.py", "json.py", "__main__.py", "x"])
+def test_a_file_that_can_not_be_imported_is_to_be_renamed(name):
+    with pytest.raises(ToolError, match=r"like `library.py`"):
+        module_name(f"/some/where/{name}")
+    assert module_name("deep/library.py") == "library"

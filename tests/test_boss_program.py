@@ -1,0 +1,137 @@
+"""Code that is run with the library, in real processes, with and without the sandbox."""
+
+import asyncio
+import os
+import py_compile
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from goose_like_toolkits.boss.program import Ran, run
+
+from goose_like import sandbox
+from goose_like.errors import DeniedError
+from goose_like.events import Answer
+from goose_like.notifier import Recorder
+from goose_like.output import Output
+from goose_like.session import Session
+from goose_like.toolkit import ToolError
+from goose_like.workspace import Workspace
+
+IS_CONFINED = sandbox.why_unavailable() is None
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    session = Session.create()
+    yield session
+    session.close()
+
+
+@pytest.fixture(
+    params=["full", pytest.param("workspace", marks=pytest.mark.skipif(not IS_CONFINED, reason="no sandbox"))]
+)
+async def workspace(request: pytest.FixtureRequest, tmp_path: Path, session: Session) -> AsyncIterator[Workspace]:
+    root = tmp_path / "work"
+    root.mkdir()
+    async with Workspace(
+        root, mode=request.param, approval="auto", notifier=Recorder(), session_folder=session.folder
+    ) as made:
+        yield made
+
+
+async def ran(
+    workspace: Workspace, code: str, library: Path | None = None, *, show: object = None, **more: object
+) -> Ran:
+    output = Output(workspace.root / "output.txt", 2_000)
+    shown: list[str] = []
+    return await run(
+        code,
+        library,
+        workspace,
+        output,
+        show or shown.append,
+        **{"time_limit_s": 60.0, **more},  # type: ignore[arg-type]
+    )
+
+
+async def test_the_library_is_imported_as_it_is_now_and_nothing_is_left(workspace: Workspace) -> None:
+    library = workspace.root / "code" / "library.py"
+    library.parent.mkdir()
+    (library.parent / "beside.py").write_text("x = 1\n")
+    code = "from library import f\nimport beside\nprint(f(), __import__('library').__file__)"
+    library.write_text("def f(): return 1\n")
+    py_compile.compile(str(library))  # a bytecode of the same size and second
+    status = library.stat()
+    assert (await ran(workspace, code, library)).told == f"1 {library}"
+    library.write_text("def f(): return 2\n")
+    os.utime(library, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert (await ran(workspace, code, library)).told == f"2 {library}"
+    assert sorted(path.name for path in workspace.root.rglob("*.py*")) == [
+        "beside.py",
+        f"library.{sys.implementation.cache_tag}.pyc",
+        "library.py",
+    ]
+    assert list(workspace.tmp.glob("boss-*")) == []
+
+
+async def test_a_library_in_the_sessions_folder_is_copied(workspace: Workspace, session: Session) -> None:
+    library = session.folder / "library.py"
+    source = "def f(): return 'é'\n"
+    library.write_text(source)
+    shown: list[str] = []
+    result = await ran(workspace, "import library\nprint(library.f())", library, source=source, show=shown.append)
+    assert (result.told, result.is_well) == ("é", True)
+    assert "".join(shown) == "é\n"
+
+
+async def test_how_it_ended_is_told(workspace: Workspace) -> None:
+    failed = await ran(workspace, "print('a')\nraise ValueError('b')")
+    assert not failed.is_well
+    assert failed.told.startswith("a\n")
+    assert "_program.py" in failed.told
+    assert "raise ValueError('b')" in failed.told  # the line itself, too
+    assert failed.told.endswith("ValueError: b\n[exit code 1]")
+    killed = await ran(workspace, "import os\nos.kill(os.getpid(), 9)")
+    assert (killed.exit_code, killed.told) == (-9, "[no output]\n[killed by SIGKILL]")
+    assert "in full" in (await ran(workspace, "print('x' * 9000, 'in full')")).output
+
+
+async def test_the_time_limit_ends_it_with_all_that_it_started(workspace: Workspace) -> None:
+    code = "import subprocess\nsubprocess.run(['sh', '-c', 'echo begun; exec sleep 1000'])"
+    result = await ran(workspace, code, time_limit_s=1.5)
+    assert not result.is_well
+    assert result.told.endswith("[stopped after the time limit of 1.5 s; do less at once]")
+
+
+async def test_cancelling_kills_it_with_all_that_it_started(workspace: Workspace) -> None:
+    begun = asyncio.Event()
+    code = "import os\nopen('pid', 'w').write(str(os.getpid()))\nos.mkfifo('pipe')\nprint('begun')\nopen('pipe')"
+    task = asyncio.create_task(ran(workspace, code, show=lambda text: begun.set()))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    look = "import os, sys\npid = int(open('pid').read())\nprint(os.path.exists(f'/proc/{pid}'))"
+    assert (await ran(workspace, look)).told == "False"
+    assert list(workspace.tmp.glob("boss-*")) == []
+
+
+async def test_the_person_is_asked_with_the_code(tmp_path: Path) -> None:
+    recorder = Recorder(Answer(choice="deny", by="person"))
+    async with Workspace(tmp_path, mode="full", approval="ask", notifier=recorder) as workspace:
+        with pytest.raises(DeniedError):
+            await ran(workspace, "print('never')")
+        assert [question.subject for question in recorder.questions] == ["Python:\nprint('never')"]
+        with pytest.raises(ToolError, match="half a character"):
+            await ran(workspace, "'\ud800'")
+
+
+async def test_the_same_code_says_the_same(workspace: Workspace, session: Session) -> None:
+    library = session.folder / "library.py"
+    code = "import library\nprint({str(n) for n in range(50)})\nlibrary.f()"
+    one, two = [await ran(workspace, code, library, source="def f(): 1 / 0\n") for _ in range(2)]
+    assert one == two
+    assert 'File "_program.py", line 3, in <module>' in one.output
+    assert 'File "library/library.py", line 1, in f' in one.output
