@@ -1,7 +1,7 @@
 """A model that plays three bosses, Jarvis > Coder > ExtendLibrary, and decides by what its memory says.
 
-It takes the action after the newest one of the log: a run that was killed and goes on takes the same way. In the process
-it is a provider (`Deciding`), over HTTP a server that speaks OpenAI's wire (`BossServer`).
+It takes the action after the newest one of the log: a run that was killed and goes on takes the same way. In the
+process it is a provider (`Deciding`), over HTTP a server that speaks OpenAI's wire (`BossServer`).
 """
 
 import asyncio

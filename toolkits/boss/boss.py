@@ -1,6 +1,7 @@
 """A boss at work: a goal in, an outcome out; between them one exchange, whose steps are the rounds."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -76,17 +77,26 @@ class Boss:
         `memory` is that of the last of them.
 
         Raises:
-            ProfileError: a branch or a toolkit that there is not.
+            ProfileError: a branch or a toolkit that there is not, or a plan or log that is another boss's as well.
             UsageError: all rounds were had in former processes.
         """
         boss = replace(self, spec=_filled(self.spec, profile, session))
+        _check_own(boss, {})
         line = [] if line is None else line
         limits = _limits(boss.spec, limits or profile.limits, session.history, is_lower=within is not None)
         own = _profile(boss, profile, line, memory)
+        theirs = own.model_copy(update={"toolkits": own.toolkits[:-1], "moderator": profile.moderator})
         if boss.controller:
             models = Models(boss.controller, models.accelerator if models else boss.controller)
         async with build_exchange(
-            own, notifier, session=session, workspace=workspace, within=within, limits=limits, models=models
+            own,
+            notifier,
+            session=session,
+            workspace=workspace,
+            within=within,
+            limits=limits,
+            models=models,
+            profile_within=theirs,
         ) as exchange:
             run = Run(boss.spec.name, exchange, line)
             line.append(run)
@@ -204,6 +214,22 @@ def _filled(spec: BossSpec, profile: Profile, session: Session) -> BossSpec:
     needed = [PLAN, LOGS, *([LIBRARY] if branches.keys() & set(_LIBRARY_ACTIONS) else [])]
     files = {name: str(session.folder / "memory" / _FILES[name]) for name in needed}
     return spec.model_copy(update={"branches": branches, "memory_files": files | spec.memory_files})
+
+
+def _check_own(boss: Boss, held: Mapping[str, str]) -> None:
+    """A plan and a log are one boss's own: two would write over each other's plan. `held` are those of its callers."""
+    files = {
+        os.path.normpath(boss.spec.memory_files[name]): name for name in (PLAN, LOGS) if name in boss.spec.memory_files
+    }
+    for file, name in files.items():
+        if file in held:
+            raise ProfileError(
+                f"the bosses {held[file]!r} and {boss.spec.name!r}, which works for it, both have {file!r}; "
+                f"give {boss.spec.name!r} a {name} of its own below `memory_files`"
+            )
+    for branch in boss.spec.branches:
+        if lower := boss.below(branch):
+            _check_own(lower, {**held, **dict.fromkeys(files, boss.spec.name)})
 
 
 def _profile(boss: Boss, profile: Profile, line: Sequence[Run], memory: Memory | None) -> Profile:

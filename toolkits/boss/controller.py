@@ -119,10 +119,11 @@ class ControllerToolkit(Toolkit):
             return {}
         try:
             await self._notes.write()
-            edits = await self._notes.read()
+            await self._notes.read()
         except GooseLikeError as error:
             return {"memory": f"not as it should be: {error}"}
-        return {self._spec.memory_files[name]: f"changed by somebody else:\n{diff}" for name, diff in edits.items()}
+        edits = self._notes.edits().items()
+        return {self._spec.memory_files[name]: f"changed by somebody else:\n{diff}" for name, diff in edits}
 
     def demand(self) -> str | None:
         """An action, for some times; then it is given up."""
