@@ -47,9 +47,11 @@ def _said(call: ToolCall, result: ToolResult) -> str:
     if result.later is not None:
         return f": {result.later}"
     what = cut(_what(call), _WHAT_CHARACTERS)
-    first, *more = [line for line in map(str.strip, result.output.split("\n")) if line] or ["no output"]
-    end = f" {more[-1]}" if more and more[-1].startswith("[") else ""
-    return f"{f' ({what})' if what else ''}: {'failed: ' if result.is_error else ''}{first}{end}"
+    lines = [line for line in map(str.strip, result.output.split("\n")) if line] or ["no output"]
+    notes = lines[-1] if len(lines) > 1 and lines[-1].startswith("[") else ""
+    # What ran says at its end how it went.
+    last = lines[-2] if notes else lines[-1]
+    return f"{f' ({what})' if what else ''}: {'failed: ' if result.is_error else ''}{last} {notes}"
 
 
 def _what(call: ToolCall) -> str:
