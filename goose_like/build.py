@@ -61,6 +61,7 @@ async def build_exchange(
     limits: Limits | None = None,
     patience: Patience = Patience(),
     models: Models | None = None,
+    profile_within: Profile | None = None,
 ) -> AsyncIterator[Exchange]:
     """The exchange of a profile, open until the block is left; then toolkits, models and processes are closed.
 
@@ -70,6 +71,8 @@ async def build_exchange(
     Args:
         within: the workspace of the exchange that this one works for. Without a `workspace` of its own it gets a
             `Narrowed` one of that, and undo is kept there.
+        profile_within: what its toolkits take for the profile, and build exchanges within this one by; the profile
+            itself where none is given.
 
     Raises:
         ProfileError: a toolkit, provider or requirement that is unknown, missing or circular; its `path` is the
@@ -116,7 +119,7 @@ async def build_exchange(
                     workspace=workspace,
                     session=session,
                     limits=limits,
-                    profile=profile,
+                    profile=profile_within or profile,
                 )
             toolkits[choice.name] = made
             stack.push_async_callback(_close, choice.name, made, journal)

@@ -71,15 +71,25 @@ class Relay(Notifier):
             yield UsageRecorded(model=model, usage=usage, purpose=self._purpose)
 
 
-def left_of(limits: Limits, history: History, *, beside: int = 1) -> dict[str, float | None]:
-    """What the running turn has left of its limits; what runs `beside` each other, by its count, shares it."""
+def left_of(
+    limits: Limits, history: History, *, beside: int = 1, within: History | None = None
+) -> dict[str, float | None]:
+    """What the running turn has left of its limits; what runs `beside` each other, by its count, shares it.
+
+    `within` goes on with its turn after the end of a process: what it spent counts there, and not here as well.
+    """
     usage = history.turn_usage
-    tokens = sum(spent.total_tokens for spent in usage.values())
+    own = within.turn_usage if within and within.in_turn else {}
+    tokens = _tokens(usage) - _tokens(own)
     return {
         "steps": limits.steps - history.turn_steps,
         "tokens": limits.tokens and (limits.tokens - tokens) // beside,
-        "cost_usd": limits.cost_usd and (limits.cost_usd - (cost_usd(usage) or 0.0)) / beside,
+        "cost_usd": limits.cost_usd and (limits.cost_usd - (cost_usd(usage) or 0.0) + (cost_usd(own) or 0.0)) / beside,
     }
+
+
+def _tokens(usage: Mapping[str, Usage]) -> int:
+    return sum(spent.total_tokens for spent in usage.values())
 
 
 def narrowed_limits(limits: Limits, *bounds: Mapping[str, float | None]) -> Limits:

@@ -1,7 +1,7 @@
 """A model that plays three bosses, Jarvis > Coder > ExtendLibrary, and decides by what its memory says.
 
-It takes the action after the newest one of the log: a run that was killed and goes on takes the same way. In the process
-it is a provider (`Deciding`), over HTTP a server that speaks OpenAI's wire (`BossServer`).
+It takes the action after the newest one of the log: a run that was killed and goes on takes the same way. In the
+process it is a provider (`Deciding`), over HTTP a server that speaks OpenAI's wire (`BossServer`).
 """
 
 import asyncio
@@ -44,18 +44,18 @@ def config(max_round: int = 30) -> dict[str, Any]:
         "name": "extend_library",
         "description": "Puts one function into the library.",
         "memory_files": files("extend"),
-        "branches": {"write_code": {}, "save_code": {}},
+        "branches": {"write_code": {}, "save_code": {}, "update_plan": {}},
     }
     coder = {
         "name": "coder",
         "description": "Writes functions and tries them.",
         "memory_files": files("coder"),
-        "branches": {"extend_library": {"boss": extend}, "run_code": {}},
+        "branches": {"extend_library": {"boss": extend}, "run_code": {}, "re_plan": {}, "update_plan": {}},
     }
     return {
         "name": "jarvis",
         "memory_files": files("jarvis"),
-        "branches": {"coder": {"boss": coder}, "run_code": {}, "ask_user": {}},
+        "branches": {"coder": {"boss": coder}, "run_code": {}, "ask_user": {}, "update_plan": {}},
         "max_round": max_round,
     }
 
@@ -86,7 +86,7 @@ def _run(who: str, code: str) -> Action:
 
 def _jarvis() -> list[Action]:
     return [
-        ("update_plan", {"current": 1}),
+        ("update_plan", {"done": [], "current": 1}),
         ("coder", {"goal": "Have mean and median in the library.\nSay when they are."}),
         ("update_plan", {"done": [1], "current": 2}),
         _run(

@@ -1,6 +1,7 @@
 """A boss at work: a goal in, an outcome out; between them one exchange, whose steps are the rounds."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -76,17 +77,26 @@ class Boss:
         `memory` is that of the last of them.
 
         Raises:
-            ProfileError: a branch or a toolkit that there is not.
+            ProfileError: a branch or a toolkit that there is not, or a plan or log that is another boss's as well.
             UsageError: all rounds were had in former processes.
         """
         boss = replace(self, spec=_filled(self.spec, profile, session))
+        _check_own(boss, {})
         line = [] if line is None else line
-        limits = _limits(boss.spec, limits or profile.limits, session.history)
+        limits = _limits(boss.spec, limits or profile.limits, session.history, is_lower=within is not None)
         own = _profile(boss, profile, line, memory)
+        theirs = own.model_copy(update={"toolkits": own.toolkits[:-1], "moderator": profile.moderator})
         if boss.controller:
             models = Models(boss.controller, models.accelerator if models else boss.controller)
         async with build_exchange(
-            own, notifier, session=session, workspace=workspace, within=within, limits=limits, models=models
+            own,
+            notifier,
+            session=session,
+            workspace=workspace,
+            within=within,
+            limits=limits,
+            models=models,
+            profile_within=theirs,
         ) as exchange:
             run = Run(boss.spec.name, exchange, line)
             line.append(run)
@@ -112,6 +122,12 @@ class Run:
         return self.history.last_turn or TurnFinished(reason="error", exit_code=1)
 
     @property
+    def has_ended(self) -> bool:
+        """Whether its work came to an end of its own, in a former process."""
+        end = self.history.last_turn
+        return end is not None and end.reason != "cancelled"
+
+    @property
     def inner_names(self) -> tuple[str, ...]:
         """The bosses that work now, the outermost first."""
         return tuple(run.name for run in self._line)
@@ -135,10 +151,9 @@ class Run:
     def leave(self, note: Awaitable[str]) -> bool:
         """Ends the innermost boss that works for this one; its caller gets what `note` gives. False: there is none."""
         inner = self._line[-1]
-        if inner is self or inner._turn is None or inner._note is not None:
+        if inner is self or inner._turn is None or inner._note is not None or not inner._turn.cancel():
             return False
         inner._note = note
-        inner._turn.cancel()
         return True
 
     async def _outcome(self, turn: Coroutine[Any, Any, TurnFinished]) -> Outcome:
@@ -177,11 +192,11 @@ def _with_note(ended: Outcome, note: str) -> Outcome:
     return ended.model_copy(update={"result": f"{said}\n{ended.result}", "summary": said})
 
 
-def _limits(spec: BossSpec, limits: Limits, history: History) -> Limits:
-    """Those of the newest turn: rounds count over all of them."""
+def _limits(spec: BossSpec, limits: Limits, history: History, *, is_lower: bool) -> Limits:
+    """Those of the newest turn: rounds count over all of them. One that works for another has its outcome then."""
     start = history.turns[-1].start if history.in_turn else len(history.messages)
     had = sum(message.role == "assistant" for message in history.messages[:start])
-    if had >= spec.max_round and not history.is_settled:
+    if had >= spec.max_round and not history.is_settled and not is_lower:
         raise UsageError(
             f"its {spec.max_round} rounds are used up; go on with more of them, e.g. --max-round {spec.max_round + 30}"
         )
@@ -199,6 +214,22 @@ def _filled(spec: BossSpec, profile: Profile, session: Session) -> BossSpec:
     needed = [PLAN, LOGS, *([LIBRARY] if branches.keys() & set(_LIBRARY_ACTIONS) else [])]
     files = {name: str(session.folder / "memory" / _FILES[name]) for name in needed}
     return spec.model_copy(update={"branches": branches, "memory_files": files | spec.memory_files})
+
+
+def _check_own(boss: Boss, held: Mapping[str, str]) -> None:
+    """A plan and a log are one boss's own: two would write over each other's plan. `held` are those of its callers."""
+    files = {
+        os.path.normpath(boss.spec.memory_files[name]): name for name in (PLAN, LOGS) if name in boss.spec.memory_files
+    }
+    for file, name in files.items():
+        if file in held:
+            raise ProfileError(
+                f"the bosses {held[file]!r} and {boss.spec.name!r}, which works for it, both have {file!r}; "
+                f"give {boss.spec.name!r} a {name} of its own below `memory_files`"
+            )
+    for branch in boss.spec.branches:
+        if lower := boss.below(branch):
+            _check_own(lower, {**held, **dict.fromkeys(files, boss.spec.name)})
 
 
 def _profile(boss: Boss, profile: Profile, line: Sequence[Run], memory: Memory | None) -> Profile:

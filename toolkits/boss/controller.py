@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from goose_like.errors import GooseLikeError, ProfileError
 from goose_like.events import Question, StateSaved
 from goose_like.exchange import OPEN
+from goose_like.history import INTERRUPTED, History
 from goose_like.nested import left_of, narrowed_limits
 from goose_like.output import Output
 from goose_like.plugins import did_you_mean
@@ -118,10 +119,11 @@ class ControllerToolkit(Toolkit):
             return {}
         try:
             await self._notes.write()
-            edits = await self._notes.read()
+            await self._notes.read()
         except GooseLikeError as error:
             return {"memory": f"not as it should be: {error}"}
-        return {self._spec.memory_files[name]: f"changed by somebody else:\n{diff}" for name, diff in edits.items()}
+        edits = self._notes.edits().items()
+        return {self._spec.memory_files[name]: f"changed by somebody else:\n{diff}" for name, diff in edits}
 
     def demand(self) -> str | None:
         """An action, for some times; then it is given up."""
@@ -181,7 +183,7 @@ class ControllerToolkit(Toolkit):
         """
         before = self._notes.texts.get(PLAN, "")
         after = as_plan(plan) if plan.strip() else marked(before, done, current, failed)
-        if after == before:
+        if after == before and not self._was_cut_off:
             raise ToolError("the plan says that already; do the next open step, then mark it")
         if not await self._notes.put(PLAN, after):
             raise ToolError(_CHANGED)
@@ -293,6 +295,12 @@ class ControllerToolkit(Toolkit):
     # --- the plan, and trying code
 
     @property
+    def _was_cut_off(self) -> bool:
+        """Whether the newest action was, so that what is chosen now may have been done already."""
+        results = (message.tool_results for message in reversed(self.session.history.messages) if message.tool_results)
+        return any(result.output == INTERRUPTED for result in next(results, ()))
+
+    @property
     def _goal(self) -> str:
         history = self.session.history
         return history.messages[history.turns[0].start].text
@@ -309,22 +317,23 @@ class ControllerToolkit(Toolkit):
         branches = [(name, branch.description) for name, branch in self._spec.branches.items() if branch.toolkits]
         actions = "\n".join(f"- {name}: {about}" for name, about in [*branches, *tools] if name != FINISH)
         sections = [("Goal", self._goal), *self._notes.told()]
-        session, text = f"plan-{number}", ""
+        name, text = f"plan-{number}", ""
         while True:
+            session = self.session.nested(name)
             text = await planned(
                 plan_question(part.directions if part else "", sections, actions, reason),
                 profile=self._profile,
                 notifier=self.notifier,
-                session=self.session.nested(session),
+                session=session,
                 within=self.workspace,
-                limits=self._limits_left(),
+                limits=self._limits_left(session.history),
                 models=Models(model, view.accelerator.model),
-                call_id=current_call.get(session),
+                call_id=current_call.get(name),
             )
             feedback = await self._feedback(text) if self._spec.review_plan else ""
             if not feedback:
                 break
-            session += "-again"
+            name += "-again"
             reason = f"The person says of this plan: {feedback}\n\n{text}"
         plan = {"number": number, "text": text, "was": self._notes.texts.get(PLAN, ""), "is_put": False}
         self.notifier.notify(StateSaved(toolkit=PLANNED, value=plan))
@@ -341,8 +350,8 @@ class ControllerToolkit(Toolkit):
         self.notifier.notify(StateSaved(toolkit=PLANNED, value={**plan, "is_put": True}))
         return is_put
 
-    def _limits_left(self) -> Limits:
-        left = left_of(self.limits, self.session.history)
+    def _limits_left(self, within: History) -> Limits:
+        left = left_of(self.limits, self.session.history, within=within)
         return narrowed_limits(self.limits, {name: each for name, each in left.items() if name != "steps"})
 
     @property

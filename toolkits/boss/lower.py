@@ -11,7 +11,7 @@ from goose_like.session import Session
 from goose_like.tool import current_call
 from goose_like.toolkit import Passing, Toolkit
 
-from .boss import Boss, Run
+from .boss import Boss, Run, outcome
 from .memory import Memory
 from .outcome import Outcome
 
@@ -28,14 +28,14 @@ async def worked(
         ToolError: nothing is left of the caller's limits.
     """
     call_id, name = current_call.get(""), boss.spec.name
-    left = left_of(caller.limits, caller.session.history)
-    limits = narrowed_limits(caller.limits, {key: each for key, each in left.items() if key != "steps"})
     session = caller.session.nested(call_id)
     relay = Relay(caller.notifier, call_id, who=name, purpose="boss")
     view = caller.exchange_view
     models = Models(view.processor.model, view.accelerator.model)
 
     async def work(session: Session) -> Outcome:
+        left = left_of(caller.limits, caller.session.history, within=session.history)
+        limits = narrowed_limits(caller.limits, {key: each for key, each in left.items() if key != "steps"})
         async with boss.opened(
             profile,
             relay,
@@ -46,15 +46,17 @@ async def worked(
             line=line,
             memory=memory,
         ) as run:
+            if run.has_ended:
+                return outcome(run.history)
             return await (run.go_on() if run.history.turns else run.work(Message.user(goal)))
 
     try:
         # In a context of its own: there it is no longer this call that speaks.
-        outcome = await asyncio.create_task(work(session), context=Context())
+        came = await asyncio.create_task(work(session), context=Context())
     finally:
         session.close()
     for told in await caller.workspace.inspect_changes():
         caller.notifier.log(told)
-    how = outcome.status.replace("_", " ")
-    summary = outcome.summary if outcome.status == "finished" else f"({how}) {outcome.summary}"
-    return Passing(f"[{name}: {how}]\n{outcome.result}", later=summary)
+    how = came.status.replace("_", " ")
+    summary = came.summary if came.status == "finished" else f"({how}) {came.summary}"
+    return Passing(f"[{name}: {how}]\n{came.result}", later=summary)

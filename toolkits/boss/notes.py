@@ -44,6 +44,7 @@ class Notes:
     ) -> None:
         self.memory = memory
         self.contents = Contents()
+        self._edits: dict[str, list[str]] = {}
         self._history = history
         self._notifier = notifier
         self._view = view
@@ -77,13 +78,15 @@ class Notes:
         self._is_pending = True
         await self._settle(due)
 
-    async def read(self) -> Mapping[str, str]:
-        """Reads all files; gives what others changed in them, as diffs by name.
+    async def read(self) -> None:
+        """Reads all files.
 
         Raises:
             GooseLikeError: one can't be read; what was read before stands.
         """
         contents = self.memory.read()
+        for name, diff in contents.edits.items():
+            self._edits.setdefault(name, []).append(diff)
         if self._reading:
             files = {name: str(self.memory.path(name)) for name in contents.texts}
             _, _, given = await executed(self._reading, {"memory_files": files}, Branch())
@@ -92,7 +95,12 @@ class Notes:
         self.contents = contents
         await self._summarise()
         self._tell_plan()
-        return contents.edits
+
+    def edits(self) -> Mapping[str, str]:
+        """What others changed in the files since this was last asked, as diffs by name."""
+        taken = {name: "\n".join(diffs) for name, diffs in self._edits.items()}
+        self._edits.clear()
+        return taken
 
     async def put(self, name: str, text: str, was: str | None = None) -> bool:
         """Puts a text in the place of what was (last read); false where somebody changed that since."""

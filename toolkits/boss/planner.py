@@ -44,14 +44,16 @@ async def planned(
             bare, relay, session=session, within=within, limits=limits, models=models
         ) as exchange:
             history = exchange.history
-            if history.in_turn:
-                await exchange.go_on()
-            elif not history.turns:
-                await exchange.reply(Message.user(question))
+            is_asked = bool(history.turns) and history.messages[history.turns[-1].start].text == question
             end = history.last_turn
-            if end is None or end.reason != "stop":
+            if not is_asked or (end and end.reason != "stop"):
+                await exchange.reply(Message.user(question))
+            elif history.in_turn and history.messages[-1].role != "assistant":
+                await exchange.go_on()
+            end, answer = history.last_turn, history.messages[-1]
+            if answer.role != "assistant" or (end and end.reason != "stop"):
                 raise GooseLikeError(f"the planner made no plan: {(end and end.detail) or 'it was cut off'}")
-            return history.messages[-1].text
+            return answer.text
 
     try:
         # In a context of its own: there it is no call that speaks.
