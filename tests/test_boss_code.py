@@ -37,7 +37,7 @@ ROUNDS = (
     ("finish", {"result": "4.0", "summary": "it is 4"}),
 )
 LOG = """# A mean
-- 1 · write_code (import math, assert mean([1, 3]) == 3): failed: the tests fail; send the code anew: [exit code 1]
+- 1 · write_code (import math, assert mean([1, 3]) == 3): failed: AssertionError [exit code 1]
 - 2 · save_code: failed: there is no draft; make one with `write_code`
 - 3 · write_code: a draft of mean passes its tests
 - 4 · save_code: mean is in the library

@@ -132,6 +132,7 @@ def test_another_order_is_named():
         ("max_round: 0\n", "line 1: max_round: expected greater than or equal to 1, not 0"),
         ("branches:\n  run_cod:\n", "line 2: branch 'run_cod' has neither `toolkits` nor a `boss`, and is no action"),
         ("- a list\n", "a boss is described by a mapping"),
+        ("_target_: aiflows.base_flows.SequentialFlow\nsubflows_config: {one: }\n", "line 1: this describes no boss"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(text, told):
@@ -298,3 +299,14 @@ def test_a_transformation_without_what_it_takes_is_named(entry):
 def test_where_no_branch_is_left_that_is_said():
     text = "subflows_config: {CtrlExMem: {subflows_config: {Executor: {subflows_config: {wiki: }}}}}\n"
     assert written(text).unmapped[-1] == "no branch is left: the toolkits of the profile take their place"
+
+
+def test_a_flow_that_is_not_used_may_have_keys_of_its_own():
+    text = (
+        "subflows_config:\n  Controller:\n  tool: {_target_: flow_modules.x.LCToolFlowModule.LCToolFlow, chunk: 3}\n"
+        "  wiki_search: {name: Wiki}\n"
+    )
+    assert written(text).unmapped[:2] == (
+        "branch 'tool': LangChain tools are not run here; give a toolkit or a flow of your own",
+        "branch 'wiki_search': there is no search of Wikipedia here; give a toolkit or a flow of your own",
+    )

@@ -1,5 +1,6 @@
 """The page on a boss from Python, run as it stands there."""
 
+import shlex
 import subprocess
 import sys
 
@@ -36,3 +37,15 @@ def test_the_configuration_of_the_page(place):
     (place.work / "jarvis.yaml").write_text(configuration)
     done = run_program(place, program)
     assert done.stdout == shown, done.stderr
+
+
+def test_the_command_of_the_page(place):
+    (configuration,) = blocks(PAGE, "yaml")
+    (line,) = blocks(PAGE, "sh")
+    (place.work / "jarvis.yaml").write_text(configuration)
+    finish = {"calls": [{"tool": "finish", "arguments": {"result": "there it is", "summary": "wrote it"}}]}
+    model = place.script("1. write it", finish)
+    done = place.run(*shlex.split(line)[1:], "--model", model, "--sandbox", "full")
+    assert (done.returncode, done.stdout) == (0, "there it is\n"), done.stderr
+    assert "jarvis.yaml: branch 'search': LangChain tools are not run here" in done.stderr
+    assert "wrote it" in (place.work / "logs.md").read_text()

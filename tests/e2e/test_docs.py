@@ -103,6 +103,8 @@ def test_a_command_of_the_readme(place, line):
     done = run_line(place, line)
     if line.partition("#")[0].strip() == "goose-like":  # a session is for a terminal: see test_seat.py
         assert (done.returncode, "Without a command it begins a session" in done.stdout) == (2, True)
+    elif line.startswith("goose-like boss"):  # whose model should do more than say ok: see test_boss_page.py
+        assert (done.returncode, "named no action" in done.stderr) == (1, True), done.stderr
     else:
         assert done.returncode == 0, done.stderr
 

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 from goose_like.message import Value, Words
 from goose_like.profile import ToolkitChoice
 
-from .known import MISSING, is_theirs
+from .known import MISSING, is_absent, is_theirs
 from .spec import Interface
 
 
@@ -127,6 +127,7 @@ class Flow(Value):
     keys_to_ignore_for_hash_flow_state: Any = None
     keys_to_ignore_for_hash_input_data: Any = None
     clear_flow_namespace_on_run_end: Any = None
+    singleton: Any = None
     request_multi_line_input_flag: Any = None
     end_of_input_string: Any = None
     n_api_retries: Any = None
@@ -142,7 +143,9 @@ class Flow(Value):
             return {"_target_": value} if callable(value) or hasattr(value, "run") else value
         target = value.get("_target_")
         if is_theirs(target):
-            return {**value, **_found(value)}
+            found = {**value, **_found(value)}
+            is_used = not is_absent(found.get("_target_"))  # what is not used may say what it likes
+            return found if is_used else {key: entry for key, entry in found.items() if key in OF_A_FLOW}
         known = OF_A_BOSS if "subflows_config" in value else OF_A_FLOW
         return {key: entry for key, entry in value.items() if key in known} | {"_config_": dict(value)}
 

@@ -53,7 +53,7 @@ async def run_errand(errand: Errand) -> int:
                 drawn.open(history)
             given, code = await stoppable(_work(run, errand.goal), front, out, _Leave(run, front).begin)
             outcome = given or outcome.model_copy(update={"status": "interrupted"})
-            code = code or run.end.exit_code
+            code = code or run.end.exit_code or int(outcome.status == "failed")
     except GooseLikeError as error:
         code = error.exit_code
         raise

@@ -1,7 +1,7 @@
 """The flows of aiflows' own that have their like here, and why the others have none."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .spec import Action
@@ -28,7 +28,7 @@ _ACTIONS: tuple[tuple[str, Action], ...] = (
 
 _ABSENT = (
     ("LCTool|langchain", "LangChain tools are not run here; give a toolkit or a flow of your own"),
-    ("WikiSearch", "there is no search of Wikipedia here; give a toolkit or a flow of your own"),
+    ("(?i:wiki_?search)", "there is no search of Wikipedia here; give a toolkit or a flow of your own"),
     ("VectorStore|ChromaDB", "there is no store of vectors here; what is remembered stands in `memory_files`"),
     ("TestCode|CodeTest", "tests are an argument of `write_code` here"),
     ("IntermediateAns", "an answer on the way is what the controller says beside its calls"),
@@ -69,17 +69,25 @@ def action_of(target: Any) -> Action | None:
     """The action that does what this flow does."""
     for part in _parts(target):
         known = next((action for pattern, action in _ACTIONS if re.search(pattern, part)), None)
-        if known or any(re.search(pattern, part) for pattern, _ in _ABSENT):
+        if known or _why_absent([part]):
             return known
     return None
 
 
-def absence_of(target: Any) -> str:
-    """Why there is nothing here that does what this flow does."""
-    known = (why for part in _parts(target) for pattern, why in _ABSENT if re.search(pattern, part))
+def absence_of(target: Any, name: str = "") -> str:
+    """Why there is nothing here that does what this flow does; `name` is that of its branch."""
     path = words_of(target)
     told = f"its `_target_` {path!r} is not known here" if path else "it has no `_target_`"
-    return next(known, f"{told}; give a toolkit or, from Python, a flow of your own")
+    return _why_absent((*_parts(target), name)) or f"{told}; give a toolkit or, from Python, a flow of your own"
+
+
+def is_absent(target: Any) -> bool:
+    """Whether it is one of aiflows' flows that have no like here."""
+    return not boss_of(target) and not action_of(target) and bool(_why_absent(_parts(target)))
+
+
+def _why_absent(parts: Iterable[str]) -> str:
+    return next((why for part in parts for pattern, why in _ABSENT if re.search(pattern, part)), "")
 
 
 def _parts(target: Any) -> Iterator[str]:

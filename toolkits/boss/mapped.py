@@ -57,6 +57,11 @@ class Mapped:
     def boss(self, flow: Flow, path: tuple[str, ...], name: str = "boss", owner: object | None = None) -> Configuration:
         """The boss that a flow is; one that has its Controller among its own subflows plans nothing."""
         subflows = flow.subflows_config
+        if not (subflows.keys() & {*_BOSS, *_LOOP} or boss_of(flow.target) or name in NESTED):
+            raise ProfileError(
+                f"{self.source.place(*path)}: this describes no boss: its `subflows_config` has neither CtrlExMem nor "
+                "a Controller"
+            )
         is_bare = "CtrlExMem" not in subflows and bool({"Controller", "Executor"} & subflows.keys())
         loop, at = (
             (flow, path) if is_bare else (subflows.get("CtrlExMem", Flow()), (*path, "subflows_config", "CtrlExMem"))
@@ -120,7 +125,7 @@ class Mapped:
         controller, executor = (nodes.get(name, Node(flow=name)) for name in ("Controller", "Executor"))
         is_own = self.imports and not is_theirs(loop.target)
         if not is_own and loop.target and not is_theirs(loop.target):
-            self._note(f"CtrlExMem: a file's flows are not imported ({loop.target!r}); `finish` ends the boss")
+            self._note(f"a file's flows are not imported ({loop.target!r}); `finish` ends the boss")
         flow = self._made(loop, path) if is_own and owner is None else owner
         method = controller.output_interface.method or "detect_finish_or_continue"
         source = parts["Controller"].flow if "Controller" in parts else loop.subflows_config.get("Controller", Flow())
@@ -177,7 +182,7 @@ class Mapped:
                 if action != FINISH:
                     branches[action] = Branch(description=branch.description)
             else:
-                self._note(f"branch {key!r}: {absence_of(one.target)}")
+                self._note(f"branch {key!r}: {absence_of(one.target, key)}")
         for key in commands:
             if key not in given and key != FINISH:
                 self._note(f"command {key!r}: there is no such branch")

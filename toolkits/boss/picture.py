@@ -25,6 +25,7 @@ from goose_like.events import (
     Nested,
     PlanUpdated,
     Question,
+    RunFinished,
     SessionStarted,
     Task,
     ToolFinished,
@@ -121,7 +122,7 @@ class Picture(Screen):
                 self._count(model, usage)
             case PlanUpdated() | ToolStarted() | ToolProgress() | ToolFinished() | Nested():
                 self._take(self._boss, event)
-            case TurnFinished():
+            case TurnFinished() | RunFinished():  # closing tells something, too, which draws again
                 self._boss.running.clear()
                 self._boss.below.clear()
                 super().notify(event)

@@ -231,6 +231,27 @@ def test_ctrl_c_during_the_note_ends_all(place, opened):
     terminal.type("\x03")
     assert terminal.ended() == 130
     assert "go on with: goose-like boss --resume" in terminal.text
+    done = boss(place, "--resume", steps=[FINISH, FINISH])
+    assert (done.returncode, done.stdout) == (0, "all is done\n"), done.stderr
+
+
+def test_ctrl_c_while_the_boss_below_asks_something(place, opened):
+    asks = act("ask_user", question="Which numbers?")
+    terminal = jarvis(place, opened, *NESTED[:-1], asks, FINISH)
+    terminal.see("? Coder asks: Which numbers?")
+    terminal.see("answer:")
+    terminal.type("\x03")
+    terminal.see("? a note for Jarvis (Enter: none)")
+    terminal.see("answer:", times=2)
+    terminal.type("none of them\r")
+    assert terminal.ended() == 0
+    outputs = [event["result"]["output"] for event in place.events() if event["type"] == "tool_finished"]
+    assert "none of them" in outputs[0]
+
+
+def test_a_controller_that_never_acts_has_failed(place):
+    done = boss(place, "look", "--output-format", "json", steps=[PLAN, *["I will."] * 9])
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (1, "failed")
 
 
 # --- the picture
