@@ -28,7 +28,7 @@ from goose_like.providers.openai_wire import Encoder  # noqa: E402
 from goose_like.session import Session  # noqa: E402
 
 ROUNDS = 240
-AROUND = 10
+AROUND = 14  # twice this is after how many rounds the sizes of results and the kinds of actions come again
 
 
 def at(figures: list[float] | list[int], number: int) -> float:

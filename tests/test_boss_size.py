@@ -14,9 +14,9 @@ async def test_what_is_sent_is_bounded(tmp_path, monkeypatch):
     provider, history = await worked(90, session)
     session.close()
     memories = [len(request.messages[-1].text.encode()) for request in provider.requests]
-    assert max(memories) <= 2_000 * 4 + 500, "the budget of the memory, and titles"
+    assert max(memories) <= 1_600 * 4 + 500, "the budget of the memory, and titles"
     sizes = [len(body) for body in provider.bodies]
-    assert mean(sizes[70:90]) <= 1.4 * mean(sizes[10:30])
+    assert mean(sizes[70:90]) <= 1.2 * mean(sizes[10:30])
     assert all(sum(message.role == "assistant" for message in each.messages) <= 3 for each in provider.requests)
     assert sum(len(message.model_dump_json()) for message in history.messages) > 5 * max(sizes)
     library = (tmp_path / "library.py").read_text()
