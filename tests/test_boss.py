@@ -540,3 +540,12 @@ async def test_a_boss_delegates(root):
     assert outcome.status == "finished"
     assert "I looked." in place.results[0].output
     assert place.run.history.total_usage.total_tokens == 30
+
+
+async def test_a_controller_that_goes_round_in_circles_is_told(root):
+    again = act("run_code", code="print(1)")
+    async with at_work(boss("run_code"), [again, again, act("run_code", code="print(2)"), finish()]) as place:
+        await place.run.work("count")
+    now = [memory.rpartition("# Now")[2] for memory in place.memories]
+    assert ["one and the same" in text for text in now] == [False, False, True, False]
+    assert "The newest 2 actions" in now[2]

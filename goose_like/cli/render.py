@@ -78,7 +78,7 @@ class Screen(Notifier):
         self._is_mid_line = False
         self._is_cut = False
         self._heard = ""
-        self._last_status = ""
+        self._told_statuses: set[str] = set()
         self._prompts: Sequence[str] = ()
 
     def notify(self, event: Event) -> None:
@@ -87,6 +87,7 @@ class Screen(Notifier):
                 self._line(f"session {name} · profile {profile} · {models['processor']}", "dim")
             case TurnStarted():
                 self._is_cut = False
+                self._told_statuses.clear()
                 self._wait("thinking")
             case Status(text=text):
                 self._tell_status(text)
@@ -192,12 +193,12 @@ class Screen(Notifier):
     # --- one event each
 
     def _tell_status(self, text: str) -> None:
-        """What somebody else waits for: a spinner; without a terminal a line for each kind, figures aside."""
+        """What somebody else waits for: a spinner; without a terminal one line for each kind, figures aside."""
         self._wait(text)
         kind = "".join(character for character in text if character.isalpha())
-        if not self.console.is_terminal and kind and kind != self._last_status:
+        if not self.console.is_terminal and kind and kind not in self._told_statuses:
             self._line(_BAR.sub("", visible(text)), "dim")
-        self._last_status = kind
+            self._told_statuses.add(kind)
 
     def _hear(self, text: str) -> None:
         if not self._says_answer:

@@ -22,7 +22,7 @@ from goose_like.toolkit import Final, Notifier, Passing, Requirements, ToolError
 
 from . import library
 from .boss import Boss, Run
-from .entries import cut
+from .entries import cut, entries
 from .executor import detected, executed
 from .lower import worked
 from .memory import Memory
@@ -38,6 +38,7 @@ PLANNED = "boss.plan"
 """The key of the newest plan: its number, its text, what the file held before, and whether it was put there."""
 
 _MOST_WORDS = 3
+_SAME_TOLD = 2
 _TRIAL_S = 120.0
 _ROOM_BYTES = 8_000
 _CHANGED = "somebody changed the plan meanwhile; look at it in your memory, and choose again"
@@ -100,7 +101,7 @@ class ControllerToolkit(Toolkit):
         step = "Check whether the goal is reached; then finish."
         if left:
             step = f"Work on step {left[0][0]} of the plan: {left[0][1].description}"
-        now = f"Round {had + 1} of {self._spec.max_round}.{last} {step}"
+        now = f"Round {had + 1} of {self._spec.max_round}.{last} {step}{self._again()}"
         return [*self._notes.told(), ("Now", now)]
 
     async def begin(self) -> None:
@@ -291,6 +292,15 @@ class ControllerToolkit(Toolkit):
             return await invoke(getattr(self, name), dict(payload))
         known = [*self._spec.branches, FINISH]
         raise ToolError(f"no branch {name!r}; {did_you_mean(name, known)}")
+
+    def _again(self) -> str:
+        """What is said to a controller that goes round in circles."""
+        done = [(entry.call.name, entry.call.arguments, entry.result.output) for entry in entries(self.session.history)]
+        times = sum(1 for _ in takewhile(lambda each: each == done[-1], reversed(done)))
+        if times < _SAME_TOLD:
+            return ""
+        mark = " If the step is done, mark it with update_plan." if "update_plan" in self._spec.branches else ""
+        return f"\nThe newest {times} actions were one and the same, and so was their result: do something else.{mark}"
 
     # --- the plan, and trying code
 
