@@ -126,8 +126,9 @@ class ControllerToolkit(Toolkit):
         return {self._spec.memory_files[name]: f"changed by somebody else:\n{diff}" for name, diff in edits}
 
     def demand(self) -> str | None:
-        """An action, for some times; then it is given up."""
-        answers = [message for message in self.session.history.messages if message.role == "assistant"]
+        """An action, for some times in a turn; then it is given up."""
+        history = self.session.history
+        answers = [message for message in history.messages[history.turns[-1].start :] if message.role == "assistant"]
         idle = list(takewhile(lambda message: not message.tool_calls, reversed(answers)))
         if len(idle) > _MOST_WORDS:
             return None
