@@ -21,5 +21,5 @@ def home(tmp_path, monkeypatch):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--kills", type=int, default=6, help="moments at which tests/e2e/test_kill.py kills a run")
+    parser.addoption("--kills", type=int, default=10, help="moments at which tests/e2e/test_*kill.py kill a run")
     parser.addoption("--soak", type=int, default=300, help="requests of tests/e2e/test_serve_soak.py")

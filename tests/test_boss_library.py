@@ -143,6 +143,8 @@ def test_where_things_are_put(source, draft, result):
 
 
 def test_with_replace_exactly_its_lines_are_replaced():
+    two = saved("x = 1\n\ny = 2\n", "a = 1\nb = a\ny = b", replace=True)
+    assert two == "x = 1\n\na = 1\n\nb = a\n\ny = b\n"
     draft = "STEP = 2\n\n@other\ndef mean(values, step=STEP):\n    return step\n"
     with pytest.raises(ToolError, match="the library has another 'mean'; call save_code with replace=true"):
         saved(LIBRARY, draft)
@@ -197,6 +199,7 @@ BLOCKS = st.one_of(
     st.builds("{} = {}".format, NAMES, VALUES),
     st.builds("{}def {}(n={}):\n    '''d\n\n    e'''\n    return {}".format, st.just(""), NAMES, VALUES, VALUES),
     st.builds("@x\n@(\n  y\n)\nasync def {}():  # here\n    pass".format, NAMES),
+    st.builds("@(\n  y\n)\ndef {}(): ...".format, NAMES),
     st.builds("class {}:\n    v = {}\n\n    def m(self): ...".format, NAMES, VALUES),
 )
 COMMENTED = st.builds("{}{}".format, st.sampled_from(["", "# c\n", "#!\n", "# far\n\n", "# two\n# lines\n"]), BLOCKS)

@@ -96,6 +96,22 @@ async def test_replacing_sees_what_somebody_else_wrote(memory: Memory, workspace
     assert plan.stat().st_mode & 0o777 == 0o640
 
 
+def by_hand(path: Path | None) -> None:
+    assert path is not None
+    path.write_text("by hand\n")
+
+
+async def test_what_somebody_writes_while_it_is_being_written_counts(memory: Memory, workspace: Workspace) -> None:
+    async def meanwhile(path: Path | None, argv: object) -> None:
+        by_hand(path)
+
+    (memory.read(), (workspace.root / "notes").mkdir())
+    workspace.before_change(meanwhile)
+    assert not await memory.replace("plan", "- a\n", "")
+    await memory.append_once("logs", "- 1\n", 0)
+    assert memory.read().texts == {"plan": "by hand\n", "logs": "by hand\n- 1\n"}
+
+
 async def test_two_bosses_on_one_file_lose_nothing(memory: Memory, workspace: Workspace, session: Session) -> None:
     nested = Memory({"log": "notes/logs.md"}, workspace, session, within=memory)
     (memory.read(), nested.read())

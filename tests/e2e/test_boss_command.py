@@ -48,6 +48,12 @@ def test_the_result_is_on_stdout_and_all_else_on_stderr(place):
     assert [log[0], log[-1]] == ["# look around", "- 3 · finish: did it"]
 
 
+def test_an_action_that_says_nothing_is_shown(place):
+    done = boss(place, "look", *MEMORY, steps=[PLAN, {"calls": [shell("true")]}, FINISH])
+    assert "✓ shell  true" in done.stderr
+    assert "✓ finish" in done.stderr, "the picture goes on"
+
+
 def test_one_object_of_json(place):
     plan = {"text": PLAN, "usage": {"input": 500, "output": 9}}
     done = boss(place, "look", "--output-format", "json", "-q", *MEMORY, steps=[plan, LOOK, FINISH])

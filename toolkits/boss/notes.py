@@ -22,7 +22,7 @@ SUMMARY = "boss.summary"
 """The key of what the beginning of the log says in short, and of how many bytes of it that is."""
 
 _ASSUMED_WINDOW_TOKENS = 128_000
-_SHARE, _MOST_TOKENS = 4, 6_000
+_SHARE, _MOST_TOKENS = 4, 1_600
 
 
 class Notes:

@@ -3,6 +3,7 @@
 import ast
 import warnings
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal
 
 from goose_like.toolkit import ToolError
@@ -37,13 +38,14 @@ def outline(source: str, detail: Detail = "docstrings") -> str:
     return "\n".join(entries(source, detail))
 
 
-def entries(source: str, detail: Detail = "docstrings") -> list[str]:
-    """The same, one text for each of them."""
+@lru_cache(maxsize=4)
+def entries(source: str, detail: Detail = "docstrings") -> tuple[str, ...]:
+    """The same, one text for each of them. Asked in each round, of a text that few of them change."""
     try:
         tree = parsed(source.removeprefix("\ufeff"), "the file")
-        return ["\n".join(lines) for node in tree.body if (lines := list(_shown(node, detail)))]
+        return tuple("\n".join(lines) for node in tree.body if (lines := list(_shown(node, detail))))
     except (ToolError, RecursionError) as error:
-        return [f"[{error}]"]
+        return (f"[{error}]",)
 
 
 def _shown(node: ast.stmt, detail: Detail) -> Iterator[str]:

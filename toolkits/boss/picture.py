@@ -193,7 +193,7 @@ class Picture(Screen):
         if running.rest:
             list(running.take("\n", _WIDEST))
         body, notes = running.read(result.output)
-        is_failure = result.is_error or any(map(FAILED.match, notes)) or bool(_NOT_FINISHED.match(body[0]))
+        is_failure = result.is_error or any(map(FAILED.match, notes)) or any(map(_NOT_FINISHED.match, body[:1]))
         if result.output != INTERRUPTED:
             work.actions += 1
             work.log.append(Entry(work.actions, running.call, result, 0).line)
@@ -207,9 +207,8 @@ class Picture(Screen):
         self._line(
             Styled.assemble("  " * depth, mark, (name, "bold"), f"  {what}" if what else "", (f" · {took}", "dim"))
         )
-        if _NOT_FINISHED.match(body[0]):
-            body = body[1:]  # why stands below it
-        said = [line for line in map(str.strip, body) if line]
+        lines = (line for line in body if not _NOT_FINISHED.match(line))  # why stands below it
+        said = [line for line in map(str.strip, lines) if line]
         why = " · ".join([*notes, *said[-1:]] if notes else said[:1]) if is_failure else ""
         if why:
             self._line(Styled(f"{'  ' * depth}  {one_line(why, self._room(2 * depth + 3))}", "red"))

@@ -117,10 +117,9 @@ async def _followed(
 
 
 def _variables(folders: list[str], nowhere: str) -> dict[str, str]:
-    """No bytecode is left behind, and none is found that an older library left; sets have the same order each time."""
+    """Bytecode has a cache of its own: none of an older library is found, none stays. Sets keep their order."""
     return {
         "PYTHONPATH": os.pathsep.join(folders),
-        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPYCACHEPREFIX": nowhere,
         "PYTHONHASHSEED": "0",
         "PYTHONUTF8": "1",

@@ -123,7 +123,7 @@ def summary_prompt(before: str, part: str) -> str:
 
 
 def _rooms(sizes: Mapping[str, int], limit_bytes: int) -> dict[str, int]:
-    """How much each may have: what it needs up to its share, then of what the others leave, in their order."""
+    """How much each may have: what it needs up to its share, then of what the others leave, the log as the last."""
     others = sum(name not in _SHARES for name in sizes)
     whole = sum(share for name, share in _SHARES.items() if name in sizes) + bool(others)
     rooms = {}
@@ -131,7 +131,7 @@ def _rooms(sizes: Mapping[str, int], limit_bytes: int) -> dict[str, int]:
         share = limit_bytes * _SHARES[name] // whole if name in _SHARES else limit_bytes // whole // others
         rooms[name] = min(size, share)
     left = limit_bytes - sum(rooms.values())
-    for name, size in sizes.items():
+    for name, size in sorted(sizes.items(), key=lambda held: held[0] == LOGS):  # it has a summary
         more = min(left, size - rooms[name])
         rooms[name] += more
         left -= more
