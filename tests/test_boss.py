@@ -7,13 +7,14 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import boss_model
 import pytest
 from boss_model import Deciding
 from fakes import PAUSE, Played, call, calls, is_well_formed
 from goose_like_toolkits.boss.boss import Boss, Run
+from goose_like_toolkits.boss.memory import LIMIT_BYTES
 from goose_like_toolkits.boss.outcome import Outcome
 from goose_like_toolkits.boss.spec import BossSpec
 
@@ -444,6 +445,41 @@ async def test_memory_that_cannot_be_read_is_told_and_written_later(root):
     assert logs.read_text() == "# the goal\n" + "".join(f"- {n} · echo: echoed 1\n" for n in range(1, 6)) + (
         "- 6 · finish: said all done\n"
     )
+
+
+async def test_a_log_that_cannot_be_written_hides_nothing_else(root):
+    def spoil(_: Request) -> Message:
+        (root / "logs.md").rename(root / "away.md")
+        (root / "logs.md").mkdir()
+        return act("echo", n=1)
+
+    def mend(_: Request) -> Message:
+        (root / "logs.md").rmdir()
+        (root / "logs.md").write_bytes(b"x" * (LIMIT_BYTES - 9) + b"\n")
+        (root / "plan.md").write_text("- [ ] seen\n")
+        return act("echo", n=2)
+
+    spec = boss() | {"branches": {"echo": {"parameters": ["n"]}}}
+    place, _ = await worked(spec, [spoil, mend, finish()], flows={"echo": Echo()})
+    assert "it would have 4,000," in place.reminded[-1]
+    assert "- [ ] seen" in place.memories[2]
+
+
+async def test_what_a_flow_failed_to_write_is_given_to_it_again(root):
+    class Writing:
+        lines: ClassVar[list[str]] = []
+        fails = iter([False, True, True, False, False])
+
+        def run(self, input_data: dict[str, Any]) -> None:
+            if next(self.fails, False):
+                raise OSError("no room")
+            self.lines.append(input_data["logs"])
+
+    spec = boss() | {"branches": {"echo": {"parameters": ["n"]}}}
+    script = [*(act("echo", n=n) for n in range(4)), finish()]
+    place, _ = await worked(spec, script, flows={"echo": Echo()}, writing=Writing())
+    assert Writing.lines == [*(f"- {n} · echo: echoed 1" for n in range(1, 5)), "- 5 · finish: said all done"]
+    assert "no room" in place.reminded[0]
 
 
 @pytest.mark.parametrize("name", ["plan", "logs"])
