@@ -17,6 +17,8 @@ from goose_like_toolkits.boss.boss import Boss, Run
 from goose_like_toolkits.boss.memory import LIMIT_BYTES
 from goose_like_toolkits.boss.outcome import Outcome
 from goose_like_toolkits.boss.spec import BossSpec
+from long_session import wires
+from vendor_rules import valid_for_anthropic, valid_for_openai
 
 from goose_like import sandbox
 from goose_like.build import build_exchange
@@ -24,7 +26,7 @@ from goose_like.errors import ContextLengthError, ProfileError, UsageError
 from goose_like.events import Answer, Reminded
 from goose_like.history import History
 from goose_like.lines import event_of
-from goose_like.message import Message, ToolResult
+from goose_like.message import Message, Thinking, ToolResult
 from goose_like.notifier import Recorder
 from goose_like.profile import Limits, Profile, ToolkitChoice
 from goose_like.provider import Delta, Model, Models, Request
@@ -323,6 +325,29 @@ async def test_a_request_that_is_too_long_is_sent_with_the_newest_round_alone_an
     assert [message.role for message in again.messages] == ["user", "assistant", "tool", "user"]
     assert "z" * 1_500 in again.messages[2].tool_results[0].output
     assert len(again.messages[2].tool_results[0].output) < 1_600
+
+
+async def test_both_vendors_take_all_that_is_sent(root):
+    """Whatever the rounds before were: words alone, thinking, calls side by side, wrong ones, one that was cut off."""
+
+    def thought(message: Message) -> Message:
+        return message.model_copy(update={"parts": (Thinking(text="hm", signature="s"), *message.parts)})
+
+    both = calls(call("echo", '{"n": 1}', id="a"), call("echo", '{"n": 2}', id="b"), text="both")
+    spec = boss() | {"branches": {"echo": {"parameters": ["n"]}}}
+    flows = {"echo": Echo(result="z" * 4_000)}
+    script = ["Well.", thought(act("echo", n=1)), thought(both), both, act("none"), calls(call("echo", "{n", id="c"))]
+    async with at_work(spec, [*script, [PAUSE]], flows=flows) as place:
+        work = asyncio.create_task(place.run.work("the goal"))
+        await until(lambda: place.provider.opened == len(script) + 1)
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+    async with at_work(spec, [thought(both), "Hm.", both, finish()], flows=flows, session=resumed()) as on:
+        assert (await on.run.go_on()).status == "finished"
+    requests = [*place.provider.requests, *on.provider.requests]
+    for bodies, is_valid in zip(wires(requests), (valid_for_openai, valid_for_anthropic), strict=True):
+        assert all(is_valid(json.loads(body)) for body in bodies)
 
 
 async def test_the_last_round_is_an_answer(root):
