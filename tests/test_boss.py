@@ -543,6 +543,20 @@ async def test_the_planners_tokens_count(root):
     assert len(place.provider.requests) == 2
 
 
+async def test_a_planner_that_was_stopped_is_asked_once_more_and_not_twice(root):
+    spec = boss("run_code") | {"planner": {}}
+    async with at_work(spec, [[PAUSE]]) as place:
+        work = asyncio.create_task(place.run.work("the goal"))
+        await until(lambda: place.provider.opened == 1)
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+    async with at_work(spec, ["- [ ] one", finish()], session=resumed()) as on:
+        assert (await on.run.go_on()).status == "finished"
+    assert on.provider.requests[0].messages == place.provider.requests[0].messages
+    assert (root / "plan.md").read_text() == "- [ ] one\n"
+
+
 async def test_a_person_leaves_an_inner_boss_and_its_caller_goes_on(root):
     spec = boss() | {"branches": {"inner": inner("run_code")}}
     script = [act("inner", goal="count"), act("run_code", code="print(1)"), [PAUSE], finish()]
