@@ -7,23 +7,26 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import boss_model
 import pytest
 from boss_model import Deciding
 from fakes import PAUSE, Played, call, calls, is_well_formed
 from goose_like_toolkits.boss.boss import Boss, Run
+from goose_like_toolkits.boss.memory import LIMIT_BYTES
 from goose_like_toolkits.boss.outcome import Outcome
 from goose_like_toolkits.boss.spec import BossSpec
+from long_session import wires
+from vendor_rules import valid_for_anthropic, valid_for_openai
 
 from goose_like import sandbox
 from goose_like.build import build_exchange
-from goose_like.errors import ProfileError, UsageError
+from goose_like.errors import ContextLengthError, ProfileError, UsageError
 from goose_like.events import Answer, Reminded
 from goose_like.history import History
 from goose_like.lines import event_of
-from goose_like.message import Message, ToolResult
+from goose_like.message import Message, Thinking, ToolResult
 from goose_like.notifier import Recorder
 from goose_like.profile import Limits, Profile, ToolkitChoice
 from goose_like.provider import Delta, Model, Models, Request
@@ -71,6 +74,16 @@ class Echo:
 
     def run(self, input_data: dict[str, Any]) -> dict[str, Any]:
         return {"result": f"got {input_data}", "summary": f"echoed {len(input_data)}", **self.more}
+
+
+class Silent:
+    """A flow that gives the same words each time, and no summary."""
+
+    def __init__(self, words: str = "seen") -> None:
+        self.words = words
+
+    def run(self, input_data: dict[str, Any]) -> str:
+        return self.words
 
 
 @pytest.fixture
@@ -274,12 +287,67 @@ async def test_what_is_no_action_goes_back_to_the_controller(root):
 async def test_words_alone_are_asked_back_and_given_up(root):
     place, outcome = await worked(boss("run_code"), ["Well."] * 9)
     assert (outcome.status, place.run.end.reason) == ("failed", "stop")
-    assert outcome.result == "not finished (failed)\nsaid last: Well.\nno action was taken"
+    assert outcome.result == "not finished (failed: it named no action)\nsaid last: Well.\nno action was taken"
     assert len(place.provider.requests) == 4
     assert place.reminded == [place.reminded[0]] * 3
     assert "Call one: finish, run_code or a tool" in place.reminded[0]
     place, outcome = await worked(boss("run_code"), ["Well.", "Hm.", finish()], session=Session.create("other"))
     assert outcome.status == "finished"
+
+
+async def test_words_of_a_former_turn_do_not_count_when_it_goes_on(root):
+    async with at_work(boss("run_code"), ["Well."] * 4) as place:
+        assert (await place.run.work("the goal")).status == "failed"
+        place.provider.script[:] = ["Well.", finish()]
+        assert (await place.run.go_on()).status == "finished"
+
+
+async def test_what_utf8_cannot_hold_costs_the_log_nothing(root):
+    spec = {"memory_files": FILES, "planner": None, "branches": {"echo": {"parameters": ["n"]}}}
+    script = [act("echo", n="half \ud83d, \x1b[31mred\x00"), finish("done \udfff")]
+    place, outcome = await worked(spec, script, flows={"echo": Silent()})
+    assert (outcome.status, outcome.summary) == ("finished", "said done \ufffd")
+    lines = (root / "logs.md").read_text().splitlines()
+    assert lines == ["# the goal", "- 1 · echo (half , [31mred): seen", "- 2 · finish: said done \ufffd"]
+    assert "- 1 · echo" in place.memories[1]
+
+
+async def test_a_request_that_is_too_long_is_sent_with_the_newest_round_alone_and_all_of_the_memory(root):
+    (root / "notes.md").write_text("Remember this.\n")
+    spec = boss() | {"branches": {"echo": {"parameters": ["n"]}}, "memory_files": {**FILES, "notes": "notes.md"}}
+    big = [act("echo", n=letter * 9_000) for letter in "abc"]
+    script = [*big, ContextLengthError("too long"), finish()]
+    place, outcome = await worked(spec, script, flows={"echo": Silent("z" * 9_000)})
+    assert outcome.status == "finished"
+    refused, again = place.provider.requests[-2:]
+    assert again.messages[-1] == refused.messages[-1]
+    assert "Remember this." in again.messages[-1].text
+    assert [message.role for message in again.messages] == ["user", "assistant", "tool", "user"]
+    assert "z" * 1_500 in again.messages[2].tool_results[0].output
+    assert len(again.messages[2].tool_results[0].output) < 1_600
+
+
+async def test_both_vendors_take_all_that_is_sent(root):
+    """Whatever the rounds before were: words alone, thinking, calls side by side, wrong ones, one that was cut off."""
+
+    def thought(message: Message) -> Message:
+        return message.model_copy(update={"parts": (Thinking(text="hm", signature="s"), *message.parts)})
+
+    both = calls(call("echo", '{"n": 1}', id="a"), call("echo", '{"n": 2}', id="b"), text="both")
+    spec = boss() | {"branches": {"echo": {"parameters": ["n"]}}}
+    flows = {"echo": Echo(result="z" * 4_000)}
+    script = ["Well.", thought(act("echo", n=1)), thought(both), both, act("none"), calls(call("echo", "{n", id="c"))]
+    async with at_work(spec, [*script, [PAUSE]], flows=flows) as place:
+        work = asyncio.create_task(place.run.work("the goal"))
+        await until(lambda: place.provider.opened == len(script) + 1)
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+    async with at_work(spec, [thought(both), "Hm.", both, finish()], flows=flows, session=resumed()) as on:
+        assert (await on.run.go_on()).status == "finished"
+    requests = [*place.provider.requests, *on.provider.requests]
+    for bodies, is_valid in zip(wires(requests), (valid_for_openai, valid_for_anthropic), strict=True):
+        assert all(is_valid(json.loads(body)) for body in bodies)
 
 
 async def test_the_last_round_is_an_answer(root):
@@ -330,6 +398,12 @@ async def test_an_action_named_like_a_toolkits_tool_is_the_boss_own(root):
     assert tools.count("update_plan") == 1
     assert "shell" in tools
     assert (root / "plan.md").read_text() == "- [x] one\n"
+
+
+async def test_a_branch_named_like_a_tool_of_its_toolkit_leaves_it_there(root):
+    spec = boss() | {"branches": {"shell": {"toolkits": ["developer"]}}}
+    place, _ = await worked(spec, [finish()])
+    assert "shell" in [tool.name for tool in place.provider.requests[0].tools]
 
 
 async def test_a_person_is_asked_and_nobody_is(root):
@@ -398,12 +472,52 @@ async def test_memory_that_cannot_be_read_is_told_and_written_later(root):
     )
 
 
+async def test_a_log_that_cannot_be_written_hides_nothing_else(root):
+    def spoil(_: Request) -> Message:
+        (root / "logs.md").rename(root / "away.md")
+        (root / "logs.md").mkdir()
+        return act("echo", n=1)
+
+    def mend(_: Request) -> Message:
+        (root / "logs.md").rmdir()
+        (root / "logs.md").write_bytes(b"x" * (LIMIT_BYTES - 9) + b"\n")
+        (root / "plan.md").write_text("- [ ] seen\n")
+        return act("echo", n=2)
+
+    spec = boss() | {"branches": {"echo": {"parameters": ["n"]}}}
+    place, _ = await worked(spec, [spoil, mend, finish()], flows={"echo": Echo()})
+    assert "it would have 4,000," in place.reminded[-1]
+    assert "- [ ] seen" in place.memories[2]
+
+
+async def test_what_a_flow_failed_to_write_is_given_to_it_again(root):
+    class Writing:
+        lines: ClassVar[list[str]] = []
+        fails = iter([False, True, True, False, False])
+
+        def run(self, input_data: dict[str, Any]) -> None:
+            if next(self.fails, False):
+                raise OSError("no room")
+            self.lines.append(input_data["logs"])
+
+    spec = boss() | {"branches": {"echo": {"parameters": ["n"]}}}
+    script = [*(act("echo", n=n) for n in range(4)), finish()]
+    place, _ = await worked(spec, script, flows={"echo": Echo()}, writing=Writing())
+    assert Writing.lines == [*(f"- {n} · echo: echoed 1" for n in range(1, 5)), "- 5 · finish: said all done"]
+    assert "no room" in place.reminded[0]
+
+
 @pytest.mark.parametrize("name", ["plan", "logs"])
 async def test_a_plan_and_a_log_are_one_boss_own(root, name):
     spec = boss() | {"branches": {"inner": inner()}}
     spec["branches"]["inner"]["boss"]["memory_files"] = {"plan": "a.md", "logs": "b.md", name: f"./{FILES[name]}"}
     with pytest.raises(ProfileError, match=f"'boss' and 'inner', which works for it, both have '{FILES[name]}'"):
         await worked(spec, [])
+
+
+async def test_no_file_is_two_memories(root):
+    with pytest.raises(ProfileError, match="'logs' and 'plan' of the boss 'boss' are both"):
+        await worked(boss(memory_files={"plan": "a.md", "logs": "./a.md"}), [])
 
 
 # --- bosses within bosses
@@ -427,6 +541,20 @@ async def test_the_planners_tokens_count(root):
     place, _ = await worked(spec, [Message.assistant("- [ ] one"), finish()])
     assert place.run.history.total_usage.total_tokens == 30
     assert len(place.provider.requests) == 2
+
+
+async def test_a_planner_that_was_stopped_is_asked_once_more_and_not_twice(root):
+    spec = boss("run_code") | {"planner": {}}
+    async with at_work(spec, [[PAUSE]]) as place:
+        work = asyncio.create_task(place.run.work("the goal"))
+        await until(lambda: place.provider.opened == 1)
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+    async with at_work(spec, ["- [ ] one", finish()], session=resumed()) as on:
+        assert (await on.run.go_on()).status == "finished"
+    assert on.provider.requests[0].messages == place.provider.requests[0].messages
+    assert (root / "plan.md").read_text() == "- [ ] one\n"
 
 
 async def test_a_person_leaves_an_inner_boss_and_its_caller_goes_on(root):
@@ -490,6 +618,19 @@ async def test_what_an_inner_boss_came_to_is_told_after_a_kill(root, rounds, sta
     assert expected.output.startswith(f"[inner: {status.replace('_', ' ')}]")
     assert len(place.provider.requests) == 1, "the inner boss did nothing more"
     assert {path.name: path.read_text() for path in root.iterdir()} == before
+
+
+async def test_what_used_up_the_budget_is_told_after_a_kill(root):
+    spec = boss() | {"branches": {"inner": inner("run_code")}}
+    script = [act("inner", goal="count"), *(act("run_code", code=f"print({n})") for n in range(9))]
+    place, outcome = await worked(spec, script, limits=Limits(tokens=60))
+    expected, log = place.results[0], (root / "logs.md").read_text()
+    cut(below(place), "tool_finished", expected.call_id)
+    (root / "logs.md").write_text("# the goal\n")
+    async with at_work(spec, [], session=resumed(), limits=Limits(tokens=60)) as place:
+        assert await place.run.go_on() == outcome
+    assert place.results[0] == expected
+    assert (root / "logs.md").read_text() == log
 
 
 async def test_tokens_that_were_spent_before_a_kill_count_once(root):

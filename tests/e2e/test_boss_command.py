@@ -186,6 +186,16 @@ def test_a_killed_run_goes_on_in_the_same_round(place, opened):
     assert len(re.findall("echo hello", (place.work / "logs.md").read_text())) == 1
 
 
+def test_a_run_is_gone_on_with_where_its_memory_is(place):
+    boss(place, "look", "--session", "w", *MEMORY, "--max-round", "1", steps=[PLAN, LOOK])
+    (place.work / "below").mkdir()
+    words = ("--resume", "--session", "w", "--max-round", "9")
+    done = boss(Place(place.home, place.work / "below"), *words, steps=[FINISH])
+    assert done.returncode == 1
+    assert f"that run works in {place.work}; go on with it there: cd {place.work}" in done.stderr
+    assert boss(place, *words, steps=[LOOK, FINISH]).returncode == 0
+
+
 # --- signals
 
 

@@ -25,11 +25,10 @@ from .entries import entries
 from .executor import Detect, Executor
 from .memory import Memory
 from .outcome import Outcome, Status
-from .spec import ACTIONS, CONTROLLER, LIBRARY, LOGS, PLAN, BossSpec, Branch
+from .spec import ACTIONS, CONTROLLER, FILES, LIBRARY, LOGS, PLAN, BossSpec, Branch
 
 _DEFAULT_ACTIONS = ("ask_user", "re_plan", "update_plan")
 _LIBRARY_ACTIONS = ("write_code", "save_code", "run_code")
-_FILES = {PLAN: "plan.md", LOGS: "logs.md", LIBRARY: "library.py"}
 _NEWEST = 10
 _STATUS: dict[str, Status] = {"step_limit": "max_round", "budget": "budget", "cancelled": "interrupted"}
 _GO_ON = "Go on with the goal, from where your memory says that you are."
@@ -77,7 +76,7 @@ class Boss:
         `memory` is that of the last of them.
 
         Raises:
-            ProfileError: a branch or a toolkit that there is not, or a plan or log that is another boss's as well.
+            ProfileError: a branch or a toolkit that there is not, or memory files that can't be the same.
             UsageError: all rounds were had in former processes.
         """
         boss = replace(self, spec=_filled(self.spec, profile, session))
@@ -122,12 +121,6 @@ class Run:
         return self.history.last_turn or TurnFinished(reason="error", exit_code=1)
 
     @property
-    def has_ended(self) -> bool:
-        """Whether its work came to an end of its own, in a former process."""
-        end = self.history.last_turn
-        return end is not None and end.reason != "cancelled"
-
-    @property
     def inner_names(self) -> tuple[str, ...]:
         """The bosses that work now, the outermost first."""
         return tuple(run.name for run in self._line)
@@ -168,6 +161,12 @@ class Run:
         return outcome(self.history)
 
 
+def has_ended(history: History) -> bool:
+    """Whether a boss's work came to an end of its own."""
+    end = history.last_turn
+    return end is not None and end.reason != "cancelled"
+
+
 def outcome(history: History) -> Outcome:
     """What the newest turn came to."""
     last = history.messages[-1] if history.messages else Message.user("")
@@ -176,10 +175,11 @@ def outcome(history: History) -> Outcome:
         return Outcome(result=final.output, summary=final.later or final.output, status="finished")
     end = history.last_turn or TurnFinished(reason="cancelled")
     status = _STATUS.get(end.reason, "failed")
+    why = "it named no action" if end.reason == "stop" else end.detail
     done = [entry.line for entry in entries(history)]
     words = last.text.strip() if last.role == "assistant" else ""
     told = [
-        f"not finished ({status.replace('_', ' ')}{f': {end.detail}' if end.detail else ''})",
+        f"not finished ({status.replace('_', ' ')}{f': {why}' if why else ''})",
         *([f"said last: {words}"] if words else []),
         f"the newest of {len(done)} actions:" if done else "no action was taken",
         *done[-_NEWEST:],
@@ -212,24 +212,29 @@ def _filled(spec: BossSpec, profile: Profile, session: Session) -> BossSpec:
         branches = {"tools": Branch(toolkits=toolkits), **dict.fromkeys(_DEFAULT_ACTIONS, Branch())}
         branches |= dict.fromkeys(_LIBRARY_ACTIONS, Branch()) if LIBRARY in spec.memory_files else {}
     needed = [PLAN, LOGS, *([LIBRARY] if branches.keys() & set(_LIBRARY_ACTIONS) else [])]
-    files = {name: str(session.folder / "memory" / _FILES[name]) for name in needed}
+    files = {name: str(session.folder / "memory" / FILES[name]) for name in needed}
     return spec.model_copy(update={"branches": branches, "memory_files": files | spec.memory_files})
 
 
 def _check_own(boss: Boss, held: Mapping[str, str]) -> None:
-    """A plan and a log are one boss's own: two would write over each other's plan. `held` are those of its callers."""
-    files = {
-        os.path.normpath(boss.spec.memory_files[name]): name for name in (PLAN, LOGS) if name in boss.spec.memory_files
-    }
-    for file, name in files.items():
-        if file in held:
+    """A file is one memory's; a plan and a log are one boss's own. `held` are those of its callers."""
+    files: dict[str, str] = {}
+    for name, path in boss.spec.memory_files.items():
+        file = os.path.normpath(path)
+        if file in files:
+            raise ProfileError(
+                f"{name!r} and {files[file]!r} of the boss {boss.spec.name!r} are both {file!r}; give each a file"
+            )
+        files[file] = name
+        if name in (PLAN, LOGS) and file in held:
             raise ProfileError(
                 f"the bosses {held[file]!r} and {boss.spec.name!r}, which works for it, both have {file!r}; "
                 f"give {boss.spec.name!r} a {name} of its own below `memory_files`"
             )
+    held = {**held, **{file: boss.spec.name for file, name in files.items() if name in (PLAN, LOGS)}}
     for branch in boss.spec.branches:
         if lower := boss.below(branch):
-            _check_own(lower, {**held, **dict.fromkeys(files, boss.spec.name)})
+            _check_own(lower, held)
 
 
 def _profile(boss: Boss, profile: Profile, line: Sequence[Run], memory: Memory | None) -> Profile:
@@ -246,7 +251,7 @@ def _profile(boss: Boss, profile: Profile, line: Sequence[Run], memory: Memory |
         for choice in branch.toolkits:
             if toolkits.setdefault(choice.name, choice) != choice:
                 raise ProfileError(f"toolkit {choice.name!r} stands in two branches with different settings")
-    taken = {*ACTIONS, *boss.spec.branches}
+    taken = {*ACTIONS, *(name for name in boss.spec.branches if name in boss.flows or boss.below(name))}
     own = ToolkitChoice(name=CONTROLLER, config={"boss": boss, "profile": profile, "line": line, "memory": memory})
     return profile.model_copy(
         update={

@@ -15,10 +15,9 @@ from goose_like.sessions import find_session, sessions
 from goose_like.source import Source, read_yaml
 
 from .configuration import read_configuration
-from .spec import LIBRARY, LOGS, PLAN, BossSpec
+from .spec import FILES, LIBRARY, BossSpec
 
 _KEPT = "boss.json"
-_MEMORY = {PLAN: "plan.md", LOGS: "logs.md", LIBRARY: "library.py"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +33,8 @@ class Commission:
             SessionError: the folder can't be written.
         """
         named = self.spec.memory_files
-        beside = [name for name in _MEMORY if not named or name != LIBRARY]  # one's own files, and no library: none
-        files = {name: str(session.folder / "memory" / _MEMORY[name]) for name in beside}
+        beside = [name for name in FILES if not named or name != LIBRARY]  # one's own files, and no library: none
+        files = {name: str(session.folder / "memory" / FILES[name]) for name in beside}
         spec = self.spec.model_copy(update={"memory_files": files | named})
         try:
             (session.folder / _KEPT).write_text(spec.model_dump_json(exclude_defaults=True), encoding="utf-8")
@@ -68,7 +67,7 @@ def to_resume(name: str | None) -> str:
     """The session of a boss's run: of that name, or the newest of the current folder.
 
     Raises:
-        SessionError: there is none, or that is no boss's run.
+        SessionError: there is none, or that is no boss's run, or one of another folder.
     """
     if name is None:
         here = os.getcwd()
@@ -76,9 +75,12 @@ def to_resume(name: str | None) -> str:
         if found is None:
             raise SessionError(f'no run of a boss to go on with in {here}; start one: goose-like boss "GOAL"')
         return found.name
-    if not (find_session(name).folder / _KEPT).is_file():
+    found = find_session(name)
+    if not (found.folder / _KEPT).is_file():
         other = f"goose-like session resume {shlex.quote(name)}"
         raise SessionError(f"session {name!r} is no run of a boss; go on with it: {other}")
+    if found.cwd != os.getcwd():  # its memory is there
+        raise SessionError(f"that run works in {found.cwd}; go on with it there: cd {shlex.quote(found.cwd)}")
     return name
 
 

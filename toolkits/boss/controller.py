@@ -118,17 +118,20 @@ class ControllerToolkit(Toolkit):
         """MemoryWriting and MemoryReading, ahead of each round; what it gives is what others changed."""
         if not self.session.history.turns:
             return {}
-        try:
-            await self._notes.write()
-            await self._notes.read()
-        except GooseLikeError as error:
-            return {"memory": f"not as it should be: {error}"}
+        faults: dict[str, None] = {}
+        for step in (self._notes.write, self._notes.read):
+            try:
+                await step()
+            except GooseLikeError as error:
+                faults[str(error)] = None
+        told = {"memory": f"not as it should be: {'; '.join(faults)}"} if faults else {}
         edits = self._notes.edits().items()
-        return {self._spec.memory_files[name]: f"changed by somebody else:\n{diff}" for name, diff in edits}
+        return told | {self._spec.memory_files[name]: f"changed by somebody else:\n{diff}" for name, diff in edits}
 
     def demand(self) -> str | None:
-        """An action, for some times; then it is given up."""
-        answers = [message for message in self.session.history.messages if message.role == "assistant"]
+        """An action, for some times in a turn; then it is given up."""
+        history = self.session.history
+        answers = [message for message in history.messages[history.turns[-1].start :] if message.role == "assistant"]
         idle = list(takewhile(lambda message: not message.tool_calls, reversed(answers)))
         if len(idle) > _MOST_WORDS:
             return None

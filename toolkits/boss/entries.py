@@ -1,6 +1,7 @@
 """The log of a boss: a line for each action, the same for the same run."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from goose_like.message import ToolCall, ToolResult
 
 _CHARACTERS = 200
 _WHAT_CHARACTERS = 80
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ def entries(history: History) -> Iterator[Entry]:
 
 
 def cut(text: str, characters: int) -> str:
-    """The text on one line, of at most so many characters."""
-    line = " ".join(text.split())
+    """The text on one line, of at most so many characters, without what a terminal obeys or a file can't hold."""
+    line = " ".join(_UNSEEN.sub(" ", text).split())
     return line if len(line) <= characters else f"{line[: characters - 1]}…"
 
 

@@ -11,7 +11,7 @@ from goose_like.session import Session
 from goose_like.tool import current_call
 from goose_like.toolkit import Passing, Toolkit
 
-from .boss import Boss, Run, outcome
+from .boss import Boss, Run, has_ended, outcome
 from .memory import Memory
 from .outcome import Outcome
 
@@ -34,8 +34,10 @@ async def worked(
     models = Models(view.processor.model, view.accelerator.model)
 
     async def work(session: Session) -> Outcome:
-        left = left_of(caller.limits, caller.session.history, within=session.history)
-        limits = narrowed_limits(caller.limits, {key: each for key, each in left.items() if key != "steps"})
+        limits, is_over = caller.limits, has_ended(session.history)
+        if not is_over:
+            left = left_of(limits, caller.session.history, within=session.history)
+            limits = narrowed_limits(limits, {key: each for key, each in left.items() if key != "steps"})
         async with boss.opened(
             profile,
             relay,
@@ -46,7 +48,7 @@ async def worked(
             line=line,
             memory=memory,
         ) as run:
-            if run.has_ended:
+            if is_over:
                 return outcome(run.history)
             return await (run.go_on() if run.history.turns else run.work(Message.user(goal)))
 

@@ -27,19 +27,28 @@ class BossModerator(Moderator):
     tells_plan = True
 
     async def rewrite(self, history: History, models: ExchangeView) -> Rewrite:
+        compacted = self._composed(history, int(self.config["rounds"]), spares_newest=True)
+        return Rewrite(history.context_after(compacted), compacted)
+
+    async def shrink(self, history: History, models: ExchangeView) -> Compacted:
+        """The newest round alone, and the beginnings of what it gave."""
+        return self._composed(history, 1, spares_newest=False)
+
+    def _composed(self, history: History, rounds: int, *, spares_newest: bool) -> Compacted:
+        """The goal, so many rounds, and the memory; long results are cut, those of the newest round perhaps not."""
         messages = history.messages
         answers = [place for place, message in enumerate(messages) if message.role == "assistant"]
-        rounds, first = int(self.config["rounds"]), history.turns[0].start if history.turns else 0
+        first = history.turns[0].start if history.turns else 0
         start = answers[-rounds] if len(answers) >= rounds else first + 1
-        older = (result for message in messages[start : (answers or [0])[-1]] for result in message.tool_results)
-        elided = {result.call_id: _beginning(result) for result in older if len(result.output) > _OLDER_CHARACTERS}
+        end = (answers or [0])[-1] if spares_newest else len(messages)
+        results = (result for message in messages[start:end] for result in message.tool_results)
+        elided = {result.call_id: _beginning(result) for result in results if len(result.output) > _OLDER_CHARACTERS}
         goal = messages[first].text if messages else ""
         said = newest_words(history, start, _LATER_TOKENS) if len(history.said) > 1 else ""
         sections = [("Said since", said), ("What is true", "\n".join(_facts(history))), *self.live()]
         text = "\n\n".join([TITLE, *(f"# {title}\n{text}" for title, text in sections if text)])
         new = {call_id: words for call_id, words in elided.items() if call_id not in history.elided}
-        compacted = Compacted(summary=goal, kept=len(messages) - start, after=text, elided=new, is_routine=True)
-        return Rewrite(history.context_after(compacted), compacted)
+        return Compacted(summary=goal, kept=len(messages) - start, after=text, elided=new, is_routine=True)
 
 
 def _facts(history: History) -> Iterator[str]:

@@ -51,6 +51,7 @@ class Notes:
         self._reading = reading
         self._writing = writing
         self._is_pending = LOG in history.state
+        self._due: list[Entry] = []
 
     @property
     def texts(self) -> Mapping[str, str]:
@@ -75,8 +76,8 @@ class Notes:
         at = self.memory.size_bytes(LOGS)
         through = len(self._history.messages)
         self._save(LOG, {"through": through, "at": at, "text": text})
-        self._is_pending = True
-        await self._settle(due)
+        self._is_pending, self._due = True, due
+        await self._settle()
 
     async def read(self) -> None:
         """Reads all files.
@@ -127,17 +128,17 @@ class Notes:
         if steps != self._history.plan:
             self._notifier.notify(PlanUpdated(tasks=steps))
 
-    async def _settle(self, due: list[Entry] | None = None) -> None:
+    async def _settle(self) -> None:
         """Does what was decided on and perhaps not done."""
         if not self._is_pending:
             return
         decided = self._state(LOG)
-        if self._writing and due is not None:
-            files = {LOGS: str(self.memory.path(LOGS))}
-            for entry in due:
-                await executed(self._writing, {"memory_files": files, "logs": entry.line}, Branch())
-        elif not self._writing:
+        if not self._writing:
             await self.memory.append_once(LOGS, decided["text"], decided["at"])
+        while self._writing and self._due:
+            files = {LOGS: str(self.memory.path(LOGS))}
+            await executed(self._writing, {"memory_files": files, "logs": self._due[0].line}, Branch())
+            del self._due[0]
         self._is_pending = False
 
     async def _summarise(self) -> None:

@@ -47,6 +47,8 @@ async def planned(
             is_asked = bool(history.turns) and history.messages[history.turns[-1].start].text == question
             end = history.last_turn
             if not is_asked or (end and end.reason != "stop"):
+                if history.messages:
+                    exchange.rewind(0)  # what was asked in vain is not sent again
                 await exchange.reply(Message.user(question))
             elif history.in_turn and history.messages[-1].role != "assistant":
                 await exchange.go_on()

@@ -10,6 +10,9 @@ from goose_like.profile import ToolkitChoice
 PLAN, LOGS, LIBRARY = "plan", "logs", "code_library"
 """The names of memory files that have a meaning; others are read to the controller as they are."""
 
+FILES = {PLAN: "plan.md", LOGS: "logs.md", LIBRARY: "library.py"}
+"""What these are called where nobody says it."""
+
 CONTROLLER = "boss_controller"
 """The toolkit that a boss gives its controller."""
 
