@@ -345,6 +345,10 @@ class Workspace:
         """Where a path leads after all links; what a command calls /tmp lies in the private folder."""
         return self._jail.real(path)
 
+    def is_private(self, path: str | Path) -> bool:
+        """Whether a path leads into the private folder, which is removed at the end."""
+        return self.mode != "full" and self.real(path).is_relative_to(self.tmp)
+
     def read_bytes(self, path: str | Path, limit_bytes: int | None = None) -> bytes:
         """A file's bytes; see `Jail.read_bytes`."""
         return self._jail.read_bytes(path, limit_bytes)

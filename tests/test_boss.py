@@ -356,10 +356,10 @@ async def test_the_last_round_is_an_answer(root):
     place, outcome = await worked(spec, script, flows={"echo": Echo()})
     assert outcome.status == "max_round"
     assert outcome.result == (
-        "not finished (max round: the limit of 3 steps)\nthe newest of 3 actions:\n"
+        "not finished (max round: round 3 was the last)\nthe newest of 3 actions:\n"
         "- 1 · echo: echoed 1\n- 2 · echo: echoed 1\n- 3 · echo: echoed 1"
     )
-    assert outcome.summary == "not finished (max round: the limit of 3 steps) after 3 actions"
+    assert outcome.summary == "not finished (max round: round 3 was the last) after 3 actions"
     assert ["It is the last one" in memory for memory in place.memories] == [False, False, True]
     assert (root / "logs.md").read_text().count("\n- ") == 3
 

@@ -11,7 +11,7 @@ from goose_like_toolkits.boss.memory import Memory, missing
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from goose_like.errors import DeniedError, GooseLikeError
+from goose_like.errors import DeniedError, GooseLikeError, ProfileError
 from goose_like.notifier import Recorder
 from goose_like.session import Session
 from goose_like.workspace import Workspace
@@ -138,13 +138,34 @@ async def test_files_in_the_sessions_folder_are_reached_and_a_link_to_it_is_not(
     await memory.append("logs", "one")
     assert (session.folder / "memory/logs.md").read_text() == "one\n"
     assert memory.is_ours("logs")
-    (workspace.root / "link.md").symlink_to(session.file)
     linked = Memory({"logs": "link.md"}, workspace, session)
+    (workspace.root / "link.md").symlink_to(session.file)
     assert not linked.is_ours("logs")
     before = session.file.read_bytes()
     with suppress(GooseLikeError):  # or it goes into the private folder, where that is what commands call /tmp
         await linked.append("logs", "two")
     assert session.file.read_bytes() == before
+
+
+async def test_a_file_that_would_not_outlast_the_sandbox_is_refused(workspace: Workspace, session: Session) -> None:
+    for path in ("/tmp/logs.md", "/var/tmp/logs.md"):
+        with pytest.raises(ProfileError, match=f"the memory file 'logs': {path} would lie in the sandbox's own /tmp"):
+            Memory({"logs": path}, workspace, session)
+    (workspace.root / "link").symlink_to("/tmp")
+    with pytest.raises(ProfileError):
+        Memory({"logs": "link/logs.md"}, workspace, session)
+    async with Workspace(workspace.root, mode="full", approval="auto", notifier=Recorder()) as open_one:
+        assert Memory({"logs": "/tmp/logs.md"}, open_one, session).path("logs") == Path("/tmp/logs.md")
+
+
+async def test_a_file_that_may_not_be_written_is_named(tmp_path: Path, session: Session) -> None:
+    async with Workspace(tmp_path, mode="read-only", approval="auto", notifier=Recorder()) as closed:
+        with pytest.raises(DeniedError) as error:
+            await Memory(FILES, closed, session).append("plan", "one")
+    assert str(error.value) == (
+        f"the memory file 'plan': not allowed: change {tmp_path}/plan.md: this session forbids it; "
+        "allow it, or give another path for 'plan'"
+    )
 
 
 async def test_a_nested_boss_reaches_its_callers_files_also_where_the_state_folder_is_a_link(

@@ -36,6 +36,9 @@ def test_the_result_is_on_stdout_and_all_else_on_stderr(place):
     done = boss(place, "look around", *MEMORY, steps=[PLAN, LOOK, act("update_plan", done=[1]), FINISH])
     assert (done.returncode, done.stdout) == (0, "all is done\n")
     shown = re.sub(r"\d+\.\d s", "T", done.stderr).splitlines()
+    library = shown.pop(2)
+    assert library.startswith(f"  memory in {place.home}/state/sessions/"), "what has no name lies there"
+    assert library.endswith("/memory: library.py")
     assert shown[1:] == [
         "  memory in .: plan.md, logs.md",
         "✓ shell  echo hello · T",
@@ -102,6 +105,9 @@ def test_how_it_ends_is_told(place, words, steps, code, status):
     done = boss(place, "look", *words, "--output-format", "json", steps=steps)
     told = json.loads(done.stdout)
     assert (done.returncode, told["status"]) == (code, status)
+    assert told["result"].startswith(f"not finished ({status.replace('_', ' ')}")
+    assert told["summary"].startswith(f"not finished ({status.replace('_', ' ')}")
+    assert " steps" not in done.stdout + done.stderr, "they are rounds here"
     assert f"boss --resume --session {told['session']}" in done.stderr
 
 
@@ -137,6 +143,20 @@ def test_what_a_configuration_of_aiflows_has_and_we_do_not_is_told(place):
     assert "goose-like: react.yaml: branch '" in done.stderr
 
 
+def test_the_name_of_a_run_is_taken(place):
+    boss(place, "look", "--session", "w", steps=[PLAN, FINISH])
+    done = boss(place, "look", "--session", "w", steps=[PLAN, FINISH])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "there is a run 'w' already; go on with it: goose-like boss --resume --session w" in done.stderr
+
+
+def test_memory_that_would_be_lost_is_refused(place):
+    done = place.run("boss", "look", "--memory", "plan=/tmp/plan.md", "--model", place.script(PLAN, FINISH))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the memory file 'plan': /tmp/plan.md would lie in the sandbox's own /tmp" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_there_must_be_a_run_to_go_on_with(place):
     done = boss(place, "--resume")
     assert (done.returncode, done.stdout) == (1, "")
@@ -168,7 +188,7 @@ def test_rounds_that_are_used_up_can_be_added_to(place):
     boss(place, "look", *words, "--max-round", "1", steps=[PLAN, LOOK])
     done = boss(place, "--resume", "--session", "work", steps=[LOOK, FINISH])
     assert done.returncode == 2
-    assert "rounds are used up" in done.stderr
+    assert "its 1 rounds are used up; go on with more of them, e.g. --max-round 2" in done.stderr
     done = boss(place, "--resume", "--max-round", "3", "--output-format", "json", steps=[LOOK, FINISH])
     told = json.loads(done.stdout)
     assert (done.returncode, told["status"], told["rounds"]) == (0, "finished", 2)
@@ -206,6 +226,7 @@ def test_a_signal_ends_the_run_which_can_be_gone_on_with(place, opened, number, 
     terminal.signal(number)
     assert terminal.ended() == code
     assert "■ cancelled" in terminal.text
+    assert "not finished (interrupted)\nno action was taken\n" in terminal.text, "the result says so, too"
     assert "go on with: goose-like boss --resume --session w" in terminal.text
     done = boss(place, "--resume", steps=[FINISH, FINISH])
     assert (done.returncode, done.stdout) == (0, "all is done\n")

@@ -175,7 +175,7 @@ def outcome(history: History) -> Outcome:
         return Outcome(result=final.output, summary=final.later or final.output, status="finished")
     end = history.last_turn or TurnFinished(reason="cancelled")
     status = _STATUS.get(end.reason, "failed")
-    why = "it named no action" if end.reason == "stop" else end.detail
+    why = "it named no action" if end.reason == "stop" else detail(history)
     done = [entry.line for entry in entries(history)]
     words = last.text.strip() if last.role == "assistant" else ""
     told = [
@@ -185,6 +185,14 @@ def outcome(history: History) -> Outcome:
         *done[-_NEWEST:],
     ]
     return Outcome(result="\n".join(told), summary=f"{told[0]} after {len(done)} actions", status=status)
+
+
+def detail(history: History) -> str:
+    """What there is to say of how the newest turn ended; where it was the rounds, those of all turns count."""
+    end = history.last_turn
+    if end is None or end.reason != "step_limit":
+        return end.detail if end else ""
+    return f"round {sum(message.role == 'assistant' for message in history.messages)} was the last"
 
 
 def _with_note(ended: Outcome, note: str) -> Outcome:
@@ -198,7 +206,7 @@ def _limits(spec: BossSpec, limits: Limits, history: History, *, is_lower: bool)
     had = sum(message.role == "assistant" for message in history.messages[:start])
     if had >= spec.max_round and not history.is_settled and not is_lower:
         raise UsageError(
-            f"its {spec.max_round} rounds are used up; go on with more of them, e.g. --max-round {spec.max_round + 30}"
+            f"its {spec.max_round} rounds are used up; go on with more of them, e.g. --max-round {2 * spec.max_round}"
         )
     own = spec.model_dump(include={"tokens", "cost_usd", "time_s"})
     return narrowed_limits(limits.model_copy(update={"steps": max(1, spec.max_round - had)}), own)

@@ -70,7 +70,7 @@ def boss(
     from goose_like.cli.start import begin, finish
     from goose_like.errors import UsageError
 
-    from .commission import commissioned, recommissioned, to_resume
+    from .commission import commissioned, recommissioned, to_begin, to_resume
     from .errand import Errand, run_errand
 
     how = (profile, model, sandbox, approval)
@@ -82,7 +82,7 @@ def boss(
     else:
         said = read_task(goal or [], file, 'boss "write a parser for dates, with tests"')
         commission = commissioned(config, memory or [], max_round, is_reviewed=review_plan)
-        chosen, kept = begin(*how, session=session, is_resumed=False, is_trusted=trust)
+        chosen, kept = begin(*how, session=to_begin(session), is_resumed=False, is_trusted=trust)
     try:
         spec = recommissioned(kept, said, max_round) if resume else commission.kept_in(kept)
     except BaseException:

@@ -22,9 +22,13 @@ _KEPT = "boss.json"
 
 @dataclass(frozen=True, slots=True)
 class Commission:
-    """A spec, of which some memory files may have no place yet."""
+    """A spec, of which some memory files may have no place yet.
+
+    `has_own_files`: its file names memory; where that has no library, there is to be none.
+    """
 
     spec: BossSpec
+    has_own_files: bool = False
 
     def kept_in(self, session: Session) -> BossSpec:
         """The spec with all of its memory files, kept in the session's folder.
@@ -33,7 +37,7 @@ class Commission:
             SessionError: the folder can't be written.
         """
         named = self.spec.memory_files
-        beside = [name for name in FILES if not named or name != LIBRARY]  # one's own files, and no library: none
+        beside = [name for name in FILES if name != LIBRARY or not self.has_own_files]
         files = {name: str(session.folder / "memory" / FILES[name]) for name in beside}
         spec = self.spec.model_copy(update={"memory_files": files | named})
         try:
@@ -51,7 +55,7 @@ def commissioned(config: Path | None, memory: Sequence[str], max_round: int | No
         ProfileError: the file can't be read; the text names it and the line.
     """
     spec = _read(config) if config else BossSpec()
-    named = dict(map(_named, memory))
+    has_own_files, named = bool(spec.memory_files), dict(map(_named, memory))
     update = {
         "memory_files": {**spec.memory_files, **named},
         "max_round": max_round or spec.max_round,
@@ -60,7 +64,15 @@ def commissioned(config: Path | None, memory: Sequence[str], max_round: int | No
     spec = spec.model_copy(update=update)
     for name, file in spec.memory_files.items():
         _check(name, Path(file))
-    return Commission(spec)
+    return Commission(spec, has_own_files)
+
+
+def to_begin(name: str | None) -> str | None:
+    """The name of a new run. Raises: SessionError: another run has it."""
+    if any(each.name == name and (each.folder / _KEPT).is_file() for each in sessions() if name):
+        again = f"goose-like boss --resume --session {shlex.quote(str(name))}"
+        raise SessionError(f"there is a run {name!r} already; go on with it: {again}, or give another name")
+    return name
 
 
 def to_resume(name: str | None) -> str:

@@ -15,7 +15,7 @@ from goose_like.notifier import Notifier, Tee
 from goose_like.profile import Limits, Profile
 from goose_like.session import Session
 
-from .boss import Boss, Run
+from .boss import Boss, Run, detail, outcome
 from .outcome import Outcome, Status
 from .picture import picture
 from .spec import BossSpec
@@ -42,7 +42,7 @@ async def run_errand(errand: Errand) -> int:
     """
     out, drawn = Stdout(errand.output_format), None if errand.is_quiet else picture(errand.spec)
     front: Notifier = Tee(drawn, out) if drawn else out
-    history, code, outcome = History(), 1, Outcome(result="", summary="", status="failed")
+    history, code, came = History(), 1, Outcome(result="", summary="", status="failed")
     try:
         opened = Boss(errand.spec).opened(errand.profile, front, session=errand.session, limits=errand.limits)
         async with opened as run:
@@ -52,25 +52,25 @@ async def run_errand(errand: Errand) -> int:
             if drawn:
                 drawn.open(history)
             given, code = await stoppable(_work(run, errand.goal), front, out, _Leave(run, front).begin)
-            outcome = given or outcome.model_copy(update={"status": "interrupted"})
-            code = code or run.end.exit_code or int(outcome.status == "failed")
+            came = given or outcome(history).model_copy(update={"status": "interrupted"})
+            code = code or run.end.exit_code or int(came.status == "failed")
     except GooseLikeError as error:
         code = error.exit_code
         raise
     finally:  # the last word, after all that closing still had to say
-        told = run_finished(history.usage, outcome.status, code)
+        told = run_finished(history.usage, came.status, code)
         front.notify(told)
         summary = {
-            **outcome.model_dump(),
+            **came.model_dump(),
             "rounds": sum(message.role == "assistant" for message in history.messages),
             **json.loads(told.model_dump_json(include={"usage", "cost_usd"})),
-            "detail": history.last_turn.detail if history.last_turn else "",
+            "detail": detail(history),
             "session": errand.session.name,
             "memory": errand.spec.memory_files,
         }
-        out.finish(outcome.result, summary)
-    if drawn and (more := _MORE.get(outcome.status)):
-        rounds = f" --max-round {2 * errand.spec.max_round}" if outcome.status == "max_round" else ""
+        out.finish(came.result, summary)
+    if drawn and (more := _MORE.get(came.status)):
+        rounds = f" --max-round {2 * errand.spec.max_round}" if came.status == "max_round" else ""
         command = f"goose-like boss --resume --session {shlex.quote(errand.session.name)}{rounds}"
         print(f"{more}: {command}", file=sys.stderr)
     return code

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from goose_like.difference import difference
-from goose_like.errors import GooseLikeError
+from goose_like.errors import DeniedError, GooseLikeError, ProfileError
 from goose_like.message import Value
 from goose_like.notifier import Notifier
 from goose_like.session import Session
@@ -46,6 +46,9 @@ class Memory:
     """Files by their names. What is written here is told to nobody as an edit: not to `within`, its caller's, either.
 
     Paths are those of the workspace. What lies in the session's own folder is reached without its rules, which hide it.
+
+    Raises:
+        ProfileError: a file would not outlast the session.
     """
 
     def __init__(
@@ -58,6 +61,12 @@ class Memory:
         self._paths = {
             name: Path(os.path.normpath(workspace.root / os.path.expanduser(path))) for name, path in files.items()
         }
+        for name, path in self._paths.items():
+            if self._port(name) is workspace and workspace.is_private(path):
+                raise ProfileError(
+                    f"the memory file {name!r}: {path} would lie in the sandbox's own /tmp, which goes with it; "
+                    f"give a path elsewhere for {name!r}"
+                )
         self._known = _Known()
         self._all: list[_Known] = within._all if within else []
         self._all.append(self._known)
@@ -143,6 +152,9 @@ class Memory:
             wrote = await port.keep_bytes(path, noted, at_end=at_end)
         except OSError as error:
             raise self._fault(name, str(error)) from error
+        except DeniedError as error:
+            why = f"{name!r}: {str(error).partition(';')[0]}"
+            raise DeniedError(f"the memory file {why}; allow it, or give another path for {name!r}") from error
         if wrote:
             place = port.real(path)
             for known in self._all:

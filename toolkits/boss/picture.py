@@ -165,7 +165,7 @@ class Picture(Screen):
                 self._ended(work, result, depth)
             case Nested(call_id=call_id, event=within) if call_id in work.running:
                 self._take_nested(work, call_id, within, depth)
-            case Nested(event={"type": "turn_started"}) if not depth:
+            case Nested(event={"type": "turn_started"}):
                 self._doing = "planning"
             case Logged(text=text) if depth:
                 for line in text.split("\n"):
@@ -264,7 +264,7 @@ class Picture(Screen):
         tokens = sum(usage.total_tokens for usage in self._spent.values())
         seconds = int(elapsed)
         parts = {
-            "round": f"round {max(self._boss.rounds, 1)} of {spec.max_round if spec else '?'}",
+            "round": f"round {self._round()} of {spec.max_round if spec else '?'}",
             "who": _BEYOND.join(names),
             "tokens": f"{tokens:,} tokens" if tokens else "",
             "money": self._money,
@@ -283,7 +283,17 @@ class Picture(Screen):
         said = " · ".join(filter(None, parts.values()))
         return Styled.assemble((f"{dot} ", "cyan"), (visible(said), "bold"), no_wrap=True, overflow="ellipsis")
 
+    def _round(self) -> int:
+        """The round that it is in; between two of them the one that is being decided on."""
+        most = self._boss.spec.max_round if self._boss.spec else self._boss.rounds + 1
+        return max(min(self._boss.rounds + (not self._boss.running), most), 1)
+
     # --- what the plain screen does otherwise
+
+    def _close(self, end: TurnFinished) -> None:
+        if end.reason == "step_limit":
+            end = end.model_copy(update={"detail": f"round {self._boss.rounds}, the last one"})
+        super()._close(end)
 
     def _wait(self, text: str) -> None:
         self._doing = visible(text)
