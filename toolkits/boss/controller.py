@@ -97,10 +97,10 @@ class ControllerToolkit(Toolkit):
         history = self.session.history
         had = sum(message.role == "assistant" for message in history.messages)
         last = " It is the last one: finish." if had + 1 == self._spec.max_round else ""
-        left = [(number, step) for number, step in enumerate(history.plan, 1) if step.status in OPEN]
+        left = self._open_steps
         step = "Check whether the goal is reached; then finish."
         if left:
-            step = f"Work on step {left[0][0]} of the plan: {left[0][1].description}"
+            step = f"Work on step {left[0]} of the plan: {history.plan[left[0] - 1].description}"
         now = f"Round {had + 1} of {self._spec.max_round}.{last} {step}{self._again()}"
         return [*self._notes.told(), ("Now", now)]
 
@@ -188,7 +188,8 @@ class ControllerToolkit(Toolkit):
         before = self._notes.texts.get(PLAN, "")
         after = as_plan(plan) if plan.strip() else marked(before, done, current, failed)
         if after == before and not self._was_cut_off:
-            raise ToolError("the plan says that already; do the next open step, then mark it")
+            how = f"; when it is done, send `done`: [{left[0]}]" if (left := self._open_steps) else ""
+            raise ToolError(f"the plan says that already; do the next open step{how}")
         if not await self._notes.put(PLAN, after):
             raise ToolError(_CHANGED)
         steps = self.session.history.plan
@@ -296,13 +297,19 @@ class ControllerToolkit(Toolkit):
         known = [*self._spec.branches, FINISH]
         raise ToolError(f"no branch {name!r}; {did_you_mean(name, known)}")
 
+    @property
+    def _open_steps(self) -> list[int]:
+        """The numbers of the plan's steps that are still to be done."""
+        return [number for number, step in enumerate(self.session.history.plan, 1) if step.status in OPEN]
+
     def _again(self) -> str:
         """What is said to a controller that goes round in circles."""
         done = [(entry.call.name, entry.call.arguments, entry.result.output) for entry in entries(self.session.history)]
         times = sum(1 for _ in takewhile(lambda each: each == done[-1], reversed(done)))
         if times < _SAME_TOLD:
             return ""
-        mark = " If the step is done, mark it with update_plan." if "update_plan" in self._spec.branches else ""
+        left = self._open_steps if "update_plan" in self._spec.branches else []
+        mark = f" If step {left[0]} is done, call update_plan with `done`: [{left[0]}]." if left else ""
         return f"\nThe newest {times} actions were one and the same, and so was their result: do something else.{mark}"
 
     # --- the plan, and trying code
