@@ -290,7 +290,7 @@ async def test_words_alone_are_asked_back_and_given_up(root):
     assert outcome.result == "not finished (failed: it named no action)\nsaid last: Well.\nno action was taken"
     assert len(place.provider.requests) == 4
     assert place.reminded == [place.reminded[0]] * 3
-    assert "Call one: finish, run_code or a tool" in place.reminded[0]
+    assert "Call one: run_code, finish or a tool" in place.reminded[0]
     place, outcome = await worked(boss("run_code"), ["Well.", "Hm.", finish()], session=Session.create("other"))
     assert outcome.status == "finished"
 
