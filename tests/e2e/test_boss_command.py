@@ -309,6 +309,22 @@ def test_what_is_drawn_while_it_works(place, opened):
     assert "round 1 of" not in "\n".join(terminal.rows), "the lower part is taken away"
 
 
+def test_between_two_rounds_the_next_one_is_drawn(place, opened):
+    thinks = {"text": "I think.", "delay_s": 300}
+    terminal = opened("boss", "look", "--sandbox", "full", "--model", place.script(PLAN, LOOK, thinks))
+    terminal.see("round 2 of 30 · thinking")
+    terminal.signal(signal.SIGTERM)
+    assert terminal.ended() == 143
+
+
+def test_a_boss_below_that_plans_says_so(place, opened):
+    thinks = {"text": PLAN, "delay_s": 300}
+    terminal = jarvis(place, opened, *NESTED[:2], thinks)
+    terminal.see("Coder \u203a planning")
+    terminal.signal(signal.SIGTERM)
+    assert terminal.ended() == 143
+
+
 def test_no_colours_where_none_are_wanted(place, opened):
     terminal = opened("boss", "look", "--sandbox", "full", "--model", place.script(PLAN, LOOK, FINISH), NO_COLOR="1")
     assert terminal.ended() == 0
