@@ -6,6 +6,7 @@ from typing import Any
 from goose_like.errors import GooseLikeError
 from goose_like.events import PlanUpdated, StateSaved
 from goose_like.history import History
+from goose_like.moderator import ASSUMED_WINDOW_TOKENS
 from goose_like.notifier import Notifier
 from goose_like.view import ExchangeView
 
@@ -21,7 +22,6 @@ LOG = "boss.log"
 SUMMARY = "boss.summary"
 """The key of what the beginning of the log says in short, and of how many bytes of it that is."""
 
-_ASSUMED_WINDOW_TOKENS = 128_000
 _SHARE, _MOST_TOKENS = 4, 1_600
 
 
@@ -120,7 +120,7 @@ class Notes:
 
     @property
     def _limit_tokens(self) -> int:
-        window = self._view.processor.model.window or _ASSUMED_WINDOW_TOKENS
+        window = self._view.processor.model.window or ASSUMED_WINDOW_TOKENS
         return min(_MOST_TOKENS, window // _SHARE)
 
     def _tell_plan(self) -> None:

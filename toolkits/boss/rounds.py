@@ -103,9 +103,7 @@ class Rounds(Toolkit):
         times = sum(1 for _ in takewhile(lambda each: each == done[-1], reversed(done)))
         if times < _SAME_TOLD:
             return ""
-        left = self._open_steps if "update_plan" in self._spec.branches else []
-        mark = f" If step {left[0]} is done, call update_plan with `done`: [{left[0]}]." if left else ""
-        return f"\nThe newest {times} actions were one and the same, and so was their result: do something else.{mark}"
+        return f"\nThe newest {times} actions were one and the same, and so was their result: do something else."
 
 
 def _first_line(text: str) -> str:
