@@ -5,11 +5,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from goose_like.schema import sound
 from goose_like.serve.client_calls import client_tools
 from goose_like.serve.query import Query
 from goose_like.tool import Marks, Tool, ToolSpec
-
-from .schema import sound
 
 Check = Callable[[str, dict[str, Any]], None]
 
