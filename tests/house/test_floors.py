@@ -18,7 +18,7 @@ FLOORS = {
     "serve/assets",
     3: "artifact cli/guard tool command profile history notifier sandbox records reversal lines plan cli/visible "
     "cli/rows cli/files serve/metrics serve/body serve/results",
-    4: "policy provider spawn inspection jail keys profile_schema undo sessions providers/wire shorter "
+    4: "policy provider spawn inspection jail reach keys profile_schema undo sessions providers/wire shorter "
     "command_file cli/code cli/phrases serve/ledger serve/carried serve/client_calls "
     "serve/artifacts serve/citations serve/request serve/surroundings",
     5: "workspace session view providers/openai_wire providers/anthropic_wire providers/door "
