@@ -101,9 +101,7 @@ async def test_assets_go_from_command_to_command_by_reference(tmp_path):
 
 async def test_a_reference_is_refused_where_none_is_accepted(tmp_path):
     async with company(tmp_path, "picture") as made:
-        assert "label" in await made.failed(
-            "picture_mean", pictures=[{"label": "asset://x/content", "rows": [[1]]}]
-        )
+        assert "label" in await made.failed("picture_mean", pictures=[{"label": "asset://x/content", "rows": [[1]]}])
         assert "no asset" in await made.failed("picture_invert", rows="asset://nobody/content")
 
 

@@ -13,9 +13,9 @@ from .config import Config, Used
 from .coordinates import Coordinates
 from .definition import Command, Definition, read_definition
 from .overriding import Effective, Layer, overlaid
-from .repository import Repositories
 from .runtime import Runtime
 
+_PARTS = ("group_id", "artifact_id", "version")
 _TOOL_CHARACTERS = 64
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -77,7 +77,7 @@ class Finder:
         if path := used.get("path"):
             file = _config_file(self.folder / Path(str(path)).expanduser())
         else:
-            coordinates = Coordinates.of(used)
+            coordinates = Coordinates(*(used.get(part) for part in _PARTS))  # type: ignore[arg-type]
             file = self.runtime.place(coordinates, instance, used.get("config_file"), used.get("config_folder"))
         return self.read(file, used.get("config") or {}, instance, source)
 
@@ -172,7 +172,9 @@ class Roster:
         config = {key: value for key, value in entry.items() if key in ("id", "name") and value is not None}
         llm = {"model": self._llm} if _BUILT_IN[kind] is _LLM else {}
         given = {**llm, **config, **(entry.get("config") or {})}
-        made = self._finder.member({**_named_by(_BUILT_IN[kind]), "config": given}, str(member.file))
+        made = self._finder.member(
+            {**{part: getattr(_BUILT_IN[kind], part) for part in _PARTS}, "config": given}, str(member.file)
+        )
         key = f"{made.key.partition('#')[0]}#{'/'.join(str(value) for value in given.values())}"
         return self.members.setdefault(key, Member(key, made.definition, made.effective, made.file))
 
@@ -186,7 +188,9 @@ class Roster:
 def _fits(resource: Member, entry: Mapping[str, Any]) -> bool:
     """Whether an entry means this one: by its id, else its name, else its type; what else it says must fit as well."""
     config, kind = resource.effective.value, str(entry.get("type") or "").lower()
-    if kind and _SAME.get(kind, kind) != _SAME.get(resource.definition.resource_type, resource.definition.resource_type):
+    if kind and _SAME.get(kind, kind) != _SAME.get(
+        resource.definition.resource_type, resource.definition.resource_type
+    ):
         return False
     wanted = entry.get("id")
     if wanted is not None and str(wanted).lower() != "default":
@@ -196,14 +200,6 @@ def _fits(resource: Member, entry: Mapping[str, Any]) -> bool:
 
 def _entries(value: object) -> Sequence[Mapping[str, Any]]:
     return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else ()
-
-
-def _named_by(coordinates: Coordinates) -> dict[str, str]:
-    return {
-        "group_id": coordinates.group_id,
-        "artifact_id": coordinates.artifact_id,
-        "version": coordinates.version,
-    }
 
 
 def _named(used: Used) -> str:
@@ -217,8 +213,3 @@ def _config_file(folder: Path) -> Path:
             if (place / name).is_file():
                 return place / name
     raise GooseLikeError(f"{folder} is no component: it has no .config/config.yaml")
-
-
-def repositories_of(config: Config, folder: Path) -> Repositories:
-    """Where components are found: the local repository, ours, and those of the profile."""
-    raise NotImplementedError

@@ -83,7 +83,9 @@ class _Clock:
 class Stage:
     """One living process. `end` says how it ended, and is empty while it lives."""
 
-    def __init__(self, process: Process, connection: socket.socket, answer: Answer, show: Callable[[str], None]) -> None:
+    def __init__(
+        self, process: Process, connection: socket.socket, answer: Answer, show: Callable[[str], None]
+    ) -> None:
         """`show` takes what components print."""
         self.end = ""
         self._process = process

@@ -10,10 +10,11 @@ from goose_like.plugins import did_you_mean
 from goose_like.tool import AnyArguments, Marks, Tool, ToolSpec
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 
+from .arguments import check, check_response, given
 from .assets import Assets
 from .config import Config
 from .definition import Command
-from .kinds import check, check_response, schema
+from .kinds import schema
 from .roster import Member, Roster
 from .troupe import Troupe, open_troupe
 
@@ -68,12 +69,11 @@ class ComponentsToolkit(Toolkit):
         return self._assets.read(asset_id, path, start)
 
     async def _call(self, member: Member, command: Command, /, **arguments: Any) -> str:
-        given = arguments.get("param") if command.parameter and command.parameter.is_plain else arguments
-        checked = check(command.parameter, given)
+        checked = check(command.parameter, given(command.parameter, arguments))
         if checked.faults:
             raise ToolError(f"wrong arguments for {member.name}'s {command.name}: {'; '.join(checked.faults)}")
-        param, live = self._assets.resolved(command.parameter, checked)
-        line = json.dumps(given, ensure_ascii=False)
+        param, live = self._assets.resolved(checked)
+        line = json.dumps(checked.value, ensure_ascii=False)
         subject = f"{member.key} {command.name} {line}"
         await self.workspace.permit("command", subject, f"component {member.name}: {command.name} {_clipped(line)}")
         if self.workspace.mode != "read-only":

@@ -9,7 +9,10 @@ class Greeter(AbstractPlugin):
     def command(self, command_name, param, **kwargs):
         self.times += 1
         config = self.config.config
-        return {"text": f"{config.greeting.word} {param.who}{config.greeting.mark} ({config.key1})", "times": self.times}
+        return {
+            "text": f"{config.greeting.word} {param.who}{config.greeting.mark} ({config.key1})",
+            "times": self.times,
+        }
 
 
 def constructor(config):
