@@ -1,0 +1,1 @@
+"""ConCopilot components as tools."""
