@@ -12,7 +12,8 @@ class ClassDict(dict[str, Any]):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
-        self.update(ClassDict.convert(kwargs))
+        for key, value in kwargs.items():
+            self[key] = ClassDict.convert(value)
 
     def __getattr__(self, item: str) -> Any:
         if item not in self and item.startswith("__") and item.endswith("__"):

@@ -154,6 +154,7 @@ class Concopilot(MetaPathFinder, Loader):
         )
 
     def exec_module(self, module: ModuleType) -> None:
+        names: list[str] = []
         for source, listed in _SERVED[module.__name__.partition(".")[2]].items():
             is_home = source.startswith(".")
             found = import_module(source, __package__) if is_home else import_module(f"{_ROOT}.{source}")
@@ -161,9 +162,9 @@ class Concopilot(MetaPathFinder, Loader):
                 name, _, original = entry.partition("=")
                 value = getattr(found, original or name)
                 setattr(module, name, value)
+                names.append(name)
                 if is_home:
                     _settle(value, found.__name__, module.__name__)
-        names = [name for name in vars(module) if not name.startswith("_")]
         vars(module).update(__all__=names, __getattr__=_absent(module.__name__, names))
 
 
