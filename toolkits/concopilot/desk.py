@@ -1,16 +1,15 @@
 """Desk: what the components' process may ask of this one."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from goose_like.events import Question
 from goose_like.toolkit import ExchangeView, Notifier, ToolError
 
-from .assets import Assets
 from .cerebrum import Brain
 from .llm import infer
 from .roster import Finder
+from .sharing import Sharing
 
 _PROMPT_CHARACTERS = 2_000
 
@@ -21,14 +20,14 @@ class Desk:
     def __init__(
         self,
         finder: Finder,
-        assets: Assets,
+        sharing: Sharing,
         view: ExchangeView,
         brain: Brain,
         notifier: Notifier,
         show: Callable[[str], None],
     ) -> None:
         self._finder = finder
-        self._assets = assets
+        self._sharing = sharing
         self._view = view
         self._brain = brain
         self._notifier = notifier
@@ -50,7 +49,7 @@ class Desk:
             case "interact", {"param": dict(asked), "plugins": list(plugins)}:
                 return await self._brain.interact(asked, plugins)
             case "asset", {"op": "get", "id": str(name)}:
-                return self._assets.fields(name)
+                return self._sharing.fields(name)
             case "ask", {"text": str(text)}:
                 return await self._asked(text)
             case "tell", {"text": str(text)}:
@@ -63,8 +62,3 @@ class Desk:
         about = text[:_PROMPT_CHARACTERS]
         answer = await self._notifier.ask(Question(kind="words", subject="a component", text=about, detail=about))
         return answer.words if answer.is_allowed else None
-
-
-def roots_in(folders: tuple[str, ...], folder: Path) -> list[str]:
-    """Folders with components' packages, as real paths."""
-    return [str((folder / Path(each).expanduser()).resolve()) for each in folders]

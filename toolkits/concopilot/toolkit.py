@@ -11,12 +11,13 @@ from goose_like.tool import AnyArguments, Marks, Tool, ToolSpec
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 
 from .arguments import check, check_response, given
-from .assets import Assets
+from .asset_words import part
 from .config import Config
 from .definition import Command
+from .ensemble import Ensemble, Surroundings
 from .kinds import schema
-from .roster import Member, Roster
-from .troupe import Troupe, open_troupe
+from .references import Reference, read_reference
+from .roster import Member
 
 _NAME = "components"
 _SHOWN_CHARACTERS = 2_000
@@ -28,34 +29,33 @@ class ComponentsToolkit(Toolkit):
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
         self._asked = Config.read(self.config)
-        self._troupe: Troupe = open_troupe(self._asked, self)
-        self._roster: Roster = self._troupe.roster
-        self._assets: Assets = self._troupe.assets
+        around = Surroundings(self.workspace, self.session, self.exchange_view, self.limits, notifier, self.progress)
+        self._ensemble = Ensemble(self._asked, around)
+        self._sharing = self._ensemble.sharing
 
     def prompt(self) -> str:
         """Which components there are, and what each says of itself."""
-        told = [self._told(member) for member in self._roster.plugins]
+        told = [self._told(member) for member in self._ensemble.roster.plugins]
         if not told:
             return ""
         return "\n".join(["Components, with their commands as tools:", *told, _GUIDANCE])
 
     def tools(self) -> tuple[Tool, ...]:
         """A tool for each command, beside those for assets; the config may pick among all."""
-        theirs = {name: self._tool_of(name, member, command) for name, member, command in self._roster.tools()}
+        theirs = {name: self._tool_of(name, member, command) for name, member, command in self._ensemble.roster.tools()}
         own = {made.name: made for made in super().tools()}
         if taken := [name for name in theirs if name in own]:
             raise ProfileError(f"a component's command has the name of a tool, {taken[0]!r}; rename the component")
         return (*theirs.values(), *own.values())
-
     async def close(self) -> None:
         """Has components finalised, resources last, and ends their process."""
-        for fault in await self._troupe.close():
+        for fault in await self._ensemble.close():
             self.notifier.log(f"components: {fault}")
 
     @tool
     async def list_assets(self) -> str:
         """The assets of this session, that commands gave or kept: what each is, and how large."""
-        return "\n".join(each.told() for each in self._assets.all()) or "there are no assets yet"
+        return "\n".join(self._sharing.listed()) or "there are no assets yet"
 
     @tool
     async def get_asset(self, asset_id: str, path: str = "content", start: int = 0) -> str:
@@ -66,27 +66,29 @@ class ComponentsToolkit(Toolkit):
             path: The keys and indexes to what is wanted, with `/` between.
             start: The character of the text to begin with, where it is long.
         """
-        return self._assets.read(asset_id, path, start)
+        named = read_reference(asset_id) or Reference(asset_id)
+        steps = named.field_path or tuple(path.strip("/").split("/"))
+        return part(self._sharing.assets.retrieve(Reference(named.asset_id, steps)), start)
 
     async def _call(self, member: Member, command: Command, /, **arguments: Any) -> str:
         checked = check(command.parameter, given(command.parameter, arguments))
         if checked.faults:
             raise ToolError(f"wrong arguments for {member.name}'s {command.name}: {'; '.join(checked.faults)}")
-        param, live = self._assets.resolved(checked)
+        param, live = self._sharing.resolved(command.parameter, checked)
         line = json.dumps(checked.value, ensure_ascii=False)
         subject = f"{member.key} {command.name} {line}"
         await self.workspace.permit("command", subject, f"component {member.name}: {command.name} {_clipped(line)}")
         if self.workspace.mode != "read-only":
             await self.workspace.tell_change(None, [member.name, command.name, line])
-        asked = {"command": command.name, "param": param, "live": live, "assets": self._assets.ids}
-        answer, notes = await self._troupe.command(member, asked, self._asked.timeout_s)
-        self._assets.take(answer["assets"])
+        asked = {"command": command.name, "param": param, "live": live, "assets": self._sharing.ids}
+        answer, notes = await self._ensemble.command(member, asked, self._asked.timeout_s)
+        self._sharing.take(answer["assets"])
         response = answer["response"]
         deviations = check_response(command.response, response)
         if deviations:
             notes = [*notes, f"the answer is not as {member.name} describes it: {'; '.join(deviations)}"]
         left = await self.workspace.inspect_changes()
-        text = self._assets.shown(response, f"{member.name} {command.name}", self._asked.asset_characters)
+        text = self._sharing.shown(response, f"{member.name} {command.name}", self._asked.asset_characters)
         return "\n".join([text, *(f"[{note}]" for note in (*notes, *left))])
 
     def _tool_of(self, name: str, member: Member, command: Command) -> Tool:
@@ -107,16 +109,3 @@ _GUIDANCE = (
 
 def _clipped(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
-
-
-def picked(tools: Sequence[Tool], names: Sequence[str]) -> tuple[Tool, ...]:
-    """Those of these names.
-
-    Raises:
-        ProfileError: there is none of one.
-    """
-    there: Mapping[str, Tool] = {each.name: each for each in tools}
-    for name in names:
-        if name not in there:
-            raise ProfileError(f"no tool {name!r} to pick; {did_you_mean(name, there)}", ("config", "tools"))
-    return tuple(there[name] for name in names)
