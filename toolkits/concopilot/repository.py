@@ -81,12 +81,10 @@ class LocalRepository:
         found = []
         for folder, names, files in os.walk(self.folder):
             names[:] = [name for name in names if not name.startswith(".")]
-            if COMPLETED not in files:
-                continue
-            names.clear()
-            coordinates = _coordinates(Path(folder).relative_to(self.folder).parts)
+            coordinates = _coordinates(Path(folder).relative_to(self.folder).parts) if COMPLETED in files else None
             if coordinates and self.has(coordinates):
                 found.append(coordinates)
+                names.clear()
         return sorted(found)
 
     def install(self, components: Iterable[tuple[Path, Coordinates]]) -> list[Path]:
