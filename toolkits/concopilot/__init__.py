@@ -1,1 +1,1 @@
-"""ConCopilot components as tools. Nothing is imported here: `cli.py` must stay light."""
+"""ConCopilot components in the shell: the toolkit `components`. Nothing is imported here: `cli.py` must stay light."""
