@@ -1,6 +1,6 @@
 """A Maven repository's server on 127.0.0.1: GET and PUT below a folder, basic authentication, ConCopilot's POST.
 
-    with component_server(folder, user=("ada", "secret")) as server: server.url, server.asked, server.more[...]
+with component_server(folder, user=("ada", "secret")) as server: server.url, server.asked, server.more[...]
 """
 
 import base64

@@ -8,7 +8,7 @@ from goose_like.errors import GooseLikeError
 from .checksums import LIMIT_BYTES as LIMIT_DIGEST_BYTES
 from .checksums import READ, digest, stated
 from .coordinates import Coordinates
-from .definition import read_definition
+from .document import read_document
 from .listing import RefusedError, is_added
 from .progress import Tell
 from .remote import Remote, place_of
@@ -104,6 +104,7 @@ def _silent(words: str) -> None:
 
 
 def _require_same(config_file: Path, coordinates: Coordinates) -> None:
-    definition = read_definition(config_file).value
-    if definition and definition.coordinates != coordinates:
-        raise RefusedError(f"its config.yaml says that it is {definition.coordinates}; tell whoever deployed it")
+    document = read_document(config_file).value
+    said = [document.data.get(part) for part in ("group_id", "artifact_id", "version")] if document else []
+    if said and ":".join(map(str, said)).lower() != str(coordinates).lower():
+        raise RefusedError(f"its config.yaml says that it is {':'.join(map(str, said))}; tell whoever deployed it")

@@ -68,17 +68,15 @@ def install(
     files = [file for path in paths for file in config_files(path, is_recursive=is_recursive)]
     definitions = checked(dict.fromkeys(files))
     repository.install((definition.file.parent, definition.coordinates) for definition in definitions)
-    found = {one: import_root(one.file, one.package, roots) for one in definitions if one.package}
-    remember_roots(
-        {str(one.coordinates): root for one, root in found.items() if root},
-        [str(one.coordinates) for one in definitions if not found.get(one)],
-    )
-    for definition in definitions:
-        tell(f"{definition.coordinates} installed in {repository.folder_of(definition.coordinates)}")
-        if definition in found and not found[definition]:
+    found = {str(one.coordinates): import_root(one.file, one.package, roots) for one in definitions}
+    known = {coordinates: root for coordinates, root in found.items() if root}
+    remember_roots(known, found.keys() - known.keys())
+    for one in definitions:
+        tell(f"{one.coordinates} installed in {repository.folder_of(one.coordinates)}")
+        if str(one.coordinates) not in known:
             tell(
-                f"  its package {definition.package!r} is not where its configuration is: install it with pip, or name "
-                "its folder by `path` in the profile"
+                f"  its package {one.package!r} is not where its configuration is: install it with pip, or name its "
+                "folder by `path` in the profile"
             )
     return definitions
 
