@@ -1,1 +1,1 @@
-"""ConCopilot components in the shell: the toolkit `components`. Nothing is imported here: `cli.py` must stay light."""
+"""ConCopilot components: packages that offer commands, with resources, assets and messages."""
