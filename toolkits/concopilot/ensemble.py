@@ -1,33 +1,66 @@
-"""Ensemble: a session's components at work, on one stage."""
+"""Ensemble: a session's components at work, all on one stage."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from goose_like.toolkit import ToolError, Workspace
+from goose_like.errors import GooseLikeError
+from goose_like.notifier import Notifier
+from goose_like.profile import Limits
+from goose_like.reach import Reach
+from goose_like.session import Session
+from goose_like.toolkit import ExchangeView, ToolError, Workspace
+from goose_like.workspace import Process
 
+from .assets import Assets
+from .cerebrum import Brain
+from .config import Config
+from .desk import Desk
 from .environment import Environment
-from .roster import Member, Roster
-from .stage import Answer, Message, Stage, StageError
+from .repository import OWN, LocalRepository, Repositories
+from .roster import Finder, Member, Roster
+from .runtime import Runtime
+from .settings import read_settings
+from .sharing import Sharing
+from .sources import import_root, known_roots
+from .stage import INSIDE, Message, Stage, StageError
 
 _LOAD_S = 120.0
 
 
-class Ensemble:
-    """Starts the stage with the first call, loads what a call needs, and begins anew after the stage's end."""
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Whose components they are. `show` takes what they print, while it comes."""
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        roster: Roster,
-        environment: Environment,
-        start: Callable[[], Awaitable[Stage]],
-    ) -> None:
-        """`start` gives a new stage that is set up."""
-        self._workspace = workspace
-        self._roster = roster
-        self._environment = environment
-        self._start = start
+    workspace: Workspace
+    session: Session
+    view: ExchangeView
+    limits: Limits
+    notifier: Notifier
+    show: Callable[[str], None]
+
+
+class Ensemble:
+    """The components of a profile. The stage is started with the first call, and anew after its end."""
+
+    def __init__(self, config: Config, around: Surroundings) -> None:
+        """
+        Raises:
+            ProfileError: a component can't be used; the path is its place in the profile.
+        """
+        self._config = config
+        self._around = around
+        root = around.workspace.root
+        repositories = Repositories.of(read_settings(None), tell=around.notifier.log)
+        self.finder = Finder(Runtime(root, repositories), root)
+        self.roster = Roster(config, self.finder)
+        self.sharing = Sharing(Assets(around.session))
+        self.environment = Environment(around.workspace)
+        self._show: Callable[[str], None] = around.show
         self._stage: Stage | None = None
         self._loaded: list[str] = []
         self._lost = ""
@@ -40,60 +73,108 @@ class Ensemble:
             ToolError: it failed, did not end in time, or the process died of it.
         """
         async with self._one_at_a_time:
+            self._show = partial(copy_context().run, self._around.show)  # what is printed meanwhile is this call's
             notes = await self._ready(member)
-            stage = self._stage
-            assert stage is not None
-            answer: Message = await self._watched(stage.call("command", {"key": member.key, **params}, limit_s))
+            answer: Message = await self._call("command", {"key": member.key, **params}, limit_s)
             return answer, notes
 
-    async def run(self, config: Message, args: Sequence[str], limit_s: float) -> None:
+    async def run(self, copilot: Member, args: Sequence[str], limit_s: float) -> None:
         """Runs a copilot to its end.
 
         Raises:
             ToolError: it failed.
         """
         async with self._one_at_a_time:
-            stage = await self._alive()
-            await self._watched(stage.call("run", {"config": config, "args": list(args)}, limit_s))
+            await self._installed(copilot)
+            await self._alive()
+            await self._call("run", {"config": copilot.whole, "args": list(args)}, limit_s)
 
     async def close(self) -> list[str]:
         """Has all finalised and ends the process; gives what went wrong."""
         stage, self._stage = self._stage, None
         return await stage.finish() if stage else []
 
+    # --- what a call needs
+
     async def _ready(self, member: Member) -> list[str]:
         """The stage with this component and its resources; gives what was lost before."""
-        for each in (*self._roster.needed(member), member):
-            await self._environment.install(each.definition.pip, each.name)
-        stage = await self._alive()
+        wanted = [*self.roster.needed(member), member]
+        for each in wanted:
+            await self._installed(each)
+        await self._alive()
         lost, self._lost = self._lost, ""
-        for each in (*self._roster.needed(member), member):
+        for each in wanted:
             if each.key not in self._loaded:
                 needs = [{"key": need.key, "asked": need.asked} for need in each.needs]
                 try:
-                    await self._watched(
-                        stage.call("load", {"key": each.key, "config": each.whole, "resources": needs}, _LOAD_S)
-                    )
+                    await self._call("load", {"key": each.key, "config": each.whole, "resources": needs}, _LOAD_S)
                 except ToolError as error:
                     raise ToolError(f"{each.name} can't be made: {error}") from error
                 self._loaded.append(each.key)
         return [lost] if lost else []
 
-    async def _alive(self) -> Stage:
+    async def _installed(self, member: Member) -> None:
+        """What it names in `setup.pip` is there, by the person's leave."""
+        await self.environment.install(member.definition.pip, member.name)
+
+    # --- the process
+
+    async def _alive(self) -> None:
         if self._stage and self._stage.end:
             await self._drop()
         if self._stage is None:
             self._stage = await self._start()
-        return self._stage
 
-    async def _watched(self, work: Awaitable[Any]) -> Any:
+    async def _start(self) -> Stage:
+        around, root = self._around, self._around.workspace.root
+        paths = self._import_roots()
+        reach = Reach(
+            readable=(INSIDE, self.environment.folder, *paths), dot_folders=(".runtime", *self._config.dot_folders)
+        )
+
+        async def spawn(argv: Sequence[str], stdin: int) -> Process:
+            return await around.workspace.spawn(
+                argv,
+                access="network" if self._config.network else "workspace",
+                writes=False,
+                stdin=stdin,
+                subject="the process of the components",
+                reach=reach,
+            )
+
+        brain = Brain(around.view, around.notifier)
+        desk = Desk(self.finder, self.sharing, around.view, brain, around.notifier, lambda text: self._show(text))
+        settings: Message = {
+            "root": str(root),
+            "paths": [str(path) for path in paths],
+            "readable": [str(self.environment.folder)],
+            "dot_folders": list(reach.dot_folders),
+        }
+        python = await self.environment.python()
+        return await Stage.start(spawn, python, settings, desk.answer, lambda text: self._show(text))
+
+    def _import_roots(self) -> tuple[Path, ...]:
+        """Where packages of components lie that are not installed with pip."""
+        folders = [self.finder.folder / Path(each).expanduser() for each in self._config.path]
+        derived = [
+            import_root(member.file, member.definition.package)
+            for member in self.roster.members.values()
+            if not member.file.is_relative_to(OWN)
+        ]
+        known = [Path(each) for each in known_roots().values()]
+        found = [each.resolve() for each in (*folders, *derived, *known) if each is not None]
+        return tuple(dict.fromkeys(each for each in found if each.is_dir()))
+
+    async def _call(self, method: str, params: Message, limit_s: float) -> Any:
+        stage = self._stage
+        assert stage is not None
         try:
-            return await work
+            return await stage.call(method, params, limit_s)
         except StageError:
             await self._drop()
             raise
         except asyncio.CancelledError:
-            if self._stage and self._stage.end:
+            if stage.end:
                 await asyncio.shield(self._drop())
             raise
 
@@ -101,7 +182,8 @@ class Ensemble:
         """What is left of a stage that has ended."""
         stage, self._stage = self._stage, None
         gone, self._loaded = self._loaded, []
-        names = [self._roster.members[key].name for key in gone if key in self._roster.members]
+        self.sharing.lose()
+        names = [self.roster.members[key].name for key in gone if key in self.roster.members]
         held = f"; what these held is gone: {', '.join(names)}" if names else ""
         self._lost = f"the components' process is a new one{held}"
         if stage:
