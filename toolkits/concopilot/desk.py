@@ -1,6 +1,6 @@
 """Desk: what the components' process may ask of this one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from goose_like.events import Question
@@ -8,7 +8,7 @@ from goose_like.toolkit import ExchangeView, Notifier, ToolError
 
 from .cerebrum import Brain
 from .llm import infer
-from .roster import Finder
+from .roster import Finder, Member
 from .sharing import Sharing
 
 _PROMPT_CHARACTERS = 2_000
@@ -21,6 +21,7 @@ class Desk:
         self,
         finder: Finder,
         sharing: Sharing,
+        install: Callable[[Member], Awaitable[None]],
         view: ExchangeView,
         brain: Brain,
         notifier: Notifier,
@@ -28,6 +29,7 @@ class Desk:
     ) -> None:
         self._finder = finder
         self._sharing = sharing
+        self._install = install
         self._view = view
         self._brain = brain
         self._notifier = notifier
@@ -41,9 +43,9 @@ class Desk:
         """
         match method, params:
             case "resolve", {"config": dict(named)}:
-                return self._finder.member(named, "the component that names it").whole
+                return await self._whole(self._finder.member(named, "the component that names it"))
             case "resolve_file", {"config_file": str(file)}:
-                return self._finder.read(self._finder.folder / file, {}).whole
+                return await self._whole(self._finder.read(self._finder.folder / file, {}))
             case "llm", {"model": "processor" | "accelerator" as model, "param": dict(asked)}:
                 return await infer(self._view, asked, model)
             case "interact", {"param": dict(asked), "plugins": list(plugins)}:
@@ -56,6 +58,11 @@ class Desk:
                 return self._show(f"{text}\n")
             case _:
                 raise ToolError(f"nothing is known of {method!r} with {', '.join(params) or 'nothing'}")
+
+    async def _whole(self, member: Member) -> dict[str, Any]:
+        """All of a component's configuration, once what it needs is installed."""
+        await self._install(member)
+        return member.whole
 
     async def _asked(self, text: str) -> str | None:
         """What the person types; None where nobody is there."""

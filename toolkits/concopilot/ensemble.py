@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from goose_like.errors import GooseLikeError
 from goose_like.notifier import Notifier
 from goose_like.profile import Limits
 from goose_like.reach import Reach
@@ -19,12 +18,13 @@ from goose_like.workspace import Process
 from .assets import Assets
 from .cerebrum import Brain
 from .config import Config
+from .coordinates import Coordinates
 from .desk import Desk
 from .environment import Environment
 from .repository import OWN, LocalRepository, Repositories
 from .roster import Finder, Member, Roster
 from .runtime import Runtime
-from .settings import read_settings
+from .settings import PUBLIC, RemoteAddress, read_settings
 from .sharing import Sharing
 from .sources import import_root, known_roots
 from .stage import INSIDE, Message, Stage, StageError
@@ -47,16 +47,16 @@ class Surroundings:
 class Ensemble:
     """The components of a profile. The stage is started with the first call, and anew after its end."""
 
-    def __init__(self, config: Config, around: Surroundings) -> None:
-        """
+    def __init__(self, config: Config, around: Surroundings, repositories: Repositories | None = None) -> None:
+        """`repositories` are those of the profile where none are given.
+
         Raises:
             ProfileError: a component can't be used; the path is its place in the profile.
         """
         self._config = config
         self._around = around
         root = around.workspace.root
-        repositories = Repositories.of(read_settings(None), tell=around.notifier.log)
-        self.finder = Finder(Runtime(root, repositories), root)
+        self.finder = Finder(Runtime(root, repositories or _repositories(config, around)), root)
         self.roster = Roster(config, self.finder)
         self.sharing = Sharing(Assets(around.session))
         self.environment = Environment(around.workspace)
@@ -78,16 +78,28 @@ class Ensemble:
             answer: Message = await self._call("command", {"key": member.key, **params}, limit_s)
             return answer, notes
 
-    async def run(self, copilot: Member, args: Sequence[str], limit_s: float) -> None:
-        """Runs a copilot to its end.
+    async def perform(self, method: Literal["construct", "run"], member: Member, args: Sequence[str]) -> None:
+        """Constructs a component, or runs a copilot to its end, however long that takes.
 
         Raises:
             ToolError: it failed.
         """
         async with self._one_at_a_time:
-            await self._installed(copilot)
+            await self.installed(member)
             await self._alive()
-            await self._call("run", {"config": copilot.whole, "args": list(args)}, limit_s)
+            await self._call(method, {"config": member.whole, "args": list(args)}, None)
+
+    def found(self, component: Coordinates | Path) -> Member:
+        """A component beside those of the profile, with the resources that it uses.
+
+        Raises:
+            GooseLikeError: there is none, or it can't be used.
+        """
+        if isinstance(component, Path):
+            member = self.finder.read(component, {})
+        else:
+            member = self.finder.member(asdict(component), "the command line")
+        return self.roster.with_needs(member)
 
     async def close(self) -> list[str]:
         """Has all finalised and ends the process; gives what went wrong."""
@@ -100,7 +112,7 @@ class Ensemble:
         """The stage with this component and its resources; gives what was lost before."""
         wanted = [*self.roster.needed(member), member]
         for each in wanted:
-            await self._installed(each)
+            await self.installed(each)
         await self._alive()
         lost, self._lost = self._lost, ""
         for each in wanted:
@@ -113,9 +125,10 @@ class Ensemble:
                 self._loaded.append(each.key)
         return [lost] if lost else []
 
-    async def _installed(self, member: Member) -> None:
+    async def installed(self, member: Member) -> None:
         """What it names in `setup.pip` is there, by the person's leave."""
-        await self.environment.install(member.definition.pip, member.name)
+        if self._config.setup:
+            await self.environment.install(member.definition.pip, member.name)
 
     # --- the process
 
@@ -143,12 +156,13 @@ class Ensemble:
             )
 
         brain = Brain(around.view, around.notifier)
-        desk = Desk(self.finder, self.sharing, around.view, brain, around.notifier, lambda text: self._show(text))
+        desk = Desk(self.finder, self.sharing, self.installed, around.view, brain, around.notifier, lambda text: self._show(text))
         settings: Message = {
             "root": str(root),
             "paths": [str(path) for path in paths],
             "readable": [str(self.environment.folder)],
             "dot_folders": list(reach.dot_folders),
+            "tmp": around.workspace.inside(around.workspace.tmp),
         }
         python = await self.environment.python()
         return await Stage.start(spawn, python, settings, desk.answer, lambda text: self._show(text))
@@ -165,7 +179,7 @@ class Ensemble:
         found = [each.resolve() for each in (*folders, *derived, *known) if each is not None]
         return tuple(dict.fromkeys(each for each in found if each.is_dir()))
 
-    async def _call(self, method: str, params: Message, limit_s: float) -> Any:
+    async def _call(self, method: str, params: Message, limit_s: float | None) -> Any:
         stage = self._stage
         assert stage is not None
         try:
@@ -188,3 +202,11 @@ class Ensemble:
         self._lost = f"the components' process is a new one{held}"
         if stage:
             await stage.close()
+
+
+def _repositories(config: Config, around: Surroundings) -> Repositories:
+    """The local one, and those that the profile or the settings name; the public one is asked only by command."""
+    settings = read_settings(None)
+    named = [RemoteAddress(url=url) for url in config.repositories]
+    remotes = (*named, *(remote for remote in settings.remotes if remote.url != PUBLIC))
+    return Repositories(LocalRepository(settings.local), remotes, tell=around.notifier.log)
