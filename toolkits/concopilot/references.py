@@ -53,4 +53,6 @@ def _of_text(text: str) -> Reference | None:
     if not text.lower().startswith(_SCHEME):
         return None
     asset_id, *path = text[len(_SCHEME) :].rstrip("/").split("/")
-    return Reference(unquote_plus(asset_id), tuple(map(unquote_plus, path))) if asset_id else None
+    if not asset_id or asset_id[0].isspace():
+        return None
+    return Reference(unquote_plus(asset_id), tuple(map(unquote_plus, path)))
