@@ -1,0 +1,1 @@
+"""ConCopilot components: packages that offer commands, with resources, assets and messages."""
