@@ -1,4 +1,4 @@
-"""Prints what 100 ConCopilot components in a profile add to a session's start. `python bench/components.py [--rounds N]`.
+"""Prints what 100 ConCopilot components add to a session's start. `python bench/components.py [--rounds N]`.
 
 Each start is a process of its own that builds the exchange of a profile, with the toolkit `components` and without it.
 The components lie in the local repository; the first time each is copied to `.runtime`. Counted are the processes that

@@ -1,10 +1,9 @@
 """Ensemble: a session's components at work, all on one stage."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,7 +72,8 @@ class Ensemble:
             ToolError: it failed, did not end in time, or the process died of it.
         """
         async with self._one_at_a_time:
-            self._show = partial(copy_context().run, self._around.show)  # what is printed meanwhile is this call's
+            context = copy_context()
+            self._show = lambda text: context.run(self._around.show, text)  # what is printed now is this call's
             notes = await self._ready(member)
             answer: Message = await self._call("command", {"key": member.key, **params}, limit_s)
             return answer, notes
@@ -156,7 +156,15 @@ class Ensemble:
             )
 
         brain = Brain(around.view, around.notifier)
-        desk = Desk(self.finder, self.sharing, self.installed, around.view, brain, around.notifier, lambda text: self._show(text))
+        desk = Desk(
+            self.finder,
+            self.sharing,
+            self.installed,
+            around.view,
+            brain,
+            around.notifier,
+            lambda text: self._show(text),
+        )
         settings: Message = {
             "root": str(root),
             "paths": [str(path) for path in paths],
@@ -165,7 +173,7 @@ class Ensemble:
             "tmp": around.workspace.inside(around.workspace.tmp),
         }
         python = await self.environment.python()
-        return await Stage.start(spawn, python, settings, desk.answer, lambda text: self._show(text))
+        return await Stage.start(spawn, python, settings, desk.answer, show)
 
     def _import_roots(self) -> tuple[Path, ...]:
         """Where packages of components lie that are not installed with pip."""

@@ -71,10 +71,18 @@ class Sharing:
                 self._live[key] = fields
                 continue
             self._live.pop(key, None)
-            own = {name: _text(fields.pop(name, None)) for name in _OWN}
+            kind, name, about, content_type = (_text(fields.pop(name, None)) for name in _OWN)
             content = unpacked(fields.pop("content", None))
             fields.pop("asset_id", None)
-            self.assets.add(content, asset_id=key, more=fields, **{**own, "asset_type": own["asset_type"] or "value"})
+            self.assets.add(
+                content,
+                asset_type=kind or "value",
+                asset_name=name,
+                description=about,
+                content_type=content_type,
+                asset_id=key,
+                more=fields,
+            )
         for key in changes["removed"]:
             if self._live.pop(str(key), None) is None:
                 self.assets.remove(str(key))
@@ -112,7 +120,7 @@ def _put(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
     if not path:
         return new
     first, *rest = path
-    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy: Any = dict(value) if isinstance(value, dict) else list(value)
     copy[first] = _put(copy[first], tuple(rest), new)
     return copy
 

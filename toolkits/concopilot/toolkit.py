@@ -1,12 +1,10 @@
 """ComponentsToolkit: each command of a ConCopilot component is a tool."""
 
 import json
-from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from goose_like.errors import ProfileError
-from goose_like.plugins import did_you_mean
 from goose_like.tool import AnyArguments, Marks, Tool, ToolSpec
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 
@@ -47,6 +45,7 @@ class ComponentsToolkit(Toolkit):
         if taken := [name for name in theirs if name in own]:
             raise ProfileError(f"a component's command has the name of a tool, {taken[0]!r}; rename the component")
         return (*theirs.values(), *own.values())
+
     async def close(self) -> None:
         """Has components finalised, resources last, and ends their process."""
         for fault in await self._ensemble.close():
