@@ -333,10 +333,9 @@ async def test_a_wrong_call_goes_back_with_those_beside_it(wrong, told):
 
 async def test_plugins_of_any_name():
     seen = []
+    query = (PluginCommand("查询", "", {}),)
     plugins = [
-        PluginTools(
-            name, "", (PluginCommand("查询", "", {}),), lambda *given, name=name: seen.append((name, *given)) or ()
-        )
+        PluginTools(name, "", query, lambda *given, name=name: seen.append((name, *given)) or ())
         for name in ("天气", "时间")
     ]
     _, second = wire_names(["天气_查询", "时间_查询"])

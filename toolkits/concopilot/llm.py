@@ -8,8 +8,11 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from goose_like.errors import BrokenStreamError, ProviderError
 from goose_like.events import MessageCompleted
+from goose_like.history import History
 from goose_like.message import ToolCall, Usage
+from goose_like.nested import left_of, narrowed_limits
 from goose_like.prices import cost_usd
+from goose_like.profile import Limits
 from goose_like.providers.wire import clip, is_object
 from goose_like.schema import sound
 from goose_like.tool import ToolError, ToolSpec
@@ -120,6 +123,8 @@ async def infer(
     model: Literal["processor", "accelerator"] = "processor",
     *,
     purpose: str = "component",
+    limits: Limits | None = None,
+    history: History | None = None,
 ) -> dict[str, Any]:
     """The answer to an LLMParameter, as an LLMResponse; its tokens are counted in the session.
 
@@ -130,10 +135,15 @@ async def infer(
     the vendor refuses it. Fields that nobody here knows are in the answer as they came.
 
     Raises:
-        ToolError: the parameters are wrong; the text names the field.
+        ToolError: the parameters are wrong (the text names the field), there is no such model, or nothing is left of
+            the turn's `limits`, where they are given with the session's `history`.
         ProviderError: no answer came, or one with a call that nobody could run.
     """
+    if model not in ("processor", "accelerator"):
+        raise ToolError(f"no model {model!r}; there are: accelerator, processor")
     read = _read(asked)
+    if limits and history:
+        narrowed_limits(limits, left_of(limits, history))
     functions = read.offered
     names = dict(zip(wire_names(function.name for function in functions), functions, strict=True))
     tools = [
