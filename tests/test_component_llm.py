@@ -16,7 +16,7 @@ from goose_like.events import MessageCompleted, UsageRecorded
 from goose_like.history import INTERRUPTED, History
 from goose_like.message import Message, Usage
 from goose_like.notifier import Recorder
-from goose_like.profile import ModelChoice
+from goose_like.profile import Limits, ModelChoice
 from goose_like.provider import Model, Models, Request
 from goose_like.providers.local import LocalProvider
 from goose_like.providers.scripted import ScriptedProvider
@@ -327,6 +327,18 @@ async def test_a_temperature_that_a_vendor_refuses_is_left_out():
         await played(ProviderError("another matter"), "never").infer(prompt="?", temperature=0.2)
     with pytest.raises(ProviderError, match="temperature"):
         await played(refused, "never").infer(prompt="?")
+
+
+async def test_nothing_is_asked_where_nothing_is_left_of_the_turn():
+    asking, history = played("ok"), History()
+    history.apply(UsageRecorded(model="scripted:x", usage=Usage(input_tokens=9), purpose="another"))
+    limits = Limits(tokens=10)
+    await infer(asking.view, {"prompt": "?"}, "processor", limits=limits, history=history)
+    history.apply(UsageRecorded(model="scripted:x", usage=Usage(input_tokens=1), purpose="another"))
+    with pytest.raises(ToolError, match="nothing is left of this turn's limit of tokens"):
+        await infer(asking.view, {"prompt": "?"}, "processor", limits=limits, history=history)
+    with pytest.raises(ToolError, match="no model 'said'; there are: accelerator, processor"):
+        await infer(asking.view, {"prompt": "?"}, "said")
 
 
 # --- the wires
