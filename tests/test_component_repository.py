@@ -239,11 +239,11 @@ def test_a_file_that_is_not_as_listed_is_refused(server: ComponentServer, local)
 def test_a_component_under_anothers_name_is_refused(tmp_path, server: ComponentServer, local):
     other = Coordinates(WORDS.group_id, WORDS.artifact_id, "2.0")
     (server.folder / PLACE).rename((server.folder / PLACE).with_name("2.0"))
-    with pytest.raises(RefusedError, match=r"its config.yaml says that it is org.example.text:word-count:1.0"):
-        listing = server.folder / PLACE.replace("1.0", "2.0") / "__FILES.yaml"
-        for file in listing.parent.glob("word-count-1.0-config.yaml*"):
-            file.rename(file.with_name(file.name.replace("1.0", "2.0")))
-        listing.write_text(listing.read_text().replace(CONFIG, CONFIG.replace("1.0", "2.0")))
+    listing = server.folder / PLACE.replace("1.0", "2.0") / "__FILES.yaml"
+    for file in listing.parent.glob("word-count-1.0-config.yaml*"):
+        file.rename(file.with_name(file.name.replace("1.0", "2.0")))
+    listing.write_text(listing.read_text().replace(CONFIG, CONFIG.replace("1.0", "2.0")))
+    with pytest.raises(RefusedError, match=r"its config\.yaml says that it is org\.example\.text:word-count:1\.0"):
         repositories(local, server.url).find(other)
 
 
@@ -478,7 +478,7 @@ def test_settings(tmp_path):
         ("https://example.org/a", False, True),
         ("file:///srv/components", True, True),
     ]
-    with pytest.raises(UsageError, match="there is no file nowhere.yaml"):
+    with pytest.raises(UsageError, match=r"there is no file nowhere\.yaml"):
         read_settings(Path("nowhere.yaml"))
 
 
@@ -527,12 +527,14 @@ def test_what_is_written_can_be_installed(type_name, tmp_path, local):
     (tmp_path / "around").mkdir()
     (tmp_path / "around" / "__init__.py").touch()
     files = write_component(type_name, None, tmp_path / "around", "org.example")
-    assert len(files) == 3
-    for file in files[1:]:
-        compile(file.read_text(), file, "exec")
-    (definition,) = install([tmp_path], local, print)
+    for file in files:
+        if file.suffix == ".py":
+            compile(file.read_text(), file, "exec")
+    definition, *more = install([tmp_path], local, print)
     assert definition.package == f"around.my_{type_name}"
-    assert known_roots() == {f"org.example:my-{type_name.replace('_', '-')}:0.1.0-SNAPSHOT": str(tmp_path)}
+    assert known_roots()[f"org.example:my-{type_name.replace('_', '-')}:0.1.0-SNAPSHOT"] == str(tmp_path)
+    assert [each.type for each in more] == (["interactor"] if type_name == "copilot" else [])
+    assert len(files) == 3 + 3 * len(more)
     with pytest.raises(UsageError, match="is there already"):
         write_component(type_name, None, tmp_path / "around", "org.example")
 

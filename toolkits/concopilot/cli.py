@@ -1,6 +1,5 @@
 """`goose-like component`: components by hand. Imported at every start, so it is light."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -192,14 +191,12 @@ def _wanted(
     repository: Path | None,
     settings: Path | None,
 ) -> Any:
-    from .coordinates import parse
     from .running import Wanted
-    from .sources import config_files
+    from .sources import meant
 
-    is_path = os.sep in component or os.path.exists(component)
     return Wanted(
         repositories=_repositories(settings, repository),
-        component=config_files(Path(component), is_recursive=False)[0] if is_path else parse(component),
+        component=meant(component),
         working_directory=working_directory,
         is_setup_skipped=is_setup_skipped,
         pip_parameters=tuple(pip_params.split()),

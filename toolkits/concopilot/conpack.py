@@ -149,6 +149,8 @@ def _meant(given: argparse.Namespace) -> Sequence[Coordinates | Path]:
     if len(missing) < len(parts):
         raise UsageError(f"coordinates are three: give {' and '.join(missing)}, too")
     if given.config_file:
+        if not os.path.isfile(given.config_file):
+            raise UsageError(f"there is no file {given.config_file}; give a component's config.yaml")
         return [Path(given.config_file)]
     return config_files(_source(given), is_recursive=given.recursive)
 

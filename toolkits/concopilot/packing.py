@@ -15,7 +15,7 @@ from .definition import Definition, read_definition
 from .deploying import deploy, require_new, target_for
 from .progress import Tell
 from .repository import LocalRepository
-from .settings import RemoteAddress, Settings
+from .settings import Settings, address_of
 from .signing import Signer, ask_passphrase
 from .sources import config_files, import_root, remember_roots
 
@@ -97,7 +97,7 @@ def deploy_all(
         GooseLikeError: as `install`; or the remote does not take them.
     """
     if sent.to:
-        settings = settings.model_copy(update={"remotes": (RemoteAddress(url=sent.to),)})
+        settings = settings.model_copy(update={"remotes": (address_of(sent.to),)})
     files = [file for path in paths for file in config_files(path, is_recursive=is_recursive)]
     wanted = [definition.coordinates for definition in checked(dict.fromkeys(files))]
     credentials = _credentials(sent)

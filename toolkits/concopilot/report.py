@@ -1,21 +1,30 @@
 """What `component list`, `show` and `check` print."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from rich.console import Group
 from rich.text import Text
 
 from goose_like.cli.table import print_fitted, print_table
 from goose_like.cli.visible import one_line, visible
+from goose_like.errors import GooseLikeError
 
 from .checking import check_file
 from .coordinates import Coordinates
-from .definition import read_definition
+from .definition import Definition, read_definition
+from .drawing import drawn
+from .kinds import schema
 from .repository import Repositories, Shelf, config_file_in
-from .sources import config_files
+from .sources import CONFIG_FILES, config_files, meant
 
 _WIDTH = 60
+_SECRET = re.compile(
+    r"((api|access|secret|private|auth)_?key|token|secret|passw(or)?d|pwd|passphrase|credentials?)$", re.I
+)
 
 
 def list_components(repositories: Repositories, *, is_json: bool) -> None:
@@ -50,6 +59,90 @@ def _entry(coordinates: Coordinates, shelf: Shelf) -> dict[str, str]:
         "type": definition.type if definition else broken,
         "commands": ", ".join(command.name for command in definition.commands) if definition else "",
         "from": shelf.name,
+    }
+
+
+def show_component(repositories: Repositories, wanted: str, within: Sequence[Path], *, is_json: bool) -> None:
+    """A component by its coordinates or its path: what it is, its commands, its config and where each key is from.
+
+    Raises:
+        GooseLikeError: there is no such component, or its config.yaml is faulty.
+    """
+    definition = _found(repositories, wanted)
+    rows = [(".".join(path), value, origin) for path, value, origin in _effective(definition, within)]
+    if is_json:
+        print(json.dumps(_described(definition, rows), indent=1, ensure_ascii=False))
+        return
+    kind = f"{definition.type}{f' ({definition.resource_type})' if definition.resource_type else ''}"
+    heading = [Text(visible(f"{definition.coordinates}  {kind}"), style="bold"), Text(visible(str(definition.file)))]
+    about = [Text(f"\n{visible(definition.description.strip())}")] if definition.description.strip() else []
+    commands = [part for command in definition.commands for part in ("", drawn(command))]
+    print_fitted(Group(*heading, *about, *commands))
+    if rows:
+        print()
+        shown = [[one_line(cell, _WIDTH * 2) for cell in (key, _said(value), origin)] for key, value, origin in rows]
+        print_table(("config", "value", "from"), shown, "")
+
+
+def _found(repositories: Repositories, wanted: str) -> Definition:
+    named = meant(wanted)
+    if isinstance(named, Coordinates):
+        folder = repositories.find(named)
+        file = config_file_in(folder, named) or folder / CONFIG_FILES[0]
+    else:
+        file = named
+    reading = read_definition(file)
+    if reading.value is None:
+        raise GooseLikeError(visible("\n".join(str(fault) for fault in reading.faults if not fault.is_remark)))
+    return reading.value
+
+
+def _effective(definition: Definition, within: Sequence[Path]) -> Iterator[tuple[tuple[str, ...], Any, str]]:
+    for path, value in _leaves(definition.config):
+        yield path, _shown(value, path[-1]), f"{definition.file}, line {definition.document.line(('config', *path))}"
+
+
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every value that is no mapping, or an empty one, with its path."""
+    if isinstance(value, Mapping) and (value or not path):  # config itself may be empty
+        for key, item in value.items():
+            yield from _leaves(item, (*path, key))
+    else:
+        yield path, value
+
+
+def _shown(value: Any, key: str) -> Any:
+    """The value without what is secret by its key."""
+    if isinstance(value, Mapping):
+        return {name: _shown(item, name) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_shown(item, key) for item in value]
+    return "(not shown)" if isinstance(value, str) and value and _SECRET.search(key) else value
+
+
+def _said(value: Any) -> str:
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+
+
+def _described(definition: Definition, rows: Sequence[tuple[str, Any, str]]) -> dict[str, Any]:
+    coordinates = definition.coordinates
+    return {
+        "group": coordinates.group_id,
+        "artifact": coordinates.artifact_id,
+        "version": coordinates.version,
+        "type": definition.type,
+        "file": str(definition.file),
+        "description": definition.description,
+        "commands": [
+            {
+                "name": command.name,
+                "description": command.description,
+                "parameter": schema(command.parameter),
+                "response": schema(command.response.kind) if command.response else None,
+            }
+            for command in definition.commands
+        ],
+        "config": [{"key": key, "value": value, "from": origin} for key, value, origin in rows],
     }
 
 

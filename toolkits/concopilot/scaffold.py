@@ -1,6 +1,7 @@
 """Writes the package of a new component, as ConCopilot's guide lays it out: `.config/config.yaml` and the code."""
 
 import keyword
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,7 +52,8 @@ TYPES = tuple(_SHAPES)
 
 
 def write_component(type_name: str, name: str | None, parent: Path, group: str) -> list[Path]:
-    """The files of a new component in the folder `parent/name`; without a name `my_<type>`.
+    """The files of a new component in the folder `parent/name`; without a name `my_<type>`. A copilot has an interactor
+    of its own beside it.
 
     Below a Python package it becomes a part of that: its `setup.package` is the whole dotted name.
 
@@ -63,17 +65,20 @@ def write_component(type_name: str, name: str | None, parent: Path, group: str) 
     stem = (name or f"my_{type_name}").replace("-", "_")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", stem) or keyword.iskeyword(stem) or len(stem) > _LONGEST:
         raise UsageError(f"{name!r} is no name for a component; use small letters, digits and '_', e.g. word_count")
-    coordinates = Coordinates(group, stem.replace("_", "-"), VERSION)
-    values = _values(_SHAPES[type_name], stem, coordinates, _package(parent, stem))
-    texts = _texts(type_name, stem, values)
-    folder = parent / stem
+    names = {stem: type_name} | ({f"{stem}_interactor": "interactor"} if type_name == "copilot" else {})
+    if taken := next((each for each in names if os.path.lexists(parent / each)), None):
+        raise UsageError(f"{parent / taken} is there already; choose another name or --path")
+    return [file for each, type_of in names.items() for file in _written(type_of, each, parent, group)]
+
+
+def _written(type_name: str, name: str, parent: Path, group: str) -> list[Path]:
+    coordinates = Coordinates(group, name.replace("_", "-"), VERSION)
+    texts = _texts(type_name, name, _values(_SHAPES[type_name], name, coordinates, _package(parent, name)))
+    folder = parent / name
     try:
-        folder.mkdir(parents=True)
-        (folder / CONFIG_FOLDER).mkdir()
+        (folder / CONFIG_FOLDER).mkdir(parents=True)
         for path, text in texts.items():
             (folder / path).write_text(text, encoding="utf-8")
-    except FileExistsError as error:
-        raise UsageError(f"{folder} is there already; choose another name or --path") from error
     except OSError as error:
         raise UsageError(f"{folder} can't be written: {error.strerror}; choose another --path") from error
     return [folder / path for path in texts]

@@ -74,6 +74,18 @@ class Settings(Value):
     remotes: tuple[RemoteAddress, ...]
 
 
+def address_of(url: str) -> RemoteAddress:
+    """A remote repository that a person names on the command line.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        return RemoteAddress(url=url)
+    except ValidationError as error:
+        raise UsageError(f"{url!r} is no repository: {error.errors()[0]['msg']}") from error
+
+
 def read_settings(file: Path | None = None) -> Settings:
     """What a settings file says; without one `~/.concopilot/settings.yaml`, which need not be there.
 

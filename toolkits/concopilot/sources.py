@@ -10,11 +10,26 @@ from pathlib import Path
 from goose_like.errors import GooseLikeError, UsageError
 from goose_like.places import state_folder
 
+from .coordinates import FORM, Coordinates, parse
+
 CONFIG_FOLDER = ".config"
 CONFIG_FILES = ("config.yaml", "config.yml")
 """The first that there is counts."""
 
 _ROOTS = "component-roots.json"
+
+
+def meant(component: str) -> Coordinates | Path:
+    """What a person means who names a component: its coordinates, or its config file, by any path to it.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if os.sep in component or os.path.exists(component):
+        return config_files(Path(component), is_recursive=False)[0]
+    if ":" not in component:
+        raise UsageError(f"there is nothing at {component}; give a component's folder, or {FORM}")
+    return parse(component)
 
 
 def config_files(path: Path, *, is_recursive: bool = True) -> list[Path]:
