@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BeforeValidator
 
 from goose_like import __version__
 from goose_like.events import SessionStarted, TurnFinished
@@ -23,7 +23,7 @@ from goose_like.prices import cost_usd
 from goose_like.profile import Limits
 from goose_like.provider import Models, Patience
 from goose_like.session import Session
-from goose_like.tool import Marks, Tool, ToolError, ToolSpec, current_call
+from goose_like.tool import AnyArguments, Marks, Tool, ToolError, ToolSpec, current_call
 from goose_like.view import ExchangeView
 from goose_like.workspace import Workspace
 
@@ -77,10 +77,6 @@ class _Asked(Given):
     content: str | None = None
     require_token_len: bool | None = None
     require_cost: bool | None = None
-
-
-class _Anything(BaseModel):
-    model_config = ConfigDict(extra="allow")
 
 
 class Brain:
@@ -213,7 +209,7 @@ class _Calls:
                     raise ToolError(f"not run, as the call of {call.name} beside it is wrong; make both again")
 
         schema = {"properties": {}, **command.schema}
-        return Tool(ToolSpec(name, command.description, schema), checked, _Anything, Marks(remote=True))
+        return Tool(ToolSpec(name, command.description, schema), checked, AnyArguments, Marks(remote=True))
 
     def _is_wrong(self, call: ToolCall) -> bool:
         try:

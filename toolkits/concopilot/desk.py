@@ -4,9 +4,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from goose_like.events import Question
+from goose_like.plugins import did_you_mean
 from goose_like.toolkit import ExchangeView, Notifier, ToolError
 
-from .cerebrum import Brain
+from .arguments import check
+from .cerebrum import Brain, PluginCommand, PluginTools
+from .definition import Command
+from .kinds import schema
 from .llm import infer
 from .roster import Finder, Member
 from .sharing import Sharing
@@ -49,7 +53,7 @@ class Desk:
             case "llm", {"model": "processor" | "accelerator" as model, "param": dict(asked)}:
                 return await infer(self._view, asked, model)
             case "interact", {"param": dict(asked), "plugins": list(plugins)}:
-                return await self._brain.interact(asked, plugins)
+                return await self._brain.interact(asked, [self._tools_of(dict(plugin)) for plugin in plugins])
             case "asset", {"op": "get", "id": str(name)}:
                 return self._sharing.fields(name)
             case "ask", {"text": str(text)}:
@@ -64,8 +68,32 @@ class Desk:
         await self._install(member)
         return member.whole
 
+    def _tools_of(self, plugin: Mapping[str, Any]) -> PluginTools:
+        """A plugin of a copilot, as a model is told of it."""
+        name, member = str(plugin["name"]), self._finder.read_before(str(plugin["file"]))
+        if member is None:
+            raise ToolError(f"the plugin {name} was not made of a config.yaml that is known here")
+        commands = {command.name: command for command in member.definition.commands}
+
+        def faults(command: str, param: Any) -> tuple[str, ...]:
+            if command not in commands:
+                return (f"{name} has no command {command!r}; {did_you_mean(command, commands)}",)
+            return check(commands[command].parameter, param).faults
+
+        told = [
+            PluginCommand(
+                each.name, each.description, schema(each.parameter), bool(each.parameter and each.parameter.is_wrapped)
+            )
+            for each in commands.values()
+        ]
+        return PluginTools(name, str(plugin["prompt"]) or member.definition.description, told, faults)
+
     async def _asked(self, text: str) -> str | None:
         """What the person types; None where nobody is there."""
         about = text[:_PROMPT_CHARACTERS]
         answer = await self._notifier.ask(Question(kind="words", subject="a component", text=about, detail=about))
         return answer.words if answer.is_allowed else None
+
+
+def _is_wrapped(command: Command) -> bool:
+    return command.parameter is not None and command.parameter.is_wrapped

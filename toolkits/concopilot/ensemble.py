@@ -58,7 +58,9 @@ class Ensemble:
         self.finder = Finder(Runtime(root, repositories or _repositories(config, around)), root)
         self.roster = Roster(config, self.finder)
         self.sharing = Sharing(Assets(around.session))
-        self.environment = Environment(around.workspace)
+        self.environment = Environment(
+            around.workspace, notifier=around.notifier, pip_params=config.pip_params, is_real=config.real
+        )
         self._show: Callable[[str], None] = around.show
         self._stage: Stage | None = None
         self._loaded: list[str] = []
@@ -141,6 +143,8 @@ class Ensemble:
     async def _start(self) -> Stage:
         around, root = self._around, self._around.workspace.root
         paths = self._import_roots()
+        tmp = around.workspace.tmp / "components"
+        tmp.mkdir(exist_ok=True)
         reach = Reach(
             readable=(INSIDE, self.environment.folder, *paths), dot_folders=(".runtime", *self._config.dot_folders)
         )
@@ -155,25 +159,31 @@ class Ensemble:
                 reach=reach,
             )
 
-        brain = Brain(around.view, around.notifier)
-        desk = Desk(
-            self.finder,
-            self.sharing,
-            self.installed,
-            around.view,
-            brain,
-            around.notifier,
-            lambda text: self._show(text),
-        )
         settings: Message = {
             "root": str(root),
             "paths": [str(path) for path in paths],
             "readable": [str(self.environment.folder)],
             "dot_folders": list(reach.dot_folders),
-            "tmp": around.workspace.inside(around.workspace.tmp),
+            "tmp": around.workspace.inside(tmp),
         }
         python = await self.environment.python()
-        return await Stage.start(spawn, python, settings, desk.answer, show)
+        return await Stage.start(spawn, python, settings, self._desk().answer, self._shown)
+
+    def _desk(self) -> Desk:
+        around = self._around
+        brain = Brain(
+            around.view,
+            around.notifier,
+            session=around.session,
+            workspace=around.workspace,
+            limits=around.limits,
+            model=self._config.llm,
+        )
+        return Desk(self.finder, self.sharing, self.installed, around.view, brain, around.notifier, self._shown)
+
+    def _shown(self, text: str) -> None:
+        """What is printed, as that of the call that runs."""
+        self._show(text)
 
     def _import_roots(self) -> tuple[Path, ...]:
         """Where packages of components lie that are not installed with pip."""

@@ -64,8 +64,9 @@ class Finder:
 
     def __init__(self, runtime: Runtime, folder: Path) -> None:
         """`folder` is where relative paths begin."""
-        self.runtime = runtime
         self.folder = folder
+        self._runtime = runtime
+        self._read: dict[str, Member] = {}
 
     def member(self, used: Mapping[str, Any], source: str) -> Member:
         """The component that a mapping names: group_id, artifact_id, version, or path; instance_id, config, ...
@@ -78,7 +79,7 @@ class Finder:
             file = _config_file(self.folder / Path(str(path)).expanduser())
         else:
             coordinates = Coordinates(*(used.get(part) for part in _PARTS))  # type: ignore[arg-type]
-            file = self.runtime.place(coordinates, instance, used.get("config_file"), used.get("config_folder"))
+            file = self._runtime.place(coordinates, instance, used.get("config_file"), used.get("config_folder"))
         return self.read(file, used.get("config") or {}, instance, source)
 
     def read(self, file: Path, config: Mapping[str, Any], instance: object = None, source: str = "") -> Member:
@@ -94,7 +95,12 @@ class Finder:
         definition = reading.value
         effective = overlaid(Layer(str(file), definition.config), Layer(source, config))
         key = f"{definition.coordinates}#{0 if instance is None else instance}"
-        return Member(key, definition, effective, file)
+        self._read[str(file)] = member = Member(key, definition, effective, file)
+        return member
+
+    def read_before(self, file: str) -> Member | None:
+        """The component of a config.yaml that was read here."""
+        return self._read.get(file)
 
 
 class Roster:

@@ -39,13 +39,12 @@ class Components:
         component = constructed(config)
         if not isinstance(component, Resource):
             manager = BasicResourceManager(ClassDict.convert({**_MANAGER, "as_plugin": False, "config": {}}))
-            for each in resources:
-                resource = self._loaded[each["key"]]
+            used = [(self._loaded[each["key"]], each["asked"]) for each in resources]
+            for resource, _ in used:
                 manager.add_resource(resource)
-                manager.resource_type_map.setdefault(each["asked"], [resource])
+            _call_as_asked(manager, used)
             component.config_resources(manager)
-            for each in resources:
-                component.resource_type_map.setdefault(each["asked"], [self._loaded[each["key"]]])
+            _call_as_asked(component, used)
         component.config_context(self._context)
         component.initialize()
         self._loaded[key] = component
@@ -143,6 +142,13 @@ def find_by_host() -> None:
 def _resolved(config: Mapping[str, Any]) -> Any:
     """All of a component's configuration, for the mapping that names it."""
     return ClassDict.convert(call("resolve", config=plain(config, str)))
+
+
+def _call_as_asked(owner: Any, used: Sequence[tuple[Any, str]]) -> None:
+    """Finds resources by the types under which they are asked for, too: LLM is a model."""
+    for resource, asked in used:
+        for kind in (asked, asked.lower()):
+            owner.resource_type_map.setdefault(kind, [resource])
 
 
 def _replaced(value: Any, path: Sequence[str | int], new: Any) -> Any:
