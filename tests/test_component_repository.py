@@ -3,6 +3,7 @@
 import hashlib
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -553,3 +554,49 @@ def test_what_can_not_be_written(tmp_path, type_name, name, group, said):
     with pytest.raises(UsageError, match=said):
         write_component(type_name, name, tmp_path, group)
     assert os.listdir(tmp_path) in (["no-keys"], [])
+
+
+def test_a_name_that_others_could_not_take_is_not_deployed(tmp_path, installed, server: ComponentServer):
+    folder = component(tmp_path, "3.0-SNAPSHOT")
+    snapshot = Coordinates(WORDS.group_id, WORDS.artifact_id, "3.0-SNAPSHOT")
+    for name in ("a:b", "line\nend", os.fsdecode(b"\xff")):
+        (folder / ".config" / name).touch()
+        install([folder], installed, print)
+        with pytest.raises(GooseLikeError, match="can't be deployed"):
+            deploy(installed.folder_of(snapshot), snapshot, open_remote(server.url), None, print)
+        (folder / ".config" / name).unlink()
+    assert not any(method == "PUT" for method, _, _ in server.asked)
+
+
+def test_what_is_no_file_is_not_installed(tmp_path, local):
+    folder = component(tmp_path)
+    os.mkfifo(folder / ".config" / "pipe")
+    with pytest.raises(GooseLikeError, match="pipe is no file that can be copied"):
+        install([folder], local, print)
+    (folder / ".config" / "pipe").unlink()
+    (folder / ".config" / "up").symlink_to("..")
+    with pytest.raises(GooseLikeError, match="up is a link out of the component"):
+        install([folder], local, print)
+    (folder / ".config" / "up").unlink()
+    (folder / ".config" / "same.md").symlink_to("read me.md")
+    install([folder], local, print)
+    assert "word-count-1.0-same.md" in files_in(local.folder_of(WORDS))
+
+
+def test_many_at_once_leave_one_whole(tmp_path, server: ComponentServer):
+    script = f"""
+import sys
+from pathlib import Path
+from goose_like_toolkits.concopilot.coordinates import Coordinates
+from goose_like_toolkits.concopilot.repository import LocalRepository, Repositories
+from goose_like_toolkits.concopilot.settings import address_of
+one = Repositories(LocalRepository(Path({str(tmp_path / "local")!r})), [address_of({server.url!r})], shelves=())
+for _ in range(10):
+    one.fetch(Coordinates("org.example.text", "word-count", "1.0"))
+"""
+    running = [subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE) for _ in range(3)]
+    assert [process.communicate()[1] for process in running] == [b"", b"", b""]
+    local = LocalRepository(tmp_path / "local")
+    assert local.all() == [WORDS]
+    assert len(files_in(local.folder)) == 4
+    assert os.listdir(local.folder_of(WORDS).parent) == ["1.0"]

@@ -10,7 +10,7 @@ from goose_like.errors import GooseLikeError, UsageError
 
 from .checksums import WRITTEN, digest
 from .coordinates import Coordinates
-from .listing import LISTING, is_added, written
+from .listing import LISTING, is_added, is_plain, written
 from .progress import Tell
 from .remote import Remote, open_remote, place_of
 from .repository import shown
@@ -72,6 +72,10 @@ def _packed(source: Path, target: Path, signer: Signer | None) -> tuple[list[str
     """The names of all that is to be sent, in order, and how many of them are the component's own."""
     found = (os.path.relpath(os.path.join(at, name), source) for at, _, names in os.walk(source) for name in names)
     own = sorted(name for name in found if not is_added(name))
+    if bad := next((name for name in own if not is_plain(name)), None):
+        raise GooseLikeError(
+            f"{bad!r} can't be deployed: others could not take a file of this name; rename it and install it again"
+        )
     names: list[str] = []
     sums: dict[str, str] = {}
     try:

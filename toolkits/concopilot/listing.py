@@ -61,12 +61,16 @@ def relative(name: str, folder: str) -> str:
     """
     *before, last = f"/{name}".rpartition(f"/{folder}/")
     inner = last if any(before) else name
-    parts = inner.split("/")
-    is_clean = inner.isprintable() and "\\" not in inner and ":" not in inner and not {"", ".", ".."} & set(parts)
-    is_small = len(parts) <= _LIMIT_DEPTH and all(len(part.encode()) <= _LIMIT_NAME_BYTES for part in parts)
-    if not is_clean or not is_small or ".." in name.split("/"):
+    if not is_plain(inner) or ".." in name.split("/"):
         raise RefusedError(f"it lists {name[:200]!r}, which is no name of a file in the component's folder")
     return inner
+
+
+def is_plain(name: str) -> bool:
+    """Whether a relative path can be a file's within a component's folder, here and on other systems."""
+    parts = name.split("/")
+    is_clean = name.isprintable() and "\\" not in name and ":" not in name and not {"", ".", ".."} & set(parts)
+    return is_clean and len(parts) <= _LIMIT_DEPTH and all(len(part.encode()) <= _LIMIT_NAME_BYTES for part in parts)
 
 
 def is_added(name: str) -> bool:

@@ -11,20 +11,23 @@ _EVERY_S = 2.0
 
 @dataclass(slots=True)
 class Progress:
-    """Tells how far one file is, every two seconds; one that is there sooner is not mentioned."""
+    """Tells how far one file is, every two seconds; one that is there sooner is not mentioned.
+
+    `told_at_s` is when it was last told, by the clock `time.monotonic`.
+    """
 
     what: str
     tell: Tell
     total_bytes: int | None = None
     done_bytes: int = 0
-    _told_at: float = field(default_factory=time.monotonic)
+    told_at_s: float = field(default_factory=time.monotonic)
 
     def moved(self, count: int) -> None:
         """Takes note of `count` more bytes."""
         self.done_bytes += count
-        if time.monotonic() - self._told_at < _EVERY_S:
+        if time.monotonic() - self.told_at_s < _EVERY_S:
             return
-        self._told_at = time.monotonic()
+        self.told_at_s = time.monotonic()
         whole = f" of {_megabytes(self.total_bytes)}" if self.total_bytes else ""
         self.tell(f"{self.what}: {_megabytes(self.done_bytes)}{whole}")
 

@@ -1,11 +1,12 @@
 """Remote repositories in Maven's layout: a folder, or a server that takes GET, PUT and perhaps ConCopilot's POST."""
 
+import errno
 import os
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
@@ -60,8 +61,7 @@ class FolderRemote:
         self.name = name
 
     def files(self, coordinates: Coordinates) -> dict[str, str | None] | None:
-        if not self._folder.is_dir():
-            raise GooseLikeError(f"there is no folder {self._folder}; correct `repos` in settings.yaml")
+        self._require_folder()
         folder = self._folder / place_of(coordinates)
         try:
             said = (folder / LISTING).read_bytes()[:LIMIT_BYTES].decode()
@@ -89,6 +89,7 @@ class FolderRemote:
         return True
 
     def publish(self, folder: str, source: Path, names: Sequence[str], tell: Tell) -> None:
+        self._require_folder()
         target = self._folder / folder
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -104,21 +105,28 @@ class FolderRemote:
         except OSError as error:
             raise GooseLikeError(f"{target} can't be written: {error.strerror}; is the folder yours?") from error
 
+    def _require_folder(self) -> None:
+        if not self._folder.is_dir():
+            raise GooseLikeError(f"there is no folder {self._folder}; make it, or give another repository")
+
 
 def put_in_place(made: Path, target: Path) -> None:
-    """Renames a whole folder to `target`, in the place of one that is there; another process may do the same."""
+    """Renames a whole folder to `target`, in the place of one that is there; another process may do the same.
+
+    Raises:
+        OSError: it can't be renamed; what is there stays.
+    """
     while True:
         try:
             made.rename(target)
             return
-        except OSError:
-            if not target.is_dir():
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
         former = Path(tempfile.mkdtemp(prefix=".", dir=target.parent))
         try:
-            target.rename(former)
-        except FileNotFoundError:
-            pass
+            with suppress(FileNotFoundError):  # another process was first
+                target.rename(former)
         finally:
             shutil.rmtree(former, ignore_errors=True)
 

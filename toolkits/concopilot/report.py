@@ -21,7 +21,9 @@ from .kinds import schema
 from .repository import Repositories, Shelf, config_file_in
 from .sources import CONFIG_FILES, config_files, meant
 
-_WIDTH = 60
+_WIDTH = 120
+_WIDTHS = {"type": 60, "commands": 120}
+_ENDLESS = 10_000
 _SECRET = re.compile(
     r"((api|access|secret|private|auth)_?key|token|secret|passw(or)?d|pwd|passphrase|credentials?)$", re.I
 )
@@ -38,7 +40,7 @@ def list_components(repositories: Repositories, *, is_json: bool) -> None:
         print(json.dumps(entries, indent=1))
         return
     columns = ("group", "artifact", "version", "type", "commands", "from")
-    rows = [[one_line(str(entry[column]), _WIDTH * 2) for column in columns] for entry in entries]
+    rows = [[one_line(entry[column], _WIDTHS.get(column, _ENDLESS)) for column in columns] for entry in entries]
     print_table(
         columns,
         rows,
@@ -80,7 +82,7 @@ def show_component(repositories: Repositories, wanted: str, within: Sequence[Pat
     print_fitted(Group(*heading, *about, *commands))
     if rows:
         print()
-        shown = [[one_line(cell, _WIDTH * 2) for cell in (key, _said(value), origin)] for key, value, origin in rows]
+        shown = [[visible(key), one_line(_said(value), _WIDTH), visible(origin)] for key, value, origin in rows]
         print_table(("config", "value", "from"), shown, "")
 
 

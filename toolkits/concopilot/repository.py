@@ -126,9 +126,12 @@ class LocalRepository:
             shutil.rmtree(made, ignore_errors=True)
 
     def _finished(self, made: Path, target: Path) -> Path:
-        (made / COMPLETED).touch()
-        made.chmod(0o755)
-        put_in_place(made, target)
+        try:
+            (made / COMPLETED).touch()
+            made.chmod(0o755)
+            put_in_place(made, target)
+        except OSError as error:
+            raise GooseLikeError(f"{target} can't be written: {error.strerror}; is the folder yours?") from error
         return target
 
 
