@@ -573,7 +573,11 @@ KINDS = st.recursive(
         inner.map(MapOf),
         record(inner),
         st.lists(inner, min_size=1, max_size=3).map(lambda some: OneOf(tuple(some))),
-        st.builds(Choice, inner, st.lists(VALUES, min_size=1, max_size=3).map(tuple)),
+        st.builds(
+            Choice,
+            inner.filter(lambda kind: not isinstance(kind, Choice)),
+            st.lists(VALUES, min_size=1, max_size=3).map(tuple),
+        ),
     ),
     max_leaves=6,
 )
