@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from concopilot_real import Real
 
 ROOT = Path(__file__).resolve().parent.parent
 INSIDE = ROOT / "toolkits" / "concopilot" / "inside"
@@ -61,22 +62,22 @@ class Stage:
         shutil.copytree(INSIDE, self.package / "stage", ignore=shutil.ignore_patterns("__pycache__"))
 
     def ours(self, program: str, *arguments: str) -> Any:
-        return self._run(Path(sys.executable), OURS.format(package=str(self.package)) + TOLD + program, arguments)
-
-    def real(self, python: Path, program: str, *arguments: str) -> Any:
-        return self._run(python, REAL + TOLD + program, arguments)
-
-    def both(self, python: Path, program: str) -> Any:
-        """What both give, which is the same."""
-        ours = self.ours(program)
-        assert ours == self.real(python, program)
-        return ours
-
-    def _run(self, python: Path, program: str, arguments: tuple[str, ...]) -> Any:
-        command = [str(python), "-I", "-c", program + SHOW, *arguments]
+        """What a program finds with the stage's own modules."""
+        whole = OURS.format(package=str(self.package)) + TOLD + program + SHOW
+        command = [sys.executable, "-I", "-c", whole, *arguments]
         ended = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, check=False)
         assert ended.returncode == 0, ended.stderr[-3000:]
-        return json.loads(ended.stdout.rstrip().rpartition("\n")[2])
+        return _last(ended.stdout)
+
+    def really(self, real: Real, program: str, *arguments: str) -> Any:
+        """What it finds with the real package."""
+        return _last(real.run(REAL + TOLD + program + SHOW, self.folder, arguments))
+
+    def both(self, real: Real, program: str) -> Any:
+        """What it finds with either, which is the same."""
+        ours = self.ours(program)
+        assert ours == self.really(real, program)
+        return ours
 
     def component(self, place: str, config: str, instance: str = "0") -> None:
         folder = self.folder / ".runtime" / place / instance
@@ -87,3 +88,7 @@ class Stage:
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
+
+
+def _last(printed: str) -> Any:
+    return json.loads(printed.rstrip().rpartition("\n")[2])

@@ -2,12 +2,11 @@
 
 import json
 from fnmatch import fnmatch
-from pathlib import Path
 
 from component_programs import Stage, stage
-from concopilot_real import real_python
+from concopilot_real import Real, real, real_python
 
-__all__ = ["real_python", "stage"]  # fixtures
+__all__ = ["real", "real_python", "stage"]  # fixtures
 
 # --- the names
 
@@ -56,18 +55,18 @@ paths = sorted(found.name for found in pkgutil.walk_packages(concopilot.__path__
 """
 
 
-def test_every_module_name_and_signature(stage: Stage, real_python: Path) -> None:
+def test_every_module_name_and_signature(stage: Stage, real: Real) -> None:
     collect = "result = {path: surface(importlib.import_module(path)) for path in paths}"
-    real = stage.real(real_python, SURFACE + WALK + collect)
-    ours = stage.ours(SURFACE + "paths = json.loads(sys.argv[1])\n" + collect, json.dumps([*real]))
-    assert [*ours] == [*real]
-    for path in [path for path in real if path not in ELSEWHERE]:
-        for name, shape in real[path].items():
+    found = stage.really(real, SURFACE + WALK + collect)
+    ours = stage.ours(SURFACE + "paths = json.loads(sys.argv[1])\n" + collect, json.dumps([*found]))
+    assert [*ours] == [*found]
+    for path in [path for path in found if path not in ELSEWHERE]:
+        for name, shape in found[path].items():
             if not any(fnmatch(name, pattern) for pattern in NOT_HERE.get(path, ())) and name not in MORE_HERE:
                 assert (path, name, ours[path].get(name)) == (path, name, shape)
 
 
-def test_other_names_that_components_take(stage: Stage, real_python: Path) -> None:
+def test_other_names_that_components_take(stage: Stage, real: Real) -> None:
     program = """
 from concopilot import Settings
 from concopilot.package import config
@@ -83,7 +82,7 @@ result = [Settings is config.Settings, Settings() is Settings(), config.Settings
           concopilot.framework.resource.Resource.__module__, component.create_component.__module__,
           str(type(concopilot.util.ClassDict()))]
 """
-    assert stage.both(real_python, program)[:3] == [True, True, True]
+    assert stage.both(real, program)[:3] == [True, True, True]
 
 
 def test_a_name_that_there_is_not(stage: Stage) -> None:
@@ -131,7 +130,7 @@ result = [concopilot.Settings, told(other)]
 # --- values
 
 
-def test_class_dict(stage: Stage, real_python: Path) -> None:
+def test_class_dict(stage: Stage, real: Real) -> None:
     program = """
 import copy, pickle
 from concopilot.util import ClassDict
@@ -151,10 +150,10 @@ result = [
     ("AssertionError", "TypeError"),
 ]
 """
-    stage.both(real_python, program)
+    stage.both(real, program)
 
 
-def test_messages(stage: Stage, real_python: Path) -> None:
+def test_messages(stage: Stage, real: Real) -> None:
     program = """
 from concopilot.framework.message import Message
 from concopilot.framework.identity import Identity
@@ -170,10 +169,10 @@ result = [
     Message(**msg) == msg, type(Message(**msg).content).__name__, Message(content=[{"command": 1}]),
 ]
 """
-    stage.both(real_python, program)
+    stage.both(real, program)
 
 
-def test_what_language_models_and_cerebra_are_asked_and_answer(stage: Stage, real_python: Path) -> None:
+def test_what_language_models_and_cerebra_are_asked_and_answer(stage: Stage, real: Real) -> None:
     program = """
 from concopilot.framework.resource.category import LLM
 from concopilot.framework.cerebrum import InteractParameter, InteractResponse
@@ -190,7 +189,7 @@ result = [
     told(lambda: Context(assets={"one": 1}))[0], type(Asset(asset_type="t").asset_id).__name__,
 ]
 """
-    stage.both(real_python, program)
+    stage.both(real, program)
     single = """
 from concopilot.framework.cerebrum import InteractResponse
 one = InteractResponse(plugin_call={"plugin_name": "p", "command": "c", "param": 1})
@@ -215,7 +214,7 @@ assets = ClassDict(
 """
 
 
-def test_references_to_assets(stage: Stage, real_python: Path) -> None:
+def test_references_to_assets(stage: Stage, real: Real) -> None:
     program = (
         ASSETS
         + """
@@ -236,10 +235,10 @@ result = [
 ]
 """
     )
-    assert stage.both(real_python, program)[0] == 2
+    assert stage.both(real, program)[0] == 2
 
 
-def test_errors_of_references_name_the_level(stage: Stage, real_python: Path) -> None:
+def test_errors_of_references_name_the_level(stage: Stage, real: Real) -> None:
     cases = {
         "asset://nothing/content": ["nothing"],
         "asset://data/content/cols": ["asset://data/content", "cols", "'rows', 'o', 's'"],
@@ -249,7 +248,7 @@ def test_errors_of_references_name_the_level(stage: Stage, real_python: Path) ->
         "asset://data/content/rows/0/n/deeper": ["asset://data/content/rows/0/n", "deeper", "int"],
     }
     program = ASSETS + "result = [told(lambda: AssetRef.try_retrieve(url, assets)) for url in %r]" % [*cases]
-    for told in (stage.ours(program), stage.real(real_python, program)):
+    for told in (stage.ours(program), stage.really(real, program)):
         for (kind, text), words in zip(told, cases.values(), strict=True):
             assert kind == "ValueError"
             assert [word for word in words if word not in text] == [], text
@@ -283,7 +282,7 @@ result = [
     assert (found[13][0], found[14]) == ("ValueError", "ValueError")
 
 
-def test_json_and_yaml(stage: Stage, real_python: Path) -> None:
+def test_json_and_yaml(stage: Stage, real: Real) -> None:
     program = """
 import uuid, numpy, yaml
 from concopilot.util import ClassDict
@@ -293,7 +292,7 @@ values = {"i": numpy.int64(3), "f": numpy.float32(0.5), "u": uuid.UUID(int=1), "
 result = [json.dumps(values, cls=JsonEncoder), told(lambda: json.dumps(len, cls=JsonEncoder))[0],
           yaml.dump({"u": uuid.UUID(int=1), "c": ClassDict(a=ClassDict(b=[1]))}, Dumper=YamlDumper)]
 """
-    stage.both(real_python, program)
+    stage.both(real, program)
     more = """
 from concopilot.util.jsons import JsonEncoder
 before = "numpy" in sys.modules

@@ -1,12 +1,11 @@
 """The parts of a copilot as components meet them: with the stage's own modules, and with the real package."""
 
 import os
-from pathlib import Path
 
 from component_programs import Stage, stage
-from concopilot_real import real_python
+from concopilot_real import Real, real, real_python
 
-__all__ = ["real_python", "stage"]  # fixtures
+__all__ = ["real", "real_python", "stage"]  # fixtures
 
 DEMO = """
 from concopilot.framework.message import Message
@@ -48,7 +47,7 @@ def manager(*resources):
 # --- plugins
 
 
-def test_what_a_plugin_knows_of_itself(stage: Stage, real_python: Path) -> None:
+def test_what_a_plugin_knows_of_itself(stage: Stage, real: Real) -> None:
     (stage.folder / "told.md").write_text("tell of it, naïvely", encoding="utf8")
     program = (
         DEMO
@@ -69,12 +68,12 @@ result = [
 ]
 """
     )
-    found = stage.both(real_python, program)
+    found = stage.both(real, program)
     assert found[0][:6] == ["org.demo", "it", "1.0-b", "plugin", True, "Title"]
     assert found[1] == [True, "own", 7, "p"]
 
 
-def test_replies_to_messages(stage: Stage, real_python: Path) -> None:
+def test_replies_to_messages(stage: Stage, real: Real) -> None:
     program = (
         DEMO
         + """
@@ -93,7 +92,7 @@ result = [
 ]
 """
     )
-    found = stage.both(real_python, program)
+    found = stage.both(real, program)
     assert found[0] == {
         "sender": {"role": "plugin", "id": "d1", "name": "demo"},
         "receiver": {"role": "cerebrum", "id": "c", "name": "Brain"},
@@ -166,7 +165,7 @@ result = [
 # --- resources
 
 
-def test_resources_are_matched(stage: Stage, real_python: Path) -> None:
+def test_resources_are_matched(stage: Stage, real: Real) -> None:
     program = (
         DEMO
         + """
@@ -194,7 +193,7 @@ result = [
 ]
 """
     )
-    found = stage.both(real_python, program)
+    found = stage.both(real, program)
     assert found[:4] == [["a"], ["a"], ["b"], ["b"]]
 
 
@@ -263,7 +262,7 @@ def storage(root, **more):
 )
 
 
-def test_a_disk(stage: Stage, real_python: Path) -> None:
+def test_a_disk(stage: Stage, real: Real) -> None:
     program = (
         DISK
         + """
@@ -284,7 +283,7 @@ result = [
 ]
 """
     )
-    assert stage.both(real_python, program)[1:3] == [2, "ä\n"]
+    assert stage.both(real, program)[1:3] == [2, "ä\n"]
 
 
 def test_no_path_leads_out_of_a_disk(stage: Stage) -> None:
@@ -346,15 +345,15 @@ result = [it.get("a/text"), it.get("nothing"), it.get_or_default("nothing", 3), 
 )
 
 
-def test_a_storage_is_read_by_either(stage: Stage, real_python: Path) -> None:
+def test_a_storage_is_read_by_either(stage: Stage, real: Real) -> None:
     (stage.folder / "one").mkdir()
     (stage.folder / "two").mkdir()
-    assert stage.ours(PUT, "one") == stage.real(real_python, PUT, "two")
+    assert stage.ours(PUT, "one") == stage.really(real, PUT, "two")
     get = DISK + STORED + "result = [it.get('a/text'), it.get('bytes') == b'\\xff\\x00']\n"
-    assert stage.real(real_python, get, "one") == stage.ours(get, "two") == ["ä\n", True]
+    assert stage.really(real, get, "one") == stage.ours(get, "two") == ["ä\n", True]
 
 
-def test_what_a_storage_keeps(stage: Stage, real_python: Path) -> None:
+def test_what_a_storage_keeps(stage: Stage, real: Real) -> None:
     (stage.folder / "kept").mkdir()
     program = (
         DISK
@@ -402,7 +401,7 @@ result = [
     assert found[22:24] == ["content is missing: say what is to be written", "file_path must be text, not None"]
     assert "needs a resource of type 'disk'" in found[24]
     pickled = DISK + STORED + "it.put('value', {'x': len})\nresult = 1\n"
-    stage.real(real_python, pickled, "kept")
+    stage.really(real, pickled, "kept")
     read = DISK + STORED + "result = told(lambda: it.get('value'))\n"
     assert stage.ours(read, "kept")[0] == "ValueError"
 
@@ -410,7 +409,7 @@ result = [
 # --- talking
 
 
-def test_a_duplex_interface(stage: Stage, real_python: Path) -> None:
+def test_a_duplex_interface(stage: Stage, real: Real) -> None:
     program = (
         DEMO
         + """
@@ -434,7 +433,7 @@ waiting.join()
 result = [answer.content, first, errors, it.interrupted, told(lambda: it.send_msg_to_user(Message()))[0]]
 """
     )
-    found = stage.both(real_python, program)
+    found = stage.both(real, program)
     assert found == [
         "re: question",
         [True, {"content": "meanwhile"}, False, None, False],
@@ -444,7 +443,7 @@ result = [answer.content, first, errors, it.interrupted, told(lambda: it.send_ms
     ]
 
 
-def test_a_queue_that_can_be_interrupted(stage: Stage, real_python: Path) -> None:
+def test_a_queue_that_can_be_interrupted(stage: Stage, real: Real) -> None:
     program = """
 import queue, threading
 from concopilot.util.interruptable_queue import InterruptableQueue
@@ -459,10 +458,10 @@ it.interrupt()
 thread.join()
 result = [full, got, errors, it.interrupted, told(lambda: it.put(1))[0], it.qsize()]
 """
-    assert stage.both(real_python, program)[1] == [1, "Empty", "Empty"]
+    assert stage.both(real, program)[1] == [1, "Empty", "Empty"]
 
 
-def test_an_interface_of_one_way(stage: Stage, real_python: Path) -> None:
+def test_an_interface_of_one_way(stage: Stage, real: Real) -> None:
     program = (
         DEMO
         + """
@@ -477,7 +476,7 @@ result = [refused(Agent, "agent_msg"), refused(Agent, "msg_to_agent"), refused(U
           refused(User, "msg_to_user")]
 """
     )
-    found = stage.both(real_python, program)
+    found = stage.both(real, program)
     assert {error for each in found for _, error in each} == {"ConCopilotError"}
     assert [len(each) for each in found] == [3, 2, 3, 2]
 
@@ -516,7 +515,7 @@ result = [lost, answer, it.wait_user_msg(), said, it.has_user_msg(), it.get_user
     assert '"a": [\n' in said[2][1]
 
 
-def test_messages_of_a_response(stage: Stage, real_python: Path) -> None:
+def test_messages_of_a_response(stage: Stage, real: Real) -> None:
     program = (
         DEMO
         + """
@@ -539,7 +538,7 @@ result = [
 ]
 """
     )
-    found = stage.both(real_python, program)
+    found = stage.both(real, program)
     assert found[1][0]["receiver"] == {"role": "plugin", "name": "p"}
     assert found[5][0]["content_type"] == "command"
 
@@ -707,14 +706,13 @@ import demo_parts
 """
 
 
-def test_a_copilot_runs(stage: Stage, real_python: Path) -> None:
+def test_a_copilot_runs(stage: Stage, real: Real) -> None:
     lay_out(stage)
     program = MAKE + (
         "made.run()\nresult = [demo_parts.log, made.plugin_manager.plugins[0].name, made.storage.disk.root == "
         "made.resource_manager.resources[1].root, type(made).__name__, type(made).__module__]\n"
     )
-    ours, real = stage.ours(program), stage.real(real_python, program)
-    assert ours == real
+    ours = stage.both(real, program)
     assert ours[0][0] == "model on"
     assert {"said": "HELLO!!!"} in [entry["content"].get("response") for entry in ours[0] if "command" in str(entry)]
     assert ours[0][-2:] == ["shouter off", "model off"]
@@ -772,7 +770,7 @@ result = [make("lost"), make("bare"), make("none"), told(lambda: component.creat
     assert place == [".runtime/g/none/1/0", "config.yaml", ".runtime/g/none/1/0/config.yaml"]
 
 
-def test_settings_versions_and_sums(stage: Stage, real_python: Path) -> None:
+def test_settings_versions_and_sums(stage: Stage, real: Real) -> None:
     (stage.folder / "settings.yaml").write_text(
         "local_repo_path: /r\nrepos:\n- {url: 'https://a.example/x', release: {enable: true, update: false}}\n"
     )
@@ -792,7 +790,7 @@ result = [made is Settings(), made.local_repo_path, made.repos[0].url, made.repo
           check.md5("file"), check.sha512("file")[:9], told(lambda: check.md5("none"))[0],
           config.default_repo.repo_url("a.b", "c", "1", is_snapshot=True), config.default_repo.release_url("a.b")]
 """
-    assert stage.both(real_python, program)[9] == ["1.10", "1.10-SNAPSHOT", "1.2-a", "1.2-b", "1.0"]
+    assert stage.both(real, program)[9] == ["1.10", "1.10-SNAPSHOT", "1.2-a", "1.2-b", "1.0"]
     ours = """
 from concopilot.util.config import tool
 from concopilot.package import config, validator
