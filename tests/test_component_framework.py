@@ -1,97 +1,12 @@
 """What components import: the same programs with the stage's own modules, and with the real package of PyPI."""
 
 import json
-import shutil
-import subprocess
-import sys
 from fnmatch import fnmatch
-from pathlib import Path
-from typing import Any
 
-import pytest
-from concopilot_real import real_python
+from component_programs import Stage, stage
+from concopilot_real import Real, real, real_python
 
-__all__ = ["real_python"]  # a fixture
-
-ROOT = Path(__file__).resolve().parent.parent
-INSIDE = ROOT / "toolkits" / "concopilot" / "inside"
-
-# A program leaves what it found in `result`. With ours, a host is played that finds configurations below `.runtime`.
-OURS = """
-import json, os, sys
-sys.path[:0] = [{package!r}, os.getcwd()]
-from stage import compat, wire
-compat.install()
-
-def host(method, **params):
-    import yaml
-    if method == "resolve":
-        named = params["config"]
-        place = [*named["group_id"].split("."), named["artifact_id"], named["version"]]
-        folder = os.path.join(".runtime", *place, str(named.get("instance_id", 0)))
-        file = named.get("config_file", "config.yaml")
-    else:
-        named = {{}}
-        folder, file = os.path.split(params["config_file"])
-    from concopilot.util import ClassDict
-    with open(os.path.join(folder, file)) as text:
-        found = ClassDict.convert(yaml.safe_load(text))
-    found.config = found.config or ClassDict()
-    found.config.update_nested(named.get("config", {{}}))
-    found._config_info = {{"config_folder": folder, "config_file": file}}
-    return json.loads(json.dumps(found))
-
-wire.connect(host)
-"""
-REAL = "import json, os, sys\nsys.path[:0] = [os.getcwd()]\n"
-SHOW = "\nprint('\\n' + json.dumps(result, default=repr))\n"
-TOLD = '''
-def told(call):
-    """What a call gives, or the kind and the words of its error."""
-    try:
-        return call()
-    except Exception as error:
-        return [type(error).__name__, str(error)]
-'''
-
-
-class Stage:
-    """Runs programs in a folder of their own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "work"
-        self.folder.mkdir()
-        self.package = folder / "package"
-        shutil.copytree(INSIDE, self.package / "stage", ignore=shutil.ignore_patterns("__pycache__"))
-
-    def ours(self, program: str, *arguments: str) -> Any:
-        return self._run(Path(sys.executable), OURS.format(package=str(self.package)) + TOLD + program, arguments)
-
-    def real(self, python: Path, program: str, *arguments: str) -> Any:
-        return self._run(python, REAL + TOLD + program, arguments)
-
-    def both(self, python: Path, program: str) -> Any:
-        """What both give, which is the same."""
-        ours = self.ours(program)
-        assert ours == self.real(python, program)
-        return ours
-
-    def _run(self, python: Path, program: str, arguments: tuple[str, ...]) -> Any:
-        command = [str(python), "-I", "-c", program + SHOW, *arguments]
-        ended = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, check=False)
-        assert ended.returncode == 0, ended.stderr[-3000:]
-        return json.loads(ended.stdout.rstrip().rpartition("\n")[2])
-
-    def component(self, place: str, config: str, instance: str = "0") -> None:
-        folder = self.folder / ".runtime" / place / instance
-        folder.mkdir(parents=True)
-        (folder / "config.yaml").write_text(config)
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
-
+__all__ = ["real", "real_python", "stage"]  # fixtures
 
 # --- the names
 
@@ -140,18 +55,18 @@ paths = sorted(found.name for found in pkgutil.walk_packages(concopilot.__path__
 """
 
 
-def test_every_module_name_and_signature(stage: Stage, real_python: Path) -> None:
+def test_every_module_name_and_signature(stage: Stage, real: Real) -> None:
     collect = "result = {path: surface(importlib.import_module(path)) for path in paths}"
-    real = stage.real(real_python, SURFACE + WALK + collect)
-    ours = stage.ours(SURFACE + "paths = json.loads(sys.argv[1])\n" + collect, json.dumps([*real]))
-    assert [*ours] == [*real]
-    for path in [path for path in real if path not in ELSEWHERE]:
-        for name, shape in real[path].items():
+    found = stage.really(real, SURFACE + WALK + collect)
+    ours = stage.ours(SURFACE + "paths = json.loads(sys.argv[1])\n" + collect, json.dumps([*found]))
+    assert [*ours] == [*found]
+    for path in [path for path in found if path not in ELSEWHERE]:
+        for name, shape in found[path].items():
             if not any(fnmatch(name, pattern) for pattern in NOT_HERE.get(path, ())) and name not in MORE_HERE:
                 assert (path, name, ours[path].get(name)) == (path, name, shape)
 
 
-def test_other_names_that_components_take(stage: Stage, real_python: Path) -> None:
+def test_other_names_that_components_take(stage: Stage, real: Real) -> None:
     program = """
 from concopilot import Settings
 from concopilot.package import config
@@ -167,7 +82,7 @@ result = [Settings is config.Settings, Settings() is Settings(), config.Settings
           concopilot.framework.resource.Resource.__module__, component.create_component.__module__,
           str(type(concopilot.util.ClassDict()))]
 """
-    assert stage.both(real_python, program)[:3] == [True, True, True]
+    assert stage.both(real, program)[:3] == [True, True, True]
 
 
 def test_a_name_that_there_is_not(stage: Stage) -> None:
@@ -215,7 +130,7 @@ result = [concopilot.Settings, told(other)]
 # --- values
 
 
-def test_class_dict(stage: Stage, real_python: Path) -> None:
+def test_class_dict(stage: Stage, real: Real) -> None:
     program = """
 import copy, pickle
 from concopilot.util import ClassDict
@@ -235,10 +150,10 @@ result = [
     ("AssertionError", "TypeError"),
 ]
 """
-    stage.both(real_python, program)
+    stage.both(real, program)
 
 
-def test_messages(stage: Stage, real_python: Path) -> None:
+def test_messages(stage: Stage, real: Real) -> None:
     program = """
 from concopilot.framework.message import Message
 from concopilot.framework.identity import Identity
@@ -254,10 +169,10 @@ result = [
     Message(**msg) == msg, type(Message(**msg).content).__name__, Message(content=[{"command": 1}]),
 ]
 """
-    stage.both(real_python, program)
+    stage.both(real, program)
 
 
-def test_what_language_models_and_cerebra_are_asked_and_answer(stage: Stage, real_python: Path) -> None:
+def test_what_language_models_and_cerebra_are_asked_and_answer(stage: Stage, real: Real) -> None:
     program = """
 from concopilot.framework.resource.category import LLM
 from concopilot.framework.cerebrum import InteractParameter, InteractResponse
@@ -274,7 +189,7 @@ result = [
     told(lambda: Context(assets={"one": 1}))[0], type(Asset(asset_type="t").asset_id).__name__,
 ]
 """
-    stage.both(real_python, program)
+    stage.both(real, program)
     single = """
 from concopilot.framework.cerebrum import InteractResponse
 one = InteractResponse(plugin_call={"plugin_name": "p", "command": "c", "param": 1})
@@ -299,7 +214,7 @@ assets = ClassDict(
 """
 
 
-def test_references_to_assets(stage: Stage, real_python: Path) -> None:
+def test_references_to_assets(stage: Stage, real: Real) -> None:
     program = (
         ASSETS
         + """
@@ -320,10 +235,10 @@ result = [
 ]
 """
     )
-    assert stage.both(real_python, program)[0] == 2
+    assert stage.both(real, program)[0] == 2
 
 
-def test_errors_of_references_name_the_level(stage: Stage, real_python: Path) -> None:
+def test_errors_of_references_name_the_level(stage: Stage, real: Real) -> None:
     cases = {
         "asset://nothing/content": ["nothing"],
         "asset://data/content/cols": ["asset://data/content", "cols", "'rows', 'o', 's'"],
@@ -333,7 +248,7 @@ def test_errors_of_references_name_the_level(stage: Stage, real_python: Path) ->
         "asset://data/content/rows/0/n/deeper": ["asset://data/content/rows/0/n", "deeper", "int"],
     }
     program = ASSETS + "result = [told(lambda: AssetRef.try_retrieve(url, assets)) for url in %r]" % [*cases]
-    for told in (stage.ours(program), stage.real(real_python, program)):
+    for told in (stage.ours(program), stage.really(real, program)):
         for (kind, text), words in zip(told, cases.values(), strict=True):
             assert kind == "ValueError"
             assert [word for word in words if word not in text] == [], text
@@ -367,7 +282,7 @@ result = [
     assert (found[13][0], found[14]) == ("ValueError", "ValueError")
 
 
-def test_json_and_yaml(stage: Stage, real_python: Path) -> None:
+def test_json_and_yaml(stage: Stage, real: Real) -> None:
     program = """
 import uuid, numpy, yaml
 from concopilot.util import ClassDict
@@ -377,7 +292,7 @@ values = {"i": numpy.int64(3), "f": numpy.float32(0.5), "u": uuid.UUID(int=1), "
 result = [json.dumps(values, cls=JsonEncoder), told(lambda: json.dumps(len, cls=JsonEncoder))[0],
           yaml.dump({"u": uuid.UUID(int=1), "c": ClassDict(a=ClassDict(b=[1]))}, Dumper=YamlDumper)]
 """
-    stage.both(real_python, program)
+    stage.both(real, program)
     more = """
 from concopilot.util.jsons import JsonEncoder
 before = "numpy" in sys.modules
