@@ -7,8 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 from fakes import NO_PATIENCE, PAUSE, Played, call, calls, is_well_formed
-from goose_like_toolkits.concopilot.cerebrum import Brain, PluginCommand, PluginTools
+from goose_like_toolkits.concopilot.asset_words import beginning
+from goose_like_toolkits.concopilot.cerebrum import Brain
 from goose_like_toolkits.concopilot.conversation import BEGINNING, GO_ON, wire_names
+from goose_like_toolkits.concopilot.plugin_calls import PluginCommand, PluginTools
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Loopback, answer, called, raw, sse, usage, wish, words
@@ -227,6 +229,7 @@ async def test_assets_are_listed_last():
         assets = [
             {"asset_id": "s", "asset_type": "summary", "description": None, "content": "long ago"},
             {"asset_id": "t", "asset_type": "table", "content": [{"n": at} for at in range(1000)]},
+            *({"asset_id": str(at), "content": "word " * 1500} for at in range(4)),
             {"asset_id": "m", "asset_type": "model"},
         ]
         await head.interact(content="Well?", assets=assets)
@@ -235,7 +238,10 @@ async def test_assets_are_listed_last():
         assert said == "user: Well?"
         assert [json.loads(each) for each in listed.splitlines()[1:]] == [
             {"asset_id": "s", "asset_type": "summary", "content": "long ago"},
-            {"asset_id": "t", "asset_type": "table", "shape": "list of 1,000 mappings with n"},
+            {"asset_id": "t", "asset_type": "table", "shape": "list of 1,000 mappings with n"}
+            | {"begins": beginning(assets[1]["content"])},
+            *({"asset_id": str(at), "content": "word " * 1500} for at in range(3)),
+            {"asset_id": "3", "shape": "text of 7,500 characters", "begins": beginning("word " * 1500)},
             {"asset_id": "m", "asset_type": "model"},
         ]
         await head.interact(DISK, message_history=[made("say", "x"), gave("say", "y")], assets={"s": assets[0]})
@@ -437,8 +443,8 @@ async def test_a_scripted_conversation(tmp_path):
     session.close()
 
 
-OPENAI_CALL = sse([*called(("c1", "disk_read", '{"path": "a"}')), usage()])
-ANTHROPIC_CALL = answer(words(0, "a moment"), wish(1, "c1", "disk_read", '{"path": "a"}'), stop="tool_use")
+OPENAI_CALL = sse([*called(("vendors-own", "disk_read", '{"path": "a"}')), usage()])
+ANTHROPIC_CALL = answer(words(0, "a moment"), wish(1, "vendors-own", "disk_read", '{"path": "a"}'), stop="tool_use")
 TOLD_CALL = sse([*OPENAI.said(json.dumps({"tool": "disk_read", "arguments": {"path": "a"}})), *OPENAI.last("stop")])
 
 
@@ -462,7 +468,7 @@ async def test_over_each_vendors_wire(monkeypatch, vendor, choice, response):
         answered = await head.interact(DISK, instructions=["Be good."], message_history=history, require_cost=True)
         plugin_call = answered["plugin_call"]
         assert (plugin_call["command"], plugin_call["param"]) == ("read", {"path": "a"})
-        assert "c1" not in json.dumps(answered)
+        assert "vendors-own" not in json.dumps(answered)
         assert vendor.name not in json.dumps(answered)
         history += [made("read", {"path": "a"}, id=plugin_call["id"]), gave("read", "THE RESULT", id=plugin_call["id"])]
         assert (await head.interact(DISK, instructions=["Be good."], message_history=history))["content"] == "it says A"

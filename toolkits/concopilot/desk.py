@@ -8,10 +8,11 @@ from goose_like.plugins import did_you_mean
 from goose_like.toolkit import ExchangeView, Notifier, ToolError
 
 from .arguments import check
-from .cerebrum import Brain, PluginCommand, PluginTools
+from .cerebrum import Brain
 from .definition import Command
 from .kinds import schema
 from .llm import infer
+from .plugin_calls import PluginCommand, PluginTools
 from .roster import Finder, Member
 from .sharing import Sharing
 
