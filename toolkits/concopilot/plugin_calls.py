@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from pydantic import BaseModel, ConfigDict
-
 from goose_like.history import History
 from goose_like.message import ToolCall
 from goose_like.tool import AnyArguments, Marks, Tool, ToolError, ToolSpec, current_call

@@ -93,7 +93,8 @@ class Finder:
             told = "\n".join(str(fault) for fault in reading.faults if not fault.is_remark)
             raise GooseLikeError(f"{told}\nmend it; `goose-like component check {file.parent.parent}` tells all")
         definition = reading.value
-        effective = overlaid(Layer(str(file), definition.config), Layer(source, config))
+        own = Layer(definition.config, str(file), definition.document, ("config",))
+        effective = overlaid(own, Layer(config, source))
         key = f"{definition.coordinates}#{0 if instance is None else instance}"
         self._read[str(file)] = member = Member(key, definition, effective, file)
         return member
