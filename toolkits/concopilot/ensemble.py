@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,16 +14,12 @@ from goose_like.session import Session
 from goose_like.toolkit import ExchangeView, ToolError, Workspace
 from goose_like.workspace import Process
 
-from .assets import Assets
 from .cerebrum import Brain
 from .config import Config
-from .coordinates import Coordinates
 from .desk import Desk
 from .environment import Environment
-from .repository import OWN, LocalRepository, Repositories
-from .roster import Finder, Member, Roster
-from .runtime import Runtime
-from .settings import PUBLIC, RemoteAddress, read_settings
+from .repository import OWN
+from .roster import Member, Roster
 from .sharing import Sharing
 from .sources import import_root, known_roots
 from .stage import INSIDE, Message, Stage, StageError
@@ -44,21 +40,14 @@ class Surroundings:
 
 
 class Ensemble:
-    """The components of a profile. The stage is started with the first call, and anew after its end."""
+    """What becomes of a roster. The stage is started with the first call, and anew after its end."""
 
-    def __init__(self, config: Config, around: Surroundings, repositories: Repositories | None = None) -> None:
-        """`repositories` are those of the profile where none are given.
-
-        Raises:
-            ProfileError: a component can't be used; the path is its place in the profile.
-        """
+    def __init__(self, config: Config, around: Surroundings, roster: Roster, sharing: Sharing) -> None:
+        self.roster = roster
         self._config = config
         self._around = around
-        root = around.workspace.root
-        self.finder = Finder(Runtime(root, repositories or _repositories(config, around)), root)
-        self.roster = Roster(config, self.finder)
-        self.sharing = Sharing(Assets(around.session))
-        self.environment = Environment(
+        self._sharing = sharing
+        self._environment = Environment(
             around.workspace, notifier=around.notifier, pip_params=config.pip_params, is_real=config.real
         )
         self._show: Callable[[str], None] = around.show
@@ -91,18 +80,6 @@ class Ensemble:
             await self._alive()
             await self._call(method, {"config": member.whole, "args": list(args)}, None)
 
-    def found(self, component: Coordinates | Path) -> Member:
-        """A component beside those of the profile, with the resources that it uses.
-
-        Raises:
-            GooseLikeError: there is none, or it can't be used.
-        """
-        if isinstance(component, Path):
-            member = self.finder.read(component, {})
-        else:
-            member = self.finder.member(asdict(component), "the command line")
-        return self.roster.with_needs(member)
-
     async def close(self) -> list[str]:
         """Has all finalised and ends the process; gives what went wrong."""
         stage, self._stage = self._stage, None
@@ -130,7 +107,7 @@ class Ensemble:
     async def installed(self, member: Member) -> None:
         """What it names in `setup.pip` is there, by the person's leave."""
         if self._config.setup:
-            await self.environment.install(member.definition.pip, member.name)
+            await self._environment.install(member.definition.pip, member.name)
 
     # --- the process
 
@@ -146,7 +123,7 @@ class Ensemble:
         tmp = around.workspace.tmp / "components"
         tmp.mkdir(exist_ok=True)
         reach = Reach(
-            readable=(INSIDE, self.environment.folder, *paths), dot_folders=(".runtime", *self._config.dot_folders)
+            readable=(INSIDE, self._environment.folder, *paths), dot_folders=(".runtime", *self._config.dot_folders)
         )
 
         async def spawn(argv: Sequence[str], stdin: int) -> Process:
@@ -162,11 +139,11 @@ class Ensemble:
         settings: Message = {
             "root": str(root),
             "paths": [str(path) for path in paths],
-            "readable": [str(self.environment.folder)],
+            "readable": [str(self._environment.folder)],
             "dot_folders": list(reach.dot_folders),
             "tmp": around.workspace.inside(tmp),
         }
-        python = await self.environment.python()
+        python = await self._environment.python()
         return await Stage.start(spawn, python, settings, self._desk().answer, self._shown)
 
     def _desk(self) -> Desk:
@@ -179,7 +156,7 @@ class Ensemble:
             limits=around.limits,
             model=self._config.llm,
         )
-        return Desk(self.finder, self.sharing, self.installed, around.view, brain, around.notifier, self._shown)
+        return Desk(self.roster.finder, self._sharing, self.installed, around.view, brain, around.notifier, self._shown)
 
     def _shown(self, text: str) -> None:
         """What is printed, as that of the call that runs."""
@@ -187,7 +164,7 @@ class Ensemble:
 
     def _import_roots(self) -> tuple[Path, ...]:
         """Where packages of components lie that are not installed with pip."""
-        folders = [self.finder.folder / Path(each).expanduser() for each in self._config.path]
+        folders = [self.roster.finder.folder / Path(each).expanduser() for each in self._config.path]
         derived = [
             import_root(member.file, member.definition.package)
             for member in self.roster.members.values()
@@ -214,17 +191,9 @@ class Ensemble:
         """What is left of a stage that has ended."""
         stage, self._stage = self._stage, None
         gone, self._loaded = self._loaded, []
-        self.sharing.lose()
+        self._sharing.lose()
         names = [self.roster.members[key].name for key in gone if key in self.roster.members]
         held = f"; what these held is gone: {', '.join(names)}" if names else ""
         self._lost = f"the components' process is a new one{held}"
         if stage:
             await stage.close()
-
-
-def _repositories(config: Config, around: Surroundings) -> Repositories:
-    """The local one, and those that the profile or the settings name; the public one is asked only by command."""
-    settings = read_settings(None)
-    named = [RemoteAddress(url=url) for url in config.repositories]
-    remotes = (*named, *(remote for remote in settings.remotes if remote.url != PUBLIC))
-    return Repositories(LocalRepository(settings.local), remotes, tell=around.notifier.log)

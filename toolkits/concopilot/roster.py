@@ -1,8 +1,8 @@
 """Roster: the components of a session: which there are, how each is configured, and what each needs of the others."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from .config import Config, Used
 from .coordinates import Coordinates
 from .definition import Command, Definition, read_definition
 from .overriding import Effective, Layer, overlaid
+from .repository import LocalRepository, Repositories
 from .runtime import Runtime
+from .settings import PUBLIC, RemoteAddress, read_settings
 
 _PARTS = ("group_id", "artifact_id", "version")
 _TOOL_CHARACTERS = 64
@@ -112,7 +114,7 @@ class Roster:
         Raises:
             ProfileError: one can't be used; the path is its place in the profile.
         """
-        self._finder = finder
+        self.finder = finder
         self.members: dict[str, Member] = {}
         for at, used in enumerate(config.use):
             try:
@@ -149,12 +151,16 @@ class Roster:
         """The resources that must be there before it is."""
         return [self.members[need.key] for need in member.needs]
 
-    def with_needs(self, member: Member) -> Member:
-        """A member with the resources that it uses, which are members from now on.
+    def with_more(self, component: Coordinates | Path) -> Member:
+        """One more component, by its coordinates or its config.yaml, with the resources that it uses.
 
         Raises:
-            GooseLikeError: there is none of what it asks for.
+            GooseLikeError: there is none, or it or one of its resources can't be used.
         """
+        if isinstance(component, Path):
+            member = self.finder.read(component, {})
+        else:
+            member = self.finder.member(asdict(component), "the command line")
         self.members[member.key] = made = self._with_needs(member)
         return made
 
@@ -168,7 +174,7 @@ class Roster:
     def _resource(self, entry: Mapping[str, Any], member: Member) -> Member:
         """The resource that an entry of `resources` means: one of its own, one that is used, or one that we bring."""
         if entry.get("group_id"):
-            own = self._finder.member(entry, str(member.file))
+            own = self.finder.member(entry, str(member.file))
             return self.members.setdefault(own.key, own)
         there = [each for each in self.members.values() if each.is_resource and _fits(each, entry)]
         if there:
@@ -179,7 +185,7 @@ class Roster:
         config = {key: value for key, value in entry.items() if key in ("id", "name") and value is not None}
         llm = {"model": self._llm} if _BUILT_IN[kind] is _LLM else {}
         given = {**llm, **config, **(entry.get("config") or {})}
-        made = self._finder.member(
+        made = self.finder.member(
             {**{part: getattr(_BUILT_IN[kind], part) for part in _PARTS}, "config": given}, str(member.file)
         )
         key = f"{made.key.partition('#')[0]}#{'/'.join(str(value) for value in given.values())}"
@@ -220,3 +226,22 @@ def _config_file(folder: Path) -> Path:
             if (place / name).is_file():
                 return place / name
     raise GooseLikeError(f"{folder} is no component: it has no .config/config.yaml")
+
+
+def open_roster(
+    config: Config, folder: Path, tell: Callable[[str], None], repositories: Repositories | None = None
+) -> Roster:
+    """The roster of a profile's config in a working directory; `tell` takes sentences for the person.
+
+    Without `repositories` they are the local one and those that the profile and the settings name. The public one is
+    asked by command alone: a session's start reaches for no site that nobody named.
+
+    Raises:
+        ProfileError: as of `Roster`.
+    """
+    if repositories is None:
+        settings = read_settings(None)
+        named = [RemoteAddress(url=url) for url in config.repositories]
+        remotes = (*named, *(remote for remote in settings.remotes if remote.url != PUBLIC))
+        repositories = Repositories(LocalRepository(settings.local), remotes, tell=tell)
+    return Roster(config, Finder(Runtime(folder, repositories), folder))

@@ -20,10 +20,13 @@ from goose_like.session import Session
 from goose_like.view import ExchangeView
 from goose_like.workspace import Workspace
 
+from .assets import Assets
 from .config import Config
 from .coordinates import Coordinates
 from .ensemble import Ensemble, Surroundings
 from .repository import Repositories
+from .roster import open_roster
+from .sharing import Sharing
 
 _COPILOTS = ("copilot", "agent")
 
@@ -97,10 +100,11 @@ async def _perform(wanted: Wanted, method: Literal["construct", "run"], profile:
         config = Config(
             path=tuple(map(str, wanted.roots)), pip_params=wanted.pip_parameters, setup=not wanted.is_setup_skipped
         )
-        ensemble = Ensemble(config, around, wanted.repositories)
-        member = ensemble.found(wanted.component)
+        roster = open_roster(config, workspace.root, journal.log, wanted.repositories)
+        member = roster.with_more(wanted.component)
         if method == "run" and member.definition.type not in _COPILOTS:
             raise UsageError(f"{member.name} is a {member.definition.type}; only a copilot can be run")
+        ensemble = Ensemble(config, around, roster, Sharing(Assets(session)))
         try:
             _, code = await stoppable(ensemble.perform(method, member, wanted.arguments), front, out)
         finally:

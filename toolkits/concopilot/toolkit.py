@@ -10,12 +10,13 @@ from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 
 from .arguments import check, check_response, given
 from .asset_words import part
+from .assets import Assets
 from .config import Config
 from .definition import Command
-from .ensemble import Ensemble, Surroundings
 from .kinds import schema
 from .references import Reference, read_reference
-from .roster import Member
+from .roster import Member, open_roster
+from .sharing import Sharing
 
 _NAME = "components"
 _SHOWN_CHARACTERS = 2_000
@@ -27,20 +28,20 @@ class ComponentsToolkit(Toolkit):
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
         self._asked = Config.read(self.config)
-        around = Surroundings(self.workspace, self.session, self.exchange_view, self.limits, notifier, self.progress)
-        self._ensemble = Ensemble(self._asked, around)
-        self._sharing = self._ensemble.sharing
+        self._roster = open_roster(self._asked, self.workspace.root, notifier.log)
+        self._sharing = Sharing(Assets(self.session))
+        self._ensemble: Any = None
 
     def prompt(self) -> str:
         """Which components there are, and what each says of itself."""
-        told = [self._told(member) for member in self._ensemble.roster.plugins]
+        told = [self._told(member) for member in self._roster.plugins]
         if not told:
             return ""
         return "\n".join(["Components, with their commands as tools:", *told, _GUIDANCE])
 
     def tools(self) -> tuple[Tool, ...]:
         """A tool for each command, beside those for assets; the config may pick among all."""
-        theirs = {name: self._tool_of(name, member, command) for name, member, command in self._ensemble.roster.tools()}
+        theirs = {name: self._tool_of(name, member, command) for name, member, command in self._roster.tools()}
         own = {made.name: made for made in super().tools()}
         if taken := [name for name in theirs if name in own]:
             raise ProfileError(f"a component's command has the name of a tool, {taken[0]!r}; rename the component")
@@ -48,8 +49,9 @@ class ComponentsToolkit(Toolkit):
 
     async def close(self) -> None:
         """Has components finalised, resources last, and ends their process."""
-        for fault in await self._ensemble.close():
-            self.notifier.log(f"components: {fault}")
+        if self._ensemble:
+            for fault in await self._ensemble.close():
+                self.notifier.log(f"components: {fault}")
 
     @tool
     async def list_assets(self) -> str:
@@ -80,7 +82,7 @@ class ComponentsToolkit(Toolkit):
         if self.workspace.mode != "read-only":
             await self.workspace.tell_change(None, [member.name, command.name, line])
         asked = {"command": command.name, "param": param, "live": live, "assets": self._sharing.ids}
-        answer, notes = await self._ensemble.command(member, asked, self._asked.timeout_s)
+        answer, notes = await self._at_work().command(member, asked, self._asked.timeout_s)
         self._sharing.take(answer["assets"])
         response = answer["response"]
         deviations = check_response(command.response, response)
@@ -89,6 +91,17 @@ class ComponentsToolkit(Toolkit):
         left = await self.workspace.inspect_changes()
         text = self._sharing.shown(response, f"{member.name} {command.name}", self._asked.asset_characters)
         return "\n".join([text, *(f"[{note}]" for note in (*notes, *left))])
+
+    def _at_work(self) -> Any:
+        """The ensemble, which is imported with the first call: most of a session's start would else be for it."""
+        if self._ensemble is None:
+            from .ensemble import Ensemble, Surroundings
+
+            around = Surroundings(
+                self.workspace, self.session, self.exchange_view, self.limits, self.notifier, self.progress
+            )
+            self._ensemble = Ensemble(self._asked, around, self._roster, self._sharing)
+        return self._ensemble
 
     def _tool_of(self, name: str, member: Member, command: Command) -> Tool:
         spec = ToolSpec(name, command.description, schema(command.parameter))
