@@ -10,16 +10,17 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from goose_like.errors import GooseLikeError
 
+_SHORT = {"U": "upgrade", "q": "quiet", "i": "index-url", "f": "find-links", "e": "editable"}
 _SWITCHES = frozenset(
     (
-        *("--pre", "-U", "--upgrade", "--no-deps", "--no-index", "--prefer-binary", "--no-build-isolation"),
-        *("--force-reinstall", "--no-cache-dir", "--use-pep517", "-q", "--quiet"),
+        *("pre", "upgrade", "no-deps", "no-index", "prefer-binary", "no-build-isolation", "force-reinstall"),
+        *("no-cache-dir", "use-pep517", "quiet"),
     )
 )
 _VALUES = frozenset(
     (
-        *("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host", "--only-binary"),
-        *("--no-binary", "--timeout", "--retries", "--upgrade-strategy", "-e", "--editable"),
+        *("index-url", "extra-index-url", "find-links", "trusted-host", "only-binary", "no-binary", "timeout"),
+        *("retries", "upgrade-strategy", "editable"),
     )
 )
 _ARCHIVES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
@@ -55,16 +56,16 @@ def read(entry: str | Sequence[str]) -> Wanted:
         if not word.startswith("-"):
             _sort(word, named, places)
             continue
-        name, is_joined, value = word.partition("=")
-        if name in _VALUES and not (is_joined or left):
-            raise GooseLikeError(f"setup.pip: {word} needs a value; write it as the next item of the list")
-        if name not in _VALUES and (name not in _SWITCHES or is_joined):
-            raise _refused(word)
+        name, is_joined, value = _option(word)
         if name in _VALUES and not is_joined:
+            if not left:
+                raise GooseLikeError(f"setup.pip: {word} needs a value; write it as the next item of the list")
             value = left.pop(0)
+        elif name not in _VALUES and (name not in _SWITCHES or is_joined):
+            raise _refused(word)
         if not value.isprintable():
-            raise GooseLikeError(f"setup.pip: {value!r} is no value for {name}; write plain text")
-        if name in ("-e", "--editable"):
+            raise GooseLikeError(f"setup.pip: {value!r} is no value for {word}; write plain text")
+        if name == "editable":
             places.append(value)
     if not named and not places:
         raise GooseLikeError(f"setup.pip: {shlex.join(words)!r} installs nothing; add the name of a package")
@@ -108,10 +109,16 @@ def _is_place(word: str) -> bool:
     return "/" in word or word.startswith(".") or word.endswith(_ARCHIVES) or _PLACE.fullmatch(word) is not None
 
 
+def _option(word: str) -> tuple[str, bool, str]:
+    """An option's whole name without its dashes, whether a value is joined to it, and that value."""
+    if word.startswith("--"):
+        name, equals, value = word[2:].partition("=")
+        return name, bool(equals), value
+    return _SHORT.get(word[1:], word), False, ""
+
+
 def _refused(word: str) -> GooseLikeError:
     if " " in word:
         return GooseLikeError(f"setup.pip: {word!r} is an option; write it as a list of words, e.g. [--pre, pandas]")
-    return GooseLikeError(
-        f"setup.pip: {word} is not taken from a component; "
-        f"it may use {', '.join(sorted((_SWITCHES | _VALUES), key=lambda name: name.lstrip('-')))}"
-    )
+    taken = ", ".join(f"--{name}" for name in sorted(_SWITCHES | _VALUES))
+    return GooseLikeError(f"setup.pip: {word} is not taken from a component; it may use {taken}")
