@@ -260,7 +260,7 @@ COMMANDS = st.fixed_dictionaries(
     optional={
         "param": st.sampled_from([None, {}, {"path": "a"}, "word", [1]]),
         "response": st.sampled_from([None, {}, "text", 5]),
-        "id": st.sampled_from(["a", 1, None, "call_1"]),
+        "id": st.sampled_from(["a", 1, None, "call_1", "a.b", "a:b", "x" * 99]),
         "error": st.just("E"),
     },
 )
@@ -278,10 +278,9 @@ async def test_whatever_was_said_in_whatever_order_is_a_sound_request(history, h
         assert sent[0].role == "user"
         assert sent[-1].role != "assistant"
         assert has_plugins or not any(each.tool_calls for each in sent)
-        assert valid_for_openai(json.loads(openai_wire.Encoder().body(head.provider.requests[0])))
-        assert valid_for_anthropic(
-            json.loads(anthropic_wire.Encoder({"max_tokens": 9}).body(head.provider.requests[0]))
-        )
+        (request,) = head.provider.requests
+        assert valid_for_openai(json.loads(openai_wire.Encoder().body(request)))
+        assert valid_for_anthropic(json.loads(anthropic_wire.Encoder({"max_tokens": 9}).body(request)))
 
 
 @pytest.mark.parametrize(
