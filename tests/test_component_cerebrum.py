@@ -14,6 +14,7 @@ from goose_like_toolkits.concopilot.plugin_calls import PluginCommand, PluginToo
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Loopback, answer, called, raw, sse, usage, wish, words
+from vendor_rules import valid_for_anthropic, valid_for_openai
 from vendors import ANTHROPIC, OPENAI, with_keys_only
 
 from goose_like.errors import ProviderError
@@ -24,6 +25,7 @@ from goose_like.message import Message, Usage
 from goose_like.notifier import Recorder
 from goose_like.profile import Limits, ModelChoice
 from goose_like.provider import Model, Models
+from goose_like.providers import anthropic_wire, openai_wire
 from goose_like.providers.scripted import ScriptedProvider
 from goose_like.providers.tagged import Tags, grammar
 from goose_like.session import Session
@@ -258,7 +260,7 @@ COMMANDS = st.fixed_dictionaries(
     optional={
         "param": st.sampled_from([None, {}, {"path": "a"}, "word", [1]]),
         "response": st.sampled_from([None, {}, "text", 5]),
-        "id": st.sampled_from(["a", 1, None, "call_1"]),
+        "id": st.sampled_from(["a", 1, None, "call_1", "a.b", "a:b", "x" * 99]),
         "error": st.just("E"),
     },
 )
@@ -276,6 +278,9 @@ async def test_whatever_was_said_in_whatever_order_is_a_sound_request(history, h
         assert sent[0].role == "user"
         assert sent[-1].role != "assistant"
         assert has_plugins or not any(each.tool_calls for each in sent)
+        (request,) = head.provider.requests
+        assert valid_for_openai(json.loads(openai_wire.Encoder().body(request)))
+        assert valid_for_anthropic(json.loads(anthropic_wire.Encoder({"max_tokens": 9}).body(request)))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Conversation: what components say was said, as the history that an exchange would hold."""
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ BEGINNING = "[here the conversation begins]"
 GO_ON = "[nothing was said since; go on from there]"
 
 _NAME_CHARACTERS = 64
+_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _STOPPED, _HANDED_OFF = TurnFinished(reason="stop"), TurnFinished(reason="handed_off")
 
 
@@ -70,7 +72,7 @@ class Conversation:
         number = len(taken) + 1
         while f"call_{number}" in taken:
             number += 1
-        fresh = f"call_{number}" if not call_id or call_id in taken else call_id
+        fresh = call_id if _ID.fullmatch(call_id) and call_id not in taken else f"call_{number}"
         self._waiting[fresh] = call_id, name
         self._calls.append(ToolCall(id=fresh, name=name, arguments=arguments))
 
