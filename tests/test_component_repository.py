@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,14 @@ from goose_like_toolkits.concopilot.coordinates import Coordinates
 from goose_like_toolkits.concopilot.deploying import deploy, target_for
 from goose_like_toolkits.concopilot.listing import RefusedError, read_listing
 from goose_like_toolkits.concopilot.packing import install
+from goose_like_toolkits.concopilot.progress import Progress
 from goose_like_toolkits.concopilot.remote import open_remote
 from goose_like_toolkits.concopilot.repository import FolderShelf, LocalRepository, Repositories, config_file_in
 from goose_like_toolkits.concopilot.scaffold import TYPES, write_component
 from goose_like_toolkits.concopilot.settings import RemoteAddress, read_settings
 from goose_like_toolkits.concopilot.signing import Signer
 from goose_like_toolkits.concopilot.sources import config_files, import_root, known_roots
+from gpg_keys import secret_key
 
 from goose_like.errors import GooseLikeError, UsageError
 
@@ -423,15 +426,9 @@ def test_a_folder_is_a_remote_repository_too(installed, local, tmp_path, form):
 
 
 @pytest.fixture
-def keys(tmp_path, monkeypatch) -> Path:
-    """A folder with one secret key, whose passphrase is "open sesame"."""
-    home = tmp_path / "keys"
-    home.mkdir(mode=0o700)
-    made = ["gpg", "--homedir", str(home), "--batch", "--pinentry-mode", "loopback", "--passphrase", "open sesame"]
-    ended = subprocess.run([*made, "--quick-gen-key", "Ada <ada@example.org>", "ed25519"], capture_output=True)
-    assert ended.returncode == 0, ended.stderr
-    yield home
-    subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "gpg-agent"], check=False)
+def keys() -> Iterator[Path]:
+    with secret_key("open sesame") as home:
+        yield home
 
 
 def test_signatures(installed, local, tmp_path, keys):
@@ -591,7 +588,7 @@ from goose_like_toolkits.concopilot.coordinates import Coordinates
 from goose_like_toolkits.concopilot.repository import LocalRepository, Repositories
 from goose_like_toolkits.concopilot.settings import address_of
 one = Repositories(LocalRepository(Path({str(tmp_path / "local")!r})), [address_of({server.url!r})], shelves=())
-for _ in range(10):
+for _ in range(4):
     one.fetch(Coordinates("org.example.text", "word-count", "1.0"))
 """
     running = [subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE) for _ in range(3)]
@@ -599,4 +596,37 @@ for _ in range(10):
     local = LocalRepository(tmp_path / "local")
     assert local.all() == [WORDS]
     assert len(files_in(local.folder)) == 4
+    assert os.listdir(local.folder_of(WORDS).parent) == ["1.0"]
+
+
+def test_a_key_without_a_passphrase_signs_and_an_empty_folder_of_keys_does_not(installed, tmp_path):
+    (tmp_path / "share").mkdir()
+    with secret_key("") as home:
+        deployed(installed, str(tmp_path / "share"), Signer("", home))
+    assert (tmp_path / "share" / PLACE / f"{CONFIG}.asc").is_file()
+    for signer in (Signer("x", tmp_path / "no-keys"), Signer("x", tmp_path / "nowhere"), Signer("x\ny")):
+        (tmp_path / "other").mkdir(exist_ok=True)
+        with pytest.raises(GooseLikeError, match=r"can't be signed: |there is no folder|line end"):
+            deployed(installed, str(tmp_path / "other"), signer)
+    assert files_in(tmp_path / "other") == set()
+
+
+def test_a_long_transfer_tells_how_far_it_is():
+    told: list[str] = []
+    progress = Progress("fetching a", told.append, 8_000_000, told_at_s=float("-inf"))
+    progress.moved(1_000_000)
+    progress.moved(1_000_000)
+    assert told == ["fetching a: 1.0 MB of 8.0 MB"]
+    Progress("b", told.append).moved(1)
+    assert len(told) == 1
+
+
+def test_what_can_not_be_written_is_said(tmp_path, local):
+    (tmp_path / "file").touch()
+    with pytest.raises(GooseLikeError, match=r"file/org/example/text/word-count can't be written"):
+        install([component(tmp_path)], LocalRepository(tmp_path / "file"), print)
+    local.folder_of(WORDS).parent.mkdir(parents=True)
+    local.folder_of(WORDS).touch()
+    with pytest.raises(GooseLikeError, match=r"word-count/1.0 can't be written"):
+        install([component(tmp_path)], local, print)
     assert os.listdir(local.folder_of(WORDS).parent) == ["1.0"]

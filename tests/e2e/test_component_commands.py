@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from command import Place
 from component_server import component_server
+from gpg_keys import secret_key
 
 pytestmark = pytest.mark.skipif(
     not entry_points(group="goose_like.cli", name="component"), reason="installed without this command"
@@ -165,6 +166,31 @@ def test_conpack_installs_and_deploys_as_scripts_know_it(words: Place, tmp_path)
     assert (share / "releases/org/ada/words/1.0/words-1.0-config.yaml.sha256").is_file()
     again = conpack(words, "deploy", *flags, "--src-folder", "words")
     assert (again.returncode, "a release is never replaced" in again.stderr) == (2, True)
+
+
+def test_a_passphrase_from_a_terminal_or_the_environment_signs(words: Place, tmp_path, opened):
+    (tmp_path / "share").mkdir()
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(f"repos: [{{url: {tmp_path / 'share'}}}]\n")
+    signature = tmp_path / f"share/snapshots/org/ada/words/{SNAPSHOT}/words-{SNAPSHOT}-config.yaml.asc"
+    deploy = ("deploy", f"--settings={settings}", "--src-folder=words")
+    with secret_key("open sesame") as home:
+        wrong = conpack(words, *deploy, f"--gnupg-home={home}", CONPACK_GPG_PASSPHRASE="close sesame")
+        assert (wrong.returncode, "signing failed: Bad passphrase" in wrong.stderr) == (1, True), wrong.stderr
+        done = conpack(words, *deploy, f"--gnupg-home={home}", CONPACK_GPG_PASSPHRASE="open sesame")
+        assert (done.returncode, done.stdout.endswith("1 file, signed\n")) == (0, True), done.stderr
+        assert signature.is_file()
+        signature.unlink()
+        more = ("--settings", str(settings), "--gnupg-home", str(home))
+        terminal = opened("component", "deploy", "words", *more, HOME=str(words.home), columns=200)
+        terminal.see("passphrase of your GPG key")
+        terminal.type("open sesame\n")
+        terminal.see("signed")
+        assert terminal.ended() == 0
+        assert "sesame" not in terminal.text
+        assert signature.is_file()
+    conpack(words, *deploy)
+    assert not signature.exists()  # a deployment replaces all of the former one
 
 
 def test_conpack_tells_what_it_takes(place: Place):

@@ -56,7 +56,8 @@ class Signer:
         except ValueError as error:  # python-gnupg's: a passphrase with a line end
             raise GooseLikeError("that is no passphrase: it has a line end; give it without") from error
         if not result or not signature.is_file():
-            reason = result.status or "gpg gave no reason"
+            said = [line for line in result.stderr.splitlines() if line.startswith("gpg: ")] if result.stderr else []
+            reason = said[-1].removeprefix("gpg: ") if said else result.status or "gpg gave no reason"
             raise GooseLikeError(
                 f"{file.name} can't be signed: {reason}; check the passphrase, and with `gpg --list-secret-keys` that "
                 "there is a key (--gnupg-home names another folder of keys)"
