@@ -1,11 +1,11 @@
 """Desk: what the components' process may ask of this one."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from goose_like.events import Question
 from goose_like.plugins import did_you_mean
-from goose_like.toolkit import ExchangeView, Notifier, ToolError
+from goose_like.toolkit import ToolError
 
 from .arguments import check
 from .cerebrum import Brain
@@ -15,6 +15,7 @@ from .llm import infer
 from .plugin_calls import PluginCommand, PluginTools
 from .roster import Finder, Member
 from .sharing import Sharing
+from .surroundings import Surroundings
 
 _PROMPT_CHARACTERS = 2_000
 
@@ -24,21 +25,25 @@ class Desk:
 
     def __init__(
         self,
+        around: Surroundings,
         finder: Finder,
         sharing: Sharing,
         install: Callable[[Member], Awaitable[None]],
-        view: ExchangeView,
-        brain: Brain,
-        notifier: Notifier,
-        show: Callable[[str], None],
+        model: Literal["processor", "accelerator"],
     ) -> None:
+        """`install` has what a component needs from pip, by the person's leave; `model` is what a cerebrum asks."""
+        self._around = around
         self._finder = finder
         self._sharing = sharing
         self._install = install
-        self._view = view
-        self._brain = brain
-        self._notifier = notifier
-        self._show = show
+        self._brain = Brain(
+            around.view,
+            around.notifier,
+            session=around.session,
+            workspace=around.workspace,
+            limits=around.limits,
+            model=model,
+        )
 
     async def answer(self, method: str, params: Mapping[str, Any]) -> Any:
         """The answer to one question.
@@ -46,13 +51,14 @@ class Desk:
         Raises:
             GooseLikeError: there is none; the words are for the component.
         """
+        around = self._around
         match method, params:
             case "resolve", {"config": dict(named)}:
                 return await self._whole(self._finder.member(named, "the component that names it"))
             case "resolve_file", {"config_file": str(file)}:
                 return await self._whole(self._finder.read(self._finder.folder / file, {}))
             case "llm", {"model": "processor" | "accelerator" as model, "param": dict(asked)}:
-                return await infer(self._view, asked, model)
+                return await infer(around.view, asked, model, limits=around.limits, history=around.session.history)
             case "interact", {"param": dict(asked), "plugins": list(plugins)}:
                 return await self._brain.interact(asked, [self._tools_of(dict(plugin)) for plugin in plugins])
             case "asset", {"op": "get", "id": str(name)}:
@@ -60,7 +66,7 @@ class Desk:
             case "ask", {"text": str(text)}:
                 return await self._asked(text)
             case "tell", {"text": str(text)}:
-                return self._show(f"{text}\n")
+                return around.show(f"{text}\n")
             case _:
                 raise ToolError(f"nothing is known of {method!r} with {', '.join(params) or 'nothing'}")
 
@@ -92,7 +98,9 @@ class Desk:
     async def _asked(self, text: str) -> str | None:
         """What the person types; None where nobody is there."""
         about = text[:_PROMPT_CHARACTERS]
-        answer = await self._notifier.ask(Question(kind="words", subject="a component", text=about, detail=about))
+        answer = await self._around.notifier.ask(
+            Question(kind="words", subject="a component", text=about, detail=about)
+        )
         return answer.words if answer.is_allowed else None
 
 

@@ -1,20 +1,14 @@
 """Ensemble: a session's components at work, all on one stage."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextvars import copy_context
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from goose_like.notifier import Notifier
-from goose_like.profile import Limits
 from goose_like.reach import Reach
-from goose_like.session import Session
-from goose_like.toolkit import ExchangeView, ToolError, Workspace
+from goose_like.toolkit import ToolError
 from goose_like.workspace import Process
 
-from .cerebrum import Brain
 from .config import Config
 from .desk import Desk
 from .environment import Environment
@@ -23,20 +17,9 @@ from .roster import Member, Roster
 from .sharing import Sharing
 from .sources import import_root, known_roots
 from .stage import INSIDE, Message, Stage, StageError
+from .surroundings import Surroundings
 
 _LOAD_S = 120.0
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Whose components they are. `show` takes what they print, while it comes."""
-
-    workspace: Workspace
-    session: Session
-    view: ExchangeView
-    limits: Limits
-    notifier: Notifier
-    show: Callable[[str], None]
 
 
 class Ensemble:
@@ -50,7 +33,6 @@ class Ensemble:
         self._environment = Environment(
             around.workspace, notifier=around.notifier, pip_params=config.pip_params, is_real=config.real
         )
-        self._show: Callable[[str], None] = around.show
         self._stage: Stage | None = None
         self._loaded: list[str] = []
         self._lost = ""
@@ -63,8 +45,6 @@ class Ensemble:
             ToolError: it failed, did not end in time, or the process died of it.
         """
         async with self._one_at_a_time:
-            context = copy_context()
-            self._show = lambda text: context.run(self._around.show, text)  # what is printed now is this call's
             notes = await self._ready(member)
             answer: Message = await self._call("command", {"key": member.key, **params}, limit_s)
             return answer, notes
@@ -143,24 +123,9 @@ class Ensemble:
             "dot_folders": list(reach.dot_folders),
             "tmp": around.workspace.inside(tmp),
         }
+        desk = Desk(around, self.roster.finder, self._sharing, self.installed, self._config.llm)
         python = await self._environment.python()
-        return await Stage.start(spawn, python, settings, self._desk().answer, self._shown)
-
-    def _desk(self) -> Desk:
-        around = self._around
-        brain = Brain(
-            around.view,
-            around.notifier,
-            session=around.session,
-            workspace=around.workspace,
-            limits=around.limits,
-            model=self._config.llm,
-        )
-        return Desk(self.roster.finder, self._sharing, self.installed, around.view, brain, around.notifier, self._shown)
-
-    def _shown(self, text: str) -> None:
-        """What is printed, as that of the call that runs."""
-        self._show(text)
+        return await Stage.start(spawn, python, settings, desk.answer, around.show)
 
     def _import_roots(self) -> tuple[Path, ...]:
         """Where packages of components lie that are not installed with pip."""

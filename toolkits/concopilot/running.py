@@ -23,10 +23,11 @@ from goose_like.workspace import Workspace
 from .assets import Assets
 from .config import Config
 from .coordinates import Coordinates
-from .ensemble import Ensemble, Surroundings
+from .ensemble import Ensemble
 from .repository import Repositories
 from .roster import open_roster
 from .sharing import Sharing
+from .surroundings import Surroundings
 
 _COPILOTS = ("copilot", "agent")
 

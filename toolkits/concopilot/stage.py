@@ -3,8 +3,9 @@
 import asyncio
 import json
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -95,6 +96,7 @@ class Stage:
         self._numbers = count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._clock: _Clock | None = None
+        self._speaking = Context()
         self._writer: asyncio.StreamWriter | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -138,8 +140,8 @@ class Stage:
 
     async def _open(self) -> None:
         reader, self._writer = await asyncio.open_connection(sock=self._connection, limit=_LINE_BYTES)
-        self._begin(self._watch())
-        self._begin(self._listen(reader))
+        self._begin(self._watch(), Context())
+        self._begin(self._listen(reader), Context())
 
     async def call(self, method: str, params: Message, limit_s: float | None) -> Any:
         """What it answers. One at a time; where one is cancelled, it is interrupted, and ended where it ignores that.
@@ -152,6 +154,7 @@ class Stage:
             ToolError: the time limit was over, and the process lives on.
         """
         clock = self._clock = _Clock(asyncio.get_running_loop().time())
+        self._speaking = copy_context()  # what is asked meanwhile is asked by who called
         number = next(self._numbers)
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[number] = done
@@ -164,7 +167,7 @@ class Stage:
             raise
         finally:
             self._waiting.pop(number, None)
-            self._clock = None
+            self._clock, self._speaking = None, Context()
         return done.result()
 
     @property
@@ -242,7 +245,8 @@ class Stage:
             while line := await reader.readline():
                 message = json.loads(line)
                 if "method" in message:
-                    self._begin(self._serve(message["id"], str(message["method"]), dict(message["params"])))
+                    serving = self._serve(message["id"], str(message["method"]), dict(message["params"]))
+                    self._begin(serving, self._speaking)
                 elif (done := self._waiting.get(message["id"])) and not done.done():
                     _settle(done, message)
         except (ValueError, KeyError, TypeError, RecursionError, OSError) as error:
@@ -272,7 +276,7 @@ class Stage:
             while chunk := await self._process.read():
                 self._said += chunk
                 del self._said[:-_SAID_BYTES]
-                self._show(chunk.decode(errors="replace"))
+                self._speaking.copy().run(self._show, chunk.decode(errors="replace"))
             self._ended(ending(await self._process.wait()))
         except GooseLikeError as error:
             self._ended(str(error))
@@ -288,8 +292,8 @@ class Stage:
         hint = ", perhaps for want of memory" if "SIGKILL" in self.end else ""
         return f"the components' process died ({self.end}{hint})" + (f"; it said last:\n{said}" if said else "")
 
-    def _begin(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
+    def _begin(self, work: Coroutine[Any, Any, None], context: Context) -> None:
+        task = asyncio.create_task(work, context=context.copy())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

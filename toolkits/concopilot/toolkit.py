@@ -17,6 +17,7 @@ from .kinds import schema
 from .references import Reference, read_reference
 from .roster import Member, open_roster
 from .sharing import Sharing
+from .surroundings import Surroundings
 
 _NAME = "components"
 _SHOWN_CHARACTERS = 2_000
@@ -95,7 +96,7 @@ class ComponentsToolkit(Toolkit):
     def _at_work(self) -> Any:
         """The ensemble, which is imported with the first call: most of a session's start would else be for it."""
         if self._ensemble is None:
-            from .ensemble import Ensemble, Surroundings
+            from .ensemble import Ensemble
 
             around = Surroundings(
                 self.workspace, self.session, self.exchange_view, self.limits, self.notifier, self.progress
