@@ -107,6 +107,7 @@ class _Comparison:
         self.faults: list[str] = []
         self.references: list[Path] = []
         self._is_response = is_response
+        self._whole = "the response" if is_response else "the parameter"
 
     def take(self, kind: Kind, value: Any, path: Path, accepts_asset: bool) -> Any:
         """The value as the kind has it, or as it is where there is a fault."""
@@ -157,8 +158,9 @@ class _Comparison:
         taken = self._take_value(kind, value, path, accepts_asset)
         if len(self.faults) > before or any(_same(taken, each) for each in values):
             return taken
-        known = [_said(each) for each in values]
-        return self._wrong(path, f"{_said(value)} is none of its values; {did_you_mean(_said(value), known)}", value)
+        known = [each if isinstance(each, str) else _said(each) for each in values]
+        near = did_you_mean(value if isinstance(value, str) else _said(value), known)
+        return self._wrong(path, f"{_said(value)} is none of its values; {near}", value)
 
     def _one_of(self, kinds: tuple[Kind, ...], value: Any, path: Path, accepts_asset: bool) -> Any:
         tried = []
@@ -194,7 +196,7 @@ class _Comparison:
 
     def _wrong(self, path: Path, text: str, value: Any = None) -> Any:
         if len(self.faults) < _LIMIT_FAULTS:
-            self.faults.append(f"{_place(path)}: {text}")
+            self.faults.append(f"{_place(path) or self._whole}: {text}")
         elif len(self.faults) == _LIMIT_FAULTS:
             self.faults.append("and more of that kind")
         return value
@@ -244,7 +246,7 @@ def _place(path: Sequence[str | int]) -> str:
             said += f".{step}" if said else step
         else:
             said += f"[{_said(step)}]"
-    return said or "the parameter"
+    return said
 
 
 def _said(value: Any) -> str:

@@ -64,7 +64,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Of the kind only these values: what `enum` says."""
+    """Of the kind only these values, each of which is of it: what `enum` says."""
 
     kind: "Kind"
     values: tuple[Any, ...]

@@ -32,9 +32,9 @@ def read_reference(value: Any) -> Reference | None:
         return None
     asset_id, path = value["asset_id"], value.get("field_path") or ()
     steps = path if isinstance(path, list | tuple) else (None,)
-    if not _is_step(asset_id) or not all(map(_is_step, steps)):
+    if not isinstance(asset_id, str) or not all(map(_is_step, steps)):
         return None
-    return Reference(str(asset_id), tuple(map(str, steps)))
+    return Reference(asset_id, tuple(map(str, steps)))
 
 
 def _is_step(value: Any) -> bool:
@@ -53,4 +53,6 @@ def _of_text(text: str) -> Reference | None:
     if not text.lower().startswith(_SCHEME):
         return None
     asset_id, *path = text[len(_SCHEME) :].rstrip("/").split("/")
-    return Reference(unquote_plus(asset_id), tuple(map(unquote_plus, path))) if asset_id else None
+    if not asset_id or asset_id[0].isspace():
+        return None
+    return Reference(unquote_plus(asset_id), tuple(map(unquote_plus, path)))
