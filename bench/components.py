@@ -1,4 +1,4 @@
-"""Prints what 100 ConCopilot components in a profile add to a session's start. `python bench/components.py [--rounds N]`.
+"""Prints what 100 ConCopilot components add to a session's start. `python bench/components.py [--rounds N]`.
 
 Each start is a process of its own that builds the exchange of a profile, with the toolkit `components` and without it.
 The components lie in the local repository; the first time each is copied to `.runtime`. Counted are the processes that
@@ -99,7 +99,7 @@ use = [
     {"group_id": "org.example.many", "artifact_id": f"counter-{number}", "version": "1.0.0"} for number in range(count)
 ]
 toolkits = (ToolkitChoice(name="components", config={"use": use}),) if count else ()
-model = ModelChoice(model="scripted:none")
+model = ModelChoice(model="scripted:script.yaml")
 profile = Profile(name="p", processor=model, accelerator=model, toolkits=toolkits, sandbox="full", approval="yolo")
 
 
@@ -140,6 +140,7 @@ def main() -> None:
         for at in range(rounds):
             folder = top / f"work{at}"
             folder.mkdir()
+            (folder / "script.yaml").write_text("- nothing is asked")
             env = {**os.environ, "HOME": str(top), "GOOSE_LIKE_HOME": str(top / f"home{at}")}
             started(0, folder, env)  # so that none of the three is the first to read its modules
             took["without"].append(started(0, folder, env))

@@ -9,6 +9,7 @@ from goose_like_toolkits.concopilot.llm import infer
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Loopback, answer, called, events, raw, refusal, said, sse, usage, wish, words
+from vendor_rules import valid_for_anthropic, valid_for_openai
 from vendors import ANTHROPIC, OPENAI, with_keys_only
 
 from goose_like.errors import BrokenStreamError, ProviderError
@@ -16,8 +17,9 @@ from goose_like.events import MessageCompleted, UsageRecorded
 from goose_like.history import INTERRUPTED, History
 from goose_like.message import Message, Usage
 from goose_like.notifier import Recorder
-from goose_like.profile import ModelChoice
+from goose_like.profile import Limits, ModelChoice
 from goose_like.provider import Model, Models, Request
+from goose_like.providers import anthropic_wire, openai_wire
 from goose_like.providers.local import LocalProvider
 from goose_like.providers.scripted import ScriptedProvider
 from goose_like.tool import ToolError
@@ -157,7 +159,10 @@ ENTRIES = st.fixed_dictionaries(
         "function_call": st.just({"name": "f", "arguments": "{"}),
         "tool_calls": st.lists(
             st.fixed_dictionaries(
-                {"id": st.sampled_from(["a", "a", "call_2", "", None]), "function": st.just({"name": "g"})}
+                {
+                    "id": st.sampled_from(["a", "a", "a.b", "a:b", "call_2", "", None]),
+                    "function": st.just({"name": "g"}),
+                }
             ),
             max_size=3,
         ),
@@ -176,6 +181,8 @@ async def test_whatever_was_said_in_whatever_order_is_a_sound_request(entries, h
     assert request.messages[-1].role != "assistant"
     assert has_functions or not any(message.tool_calls for message in request.messages)
     assert not any(one.role == two.role for one, two in zip(request.messages, request.messages[1:], strict=False))
+    assert valid_for_openai(json.loads(openai_wire.Encoder().body(request)))
+    assert valid_for_anthropic(json.loads(anthropic_wire.Encoder({"max_tokens": 9}).body(request)))
 
 
 @pytest.mark.parametrize(
@@ -327,6 +334,18 @@ async def test_a_temperature_that_a_vendor_refuses_is_left_out():
         await played(ProviderError("another matter"), "never").infer(prompt="?", temperature=0.2)
     with pytest.raises(ProviderError, match="temperature"):
         await played(refused, "never").infer(prompt="?")
+
+
+async def test_nothing_is_asked_where_nothing_is_left_of_the_turn():
+    asking, history = played("ok"), History()
+    history.apply(UsageRecorded(model="scripted:x", usage=Usage(input_tokens=9), purpose="another"))
+    limits = Limits(tokens=10)
+    await infer(asking.view, {"prompt": "?"}, "processor", limits=limits, history=history)
+    history.apply(UsageRecorded(model="scripted:x", usage=Usage(input_tokens=1), purpose="another"))
+    with pytest.raises(ToolError, match="nothing is left of this turn's limit of tokens"):
+        await infer(asking.view, {"prompt": "?"}, "processor", limits=limits, history=history)
+    with pytest.raises(ToolError, match="no model 'said'; there are: accelerator, processor"):
+        await infer(asking.view, {"prompt": "?"}, "said")
 
 
 # --- the wires

@@ -1,7 +1,6 @@
 """Components as tools: from a config.yaml and a call to what a model reads, in their real process."""
 
 import asyncio
-import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
@@ -107,7 +106,7 @@ async def test_a_reference_is_refused_where_none_is_accepted(tmp_path):
 
 async def test_what_only_the_process_can_hold_is_an_asset_there(tmp_path):
     async with company(tmp_path, "picture") as made:
-        reference = json.loads(await made.ok("picture_object"))
+        reference = await made.ok("picture_object")
         assert reference.startswith("asset://")
         assert await made.ok("picture_look", what=reference) == "Canvas"
 

@@ -76,8 +76,8 @@ async def test_what_is_around_the_workspace_cannot_be_written(root: Path, home: 
 async def test_programs_and_python_run(root: Path) -> None:
     async with made(root) as workspace:
         script = "import json, ssl, ctypes, os; print(len(os.listdir('/proc/self/fd')) > 0, os.getcwd())"
-        process = await workspace.spawn([sys.executable, "-c", script], reach=NOTHING)
-        assert (await process.read()).decode().split() == ["True", str(root)]
+        _, output = await sh(workspace, f'{sys.executable} -c "{script}"', reach=NOTHING)
+        assert output.split() == ["True", str(root)]
         assert (await sh(workspace, "git --version && head -c 2 /dev/urandom > /dev/null", reach=NOTHING))[0] == 0
 
 

@@ -42,7 +42,7 @@ class Config(Value):
 
     `repositories` are folders or addresses beside the local one, `path` folders with components' packages,
     `dot_folders` those with a leading dot that components may use, `pip_params` words for pip, `real` whether the
-    package `concopilot` itself is to be installed for them.
+    package `concopilot` itself is to be installed for them, `setup` whether anything is.
     """
 
     tools: list[str] | None = None
@@ -56,6 +56,7 @@ class Config(Value):
     asset_characters: Annotated[int, Field(strict=True, ge=200)] = 8_000
     pip_params: tuple[_Text, ...] = ()
     real: _Switch = False
+    setup: _Switch = True
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> "Config":

@@ -1,6 +1,7 @@
 """Conversation: what components say was said, as the history that an exchange would hold."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from goose_like.events import MessageCompleted, TurnFinished, TurnStarted
@@ -12,6 +13,7 @@ BEGINNING = "[here the conversation begins]"
 GO_ON = "[nothing was said since; go on from there]"
 
 _NAME_CHARACTERS = 64
+_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _STOPPED, _HANDED_OFF = TurnFinished(reason="stop"), TurnFinished(reason="handed_off")
 
 
@@ -70,23 +72,23 @@ class Conversation:
         number = len(taken) + 1
         while f"call_{number}" in taken:
             number += 1
-        fresh = f"call_{number}" if not call_id or call_id in taken else call_id
+        fresh = call_id if _ID.fullmatch(call_id) and call_id not in taken else f"call_{number}"
         self._waiting[fresh] = call_id, name
         self._calls.append(ToolCall(id=fresh, name=name, arguments=arguments))
 
-    def result(self, output: str, *, name: str = "", call_id: str = "", is_error: bool = False) -> None:
-        """A call's result: of that id, else the oldest open one of that name; without either the oldest open one."""
+    def result(self, output: str, *, names: Collection[str] = (), call_id: str = "", is_error: bool = False) -> None:
+        """The result of the call of that id, else of the oldest open one of a tool of these names, or of any."""
         self._end_saying()
-        if (found := self._of(name, call_id)) is None:
-            self.hear(f"[result{f' of {name}' if name else ''}]\n{output or '(nothing)'}")
+        if (found := self._of(names, call_id)) is None:
+            of = f" of {' or '.join(names)}" if names else ""
+            self.hear(f"[result{of}]\n{output or '(nothing)'}")
             return
         del self._waiting[found]
         self._results.append(ToolResult(call_id=found, output=output, is_error=is_error))
 
-    @property
-    def has_open_calls(self) -> bool:
-        """Whether a call waits for its result."""
-        return bool(self._waiting)
+    def is_waiting(self, names: Collection[str] = ()) -> bool:
+        """Whether a call waits for its result, of a tool of these names or of any."""
+        return self._of(names, "") is not None
 
     def end(self, words: Sequence[str] = ()) -> Message:
         """What it is now to reply to: results, words, or both; `words` come last."""
@@ -102,10 +104,10 @@ class Conversation:
         self.history.apply(TurnStarted(message=self.end()))
         return [*self.history.messages]
 
-    def _of(self, name: str, call_id: str) -> str | None:
+    def _of(self, names: Collection[str], call_id: str) -> str | None:
         waiting = self._waiting.items()
         by_id = (fresh for fresh, (given, _) in waiting if call_id and given == call_id)
-        by_name = (fresh for fresh, (_, called) in waiting if not name or called == name)
+        by_name = (fresh for fresh, (_, called) in waiting if not names or called in names)
         return next(by_id, None) or next(by_name, None)
 
     def _end_hearing(self) -> None:

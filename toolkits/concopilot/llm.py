@@ -4,18 +4,22 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from goose_like.errors import BrokenStreamError, ProviderError
 from goose_like.events import MessageCompleted
+from goose_like.history import History
 from goose_like.message import ToolCall, Usage
+from goose_like.nested import left_of, narrowed_limits
 from goose_like.prices import cost_usd
+from goose_like.profile import Limits
 from goose_like.providers.wire import clip, is_object
 from goose_like.schema import sound
 from goose_like.tool import ToolError, ToolSpec
 from goose_like.view import ExchangeView, ModelView
 
 from .conversation import Conversation, wire_names
+from .reading import Given, read_as
 
 _SETTINGS = {
     *("model", "stream", "stream_options", "n", "top_p", "top_k", "seed", "user", "suffix", "echo", "best_of"),
@@ -41,23 +45,19 @@ def _words(value: Any) -> Any:
     return "\n".join(map(str, texts))
 
 
-class _Given(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")
-
-
-class _Called(_Given):
+class _Called(Given):
     """A call as vendors write it: `arguments` is JSON text, or the object itself."""
 
     name: str
     arguments: str | dict[str, Any] = "{}"
 
 
-class _ToolCall(_Given):
+class _ToolCall(Given):
     id: str | None = None
     function: _Called
 
 
-class _Entry(_Given):
+class _Entry(Given):
     """One of `messages` or `history`."""
 
     role: str
@@ -68,17 +68,17 @@ class _Entry(_Given):
     tool_call_id: str | None = None
 
 
-class _Function(_Given):
+class _Function(Given):
     name: str = Field(min_length=1)
     description: str | None = None
     parameters: dict[str, Any] | None = None
 
 
-class _Tool(_Given):
+class _Tool(Given):
     function: _Function
 
 
-class _Asked(_Given):
+class _Asked(Given):
     """An LLMParameter. What it has beyond these fields is the caller's."""
 
     model_config = ConfigDict(extra="allow")
@@ -123,6 +123,8 @@ async def infer(
     model: Literal["processor", "accelerator"] = "processor",
     *,
     purpose: str = "component",
+    limits: Limits | None = None,
+    history: History | None = None,
 ) -> dict[str, Any]:
     """The answer to an LLMParameter, as an LLMResponse; its tokens are counted in the session.
 
@@ -133,10 +135,15 @@ async def infer(
     the vendor refuses it. Fields that nobody here knows are in the answer as they came.
 
     Raises:
-        ToolError: the parameters are wrong; the text names the field.
+        ToolError: the parameters are wrong (the text names the field), there is no such model, or nothing is left of
+            the turn's `limits`, where they are given with the session's `history`.
         ProviderError: no answer came, or one with a call that nobody could run.
     """
+    if model not in ("processor", "accelerator"):
+        raise ToolError(f"no model {model!r}; there are: accelerator, processor")
     read = _read(asked)
+    if limits and history:
+        narrowed_limits(limits, left_of(limits, history))
     functions = read.offered
     names = dict(zip(wire_names(function.name for function in functions), functions, strict=True))
     tools = [
@@ -160,20 +167,11 @@ async def infer(
 
 
 def _read(asked: Mapping[str, Any]) -> _Asked:
-    try:
-        read = _Asked.model_validate({name: value for name, value in asked.items() if name not in _SETTINGS})
-    except ValidationError as error:
-        raise ToolError(_fault(error)) from error
+    kept = {name: value for name, value in asked.items() if name not in _SETTINGS}
+    read = read_as(_Asked, kept, "LLM parameter")
     if not (read.prompt or read.messages or read.history):
         raise ToolError("there is nothing to answer: give a `prompt`, or `messages`")
     return read
-
-
-def _fault(error: ValidationError) -> str:
-    fault = error.errors()[0]
-    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in fault["loc"])
-    what = fault["msg"].removeprefix("Value error, ")
-    return f"LLM parameter {where[1:]!r}: {what[0].lower()}{what[1:]}, not {clip(repr(fault['input']), 80)}"
 
 
 def _conversation(read: _Asked, names: Mapping[str, str]) -> tuple[str, Conversation]:
@@ -203,8 +201,8 @@ def _take(entry: _Entry, conversation: Conversation, names: Mapping[str, str]) -
             for call, call_id in called:
                 conversation.call(names.get(call.name, call.name), _json(call.arguments), call_id)
         case "function" | "tool" | "plugin" | "observation":
-            name = entry.name or ""
-            conversation.result(entry.content, name=names.get(name, name), call_id=entry.tool_call_id or "")
+            called_names = [names.get(entry.name, entry.name)] if entry.name else []
+            conversation.result(entry.content, names=called_names, call_id=entry.tool_call_id or "")
         case role:
             conversation.hear(f"[{role}]\n{entry.content}" if entry.content else "")
 

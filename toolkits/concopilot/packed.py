@@ -1,6 +1,7 @@
 """Values with bytes in them as JSON: what goes between processes and into files."""
 
 import math
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,6 +9,9 @@ from typing import Any
 from goose_like.tool import ToolError
 
 _BYTES = "$base64"
+_QUOTED = re.compile(r"\$+base64")
+"""A mapping of this key alone is no bytes: it is packed with one more `$`."""
+
 _DEPTH = 200
 _VALUES = 2_000_000
 """A short YAML file whose aliases lead to aliases would fill the memory."""
@@ -28,11 +32,14 @@ def unpacked(value: Any) -> Any:
         return [unpacked(item) for item in value]
     if not isinstance(value, dict):
         return value
-    if [*value] == [_BYTES] and isinstance(value[_BYTES], str):
+    only = next(iter(value)) if len(value) == 1 else ""
+    if only == _BYTES and isinstance(value[_BYTES], str):
         try:
             return b64decode(value[_BYTES], validate=True)
         except ValueError:
             return value
+    if _QUOTED.fullmatch(only[1:]):
+        return {only[1:]: unpacked(value[only])}
     return {key: unpacked(item) for key, item in value.items()}
 
 
@@ -51,7 +58,9 @@ def _packed(value: Any, where: str, depth: int, room: Iterator[int]) -> Any:
         case list() | tuple():
             return [_packed(item, f"{where}[{at}]", depth + 1, room) for at, item in enumerate(value)]
         case Mapping():
-            return {_key(key, where): _packed(item, f"{where}.{key}", depth + 1, room) for key, item in value.items()}
+            made = {_key(key, where): _packed(item, f"{where}.{key}", depth + 1, room) for key, item in value.items()}
+            only = next(iter(made)) if len(made) == 1 else ""
+            return {f"${only}": made[only]} if _QUOTED.fullmatch(only) else made
     kind = f"the number {value}" if isinstance(value, float) else f"a {type(value).__name__}"
     raise ToolError(f"{where[:80]}: {kind} can't be kept; make text, numbers, lists, mappings or bytes of it")
 

@@ -1,8 +1,8 @@
 """Roster: the components of a session: which there are, how each is configured, and what each needs of the others."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ from .config import Config, Used
 from .coordinates import Coordinates
 from .definition import Command, Definition, read_definition
 from .overriding import Effective, Layer, overlaid
+from .repository import LocalRepository, Repositories
 from .runtime import Runtime
+from .settings import PUBLIC, RemoteAddress, read_settings
 
 _PARTS = ("group_id", "artifact_id", "version")
 _TOOL_CHARACTERS = 64
@@ -64,8 +66,9 @@ class Finder:
 
     def __init__(self, runtime: Runtime, folder: Path) -> None:
         """`folder` is where relative paths begin."""
-        self.runtime = runtime
         self.folder = folder
+        self._runtime = runtime
+        self._read: dict[str, Member] = {}
 
     def member(self, used: Mapping[str, Any], source: str) -> Member:
         """The component that a mapping names: group_id, artifact_id, version, or path; instance_id, config, ...
@@ -78,7 +81,7 @@ class Finder:
             file = _config_file(self.folder / Path(str(path)).expanduser())
         else:
             coordinates = Coordinates(*(used.get(part) for part in _PARTS))  # type: ignore[arg-type]
-            file = self.runtime.place(coordinates, instance, used.get("config_file"), used.get("config_folder"))
+            file = self._runtime.place(coordinates, instance, used.get("config_file"), used.get("config_folder"))
         return self.read(file, used.get("config") or {}, instance, source)
 
     def read(self, file: Path, config: Mapping[str, Any], instance: object = None, source: str = "") -> Member:
@@ -92,9 +95,15 @@ class Finder:
             told = "\n".join(str(fault) for fault in reading.faults if not fault.is_remark)
             raise GooseLikeError(f"{told}\nmend it; `goose-like component check {file.parent.parent}` tells all")
         definition = reading.value
-        effective = overlaid(Layer(str(file), definition.config), Layer(source, config))
+        own = Layer(definition.config, str(file), definition.document, ("config",))
+        effective = overlaid(own, Layer(config, source))
         key = f"{definition.coordinates}#{0 if instance is None else instance}"
-        return Member(key, definition, effective, file)
+        self._read[str(file)] = member = Member(key, definition, effective, file)
+        return member
+
+    def read_before(self, file: str) -> Member | None:
+        """The component of a config.yaml that was read here."""
+        return self._read.get(file)
 
 
 class Roster:
@@ -105,7 +114,7 @@ class Roster:
         Raises:
             ProfileError: one can't be used; the path is its place in the profile.
         """
-        self._finder = finder
+        self.finder = finder
         self.members: dict[str, Member] = {}
         for at, used in enumerate(config.use):
             try:
@@ -142,12 +151,16 @@ class Roster:
         """The resources that must be there before it is."""
         return [self.members[need.key] for need in member.needs]
 
-    def with_needs(self, member: Member) -> Member:
-        """A member with the resources that it uses, which are members from now on.
+    def with_more(self, component: Coordinates | Path) -> Member:
+        """One more component, by its coordinates or its config.yaml, with the resources that it uses.
 
         Raises:
-            GooseLikeError: there is none of what it asks for.
+            GooseLikeError: there is none, or it or one of its resources can't be used.
         """
+        if isinstance(component, Path):
+            member = self.finder.read(component, {})
+        else:
+            member = self.finder.member(asdict(component), "the command line")
         self.members[member.key] = made = self._with_needs(member)
         return made
 
@@ -161,7 +174,7 @@ class Roster:
     def _resource(self, entry: Mapping[str, Any], member: Member) -> Member:
         """The resource that an entry of `resources` means: one of its own, one that is used, or one that we bring."""
         if entry.get("group_id"):
-            own = self._finder.member(entry, str(member.file))
+            own = self.finder.member(entry, str(member.file))
             return self.members.setdefault(own.key, own)
         there = [each for each in self.members.values() if each.is_resource and _fits(each, entry)]
         if there:
@@ -172,7 +185,7 @@ class Roster:
         config = {key: value for key, value in entry.items() if key in ("id", "name") and value is not None}
         llm = {"model": self._llm} if _BUILT_IN[kind] is _LLM else {}
         given = {**llm, **config, **(entry.get("config") or {})}
-        made = self._finder.member(
+        made = self.finder.member(
             {**{part: getattr(_BUILT_IN[kind], part) for part in _PARTS}, "config": given}, str(member.file)
         )
         key = f"{made.key.partition('#')[0]}#{'/'.join(str(value) for value in given.values())}"
@@ -213,3 +226,22 @@ def _config_file(folder: Path) -> Path:
             if (place / name).is_file():
                 return place / name
     raise GooseLikeError(f"{folder} is no component: it has no .config/config.yaml")
+
+
+def open_roster(
+    config: Config, folder: Path, tell: Callable[[str], None], repositories: Repositories | None = None
+) -> Roster:
+    """The roster of a profile's config in a working directory; `tell` takes sentences for the person.
+
+    Without `repositories` they are the local one and those that the profile and the settings name. The public one is
+    asked by command alone: a session's start reaches for no site that nobody named.
+
+    Raises:
+        ProfileError: as of `Roster`.
+    """
+    if repositories is None:
+        settings = read_settings(None)
+        named = [RemoteAddress(url=url) for url in config.repositories]
+        remotes = (*named, *(remote for remote in settings.remotes if remote.url != PUBLIC))
+        repositories = Repositories(LocalRepository(settings.local), remotes, tell=tell)
+    return Roster(config, Finder(Runtime(folder, repositories), folder))

@@ -2,9 +2,8 @@
 
 import asyncio
 import json
-import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -63,9 +62,9 @@ class _Clock:
     since: float = 0.0
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def left_s(self, limit_s: float) -> float | None:
+    def left_s(self, limit_s: float | None) -> float | None:
         now = asyncio.get_running_loop().time()
-        return None if self.asking else limit_s - (now - self.began - self.waited_s)
+        return None if self.asking or limit_s is None else limit_s - (now - self.began - self.waited_s)
 
     def ask(self) -> None:
         self.asking += 1
@@ -142,8 +141,10 @@ class Stage:
         self._begin(self._watch())
         self._begin(self._listen(reader))
 
-    async def call(self, method: str, params: Message, limit_s: float) -> Any:
+    async def call(self, method: str, params: Message, limit_s: float | None) -> Any:
         """What it answers. One at a time; where one is cancelled, it is interrupted, and ended where it ignores that.
+
+        The time that it waits for the host does not count to `limit_s`.
 
         Raises:
             ComponentError: what a component raised.
@@ -169,7 +170,8 @@ class Stage:
     @property
     def last_words(self) -> str:
         """What the process said last, past its line: of a crash where it was."""
-        lines = [line for line in self._said.decode(errors="replace").splitlines() if line.strip()]
+        said = self._said.decode(errors="replace").splitlines()
+        lines = [line for line in said if line.strip() and str(INSIDE) not in line and 'File "<string>"' not in line]
         return "\n".join(lines[-_SAID_LINES:])
 
     async def close(self) -> None:
@@ -198,7 +200,7 @@ class Stage:
 
     # --- the time limit
 
-    async def _done_within(self, done: "asyncio.Future[Any]", clock: _Clock, limit_s: float) -> bool:
+    async def _done_within(self, done: "asyncio.Future[Any]", clock: _Clock, limit_s: float | None) -> bool:
         while not done.done():
             left_s = clock.left_s(limit_s)
             if left_s is not None and left_s <= 0:

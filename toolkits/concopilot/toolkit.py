@@ -1,22 +1,22 @@
 """ComponentsToolkit: each command of a ConCopilot component is a tool."""
 
 import json
-from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from goose_like.errors import ProfileError
-from goose_like.plugins import did_you_mean
 from goose_like.tool import AnyArguments, Marks, Tool, ToolSpec
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 
 from .arguments import check, check_response, given
+from .asset_words import part
 from .assets import Assets
 from .config import Config
 from .definition import Command
 from .kinds import schema
-from .roster import Member, Roster
-from .troupe import Troupe, open_troupe
+from .references import Reference, read_reference
+from .roster import Member, open_roster
+from .sharing import Sharing
 
 _NAME = "components"
 _SHOWN_CHARACTERS = 2_000
@@ -28,9 +28,9 @@ class ComponentsToolkit(Toolkit):
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
         self._asked = Config.read(self.config)
-        self._troupe: Troupe = open_troupe(self._asked, self)
-        self._roster: Roster = self._troupe.roster
-        self._assets: Assets = self._troupe.assets
+        self._roster = open_roster(self._asked, self.workspace.root, notifier.log)
+        self._sharing = Sharing(Assets(self.session))
+        self._ensemble: Any = None
 
     def prompt(self) -> str:
         """Which components there are, and what each says of itself."""
@@ -49,13 +49,14 @@ class ComponentsToolkit(Toolkit):
 
     async def close(self) -> None:
         """Has components finalised, resources last, and ends their process."""
-        for fault in await self._troupe.close():
-            self.notifier.log(f"components: {fault}")
+        if self._ensemble:
+            for fault in await self._ensemble.close():
+                self.notifier.log(f"components: {fault}")
 
     @tool
     async def list_assets(self) -> str:
         """The assets of this session, that commands gave or kept: what each is, and how large."""
-        return "\n".join(each.told() for each in self._assets.all()) or "there are no assets yet"
+        return "\n".join(self._sharing.listed()) or "there are no assets yet"
 
     @tool
     async def get_asset(self, asset_id: str, path: str = "content", start: int = 0) -> str:
@@ -66,28 +67,41 @@ class ComponentsToolkit(Toolkit):
             path: The keys and indexes to what is wanted, with `/` between.
             start: The character of the text to begin with, where it is long.
         """
-        return self._assets.read(asset_id, path, start)
+        named = read_reference(asset_id) or Reference(asset_id)
+        steps = named.field_path or tuple(path.strip("/").split("/"))
+        return part(self._sharing.assets.retrieve(Reference(named.asset_id, steps)), start)
 
     async def _call(self, member: Member, command: Command, /, **arguments: Any) -> str:
         checked = check(command.parameter, given(command.parameter, arguments))
         if checked.faults:
             raise ToolError(f"wrong arguments for {member.name}'s {command.name}: {'; '.join(checked.faults)}")
-        param, live = self._assets.resolved(checked)
+        param, live = self._sharing.resolved(command.parameter, checked)
         line = json.dumps(checked.value, ensure_ascii=False)
         subject = f"{member.key} {command.name} {line}"
         await self.workspace.permit("command", subject, f"component {member.name}: {command.name} {_clipped(line)}")
         if self.workspace.mode != "read-only":
             await self.workspace.tell_change(None, [member.name, command.name, line])
-        asked = {"command": command.name, "param": param, "live": live, "assets": self._assets.ids}
-        answer, notes = await self._troupe.command(member, asked, self._asked.timeout_s)
-        self._assets.take(answer["assets"])
+        asked = {"command": command.name, "param": param, "live": live, "assets": self._sharing.ids}
+        answer, notes = await self._at_work().command(member, asked, self._asked.timeout_s)
+        self._sharing.take(answer["assets"])
         response = answer["response"]
         deviations = check_response(command.response, response)
         if deviations:
             notes = [*notes, f"the answer is not as {member.name} describes it: {'; '.join(deviations)}"]
         left = await self.workspace.inspect_changes()
-        text = self._assets.shown(response, f"{member.name} {command.name}", self._asked.asset_characters)
+        text = self._sharing.shown(response, f"{member.name} {command.name}", self._asked.asset_characters)
         return "\n".join([text, *(f"[{note}]" for note in (*notes, *left))])
+
+    def _at_work(self) -> Any:
+        """The ensemble, which is imported with the first call: most of a session's start would else be for it."""
+        if self._ensemble is None:
+            from .ensemble import Ensemble, Surroundings
+
+            around = Surroundings(
+                self.workspace, self.session, self.exchange_view, self.limits, self.notifier, self.progress
+            )
+            self._ensemble = Ensemble(self._asked, around, self._roster, self._sharing)
+        return self._ensemble
 
     def _tool_of(self, name: str, member: Member, command: Command) -> Tool:
         spec = ToolSpec(name, command.description, schema(command.parameter))
@@ -107,16 +121,3 @@ _GUIDANCE = (
 
 def _clipped(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
-
-
-def picked(tools: Sequence[Tool], names: Sequence[str]) -> tuple[Tool, ...]:
-    """Those of these names.
-
-    Raises:
-        ProfileError: there is none of one.
-    """
-    there: Mapping[str, Tool] = {each.name: each for each in tools}
-    for name in names:
-        if name not in there:
-            raise ProfileError(f"no tool {name!r} to pick; {did_you_mean(name, there)}", ("config", "tools"))
-    return tuple(there[name] for name in names)

@@ -12,7 +12,7 @@ from typing import Any
 from .class_dict import ClassDict
 from .message import Id
 
-asset_ref_url_pattern = re.compile(r"^\s*(?:<\|)?\s*(asset://[^/\s][^\n]*?)\s*(?:\|>)?\s*$", re.IGNORECASE)
+asset_ref_url_pattern = re.compile(r"^\s*(?:<\|)?\s*(asset://[^/\s<|>][^\n<|>]*?)\s*(?:\|>)?\s*$", re.IGNORECASE)
 asset_ref_common_embedding_pattern = re.compile(r"\s*<\|\s*(.*?)\s*\|>\s*")
 asset_ref_img_markdown_embedding_pattern = re.compile(r"(!\[.*?\])\(\s*(?:<\|)?\s*(.*?)\s*(?:\|>)?\s*\)")
 

@@ -114,7 +114,7 @@ class Cerebrum(AbstractPlugin):
         return {}
 
 
-class AbstractCerebrum(Cerebrum, abc.ABC):
+class AbstractCerebrum(Cerebrum):
     """A cerebrum whose role is `config.role`."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ _ROOT = "concopilot"
 _REAL = "the real package, `pip install concopilot`, can be put into the components' environment"
 
 # What each module has. A source with a dot in front is a module beside this one, and the names' home is the module
-# served; any other source is a module served. `a=b` serves b as a.
+# served; any other source is a module served. `a=b` serves b as a; a `constructor` is a function that makes one.
 _SERVED: dict[str, dict[str, str]] = {
     "": {"package.config": "Settings", ".initializer": "conpack"},
     "util": {"util.class_dict": "ClassDict"},
@@ -79,6 +79,7 @@ _SERVED: dict[str, dict[str, str]] = {
     "framework.resource": {
         "framework.resource.resource": "Resource",
         "framework.resource.manager": "BasicResourceManager ResourceManager",
+        "framework.resource.category": "",
     },
     "framework.resource.category": {
         "framework.resource.category.model": "LLM Model",
@@ -158,9 +159,13 @@ class Concopilot(MetaPathFinder, Loader):
         for source, listed in _SERVED[module.__name__.partition(".")[2]].items():
             is_home = source.startswith(".")
             found = import_module(source, __package__) if is_home else import_module(f"{_ROOT}.{source}")
+            if not listed:  # the module itself, which its parent has by now
+                names.append(source.rpartition(".")[2])
             for entry in listed.split():
                 name, _, original = entry.partition("=")
                 value = getattr(found, original or name)
+                if name == "constructor":
+                    value = _constructor(value)
                 setattr(module, name, value)
                 names.append(name)
                 if is_home:
@@ -184,6 +189,13 @@ def _children(inner: str) -> Iterator[str]:
         parent, _, name = path.rpartition(".")
         if path and parent == inner:
             yield name
+
+
+def _constructor(kind: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def constructor(config: Any) -> Any:
+        return kind(config)
+
+    return constructor
 
 
 def _settle(value: Any, here: str, home: str) -> None:

@@ -65,7 +65,7 @@ class Interactor(AbstractPlugin):
         return {}
 
 
-class BasicInteractor(Interactor, abc.ABC):
+class BasicInteractor(Interactor):
     """An interactor that has only its loop to be written."""
 
     def __init__(

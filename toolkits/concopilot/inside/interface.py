@@ -77,7 +77,7 @@ class UserInterface(AbstractPlugin):
         return {}
 
 
-class AgentDrivenSimplexUserInterface(UserInterface, abc.ABC):
+class AgentDrivenSimplexUserInterface(UserInterface):
     """One in which the agent speaks first: nothing is told to it that it has not asked for."""
 
     def send_msg_to_agent(self, msg: Message) -> None:
@@ -96,7 +96,7 @@ class AgentDrivenSimplexUserInterface(UserInterface, abc.ABC):
         _refuse(self, "agent")
 
 
-class UserDrivenSimplexUserInterface(UserInterface, abc.ABC):
+class UserDrivenSimplexUserInterface(UserInterface):
     """One in which the person speaks first: nothing is told to them that they have not asked for."""
 
     def send_msg_to_user(self, msg: Message) -> None:

@@ -9,16 +9,16 @@ from typing import Any
 class JsonEncoder(json.JSONEncoder):
     """Takes sets as lists, UUIDs as text, and numpy's numbers and arrays as numbers and lists."""
 
-    def default(self, o: Any) -> Any:
+    def default(self, obj: Any) -> Any:
         """
         Raises:
             TypeError: when the value is none of these.
         """
-        if isinstance(o, uuid.UUID):
-            return str(o)
-        if isinstance(o, set | frozenset):
-            return list(o)
+        if isinstance(obj, uuid.UUID):
+            return str(obj)
+        if isinstance(obj, set | frozenset):
+            return list(obj)
         numpy = sys.modules.get("numpy")  # its values are there only if it was imported
-        if numpy is not None and isinstance(o, numpy.generic | numpy.ndarray):
-            return o.tolist()
-        return super().default(o)
+        if numpy is not None and isinstance(obj, numpy.generic | numpy.ndarray):
+            return obj.tolist()
+        return super().default(obj)

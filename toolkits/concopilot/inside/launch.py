@@ -19,7 +19,7 @@ def main() -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    faulthandler.enable()
+    faulthandler.enable(all_threads=False)
     wire = Wire(connection)
     connect(wire)
     builtins.input = _asked
@@ -33,7 +33,9 @@ def main() -> None:
     wire.serve(handlers, told)
 
 
-def _set_up(root: str, paths: Sequence[str], readable: Sequence[str], dot_folders: Sequence[str]) -> dict[str, Handler]:
+def _set_up(
+    root: str, paths: Sequence[str], readable: Sequence[str], dot_folders: Sequence[str], tmp: str
+) -> dict[str, Handler]:
     """Makes ready for components: their folders for imports, the names they import, the bounds they keep to.
 
     Args:
@@ -41,6 +43,7 @@ def _set_up(root: str, paths: Sequence[str], readable: Sequence[str], dot_folder
         paths: where their packages lie, beside the environment's.
         readable: what else they may read.
         dot_folders: the folders with a leading dot that they may use.
+        tmp: the folder for temporary files.
     """
     sys.path += paths
     import_module(".compat", __package__).install()
@@ -49,11 +52,13 @@ def _set_up(root: str, paths: Sequence[str], readable: Sequence[str], dot_folder
     settings = import_module("concopilot.package.config").Settings()
     settings.working_directory, settings.skip_setup = root, True
     guards = import_module(".guards", __package__)
-    guards.Guard(root, [*readable, *paths], dot_folders).install()
+    os.environ["TMPDIR"] = tmp
+    guards.Guard(root, [os.path.dirname(__file__), *readable, *paths], dot_folders, [tmp]).install()
     components = performing.Components()
     return {
         "load": components.load,
         "command": components.command,
+        "construct": performing.construct,
         "run": components.run,
         "finish": components.finish,
     }

@@ -1,7 +1,8 @@
 """The components in this process: loaded with their resources, called, and given back in reverse order."""
 
+import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -10,6 +11,7 @@ from concopilot.framework.context import Context
 from concopilot.framework.resource import BasicResourceManager, Resource
 from concopilot.util import ClassDict
 
+from .compat import Concopilot
 from .faults import told
 from .plain import plain, unplain
 from .shared_assets import SharedAssets
@@ -37,13 +39,12 @@ class Components:
         component = constructed(config)
         if not isinstance(component, Resource):
             manager = BasicResourceManager(ClassDict.convert({**_MANAGER, "as_plugin": False, "config": {}}))
-            for each in resources:
-                resource = self._loaded[each["key"]]
+            used = [(self._loaded[each["key"]], each["asked"]) for each in resources]
+            for resource, _ in used:
                 manager.add_resource(resource)
-                manager.resource_type_map.setdefault(each["asked"], [resource])
+            _call_as_asked(manager, used)
             component.config_resources(manager)
-            for each in resources:
-                component.resource_type_map.setdefault(each["asked"], [self._loaded[each["key"]]])
+            _call_as_asked(component, used)
         component.config_context(self._context)
         component.initialize()
         self._loaded[key] = component
@@ -99,18 +100,35 @@ class Components:
 
 def constructed(config: Mapping[str, Any], *args: Any) -> Any:
     """The component of a configuration, made by its package's `constructor`."""
+    return constructor_of(config)(ClassDict.convert(config), *args)
+
+
+def constructor_of(config: Mapping[str, Any]) -> Callable[..., Any]:
+    """Raises: ImportError: the package can't be imported, or has none."""
     package = (config.get("setup") or {}).get("package")
     if not package:
         raise ImportError("its config.yaml has no `setup.package`; name the package whose `constructor` makes it")
     module = import_module(package)
     if not callable(getattr(module, "constructor", None)):
         raise ImportError(f"{package} ({module.__file__}) has no function `constructor`; add one that takes `config`")
-    return module.constructor(ClassDict.convert(config), *args)
+    constructor: Callable[..., Any] = module.constructor
+    return constructor
+
+
+def construct(config: Mapping[str, Any], args: Sequence[str] = ()) -> None:
+    """Makes a component and lets it go: whether it can be made is what is asked.
+
+    An interactor is made by its copilot alone, so of it only the package is imported.
+    """
+    if config.get("type") == "interactor":
+        constructor_of(config)
+    else:
+        constructed(config, *args)
 
 
 def is_real() -> bool:
     """Whether what is imported as `concopilot` is the package of that name, and not what stands in for it here."""
-    return not str(ClassDict.__module__).startswith(str(__package__))
+    return not isinstance(getattr(sys.modules["concopilot"].__spec__, "loader", None), Concopilot)
 
 
 def find_by_host() -> None:
@@ -118,7 +136,7 @@ def find_by_host() -> None:
     if is_real():
         component = import_module("concopilot.util.initializer.component")
         component.get_component_config = _resolved  # type: ignore[attr-defined]
-        component.get_component_constructor = _constructor  # type: ignore[attr-defined]
+        component.get_component_constructor = constructor_of  # type: ignore[attr-defined]
 
 
 def _resolved(config: Mapping[str, Any]) -> Any:
@@ -126,8 +144,11 @@ def _resolved(config: Mapping[str, Any]) -> Any:
     return ClassDict.convert(call("resolve", config=plain(config, str)))
 
 
-def _constructor(config: Mapping[str, Any]) -> Any:
-    return import_module(config["setup"]["package"]).constructor
+def _call_as_asked(owner: Any, used: Sequence[tuple[Any, str]]) -> None:
+    """Finds resources by the types under which they are asked for, too: LLM is a model."""
+    for resource, asked in used:
+        for kind in (asked, asked.lower()):
+            owner.resource_type_map.setdefault(kind, [resource])
 
 
 def _replaced(value: Any, path: Sequence[str | int], new: Any) -> Any:

@@ -14,7 +14,7 @@ Keep = Callable[[Any], Any]
 
 
 def plain(value: Any, keep: Keep, depth: int = 0) -> Any:
-    """The value of dicts with text as keys, lists, text, numbers, truth and None; bytes as `{"$bytes": base64}`.
+    """The value of dicts with text as keys, lists, text, numbers, truth and None; bytes as `{"$base64": text}`.
 
     Raises:
         ValueError: it nests deeper than 60 levels, as one does that holds itself.
@@ -31,7 +31,7 @@ def plain(value: Any, keep: Keep, depth: int = 0) -> Any:
         entries = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
         return [plain(entry, keep, depth + 1) for entry in entries]
     if isinstance(value, bytes | bytearray | memoryview):
-        return {"$bytes": base64.b64encode(bytes(value)).decode("ascii")}
+        return {"$base64": base64.b64encode(bytes(value)).decode("ascii")}
     if isinstance(value, uuid.UUID | os.PathLike):
         return str(value)
     if isinstance(value, datetime.date | datetime.time):
@@ -44,8 +44,8 @@ def plain(value: Any, keep: Keep, depth: int = 0) -> Any:
 def unplain(value: Any) -> Any:
     """The same from JSON: bytes are bytes again."""
     if isinstance(value, dict):
-        if value.keys() == {"$bytes"}:
-            return base64.b64decode(value["$bytes"])
+        if value.keys() == {"$base64"}:
+            return base64.b64decode(value["$base64"])
         return {key: unplain(entry) for key, entry in value.items()}
     if isinstance(value, list):
         return [unplain(entry) for entry in value]

@@ -13,7 +13,7 @@ from .message import Id, Identity, Message, called
 from .settings import Settings
 
 
-class Plugin(abc.ABC):
+class Plugin(metaclass=abc.ABCMeta):
     """A component. Resources are not made here: they are had from a resource manager."""
 
     @abc.abstractmethod
@@ -142,7 +142,7 @@ class Plugin(abc.ABC):
     def prompt(self, value: str) -> None: ...
 
 
-class AbstractPlugin(Plugin, abc.ABC):
+class AbstractPlugin(Plugin):
     """A plugin that has only its `command` to be written."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_FENCE = re.compile(r"```[\w-]*\n(.*?)(?:\n?```|\Z)", re.DOTALL)
+_FENCE = re.compile(r"```[\w-]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|"|[^"]', re.DOTALL)
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|\\', re.DOTALL)
 _BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*)(\s*:)")

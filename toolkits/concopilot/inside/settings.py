@@ -186,5 +186,5 @@ def load_settings(
 
 env: Env = Env()
 default_repo = _Repo(url=env.default_repo_base_url)
-_RepoPolicy.__qualname__ = "Settings.Repo.RepoPolicy"
-_Repo.__qualname__ = "Settings.Repo"
+_Repo.__name__, _Repo.__qualname__ = "Repo", "Settings.Repo"  # as components know them
+_RepoPolicy.__name__, _RepoPolicy.__qualname__ = "RepoPolicy", "Settings.Repo.RepoPolicy"

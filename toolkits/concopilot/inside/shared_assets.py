@@ -35,7 +35,8 @@ class SharedAssets(ClassDict):
     def changes(self) -> dict[str, Any]:
         """What is new or different since the last time, and what was taken out."""
         put, seen = list[dict[str, Any]](), dict[str, str]()
-        for key, asset in dict.items(self):
+        there: dict[str, Any] = dict(zip(dict.keys(self), dict.values(self), strict=True))
+        for key, asset in there.items():
             told = _told(key, asset)
             seen[key] = json.dumps(told, sort_keys=True)
             if self.seen.get(key) != seen[key]:
@@ -68,7 +69,9 @@ class SharedAssets(ClassDict):
         return dict.__len__(self) + len(self.waiting)
 
     def get(self, key: str, default: Any = None) -> Any:
-        return self[key] if key in self else default
+        if key not in self:
+            return default
+        return self[key]
 
     def pop(self, key: str, *default: Any) -> Any:
         self._load(str(key))

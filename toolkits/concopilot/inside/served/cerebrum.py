@@ -23,13 +23,12 @@ class ExchangeCerebrum(AbstractCerebrum):
         return None
 
     def setup_plugins(self, plugin_manager: PluginManager) -> None:
-        """Takes the plugins that may be called."""
+        """Takes the plugins that may be called; what their commands are the host has read."""
         self._plugins = [
             {
                 "name": plugin.name,
                 "prompt": plugin.prompt or "",
-                "info": plugin.config.info or {},
-                "commands": plugin.config.commands or [],
+                "file": plugin.config_file_path(),
             }
             for plugin in (plugin_manager.plugins if plugin_manager is not None else ())
         ]
@@ -37,7 +36,7 @@ class ExchangeCerebrum(AbstractCerebrum):
     def interact(self, param: InteractParameter, **kwargs: Any) -> InteractResponse:
         """Asks the exchange once: it answers, or says which plugins are to be called."""
         asked = {key: value for key, value in {**param, **kwargs}.items() if value is not None}
-        told = call("interact", param=plain(asked, str), plugins=plain(self._plugins, str), role=self.role)
+        told = call("interact", param=plain(asked, str), plugins=plain(self._plugins, str))
         return InteractResponse(**told)
 
 
