@@ -19,7 +19,7 @@ from goose_like_toolkits.concopilot.remote import open_remote
 from goose_like_toolkits.concopilot.repository import FolderShelf, LocalRepository, Repositories, config_file_in
 from goose_like_toolkits.concopilot.scaffold import TYPES, write_component
 from goose_like_toolkits.concopilot.settings import RemoteAddress, read_settings
-from goose_like_toolkits.concopilot.signing import Signer
+from goose_like_toolkits.concopilot.signing import Signer, verify
 from goose_like_toolkits.concopilot.sources import config_files, import_root, known_roots
 from gpg_keys import secret_key
 
@@ -440,7 +440,6 @@ def test_signatures(installed, local, tmp_path, keys):
     assert files_in(share) == set()
     deployed(installed, str(share), Signer("open sesame", keys))
     assert (share / PLACE / f"{CONFIG}.asc").is_file()
-    assert (share / PLACE / "__FILES.yaml.asc").is_file()
     told: list[str] = []
     repositories(local, str(share), tell=told.append, gnupg_home=keys).find(WORDS)
     assert told[0].startswith(f"{WORDS}: signed by Ada <ada@example.org>")
@@ -450,14 +449,49 @@ def test_signatures(installed, local, tmp_path, keys):
     assert "is not known here" in told[0]
     assert len(told) == 2  # once for all files
 
-    (share / PLACE / f"{CONFIG}.asc").write_bytes((share / PLACE / "__FILES.yaml.asc").read_bytes())
+    right = (share / PLACE / f"{CONFIG}.asc").read_bytes()
+    (share / PLACE / f"{CONFIG}.asc").write_bytes((share / PLACE / "word-count-1.0-read me.md.asc").read_bytes())
     third = LocalRepository(tmp_path / "third")
     with pytest.raises(RefusedError, match=f"the signature of {CONFIG} is bad"):
         repositories(third, str(share), gnupg_home=keys).find(WORDS)
     (share / PLACE / f"{CONFIG}.asc").write_text("no signature at all")
     with pytest.raises(RefusedError, match=f"the signature of {CONFIG} is bad"):
         repositories(third, str(share), gnupg_home=keys).find(WORDS)
+    (share / PLACE / f"{CONFIG}.asc").unlink()
+    with pytest.raises(RefusedError, match=f"{CONFIG} is not signed, and other files of it are"):
+        repositories(third, str(share), gnupg_home=keys).find(WORDS)
     assert files_in(third.folder) == set()
+    (share / PLACE / f"{CONFIG}.asc").write_bytes(right)
+    repositories(third, str(share), gnupg_home=keys).find(WORDS)
+
+
+def test_a_snapshot_replaced_without_a_signature(installed, local, tmp_path, server: ComponentServer, keys):
+    snapshot = Coordinates(WORDS.group_id, WORDS.artifact_id, "1.1-SNAPSHOT")
+    remote = open_remote(server.url)
+    for text, signer in (("first", Signer("open sesame", keys)), ("second", None)):
+        folder = component(tmp_path, "1.1-SNAPSHOT")
+        (folder / ".config" / "read me.md").write_text(text)
+        install([folder], installed, print)
+        deploy(installed.folder_of(snapshot), snapshot, remote, signer, print)
+    assert list((server.folder / "snapshots").rglob("*.asc"))  # the server has no way to remove it
+    found = repositories(local, server.url, gnupg_home=keys).find(snapshot)
+    assert (found / "word-count-1.1-SNAPSHOT-read me.md").read_text() == "second"
+
+
+def test_a_key_that_has_expired_since(tmp_path, keys):
+    file, signature = tmp_path / "file", tmp_path / "file.asc"
+    file.write_text("words")
+    then = ["gpg", "--homedir", str(keys), "--batch", "--faked-system-time", "20200101T000000!", "--passphrase", ""]
+    then += ["--pinentry-mode", "loopback"]
+    for words in (
+        ("--quick-gen-key", "Bob <bob@example.org>", "ed25519", "sign", "1d"),
+        ("-u", "bob@example.org", "--armor", "--detach-sign", "--output", str(signature), str(file)),
+    ):
+        subprocess.run([*then, *words], check=True, capture_output=True)
+    verdict = verify(file, signature, keys)
+    assert (verdict.state, verdict.words.endswith("has expired")) == ("unknown", True)
+    file.write_text("other words")
+    assert verify(file, signature, keys).state == "bad"
 
 
 def test_settings(tmp_path):

@@ -81,6 +81,34 @@ def test_new_check_install_list_show(words: Place):
     assert json.loads(by_path.stdout)["commands"][0]["name"] == "count_words"
 
 
+def test_who_includes_a_component_overrides_its_config(words: Place):
+    replaced(words, "  longest: 3", "  longest: 3\n  search: {pages: 8, of: [a, b]}\n  empty: {}")
+    includes = "".join(
+        f"    - group_id: {group}\n      artifact_id: words\n      version: {SNAPSHOT}\n"
+        f"      config: {{search: {{pages: {pages}, of: [c]}}}}\n"
+        for group, pages in (("org.bob", 1), ("ORG.ada", 3))
+    )
+    outer = words.work / "outer.yaml"
+    outer.write_text(f"config:\n  plugins:\n{includes}")
+    shown = component(words, "show", "words", "--within", "outer.yaml", "--json")
+    assert shown.returncode == 0, shown.stderr
+    own = "words/.config/config.yaml, line "
+    rows = {row["key"]: (row["value"], row["from"].rstrip("0123456789")) for row in json.loads(shown.stdout)["config"]}
+    assert rows == {
+        "longest": (3, own),
+        "search.pages": (3, "outer.yaml, line "),
+        "search.of": (["c"], "outer.yaml, line "),
+        "empty": ({}, own),
+    }
+    assert (
+        "search.pages  3      outer.yaml, line 10\n"
+        in component(words, "show", "words", "--within", "outer.yaml").stdout
+    )
+    for path, said in (("words", "does not include org.ada:words"), ("nowhere.yaml", "there is nothing at")):
+        refused = component(words, "show", "words", "--within", path)
+        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+
+
 def test_faults_are_told_with_their_lines(words: Place):
     replaced(words, "type: plugin", "type: 3")
     done = component(words, "check", "words", "words/.config")

@@ -77,26 +77,25 @@ def _packed(source: Path, target: Path, signer: Signer | None) -> tuple[list[str
             f"{bad!r} can't be deployed: others could not take a file of this name; rename it and install it again"
         )
     names: list[str] = []
-    sums: dict[str, str] = {}
     try:
         for name in own:
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source / name, target / name)
-            sums[name] = digest(target / name, "sha256")
-            names += [name, *_companions(target, name, signer)]
-        (target / LISTING).write_text(written(sums), encoding="utf-8")
+            names += [name, *_sums(target, name)]
+            if signer:
+                names.append(f"{name}.asc")
+                signer.sign(target / name, target / names[-1])
+        listed = [name for name in names if name in own or name.endswith(".asc")]
+        text = written({name: digest(target / name, "sha256") for name in listed})
+        (target / LISTING).write_text(text, encoding="utf-8")
+        return [*names, *_sums(target, LISTING), LISTING], len(own)
     except OSError as error:
         raise GooseLikeError(f"{error.filename or source} can't be copied: {error.strerror}") from error
-    return [*names, *_companions(target, LISTING, signer), LISTING], len(own)
 
 
-def _companions(folder: Path, name: str, signer: Signer | None) -> list[str]:
-    """Writes what goes beside a file: its checksums, and its signature."""
-    made = []
-    for algorithm in WRITTEN:
-        made.append(f"{name}.{algorithm}")
-        (folder / made[-1]).write_text(digest(folder / name, algorithm), encoding="ascii")
-    if signer:
-        made.append(f"{name}.asc")
-        signer.sign(folder / name, folder / made[-1])
+def _sums(folder: Path, name: str) -> list[str]:
+    """Writes a file's checksums beside it; gives their names."""
+    made = [f"{name}.{algorithm}" for algorithm in WRITTEN]
+    for algorithm, beside in zip(WRITTEN, made, strict=True):
+        (folder / beside).write_text(digest(folder / name, algorithm), encoding="ascii")
     return made

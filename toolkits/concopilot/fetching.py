@@ -39,21 +39,34 @@ def fetch_component(
         raise RefusedError(f"there is no {CONFIG_FILES[0]} among its files, so it is no component")
     left = _LIMIT_BYTES
     notes: dict[str, None] = {}
+    signed: dict[str, bool] = {}
     for name, sha256 in own.items():
         target, path = folder / name, f"{place_of(coordinates)}/{name}"
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            is_there = remote.fetch(path, target, min(left, _LIMIT_FILE_BYTES), tell)
-        except OSError as error:
-            raise GooseLikeError(f"{target} can't be written: {error.strerror}") from error
-        if not is_there:
-            raise RefusedError(f"{name} is listed, and not there; it may be being replaced, try again later")
+        _fetch(remote, path, target, min(left, _LIMIT_FILE_BYTES), tell)
         left -= target.stat().st_size
-        notes |= dict.fromkeys([*_checked(remote, path, target, sha256), *_signed(remote, path, target, gnupg_home)])
+        notes |= dict.fromkeys(_checked(remote, path, target, sha256))
+        # Where the listing is one of ours it names the signatures: another one is of a snapshot that was replaced.
+        is_signed = sha256 is None or f"{name}.asc" in files
+        words = _signed(remote, path, target, gnupg_home) if is_signed else None
+        signed[name] = words is not None
+        notes |= {words: None} if words else {}
+    if len(set(signed.values())) > 1:
+        bare = next(name for name, is_signed in signed.items() if not is_signed)
+        raise RefusedError(f"{bare} is not signed, and other files of it are; ask whoever deployed it")
     for note in notes:
         tell(f"{coordinates}: {note}")
     _require_same(folder / config, coordinates)
     return True
+
+
+def _fetch(remote: Remote, path: str, target: Path, limit_bytes: int, tell: Tell) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        is_there = remote.fetch(path, target, limit_bytes, tell)
+    except OSError as error:
+        raise GooseLikeError(f"{target} can't be written: {error.strerror}") from error
+    if not is_there:
+        raise RefusedError(f"{target.name} is listed, and not there; it may be being replaced, try again later")
 
 
 def _checked(remote: Remote, path: str, file: Path, sha256: str | None) -> list[str]:
@@ -76,20 +89,19 @@ def _require_digest(file: Path, algorithm: str, expected: str) -> None:
         )
 
 
-def _signed(remote: Remote, path: str, file: Path, gnupg_home: Path | None) -> list[str]:
-    """What there is to say of a file's signature; a bad one is an error."""
+def _signed(remote: Remote, path: str, file: Path, gnupg_home: Path | None) -> str | None:
+    """What there is to say of a file's signature, None where it has none; a bad one is an error."""
     signature = _beside(remote, f"{path}.asc", _LIMIT_SIGNATURE_BYTES)
     if signature is None:
-        return []
+        return None
     with tempfile.NamedTemporaryFile(suffix=".asc") as kept:
         kept.write(signature)
         kept.flush()
         verdict = verify(file, Path(kept.name), gnupg_home)
     if verdict.state == "bad":
         raise RefusedError(f"the signature of {file.name} is bad ({verdict.words}); ask whoever signed it")
-    return [
-        f"signed by {verdict.words}" if verdict.state == "good" else f"a signature is not verified: {verdict.words}"
-    ]
+    how = "signed by" if verdict.state == "good" else "a signature is not verified:"
+    return f"{how} {verdict.words}"
 
 
 def _beside(remote: Remote, path: str, limit_bytes: int) -> bytes | None:

@@ -8,7 +8,7 @@ import yaml
 from goose_like.errors import GooseLikeError
 
 LISTING = "__FILES.yaml"
-"""Beside a component's files: `{name: sha256}`. It is written last, so where it is the component is whole."""
+"""Beside a component's files: `{name: sha256}` of them and their signatures. Written last, so where it is all is."""
 
 COMPLETED = "__COMPLETED"
 """The empty file that marks a component in a local repository as whole."""

@@ -2,8 +2,8 @@
 
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from getpass import getpass
 from pathlib import Path
 
 from goose_like.cli.visible import visible
@@ -16,7 +16,7 @@ from .deploying import deploy, require_new, target_for
 from .progress import Tell
 from .repository import LocalRepository
 from .settings import Settings, address_of
-from .signing import Signer, ask_passphrase
+from .signing import Signer, ask_hidden, ask_passphrase
 from .sources import config_files, import_root, remember_roots
 
 
@@ -101,17 +101,19 @@ def deploy_all(
     files = [file for path in paths for file in config_files(path, is_recursive=is_recursive)]
     wanted = [definition.coordinates for definition in checked(dict.fromkeys(files))]
     credentials = _credentials(sent)
-    targets = {kind: target_for(settings, kind, credentials) for kind in {one.is_snapshot for one in wanted}}
-    for coordinates in wanted:
-        require_new(coordinates, targets[coordinates.is_snapshot])
-    passphrase = ask_passphrase(sent.passphrase)
-    signer = None if passphrase is None else Signer(passphrase, sent.gnupg_home)
-    install(paths, repository, tell, is_recursive=is_recursive, roots=roots)
-    for coordinates in wanted:
-        target = targets[coordinates.is_snapshot]
-        count = deploy(repository.folder_of(coordinates), coordinates, target, signer, tell)
-        signed = "signed" if signer else "not signed, as no passphrase was given"
-        tell(f"{coordinates} deployed to {target.name}: {count} file{'s' * (count != 1)}, {signed}")
+    with ExitStack() as stack:
+        kinds = {one.is_snapshot for one in wanted}
+        targets = {kind: stack.enter_context(closing(target_for(settings, kind, credentials))) for kind in kinds}
+        for coordinates in wanted:
+            require_new(coordinates, targets[coordinates.is_snapshot])
+        passphrase = ask_passphrase(sent.passphrase)
+        signer = None if passphrase is None else Signer(passphrase, sent.gnupg_home)
+        install(paths, repository, tell, is_recursive=is_recursive, roots=roots)
+        for coordinates in wanted:
+            target = targets[coordinates.is_snapshot]
+            count = deploy(repository.folder_of(coordinates), coordinates, target, signer, tell)
+            signed = "signed" if signer else "not signed, as no passphrase was given"
+            tell(f"{coordinates} deployed to {target.name}: {count} file{'s' * (count != 1)}, {signed}")
 
 
 def _credentials(sent: Sent) -> tuple[str, str] | None:
@@ -122,5 +124,5 @@ def _credentials(sent: Sent) -> tuple[str, str] | None:
     if sent.password is not None:
         return sent.user_name, sent.password
     if sys.stdin and sys.stdin.isatty():
-        return sent.user_name, getpass(f"password of {sent.user_name}: ")
+        return sent.user_name, ask_hidden(f"password of {sent.user_name}: ")
     raise UsageError("a user name without a password; give --repo-user-pwd, or the variable CONPACK_REPO_USER_PWD")

@@ -38,6 +38,9 @@ class Remote(Protocol):
     def publish(self, folder: str, source: Path, names: Sequence[str], tell: Tell) -> None:
         """Puts these files of the folder `source` there, in this order, in the place of former ones."""
 
+    def close(self) -> None:
+        """Ends its connections."""
+
 
 def place_of(coordinates: Coordinates) -> str:
     """A component's folder in a remote repository."""
@@ -104,6 +107,9 @@ class FolderRemote:
                 shutil.rmtree(made, ignore_errors=True)
         except OSError as error:
             raise GooseLikeError(f"{target} can't be written: {error.strerror}; is the folder yours?") from error
+
+    def close(self) -> None:
+        """There is nothing to end."""
 
     def _require_folder(self) -> None:
         if not self._folder.is_dir():
@@ -189,6 +195,9 @@ class ServerRemote:
             with self._asked("PUT", url, content=_blocks(source / name, progress), headers=headers) as response:
                 if not response.is_success:
                     raise GooseLikeError(f"{self.name} did not take {name}: {self._refusal(response)}")
+
+    def close(self) -> None:
+        self._client.close()
 
     def _url(self, path: str) -> Any:
         return self._base.copy_with(raw_path=f"{self._base.raw_path.decode().rstrip('/')}/{quote(path)}".encode())

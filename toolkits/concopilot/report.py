@@ -11,13 +11,15 @@ from rich.text import Text
 
 from goose_like.cli.table import print_fitted, print_table
 from goose_like.cli.visible import one_line, visible
-from goose_like.errors import GooseLikeError
+from goose_like.errors import GooseLikeError, UsageError
 
 from .checking import check_file
 from .coordinates import Coordinates
 from .definition import Definition, read_definition
+from .document import read_document
 from .drawing import drawn
 from .kinds import schema
+from .overriding import Layer, overlaid
 from .repository import Repositories, Shelf, config_file_in
 from .sources import CONFIG_FILES, config_files, meant
 
@@ -71,7 +73,7 @@ def show_component(repositories: Repositories, wanted: str, within: Sequence[Pat
         GooseLikeError: there is no such component, or its config.yaml is faulty.
     """
     definition = _found(repositories, wanted)
-    rows = [(".".join(path), value, origin) for path, value, origin in _effective(definition, within)]
+    rows = _effective(definition, within)
     if is_json:
         print(json.dumps(_described(definition, rows), indent=1, ensure_ascii=False))
         return
@@ -99,18 +101,46 @@ def _found(repositories: Repositories, wanted: str) -> Definition:
     return reading.value
 
 
-def _effective(definition: Definition, within: Sequence[Path]) -> Iterator[tuple[tuple[str, ...], Any, str]]:
-    for path, value in _leaves(definition.config):
-        yield path, _shown(value, path[-1]), f"{definition.file}, line {definition.document.line(('config', *path))}"
+def _effective(definition: Definition, within: Sequence[Path]) -> list[tuple[str, Any, str]]:
+    """Each key of the configuration, dotted, with its value and where that is from; secrets are not shown."""
+    own = Layer(definition.config, str(definition.file), definition.document, ("config",))
+    effective = overlaid(own, *(_outer(path, definition.coordinates) for path in within))
+    rows = []
+    for path, origin in effective.origins.items():
+        value: Any = effective.value
+        for step in path:
+            value = value[step]
+        rows.append((".".join(path), _shown(value, path[-1]), origin))
+    return rows
 
 
-def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every value that is no mapping, or an empty one, with its path."""
-    if isinstance(value, Mapping) and (value or not path):  # config itself may be empty
+def _outer(path: Path, coordinates: Coordinates) -> Layer:
+    """What another component says of the `config` of one that it includes.
+
+    Raises:
+        UsageError: it does not include it, or can't be read.
+    """
+    file = config_files(path, is_recursive=False)[0]
+    document = read_document(file).value
+    if document is None:
+        raise UsageError(visible("\n".join(str(fault) for fault in read_document(file).faults)))
+    for at, included in _mappings(document.data):
+        named = [included.get(part) for part in ("group_id", "artifact_id", "version")]
+        if ":".join(map(str, named)).lower() == str(coordinates).lower() and at:
+            config = included.get("config")
+            return Layer(config if isinstance(config, Mapping) else {}, str(file), document, (*at, "config"))
+    raise UsageError(f"{file} does not include {coordinates}; name a config.yaml that does")
+
+
+def _mappings(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Mapping[str, Any]]]:
+    """Every mapping at a path and below."""
+    if isinstance(value, Mapping):
+        yield at, value
         for key, item in value.items():
-            yield from _leaves(item, (*path, key))
-    else:
-        yield path, value
+            yield from _mappings(item, (*at, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _mappings(item, (*at, index))
 
 
 def _shown(value: Any, key: str) -> Any:

@@ -5,7 +5,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -238,15 +238,15 @@ class Repositories:
                 kind = "snapshots" if coordinates.is_snapshot else "releases"
                 looked.append(f"{shown(address)}: not asked for {kind}, as the settings say")
                 continue
-            remote = open_remote(address.url)
-            try:
-                if self._fetched_from(remote, coordinates):
-                    return self.local.folder_of(coordinates)
-                looked.append(f"{remote.name}: not there")
-            except RefusedError as error:
-                raise RefusedError(f"{coordinates} of {remote.name} is refused: {error}") from error
-            except GooseLikeError as error:
-                looked.append(str(error))
+            with closing(open_remote(address.url)) as remote:
+                try:
+                    if self._fetched_from(remote, coordinates):
+                        return self.local.folder_of(coordinates)
+                    looked.append(f"{remote.name}: not there")
+                except RefusedError as error:
+                    raise RefusedError(f"{coordinates} of {remote.name} is refused: {error}") from error
+                except GooseLikeError as error:
+                    looked.append(str(error))
         places = "".join(f"\n  {one}" for one in looked)
         raise GooseLikeError(
             f"there is no component {coordinates}; check its coordinates, or install it with "

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from goose_like.errors import GooseLikeError
+from goose_like.errors import DeniedError, GooseLikeError
 
 VARIABLE = "CONPACK_GPG_PASSPHRASE"
 """Where a passphrase comes from that no command line shows."""
@@ -33,6 +33,8 @@ def verify(file: Path, signature: Path, home: Path | None = None) -> Verdict:
     if result.status == "no public key":
         key = result.key_id or "?"
         return Verdict("unknown", f"the key {key} is not known here; `gpg --recv-keys {key}` fetches it")
+    if result.key_status == "signing key has expired":  # since then; the signature itself is right
+        return Verdict("unknown", f"the key {result.key_id or '?'} has expired")
     return Verdict("bad", result.status or "it is no signature")
 
 
@@ -71,8 +73,20 @@ def ask_passphrase(given: str | None) -> str | None:
     if VARIABLE in os.environ:
         return os.environ[VARIABLE]
     if sys.stdin and sys.stdin.isatty():
-        return getpass("passphrase of your GPG key (nothing: don't sign): ") or None
+        return ask_hidden("passphrase of your GPG key (nothing: don't sign): ") or None
     return None
+
+
+def ask_hidden(prompt: str) -> str:
+    """What a person types at a terminal without being seen.
+
+    Raises:
+        DeniedError: the person has no more to say.
+    """
+    try:
+        return getpass(prompt)
+    except EOFError as error:
+        raise DeniedError("nothing is deployed, as you gave no answer") from error
 
 
 def _gpg(home: Path | None) -> Any:
