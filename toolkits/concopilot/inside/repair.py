@@ -1,0 +1,91 @@
+"""JSON that a model wrote, which is not always quite JSON."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_FENCE = re.compile(r"```[\w-]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|"|[^"]', re.DOTALL)
+_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|\\', re.DOTALL)
+_BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*)(\s*:)")
+_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
+_CLOSING = {"{": "}", "[": "]"}
+_SLOW_CHARACTERS = 1_000_000  # a longer text is not tried in its parts
+
+
+def repaired(json_string: str) -> Any:
+    """The value of the text, of the fenced block in it, or of the object or list in it; mended if need be.
+
+    Raises:
+        ValueError: when there is none.
+    """
+    for text in _candidates(json_string):
+        for attempt in (text, _mended(text)):
+            try:
+                return json.loads(attempt, strict=False)
+            except ValueError:
+                continue
+            except RecursionError:
+                raise ValueError("the JSON is too deeply nested") from None
+    raise ValueError(f"there is no JSON in the text, which begins with {json_string[:80]!r}")
+
+
+def _candidates(text: str) -> Iterator[str]:
+    text = text.strip().removeprefix("\ufeff")
+    yield text
+    if len(text) > _SLOW_CHARACTERS:
+        return
+    if fenced := _FENCE.search(text):
+        yield fenced.group(1).strip()
+    starts = [place for place in (text.find("{"), text.find("[")) if place >= 0]
+    for place in sorted(starts):
+        yield _balanced(text[place:])
+
+
+def _balanced(text: str) -> str:
+    """The text up to where what it opens is closed again; all of it if it never is."""
+    depth = end = 0
+    for token in _TOKEN.finditer(text):
+        depth += (token.group() in "{[") - (token.group() in "}]")
+        end = token.end()
+        if depth == 0:
+            break
+    return text[:end]
+
+
+def _mended(text: str) -> str:
+    """The text with keys quoted, escapes that there are not kept as their letters, and what is open closed."""
+    parts: list[str] = []
+    outside = ""
+    is_open = False
+    for token in _TOKEN.finditer(text):
+        piece = token.group()
+        if is_open or (len(piece) == 1 and piece != '"'):
+            outside += piece
+            continue
+        parts += [_tidy(outside), _ESCAPE.sub(_escape, piece)]
+        outside = ""
+        is_open = piece == '"'
+    parts.append(_ESCAPE.sub(_escape, outside) + '"' if is_open else _tidy(outside))
+    joined = "".join(parts)
+    return _TRAILING_COMMA.sub(r"\1", joined + _missing(joined))
+
+
+def _tidy(outside: str) -> str:
+    return _TRAILING_COMMA.sub(r"\1", _BARE_KEY.sub(r'\1"\2"\3', outside))
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found.group() if len(found.group()) > 1 else ""
+
+
+def _missing(text: str) -> str:
+    """What closes the brackets that are open at the end."""
+    still_open: list[str] = []
+    for token in _TOKEN.finditer(text):
+        if token.group() in _CLOSING:
+            still_open.append(_CLOSING[token.group()])
+        elif still_open and token.group() == still_open[-1]:
+            still_open.pop()
+    return "".join(reversed(still_open))
