@@ -301,7 +301,7 @@ def test_what_is_no_path_is_complained_of_by_who_takes_it(place: Path) -> None:
 def strange(act):
     try:
         act()
-    except (TypeError, ValueError, OSError) as error:
+    except (TypeError, ValueError, OSError, KeyError) as error:
         print(type(error).__name__, file=sys.stderr)
 class Odd:
     def __fspath__(self):
@@ -310,6 +310,7 @@ for path in ("a\\0b", "", None, 1.5, [], "x" * 5000, "\\udcff", "/".join(["d"] *
     strange(lambda: open(path))
     strange(lambda: os.remove(path))
 strange(lambda: os.listdir(10**6))
+strange(lambda: open(Odd()))
 os.mkdir("gone")
 os.chdir("gone")
 os.rmdir("../gone")

@@ -1,7 +1,8 @@
 """Guard: what a component is told that leaves its running directory, by an audit hook of Python's.
 
 A clear word for honest code, and no wall: C code, programs that are started, and who sets out to get around it are held
-by the sandbox alone. Paths that are only looked at (`os.stat`, `os.path.exists`) raise no audit event.
+by the sandbox alone. Paths that are only looked at (`os.stat`, `os.path.exists`) raise no audit event; of `os.open` the
+hook is not told the `dir_fd`, and such a path is judged as if it began in the current folder.
 """
 
 import errno
