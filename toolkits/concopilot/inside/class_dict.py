@@ -10,7 +10,7 @@ _WHOLE = (str, bytes, bytearray, memoryview)  # sequences that are one value
 class ClassDict(dict[str, Any]):
     """A dict with text keys. `it.key` is `it["key"]`; a key that there is not reads as None."""
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, /, **kwargs: Any) -> None:
         super().__init__()
         for key, value in kwargs.items():
             self[key] = ClassDict.convert(value)

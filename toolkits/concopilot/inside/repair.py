@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 _FENCE = re.compile(r"```[\w-]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|"|[^"]', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(")?|[^"]', re.DOTALL)  # a string, maybe one that never ends, or a letter
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|\\', re.DOTALL)
 _BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*)(\s*:)")
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
@@ -57,18 +57,18 @@ def _balanced(text: str) -> str:
 def _mended(text: str) -> str:
     """The text with keys quoted, escapes that there are not kept as their letters, and what is open closed."""
     parts: list[str] = []
-    outside = ""
-    is_open = False
+    outside: list[str] = []
     for token in _TOKEN.finditer(text):
         piece = token.group()
-        if is_open or (len(piece) == 1 and piece != '"'):
-            outside += piece
+        if not piece.startswith('"'):
+            outside.append(piece)
             continue
-        parts += [_tidy(outside), _ESCAPE.sub(_escape, piece)]
-        outside = ""
-        is_open = piece == '"'
-    parts.append(_ESCAPE.sub(_escape, outside) + '"' if is_open else _tidy(outside))
-    joined = "".join(parts)
+        parts += [_tidy("".join(outside)), _ESCAPE.sub(_escape, piece)]
+        outside.clear()
+        if token.group(1) is None:  # cut off within a string
+            joined = "".join(parts) + '"'
+            return joined + _missing(joined)
+    joined = "".join(parts) + _tidy("".join(outside))
     return _TRAILING_COMMA.sub(r"\1", joined + _missing(joined))
 
 
