@@ -53,6 +53,7 @@ class InteractResponse(ClassDict):
 
     def __init__(
         self,
+        /,
         *,
         content: str | None = None,
         plugin_calls: list[Any] | None = None,

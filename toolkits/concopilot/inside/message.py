@@ -51,6 +51,7 @@ class Message(ClassDict):
 
     def __init__(
         self,
+        /,
         *,
         sender: Identity | Mapping[str, Any] | str | None = None,
         receiver: Identity | Mapping[str, Any] | str | None = None,
