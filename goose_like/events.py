@@ -28,7 +28,7 @@ class Question(Value):
     `words` asks for no permission but for an answer in the person's words, of which `detail` is what they are about.
     """
 
-    kind: Literal["command", "change", "network", "outside", "repository", "sandbox", "trust", "words"]
+    kind: Literal["command", "change", "network", "outside", "repository", "sandbox", "install", "trust", "words"]
     subject: Words
     text: Words
     detail: Words = ""

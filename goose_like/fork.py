@@ -1,17 +1,20 @@
 """A new session that begins as another one did: with its lines, or those before one of its turns."""
 
+import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from .errors import UsageError
+from .errors import SessionError, UsageError
 from .events import TurnStarted
 from .lines import read_lines
 from .session import Session
-from .sessions import Listed
+from .sessions import ASSETS, Listed
 
 
 def fork(listed: Listed, *, at: int | None = None, name: str | None = None) -> Session:
-    """A new, open session with the conversation up to before turn `at`, or all of it; outputs that it names are copied.
+    """A new, open session with the conversation up to before turn `at`, or all of it; with it go copies of the outputs
+    that it names, and of all assets.
 
     The other one may be open, in this process or another: a line that is being written is left out. Lines that can't
     be read are left behind, and told in `damage`.
@@ -40,6 +43,7 @@ def fork(listed: Listed, *, at: int | None = None, name: str | None = None) -> S
     try:
         folder = listed.folder / "outputs"
         session.take_over(data, str(folder), named_outputs(folder, data))
+        _copy(listed.folder / ASSETS, session.assets)
     except BaseException:
         session.close()
         raise
@@ -52,3 +56,15 @@ def named_outputs(folder: Path, lines: bytes) -> Iterator[tuple[str, bytes]]:
     for file in sorted(folder.glob("*")):
         if file.is_file() and file.name.encode() in lines:
             yield file.name, file.read_bytes()
+
+
+def _copy(folder: Path, to: Path) -> None:
+    """Copies the files of a folder, but for those that are being written or are gone meanwhile."""
+    files = [file for file in sorted(folder.glob("[!.]*")) if file.is_file() and not file.is_symlink()]
+    try:
+        for file in files:
+            to.mkdir(exist_ok=True, mode=0o700)
+            with suppress(FileNotFoundError):
+                shutil.copyfile(file, to / file.name)
+    except OSError as error:
+        raise SessionError(f"{to} can't be written: {error}; free some space") from error

@@ -4,7 +4,7 @@ from typing import Literal
 
 from .profile import ApprovalMode, SandboxMode
 
-Kind = Literal["command", "change", "network", "outside", "repository", "sandbox"]
+Kind = Literal["command", "change", "network", "outside", "repository", "sandbox", "install"]
 Decision = Literal["allow", "ask", "refuse"]
 
 Grant = tuple[Kind, SandboxMode, ApprovalMode]
@@ -20,6 +20,7 @@ _TABLE: dict[Kind, tuple[Decision, Decision, Decision, Decision]] = {
     "outside":    ("refuse", "ask",   "ask",   "allow"),
     "repository": ("refuse", "ask",   "ask",   "allow"),
     "sandbox":    ("refuse", "ask",   "ask",   "allow"),
+    "install":    ("ask",    "ask",   "ask",   "ask"),
 }  # fmt: skip
 """What each sandbox lets through, asks about and refuses by itself: that is approval `auto`."""
 
@@ -29,7 +30,8 @@ def decide(kind: Kind, sandbox: SandboxMode, approval: ApprovalMode) -> Decision
 
     `command`: a command inside the sandbox. `change`: a file within the workspace. `network`: a command that reaches
     other machines. `outside`: a file outside the workspace. `repository`: hooks or configuration that a command left
-    in a repository. `sandbox`: a command without any sandbox. Where nobody is there to be asked the answer is no.
+    in a repository. `sandbox`: a command without any sandbox. `install`: packages that somebody else's component wants,
+    into a place of ours. Where nobody is there to be asked the answer is no.
     """
     decision = _TABLE[kind][_COLUMNS.index(confinement(sandbox, approval))]
     match approval, decision:
@@ -107,6 +109,7 @@ _NEXT: dict[Kind, str] = {
     "outside": "write below the workspace or in /tmp instead, or tell the person what to change by hand",
     "repository": "leave hooks and such settings to the person, and say in your answer what you would have set",
     "sandbox": "do it inside the sandbox, or say what needs to run outside of it and why",
+    "install": "do without that component, or tell the person which packages it needs",
 }
 
 

@@ -24,7 +24,9 @@ class Request:
     """One model request. `messages` is only ever extended from one step to the next, so that prefixes cache.
 
     `images` is the folder in which the bytes of the messages' images lie; `session` is the same in all requests of a
-    session and in no other's, so that a vendor can send them to the machine that has the prefix.
+    session and in no other's, so that a vendor can send them to the machine that has the prefix. `max_tokens` bounds
+    the answer, within what the profile allows; `temperature` counts more than the profile's. Where they are None, the
+    profile decides.
     """
 
     model: str
@@ -33,6 +35,13 @@ class Request:
     tools: Sequence[ToolSpec] = ()
     images: Path | None = None
     session: str = ""
+    max_tokens: int | None = None
+    temperature: float | None = None
+
+    def output_limit(self, allowed: int | None) -> int | None:
+        """How many tokens the answer may have, where the profile allows so many; None: nobody says."""
+        known = [limit for limit in (self.max_tokens, allowed) if limit is not None]
+        return min(known, default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,48 +105,48 @@ def rules(
         outputs: the one folder of our own state that may be read.
         is_read_only: nothing but `tmp` is writable, the workspace neither.
     """
-    homes = {_real(Path.home())}
-    with suppress(KeyError):  # HOME may have been set to something else; the person's secrets are still theirs
-        homes.add(_real(pwd.getpwuid(os.getuid()).pw_dir))
     table: dict[Path, Rule] = {
         Path("/"): "read",
         Path("/proc"): "hidden",
         Path("/dev"): "hidden",
         Path("/run"): "hidden",
     }
-    table |= {_real(folder): "tmp" for folder in _TEMPORARY}
-    table[_real(tmp)] = "write"
-    table |= {_real(path): "read" if is_read_only else "write" for path in (root, *writable)}
-    drawn = Rules(table, _real(tmp))
+    table |= {real(folder): "tmp" for folder in _TEMPORARY}
+    table[real(tmp)] = "write"
+    table |= {real(path): "read" if is_read_only else "write" for path in (root, *writable)}
+    drawn = Rules(table, real(tmp))
 
     # Whatever runs us must be seen even where the machine's own /tmp is not.
     program: tuple[str | Path, ...] = (
-        sys.prefix,
-        sys.base_prefix,
-        Path(sys.executable).parent,
+        *python_folders(),
         Path(__file__).parent,
         *filter(os.path.isabs, sys.path),  # a `.pth` file may lead anywhere
         *_folders_of("rg"),
     )
-    for path in sorted(map(_real, program)):
+    for path in sorted(map(real, program)):
         if drawn.of(path) in ("tmp", "hidden"):
             table[path] = "read"
     # The virtual environment that we run from too: what is written there runs outside of any sandbox the next time.
     ours = [config_folder()] if sys.prefix == sys.base_prefix else [config_folder(), Path(sys.prefix)]
-    for path in (*(home / name for home in homes for name in START_FILES), *ours, *protected):
-        if drawn.of(_real(path)) in ("read", "write"):
-            table[_real(path)] = "protected"
-    secrets = [*(home / name for home in homes for name in SECRETS), *config_folder().glob("keys*"), state_folder()]
-    for path in secrets:
-        if drawn.of(_real(path)) not in ("tmp", "hidden"):
-            table[_real(path)] = "hidden"
+    for path in (*(home / name for home in _homes() for name in START_FILES), *ours, *protected):
+        if drawn.of(real(path)) in ("read", "write"):
+            table[real(path)] = "protected"
+    for path in secrets():
+        if drawn.of(path) not in ("tmp", "hidden"):
+            table[path] = "hidden"
     # A read-only mount does not stop connect(2).
-    for path in map(_real, _sockets()):
+    for path in map(real, _sockets()):
         if drawn.of(path) in ("read", "protected"):
             table[path] = "hidden"
     if outputs is not None:
-        table[_real(outputs)] = "read"
+        table[real(outputs)] = "read"
     return drawn.with_pins()
+
+
+def secrets() -> list[Path]:
+    """What no command may see, by its real path, whether it is there or not: the person's secrets and our own state."""
+    found = [*(home / name for home in _homes() for name in SECRETS), *config_folder().glob("keys*"), state_folder()]
+    return list(map(real, found))
 
 
 def command(rules: Rules, *, network: bool) -> list[str]:
@@ -163,7 +163,9 @@ def command(rules: Rules, *, network: bool) -> list[str]:
         name, source = str(path), str(rules.on_this_side(path))
         if path == rules.tmp:
             continue
-        if name in ("/proc", "/dev"):
+        if name == "/" and rule == "hidden":  # it begins as an empty folder
+            last += ["--remount-ro", name]
+        elif name in ("/proc", "/dev"):
             line += [f"--{name[1:]}", name]
             for below in _MACHINE if name == "/proc" else ():
                 line += ["--ro-bind-try", f"/proc/{below}", f"/proc/{below}"]
@@ -208,8 +210,21 @@ def why_unavailable() -> str | None:
     return f"{program} can't make a sandbox here: {words[0]}" if probe.returncode else None
 
 
-def _real(path: str | Path) -> Path:
+def python_folders() -> tuple[Path, ...]:
+    """The folders of the Python that runs us, by their names: its environment, what that was made of, the program's."""
+    return Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).parent
+
+
+def real(path: str | Path) -> Path:
+    """Where a path leads after all links."""
     return Path(os.path.realpath(path))
+
+
+def _homes() -> set[Path]:
+    homes = {real(Path.home())}
+    with suppress(KeyError):  # HOME may have been set to something else; the person's secrets are still theirs
+        homes.add(real(pwd.getpwuid(os.getuid()).pw_dir))
+    return homes
 
 
 def _sockets() -> list[str]:

@@ -1,8 +1,9 @@
 """A session's folder: its events, one JSON object a line, appended and never rewritten; its outputs beside them.
 
 Layout of `sessions/<id>/`: `events.jsonl` (each line a durable event with an added `at`, RFC 3339 in UTC),
-`outputs/` (tool output that was too long for a model), `undo/` (former contents of files), `nested/<call_id>/`
-(sessions of nested exchanges), `name` (when it was given another one later), `holder` (who opened it last).
+`outputs/` (tool output that was too long for a model), `assets/` (values that toolkits keep), `undo/` (former contents
+of files), `nested/<call_id>/` (sessions of nested exchanges), `name` (when it was given another one later), `holder`
+(who opened it last).
 """
 
 import fcntl
@@ -30,7 +31,18 @@ from .memory import uncollected
 from .message import ToolResult
 from .places import sessions_folder
 from .policy import Grant
-from .sessions import EVENTS, NESTED, Listed, checked_name, find_session, given_name, sessions, short_names, write_name
+from .sessions import (
+    ASSETS,
+    EVENTS,
+    NESTED,
+    Listed,
+    checked_name,
+    find_session,
+    given_name,
+    sessions,
+    short_names,
+    write_name,
+)
 
 _RECENT = 300
 _HOLDER = "holder"
@@ -65,6 +77,11 @@ class Session:
     def outputs(self) -> Path:
         """The folder for tool output that is too long for a model."""
         return self.folder / "outputs"
+
+    @property
+    def assets(self) -> Path:
+        """The folder for values that toolkits keep; a fork has copies of its files."""
+        return self.folder / ASSETS
 
     @property
     def file(self) -> Path:

@@ -16,6 +16,7 @@ from .plugins import did_you_mean
 
 EVENTS = "events.jsonl"
 NESTED = "nested"
+ASSETS = "assets"
 
 _NAME = "name"
 """The file beside the events with the name of a session that has another than its first event says."""

@@ -53,6 +53,12 @@ class Marks:
     time_limit_s: float | None = DEFAULT_TIME_LIMIT_S
 
 
+class AnyArguments(BaseModel):
+    """For a tool that checks its arguments itself, by a schema that is not of our making."""
+
+    model_config = ConfigDict(extra="allow")
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
     """A callable with its schema. `parameters` checks the arguments before the call."""

@@ -9,7 +9,7 @@ from .events import MessageCompleted, UsageRecorded
 from .history import History
 from .message import Message
 from .notifier import Notifier
-from .provider import Embedder, Model, Models, Request, stream_with_retries
+from .provider import Embedder, Model, Models, Request, ToolSpec, stream_with_retries
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,36 @@ class ModelView:
         Raises:
             ProviderError: when no whole answer came.
         """
-        request = Request(self.model.name, system, [Message.user(text)])
+        answer = await self.answer([Message.user(text)], system=system, purpose=purpose)
+        if answer.is_cut:
+            raise ProviderError(f"the answer of {self.model.label} was cut at its output limit ({purpose})")
+        return answer.message.text
+
+    async def answer(
+        self,
+        messages: Sequence[Message],
+        *,
+        system: str = "",
+        tools: Sequence[ToolSpec] = (),
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        purpose: str = "side question",
+    ) -> MessageCompleted:
+        """The model's message after these, which do not enter the conversation; its tokens are counted.
+
+        What it calls of `tools` is the caller's to run. It may be cut at `max_tokens`, or at the profile's own limit.
+
+        Raises:
+            ProviderError: when none came.
+        """
+        request = Request(
+            self.model.name, system, tuple(messages), tuple(tools), max_tokens=max_tokens, temperature=temperature
+        )
         async with aclosing(stream_with_retries(self.model.provider, request)) as deltas:
             async for delta in deltas:
                 if isinstance(delta, MessageCompleted):
                     self._notifier.notify(UsageRecorded(model=self.model.label, usage=delta.usage, purpose=purpose))
-                    if delta.is_cut:
-                        raise ProviderError(f"the answer of {self.model.label} was cut at its output limit ({purpose})")
-                    return delta.message.text
+                    return delta
         raise AssertionError("stream_with_retries ends with a message or raises")
 
     @property

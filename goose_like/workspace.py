@@ -24,11 +24,12 @@ from .notifier import Notifier
 from .places import config_folder, state_folder
 from .policy import Decision, Grant, Kind, confinement, decide, refusal, rules_in_words
 from .profile import ApprovalMode, SandboxMode
+from .reach import Reach, within
 from .sandbox import Rule
 from .spawn import Process, Spawner, ending
 from .trust import Approval
 
-__all__ = ["Access", "Listener", "Process", "Workspace", "ending"]
+__all__ = ["Access", "Listener", "Process", "Reach", "Workspace", "ending"]
 
 Access = Literal["workspace", "network", "full"]
 
@@ -71,7 +72,7 @@ class Workspace:
         self._grants = set() if grants is None else grants
         self._asking = asyncio.Lock()
         self._entering = asyncio.Lock()
-        self._spawners: dict[Access, asyncio.Task[Spawner]] = {}
+        self._spawners: dict[tuple[Access, Reach | None], asyncio.Task[Spawner]] = {}
         self._inspection: Inspection | None = None
         self._stock: sandbox.Rules | None = None
         self._lock: int | None = None  # on the private folder
@@ -201,6 +202,7 @@ class Workspace:
         stdin: int | None = None,
         subject: str | None = None,
         is_own: bool = False,
+        reach: Reach | None = None,
     ) -> Process:
         """Starts a command: the only place in this program that does.
 
@@ -213,9 +215,11 @@ class Workspace:
             stdin: a descriptor for its input, which stays the caller's; nothing by default.
             subject: what the person is shown in a question; the command line by default.
             is_own: the person typed it themselves, and is not asked.
+            reach: it sees no more than that, in a sandbox apart from the commands'; processes of the same reach and
+                access share one, as it was when the first of them started.
 
         Raises:
-            DeniedError: the access was refused.
+            DeniedError: the access was refused, or its reach names what is hidden.
             SandboxError: there is no sandbox here, and nobody who allows to do without.
             GooseLikeError: the command can't be started.
         """
@@ -233,7 +237,7 @@ class Workspace:
             await self.permit("command", subject, f"run: {subject}")
         if writes and (is_own or self.mode != "read-only"):
             await self.tell_change(None, argv)
-        spawner = await asyncio.shield(self._entered(access))
+        spawner = await asyncio.shield(self._entered(access, reach))
         return await spawner.spawn(argv, self.root / (cwd or ""), env or {}, stdin)
 
     async def run(self, argv: list[str]) -> tuple[int, bytes]:
@@ -249,20 +253,23 @@ class Workspace:
             await process.stop(0)
             raise
 
-    def _entered(self, access: Access) -> "asyncio.Task[Spawner]":
+    def _entered(self, access: Access, reach: Reach | None = None) -> "asyncio.Task[Spawner]":
         """The spawner of that kind, anew if it is gone."""
-        task = self._spawners.get(access)
+        task = self._spawners.get((access, reach))
         if task is None or (task.done() and (task.cancelled() or task.exception() or not task.result().is_alive)):
-            task = self._spawners[access] = asyncio.create_task(self._enter(access))
+            task = self._spawners[access, reach] = asyncio.create_task(self._enter(access, reach))
             task.add_done_callback(lambda done: done.cancelled() or done.exception())  # told to who asks for it
         return task
 
-    async def _enter(self, access: Access) -> Spawner:
+    async def _enter(self, access: Access, reach: Reach | None) -> Spawner:
         async with self._entering:
             if access == "full" or self.mode == "full" or not await self._has_sandbox():
                 return Spawner(variables=environment(is_confined=False))
         await self._take_stock()
-        line = sandbox.command(self._rules, network="network" in (access, *self.mode.split("+")))
+        rules = self._rules
+        if reach is not None:
+            rules = _with_folders(await asyncio.to_thread(within, rules, self.root, reach))
+        line = sandbox.command(rules, network="network" in (access, *self.mode.split("+")))
         return Spawner(line, environment(is_confined=True))
 
     @cached_property
@@ -444,18 +451,16 @@ class Workspace:
     def _draw(self, protected: Sequence[Path] = ()) -> sandbox.Rules:
         if self._outputs:
             self._outputs.mkdir(parents=True, exist_ok=True)
-        rules = sandbox.rules(
-            self.root,
-            self.tmp,
-            writable=self._git_folders,
-            protected=protected,
-            outputs=self._outputs,
-            is_read_only=self.mode == "read-only",
+        return _with_folders(
+            sandbox.rules(
+                self.root,
+                self.tmp,
+                writable=self._git_folders,
+                protected=protected,
+                outputs=self._outputs,
+                is_read_only=self.mode == "read-only",
+            )
         )
-        for path, rule in rules.table.items():
-            if rule == "pin" and (source := rules.on_this_side(path)) != path:
-                source.mkdir(parents=True, exist_ok=True)
-        return rules
 
     @property
     def branch(self) -> str:
@@ -469,6 +474,14 @@ class Workspace:
 
     def _lies_within(self, path: Path) -> bool:
         return any(path.is_relative_to(root) for root in (self.root, *self._git_folders))
+
+
+def _with_folders(rules: sandbox.Rules) -> sandbox.Rules:
+    """The same rules; the pinned folders of the private /tmp are made."""
+    for path, rule in rules.table.items():
+        if rule == "pin" and (source := rules.on_this_side(path)) != path:
+            source.mkdir(parents=True, exist_ok=True)
+    return rules
 
 
 def _taken(folder: Path) -> int | None:

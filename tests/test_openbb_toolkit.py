@@ -8,13 +8,13 @@ import pytest
 from fakes import Bench, call, calls
 from goose_like_toolkits.openbb import OpenBBToolkit
 from goose_like_toolkits.openbb.rows import read_rows
-from goose_like_toolkits.openbb.schema import sound
 from hypothesis import given
 from hypothesis import strategies as st
 
 from goose_like.errors import ProfileError
 from goose_like.events import ArtifactShown, PromptsSuggested
 from goose_like.message import Message, Text, ToolResult
+from goose_like.schema import sound
 from goose_like.serve.query import ClientTool, Human, Query, Widget, WidgetParam
 from goose_like.testing import trial
 from goose_like.toolkit import Requirements, ToolError

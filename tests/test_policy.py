@@ -14,10 +14,10 @@ KINDS, SANDBOXES, APPROVALS = get_args(Kind), get_args(SandboxMode), get_args(Ap
 @pytest.mark.parametrize(
     ("sandbox", "asked", "refused"),
     [
-        ("read-only", "network", "change outside repository sandbox"),
-        ("workspace", "network outside repository sandbox", ""),
-        ("workspace+network", "outside repository sandbox", ""),
-        ("full", "", ""),
+        ("read-only", "network install", "change outside repository sandbox"),
+        ("workspace", "network outside repository sandbox install", ""),
+        ("workspace+network", "outside repository sandbox install", ""),
+        ("full", "install", ""),
     ],
 )
 def test_auto(sandbox: SandboxMode, asked: str, refused: str) -> None:

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
@@ -122,6 +123,8 @@ class AnthropicProvider(Connection):
             if re.search(_FIFTH, request.model):
                 extras["thinking"] = {"type": "adaptive", "display": "summarized"}
             self._encoder = Encoder(extras)
+        if re.search(_FIFTH, request.model):
+            request = replace(request, temperature=None)  # refused beside thinking
         return self._encoder.body(request)
 
 

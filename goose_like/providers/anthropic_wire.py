@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import BrokenStreamError, ProviderError
 from ..events import MessageCompleted, TextDelta, ThinkingDelta
 from ..message import Image, Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
-from ..provider import Delta, Request, ToolSpec
+from ..provider import Delta, Request
 from .wire import (
     Sent,
     allowed_name,
@@ -46,13 +46,19 @@ class Encoder:
     def __init__(self, choice_extras: Mapping[str, Any] = {}) -> None:
         """`choice_extras` are further keys of the body, the same in each request (`max_tokens`, `thinking`)."""
         self._extras = dict(choice_extras)
-        self._constants: tuple[str, str, tuple[ToolSpec, ...]] | None = None
+        self._constants: tuple[object, ...] | None = None
         self._head = b""
         self._sent = Sent(encoded)
 
     def body(self, request: Request) -> bytes:
         """The request's whole JSON body."""
-        constants = (request.model, request.system, tuple(request.tools))
+        constants = (
+            request.model,
+            request.system,
+            tuple(request.tools),
+            request.max_tokens,
+            request.temperature,
+        )
         if constants != self._constants:
             self._constants, self._head = constants, self._encode_head(request)
         sent = self._sent.entries(request.messages, request.images)
@@ -64,6 +70,10 @@ class Encoder:
     def _encode_head(self, request: Request) -> bytes:
         mark = {"cache_control": {"type": "ephemeral"}}
         head: dict[str, Any] = {"model": request.model, "stream": True, **self._extras}
+        if request.max_tokens is not None:
+            head["max_tokens"] = request.output_limit(self._extras.get("max_tokens"))
+        if request.temperature is not None:
+            head["temperature"] = min(request.temperature, 1)  # the API refuses more; other vendors' scale ends at 2
         has_system = bool(request.system.strip())
         if request.tools:
             tools: list[dict[str, Any]] = [

@@ -132,8 +132,8 @@ class LocalProvider:
             "stream": True,
             "stream_options": {"include_usage": True},
             "return_progress": True,
-            "temperature": self._choice.temperature or 0.0,
-            "max_tokens": self._choice.max_output_tokens or _OUTPUT_TOKENS,
+            "temperature": (self._choice.temperature if plain.temperature is None else plain.temperature) or 0.0,
+            "max_tokens": plain.output_limit(self._choice.max_output_tokens or _OUTPUT_TOKENS),
             **_NO_LOOPS,
         }
 

@@ -163,11 +163,13 @@ class OpenAIProvider(Connection):
     def _body(self, request: Request) -> bytes:
         choice, row, is_openai = self._choice, self._row, self._url.hostname == OPENAI_HOST
         extras: dict[str, Any] = {}
-        if choice.max_output_tokens is not None:
+        limit = request.output_limit(choice.max_output_tokens)
+        if limit is not None:
             # The newer name is OpenAI's; servers elsewhere know the older one.
-            extras["max_completion_tokens" if is_openai else row.output_limit] = choice.max_output_tokens
-        if choice.temperature is not None:
-            extras["temperature"] = choice.temperature
+            extras["max_completion_tokens" if is_openai else row.output_limit] = limit
+        temperature = choice.temperature if request.temperature is None else request.temperature
+        if temperature is not None:
+            extras["temperature"] = temperature
         if is_openai and request.session:
             # Requests with one key go to one machine, which has their prefix (OpenAI's guide on prompt caching).
             extras["prompt_cache_key"] = request.session

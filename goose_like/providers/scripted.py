@@ -14,6 +14,8 @@ A script is a list of steps; each model request plays the next one. A step is a 
                                   what the step ends with in place of a message
     expect: REGEX                 the last message sent must match it, searched anywhere, `.` matching new lines too
 
+A request that bounds its answer to so many tokens gets as many deltas of the text, and is told that it was cut.
+
 Which step: a provider plays its script in order, one step a request, retries and side questions included. A resumed
 session begins after as many answers (steps without `error`) as its history has messages of the model.
 """
@@ -113,6 +115,13 @@ class Step(Value):
         else:
             yield from (text[at : at + self.chunk] for at in range(0, len(text), self.chunk))
 
+    def within(self, limit: int | None) -> "Step":
+        """The step as it is where the answer may have `limit` tokens: a delta of the text is one."""
+        pieces = [*self.pieces(self.text)]
+        if limit is None or len(pieces) <= limit:
+            return self
+        return self.model_copy(update={"text": "".join(pieces[:limit]), "calls": (), "cut": True})
+
     def completed(self, number: int) -> MessageCompleted:
         """The message of this step, the `number`th of its script."""
         parts: list[Part] = []
@@ -164,7 +173,7 @@ class ScriptedProvider:
                 f"the script {self._source.file} has {len(self._script)} steps, and this was request number {at + 1}; "
                 "add a step"
             )
-        step = self._script[at]
+        step = self._script[at].within(request.max_tokens)
         self._check(step, at, request)
         await asyncio.sleep(step.delay_s)
         for piece in step.pieces(step.thinking):

@@ -13,12 +13,12 @@ ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "goose_like"
 
 FLOORS = {
-    1: "message memory errors places plain spawner repositories environment contents frames store",
+    1: "message memory errors places plain spawner repositories environment contents frames store schema",
     2: "events plugins output images trust difference source tree ignored serve/query serve/sse serve/seal "
     "serve/assets",
     3: "artifact cli/guard tool command profile history notifier sandbox records reversal lines plan cli/visible "
     "cli/rows cli/files serve/metrics serve/body serve/results",
-    4: "policy provider spawn inspection jail keys profile_schema undo sessions providers/wire shorter "
+    4: "policy provider spawn inspection jail reach keys profile_schema undo sessions providers/wire shorter "
     "command_file cli/code cli/phrases serve/ledger serve/carried serve/client_calls "
     "serve/artifacts serve/citations serve/request serve/surroundings",
     5: "workspace session view providers/openai_wire providers/anthropic_wire providers/door "

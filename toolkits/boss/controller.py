@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from goose_like.events import Question
 from goose_like.plugins import did_you_mean
-from goose_like.tool import Marks, Tool, ToolSpec, invoke
+from goose_like.tool import AnyArguments, Marks, Tool, ToolSpec, invoke
 from goose_like.toolkit import Final, Passing, ToolError, tool
 
 from .coding import Coding
@@ -17,10 +17,6 @@ from .executor import detected, executed
 from .lower import worked
 from .planning import Planning
 from .spec import ACTIONS, FINISH, Branch
-
-
-class _Anything(BaseModel):
-    model_config = ConfigDict(extra="allow")
 
 
 class ControllerToolkit(Planning, Coding):
@@ -114,7 +110,7 @@ class ControllerToolkit(Planning, Coding):
 def _flow_tool(name: str, branch: Branch) -> Tool:
     properties: dict[str, Any] = {parameter: {} for parameter in branch.parameters}
     schema = {"type": "object", "properties": properties, "required": list(properties)}
-    return Tool(ToolSpec(name, branch.description or name, schema), _flow_tool, _Anything, Marks(alone=True))
+    return Tool(ToolSpec(name, branch.description or name, schema), _flow_tool, AnyArguments, Marks(alone=True))
 
 
 class _Goal(BaseModel):

@@ -1,1 +1,1 @@
-"""ConCopilot components as tools."""
+"""ConCopilot components: packages that offer commands, with resources, assets and messages."""

@@ -3,13 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
+from goose_like.schema import sound
 from goose_like.serve.client_calls import client_tools
 from goose_like.serve.query import Query
-from goose_like.tool import Marks, Tool, ToolSpec
-
-from .schema import sound
+from goose_like.tool import AnyArguments, Marks, Tool, ToolSpec
 
 Check = Callable[[str, dict[str, Any]], None]
 
@@ -45,10 +42,6 @@ FUNCTIONS: Mapping[str, tuple[str, dict[str, Any]]] = {
 """Offered beyond data. Their arguments pass through to the client; the schemas say what is known of them."""
 
 
-class _Anything(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
-
 def further(names: tuple[str, ...], check: Check) -> list[Tool]:
     """The functions of these names as tools."""
     return [_remote(name, *FUNCTIONS[name], check) for name in names]
@@ -65,4 +58,4 @@ def _remote(name: str, description: str, schema: dict[str, Any], check: Check) -
     async def checked(**arguments: Any) -> None:
         check(name, arguments)
 
-    return Tool(ToolSpec(name, description, schema), checked, _Anything, Marks(remote=True))
+    return Tool(ToolSpec(name, description, schema), checked, AnyArguments, Marks(remote=True))

@@ -1,1 +1,1 @@
-"""What runs on the stage and nowhere else: it imports the standard library only."""
+"""What runs in the process of the components: none of goose_like's own, and nothing but Python's library."""

@@ -1,0 +1,157 @@
+"""Prints what 100 ConCopilot components add to a session's start. `python bench/components.py [--rounds N]`.
+
+Each start is a process of its own that builds the exchange of a profile, with the toolkit `components` and without it.
+The components lie in the local repository; the first time each is copied to `.runtime`. Counted are the processes that
+were started as well: there must be none until a command is called.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+COUNT = 100
+TARGET_MS = 200
+
+YAML = """group_id: org.example.many
+artifact_id: counter-{number}
+version: 1.0.0
+
+type: plugin
+as_plugin: true
+
+info:
+  title: counter_{number}
+  description: Counts the rows of a table that fulfil the condition {number}.
+  description_for_model: Counts rows; use it when somebody asks how many there are of something.
+commands:
+  -
+    command_name: count
+    description: How many rows there are with at least a value in a column.
+    parameter:
+      type:
+        rows:
+          type:
+            -
+              name: name
+              type: string
+              description: What the row is about.
+            -
+              name: value
+              type: float
+              description: What is compared.
+          description: The table.
+          asset_ref_acceptable: true
+        least:
+          type: float
+          description: The smallest value that counts.
+          required: false
+          example: 0.5
+        order:
+          type: string
+          enum: [up, down]
+          required: false
+    response:
+      type:
+        count:
+          type: int
+          description: How many.
+  -
+    command_name: forget
+    description: Forget what was counted.
+    parameter:
+      type:
+        name:
+          type: string
+          description: What to forget.
+    response:
+      type:
+        status:
+          type: bool
+          description: Whether there was something.
+
+setup:
+  package: many.counter
+
+url: https://example.org/counter
+developers:
+  - name: Ada
+licenses:
+  - name: Apache-2.0
+
+config:
+  limit: {number}
+"""
+
+START = """
+import asyncio, os, sys, time
+from goose_like.build import build_exchange
+from goose_like.notifier import Recorder
+from goose_like.profile import ModelChoice, Profile, ToolkitChoice
+
+started = []
+sys.addaudithook(lambda event, _: started.append(event) if event in ("subprocess.Popen", "os.fork") else None)
+count = int(sys.argv[1])
+use = [
+    {"group_id": "org.example.many", "artifact_id": f"counter-{number}", "version": "1.0.0"} for number in range(count)
+]
+toolkits = (ToolkitChoice(name="components", config={"use": use}),) if count else ()
+model = ModelChoice(model="scripted:script.yaml")
+profile = Profile(name="p", processor=model, accelerator=model, toolkits=toolkits, sandbox="full", approval="yolo")
+
+
+async def main():
+    begun = time.perf_counter()
+    async with build_exchange(profile, Recorder()) as exchange:
+        took = (time.perf_counter() - begun) * 1000
+        print(took, len(exchange.tools), len(started))
+
+
+asyncio.run(main())
+"""
+
+
+def started(count: int, folder: Path, env: dict[str, str]) -> float:
+    """The milliseconds until the exchange is there."""
+    command = [sys.executable, "-c", START, str(count)]
+    ended = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, check=True)
+    took, tools, processes = ended.stdout.split()
+    assert int(processes) == 0, f"{processes} processes were started"
+    assert not count or int(tools) >= 2 * count, f"{tools} tools"
+    return float(took)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--rounds", type=int, default=9)
+    rounds = options.parse_args().rounds
+    with tempfile.TemporaryDirectory() as place:
+        top = Path(place)
+        repository = top / ".concopilot" / "repository" / "org" / "example" / "many"
+        for number in range(COUNT):
+            folder = repository / f"counter-{number}" / "1.0.0"
+            folder.mkdir(parents=True)
+            (folder / f"counter-{number}-1.0.0-config.yaml").write_text(YAML.format(number=number))
+            (folder / "__COMPLETED").touch()
+        took: dict[str, list[float]] = {"without": [], "the first time": [], "from then on": []}
+        for at in range(rounds):
+            folder = top / f"work{at}"
+            folder.mkdir()
+            (folder / "script.yaml").write_text("- nothing is asked")
+            env = {**os.environ, "HOME": str(top), "GOOSE_LIKE_HOME": str(top / f"home{at}")}
+            started(0, folder, env)  # so that none of the three is the first to read its modules
+            took["without"].append(started(0, folder, env))
+            for when in ("the first time", "from then on"):
+                took[when].append(started(COUNT, folder, env))
+    floor = statistics.median(took["without"])
+    for when, spent in took.items():
+        median = statistics.median(spent)
+        print(f"{when:>14}: {median:6.1f} ms (best {min(spent):.1f}), {median - floor:+.1f} ms")
+    print(f"wanted for {COUNT} components: {TARGET_MS} ms more, and no process; none was started")
+
+
+if __name__ == "__main__":
+    main()

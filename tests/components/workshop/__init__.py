@@ -1,0 +1,1 @@
+"""Components as their authors write them: by the guide alone, with nothing of goose_like."""

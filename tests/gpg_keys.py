@@ -1,0 +1,21 @@
+"""A throw-away folder of GPG keys, with an agent of its own that ends with it."""
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def secret_key(passphrase: str) -> Iterator[Path]:
+    """A folder with the secret key of Ada. Its path is short: the agent's socket lies in it."""
+    with tempfile.TemporaryDirectory(prefix="gpg-", ignore_cleanup_errors=True) as folder:
+        command = ["gpg", "--homedir", folder, "--batch", "--pinentry-mode", "loopback", "--passphrase", passphrase]
+        made = [*command, "--quick-gen-key", "Ada <ada@example.org>", "ed25519"]
+        ended = subprocess.run(made, capture_output=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run(["gpgconf", "--homedir", folder, "--kill", "gpg-agent"], check=False)

@@ -1,0 +1,261 @@
+"""Reach: what a process sees that is to see less than commands do, told by processes in their sandbox."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from goose_like import sandbox
+from goose_like.errors import DeniedError
+from goose_like.events import Answer
+from goose_like.narrowed import Narrowed
+from goose_like.notifier import Recorder
+from goose_like.profile import SandboxMode
+from goose_like.workspace import Reach, Workspace
+
+pytestmark = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
+
+NOTHING = Reach()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GOOSE_LIKE_HOME", str(tmp_path / "goose"))
+    put(tmp_path / "home", ".ssh/id_ed25519", "diary.txt", "library/a.py", "library/.git/config")
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def root(home: Path) -> Path:
+    put(home / "work", "a.txt", "sub/b.txt", ".git/config", "sub/.cache/c", ".runtime/r", ".env", "sub/.env.local")
+    return home / "work"
+
+
+def put(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"[{name}]")
+
+
+def made(root: Path, mode: SandboxMode = "workspace", answer: Answer = Answer()) -> Workspace:
+    return Workspace(root, mode=mode, approval="auto", notifier=Recorder(answer))
+
+
+async def sh(workspace: Workspace, script: str, **options: object) -> tuple[int, str]:
+    process = await workspace.spawn(["sh", "-c", script], **options)  # type: ignore[arg-type]
+    output = b""
+    while chunk := await process.read():
+        output += chunk
+    return await process.wait(), output.decode()
+
+
+async def test_nothing_but_the_workspace_is_there(root: Path, home: Path) -> None:
+    async with made(root) as workspace:
+        script = f"cat a.txt sub/b.txt; echo new > c.txt; ls -A {home} {home.parent}; cat {home}/diary.txt"
+        _, output = await sh(workspace, script, reach=NOTHING)
+        assert "[a.txt][sub/b.txt]" in output
+        assert f"{home}:\nwork\n" in output
+        assert f"{home.parent}:\nhome\n" in output
+        assert "[diary.txt]" not in output
+        assert (root / "c.txt").read_text() == "new\n"
+        assert (await sh(workspace, "touch d.txt; ls /run"))[0] == 0  # a command's sandbox is another one
+
+
+async def test_what_is_around_the_workspace_cannot_be_written(root: Path, home: Path) -> None:
+    async with made(root) as workspace:
+        for place in ("/x", "/usr/x", "/etc/x", "/var/x"):
+            code, _ = await sh(workspace, f"echo x > {place}", reach=NOTHING)
+            assert code != 0, place
+        await sh(workspace, f"echo x > {home}/x", reach=NOTHING)
+    assert not (home / "x").exists()
+
+
+async def test_programs_and_python_run(root: Path) -> None:
+    async with made(root) as workspace:
+        script = "import json, ssl, ctypes, os; print(len(os.listdir('/proc/self/fd')) > 0, os.getcwd())"
+        _, output = await sh(workspace, f'{sys.executable} -c "{script}"', reach=NOTHING)
+        assert output.split() == ["True", str(root)]
+        assert (await sh(workspace, "git --version && head -c 2 /dev/urandom > /dev/null", reach=NOTHING))[0] == 0
+
+
+async def test_ways_around(root: Path, home: Path) -> None:
+    (root / "out").symlink_to(home)
+    (root / "up").symlink_to("../diary.txt")
+    async with made(root) as workspace:
+        for path in (
+            "out/diary.txt",
+            "up",
+            "../diary.txt",
+            f"/proc/self/root{home}/diary.txt",
+            "/proc/1/cwd/diary.txt",
+        ):
+            code, output = await sh(workspace, f"cat {path}", reach=NOTHING)
+            assert code, path
+            assert "[diary.txt]" not in output, path
+
+
+async def test_secrets_of_the_system_stay_hidden(root: Path) -> None:
+    async with made(root) as workspace:
+        assert (await sh(workspace, "cat /etc/shadow | wc -c", reach=NOTHING))[1].split()[-1] == "0"
+
+
+async def test_paths_that_are_named(root: Path, home: Path) -> None:
+    async with made(root) as workspace:
+        reach = Reach(readable=(home / "library", home / "none"), writable=(home / "library/sub",))
+        script = f"cat {home}/library/a.py; ls {home}; echo x > {home}/library/a.py"
+        code, output = await sh(workspace, script, reach=reach)
+        assert code != 0
+        assert output.startswith("[library/a.py]library\nwork\n")
+    assert (home / "library/a.py").read_text() == "[library/a.py]"
+
+
+async def test_a_file_alone(root: Path, home: Path) -> None:
+    async with made(root) as workspace:
+        code, output = await sh(
+            workspace, f"cat {home}/diary.txt; ls {home}", reach=Reach(readable=(home / "diary.txt",))
+        )
+        assert (code, output) == (0, "[diary.txt]diary.txt\nwork\n")
+
+
+async def test_a_named_path_inside_the_workspace_stays_writable(root: Path) -> None:
+    async with made(root) as workspace:
+        assert (await sh(workspace, "echo x > sub/new", reach=Reach(readable=(root / "sub",))))[0] == 0
+
+
+async def test_what_commands_may_not_see_cannot_be_named(root: Path, home: Path, tmp_path: Path) -> None:
+    async with made(root) as workspace:
+        for path in (home / ".ssh", home / ".ssh/id_ed25519", Path("/run"), tmp_path / "goose/state/sessions"):
+            with pytest.raises(DeniedError, match="hidden from commands"):
+                await sh(workspace, "true", reach=Reach(readable=(path,)))
+        code, output = await sh(workspace, f"ls -A {home}/.ssh; cat {home}/diary.txt", reach=Reach(readable=(home,)))
+        assert (code, output) == (0, "[diary.txt]")  # the whole home is: without its secrets
+
+
+async def test_our_own_folders_may_be_named_and_written(root: Path, tmp_path: Path) -> None:
+    for mode, folder in (("workspace", "state"), ("read-only", "state"), ("workspace", "cache")):
+        ours = tmp_path / "goose" / folder / "environments/one"
+        ours.mkdir(parents=True, exist_ok=True)
+        async with made(root, mode) as workspace:  # type: ignore[arg-type]
+            assert (await sh(workspace, f"echo {mode} > {ours}/f", reach=Reach(writable=(ours,))))[0] == 0
+            assert (ours / "f").read_text() == f"{mode}\n"
+            code, output = await sh(workspace, f"cat {ours}/f && echo x > {ours}/f", reach=Reach(readable=(ours,)))
+            assert code
+            assert output.startswith(f"{mode}\n")
+            await sh(workspace, f"echo x > {ours}/f")
+            assert (ours / "f").read_text() == f"{mode}\n"  # a command has no part in it
+
+
+async def test_a_writable_path_is_no_more_than_commands_have(root: Path, home: Path) -> None:
+    async with made(root) as workspace:
+        reach = Reach(writable=(home / "library",))
+        code, output = await sh(workspace, f"ls {home}/library; echo x > {home}/library/x", reach=reach)
+        assert code
+        assert output.startswith("a.py\n")
+
+
+async def test_read_only(root: Path) -> None:
+    async with made(root, "read-only") as workspace:
+        code, output = await sh(workspace, "cat a.txt; echo x > /tmp/t && echo x > new", reach=Reach(writable=(root,)))
+        assert code
+        assert output.startswith("[a.txt]")
+    async with made(root) as workspace:
+        reach = Reach(is_read_only=True, writable=(root / "sub",))
+        assert (await sh(workspace, "echo x > new", reach=reach))[0] != 0
+        assert (await sh(workspace, "echo x > sub/new", reach=reach))[0] == 0
+
+
+async def test_dot_folders(root: Path) -> None:
+    async with made(root) as workspace:
+        script = "cat .git/config sub/.cache/c .env sub/.env.local; cat .runtime/r; echo x > .git/new; mv sub other"
+        _, output = await sh(workspace, script, reach=NOTHING)
+        assert "[" not in output
+        _, output = await sh(workspace, script, reach=Reach(dot_folders=(".runtime", ".env")))
+        assert "[.env]" in output
+        assert "[.runtime/r]" in output
+        assert output.count("[") == 2
+    assert not (root / ".git/new").exists()
+    assert (root / "sub/.cache/c").exists()
+
+
+async def test_within_a_dot_folder_that_is_seen_others_are_not(root: Path) -> None:
+    put(root, ".runtime/x/.venv/v")
+    async with made(root) as workspace:
+        _, output = await sh(workspace, "cat .runtime/r .runtime/x/.venv/v", reach=Reach(dot_folders=(".runtime",)))
+        assert output.startswith("[.runtime/r]")
+        assert "/v]" not in output
+        path = root / ".runtime/x/.venv"
+        assert "/v]" in (await sh(workspace, f"cat {path}/v", reach=Reach(readable=(path,))))[1]
+
+
+async def test_many_dot_folders_and_odd_names(root: Path) -> None:
+    for number in range(150):
+        (root / f"p{number:03}/.d").mkdir(parents=True)
+        (root / f"p{number:03}/.d/f").write_text("[x]")
+    put(root, ".a b\n$(x)/f")
+    os.mkfifo(root / ".pipe")
+    (root / ".nowhere").symlink_to("/nonexistent")
+    (root / ".loop").symlink_to(".")
+    (root / os.fsdecode(b".\xff")).mkdir()
+    async with made(root) as workspace:
+        _, output = await sh(workspace, "cat .a*/f; cat .git/config p*/.d/f", reach=NOTHING)
+        assert "[.a" not in output
+        assert "[.git" not in output  # those nearest to the top are sure to be hidden
+        assert 50 < output.count("[x]") < 60
+
+
+async def test_deep_folders(root: Path) -> None:
+    folder = root
+    for _ in range(300):
+        folder /= "deep"
+    folder.mkdir(parents=True)
+    put(folder, ".git/config")
+    async with made(root) as workspace:
+        _, output = await sh(workspace, f"cat {folder}/.git/config; cat a.txt", reach=NOTHING)
+        assert "[.git" not in output
+        assert output.endswith("[a.txt]")
+
+
+async def test_network_as_commands_have_it(root: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        script = f"python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 5)'"
+        async with made(root, answer=Answer(choice="allow", by="person")) as workspace:
+            assert (await sh(workspace, script, reach=NOTHING))[0] != 0
+            assert (await sh(workspace, script, reach=NOTHING, access="network"))[0] == 0
+        async with made(root) as workspace:
+            with pytest.raises(DeniedError, match="network"):
+                await sh(workspace, script, reach=NOTHING, access="network")
+
+
+async def test_commands_do_not_meet_it_and_it_ends_with_the_session(root: Path) -> None:
+    workspace = made(root)
+    async with workspace:
+        process = await workspace.spawn(["sleep", "1000"], reach=NOTHING)
+        assert "sleep" not in (await sh(workspace, "cat /proc/*/cmdline | tr '\\0' ' '"))[1].replace("cmdline", "")
+        assert "sleep 1000" in (await sh(workspace, "cat /proc/*/cmdline | tr '\\0' ' '", reach=NOTHING))[1]
+        await sh(workspace, "echo shared > /tmp/t")
+        assert (await sh(workspace, "cat /tmp/t", reach=NOTHING))[1] == "shared\n"
+    with pytest.raises(Exception, match="session is over"):
+        await process.wait()
+
+
+async def test_without_a_sandbox_it_does_nothing(root: Path, home: Path) -> None:
+    async with made(root, "full") as workspace:
+        assert (await sh(workspace, f"cat {home}/diary.txt", reach=NOTHING))[1] == "[diary.txt]"
+
+
+async def test_a_narrowed_workspace_passes_it_on(root: Path, home: Path, tmp_path: Path) -> None:
+    async with (
+        made(root) as parent,
+        Narrowed(
+            parent, mode="read-only", approval="auto", notifier=Recorder(), session_folder=tmp_path / "s"
+        ) as narrow,
+    ):
+        code, output = await sh(narrow, f"cat a.txt; cat {home}/diary.txt; echo x > a.txt", reach=NOTHING)
+        assert code
+        assert output.startswith("[a.txt]")
+        assert "[diary.txt]" not in output
+    assert (root / "a.txt").read_text() == "[a.txt]"

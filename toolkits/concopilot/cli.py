@@ -1,0 +1,204 @@
+"""`goose-like component`: components by hand. Imported at every start, so it is light."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+SettingsOption = Annotated[
+    Path | None, typer.Option(help="The settings file [default: ~/.concopilot/settings.yaml].", metavar="FILE")
+]
+RepositoryOption = Annotated[
+    Path | None, typer.Option(help="The local repository, in the place of the settings'.", metavar="DIR")
+]
+WorkingOption = Annotated[
+    Path, typer.Option("--working-directory", "-C", help="Where it runs, and its .runtime is.", metavar="DIR")
+]
+SetupOption = Annotated[bool, typer.Option("--skip-setup", help="Install nothing of its setup.pip.")]
+PipOption = Annotated[str, typer.Option(help="More words for pip, e.g. '--no-index --find-links wheels'.")]
+PathsArgument = Annotated[list[Path], typer.Argument(help="Component folders, or trees of them.", metavar="PATH...")]
+WhichArgument = Annotated[str, typer.Argument(help="GROUP:ARTIFACT:VERSION, or its folder.", metavar="COMPONENT")]
+JsonOption = Annotated[bool, typer.Option("--json", help="As JSON.")]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="ConCopilot components: list, show, check, write, install, run and deploy them.",
+)
+
+
+def _tell(words: str) -> None:
+    from goose_like.cli.visible import visible
+
+    print(visible(words), file=sys.stderr, flush=True)
+
+
+def _said(words: str) -> None:
+    from goose_like.cli.visible import visible
+
+    print(visible(words), flush=True)
+
+
+def _repositories(settings: Path | None, repository: Path | None) -> Any:
+    from .repository import Repositories
+    from .settings import read_settings
+
+    return Repositories.of(read_settings(settings), repository, _tell)
+
+
+@app.command("list", epilog="Example: goose-like component list")
+def component_list(
+    repository: RepositoryOption = None, settings: SettingsOption = None, json: JsonOption = False
+) -> None:
+    """List the components that are here: installed ones, and those that come along."""
+    from .report import list_components
+
+    list_components(_repositories(settings, repository), is_json=json)
+
+
+@app.command("show", epilog="Example: goose-like component show org.example:ocr:0.1.0")
+def component_show(
+    component: WhichArgument,
+    within: Annotated[
+        list[Path] | None,
+        typer.Option(help="A config.yaml that includes it, and may override its config; the outermost last."),
+    ] = None,
+    repository: RepositoryOption = None,
+    settings: SettingsOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Draw a component's commands with their parameters, and tell where each key of its config comes from."""
+    from .report import show_component
+
+    show_component(_repositories(settings, repository), component, within or [], is_json=json)
+
+
+@app.command("check", epilog="Example: goose-like component check .")
+def component_check(paths: PathsArgument) -> None:
+    """Tell what is wrong, each with its file and line; ends with 1 if anything is."""
+    from .report import check_components
+
+    raise typer.Exit(check_components(paths))
+
+
+@app.command("new", epilog="Example: goose-like component new plugin word_count")
+def component_new(
+    type_name: Annotated[
+        str, typer.Argument(help="plugin, resource, llm, cerebrum, interactor, copilot, storage ...", metavar="TYPE")
+    ],
+    name: Annotated[str | None, typer.Argument(help="Its folder, and the package of its code.")] = None,
+    path: Annotated[Path, typer.Option(help="Where to write its folder.", metavar="DIR")] = Path(),
+    group_id: Annotated[str, typer.Option(help="Whose it is, e.g. a domain's name from its end.")] = "org.example",
+) -> None:
+    """Write a component: its configuration and code that works."""
+    from .scaffold import write_component
+
+    for file in write_component(type_name, name, path, group_id):
+        _said(f"wrote {file}")
+
+
+@app.command("install", epilog="Example: goose-like component install .")
+def component_install(
+    paths: PathsArgument, repository: RepositoryOption = None, settings: SettingsOption = None
+) -> None:
+    """Check components and put them in the local repository: all of them, or none."""
+    from .packing import install
+
+    install(paths, _repositories(settings, repository).local, _said)
+
+
+@app.command("fetch", epilog="Example: goose-like component fetch org.example:ocr:0.1.0")
+def component_fetch(
+    components: Annotated[list[str], typer.Argument(help="Which.", metavar="GROUP:ARTIFACT:VERSION...")],
+    anew: Annotated[bool, typer.Option("--anew", help="Also what is here, e.g. an older snapshot.")] = False,
+    repository: RepositoryOption = None,
+    settings: SettingsOption = None,
+) -> None:
+    """Get components from the remote repositories of the settings, with checksums and signatures verified."""
+    from .coordinates import parse
+
+    repositories = _repositories(settings, repository)
+    for coordinates in map(parse, components):
+        _said(str(repositories.fetch(coordinates) if anew else repositories.find(coordinates)))
+
+
+@app.command("build", epilog="Example: goose-like component build ./word_count")
+def component_build(
+    component: WhichArgument,
+    working_directory: WorkingOption = Path(),
+    skip_setup: SetupOption = False,
+    pip_params: PipOption = "",
+    repository: RepositoryOption = None,
+    settings: SettingsOption = None,
+) -> None:
+    """Place its configuration in .runtime, install what it needs, and construct it."""
+    from .running import build
+
+    raise typer.Exit(build(_wanted(component, working_directory, skip_setup, pip_params, [], repository, settings)))
+
+
+@app.command("run", epilog="Example: goose-like component run ./my_copilot")
+def component_run(
+    component: WhichArgument,
+    arguments: Annotated[list[str] | None, typer.Argument(help="For its constructor.")] = None,
+    working_directory: WorkingOption = Path(),
+    skip_setup: SetupOption = False,
+    pip_params: PipOption = "",
+    repository: RepositoryOption = None,
+    settings: SettingsOption = None,
+) -> None:
+    """Build a copilot and let it work."""
+    from .running import run
+
+    more = arguments or []
+    raise typer.Exit(run(_wanted(component, working_directory, skip_setup, pip_params, more, repository, settings)))
+
+
+@app.command("deploy", epilog="Example: goose-like component deploy . --to https://maven.example.org/components")
+def component_deploy(
+    paths: PathsArgument,
+    to: Annotated[
+        str | None, typer.Option(help="URL or folder of the remote repository [default: the settings' first].")
+    ] = None,
+    repo_user_name: Annotated[str | None, typer.Option(help="User name at the remote repository.")] = None,
+    repo_user_pwd: Annotated[
+        str | None, typer.Option(help="Its password; better in the variable.", envvar="CONPACK_REPO_USER_PWD")
+    ] = None,
+    gpg_passphrase: Annotated[
+        str | None, typer.Option(help="Sign with it; better in the variable CONPACK_GPG_PASSPHRASE.")
+    ] = None,
+    gnupg_home: Annotated[Path | None, typer.Option(help="The folder of GPG keys.", metavar="DIR")] = None,
+    repository: RepositoryOption = None,
+    settings: SettingsOption = None,
+) -> None:
+    """Install components, then send them to a remote repository, with checksums and signatures."""
+    from .packing import Sent, deploy_all
+    from .repository import LocalRepository
+    from .settings import read_settings
+
+    read = read_settings(settings)
+    sent = Sent(to, repo_user_name, repo_user_pwd, gpg_passphrase, gnupg_home)
+    deploy_all(paths, read, LocalRepository(repository or read.local), sent, _said)
+
+
+def _wanted(
+    component: str,
+    working_directory: Path,
+    is_setup_skipped: bool,
+    pip_params: str,
+    arguments: list[str],
+    repository: Path | None,
+    settings: Path | None,
+) -> Any:
+    from .running import Wanted
+    from .sources import meant
+
+    return Wanted(
+        repositories=_repositories(settings, repository),
+        component=meant(component),
+        working_directory=working_directory,
+        is_setup_skipped=is_setup_skipped,
+        pip_parameters=tuple(pip_params.split()),
+        arguments=tuple(arguments),
+    )

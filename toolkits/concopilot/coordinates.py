@@ -1,0 +1,112 @@
+"""Coordinates: which component is meant, as Maven names a package."""
+
+import re
+from dataclasses import dataclass
+from functools import total_ordering
+from pathlib import Path
+from typing import Any
+
+from goose_like.errors import UsageError
+
+_GROUP = re.compile(r"\w[\w-]*(\.\w[\w-]*)*")
+_ARTIFACT = re.compile(r"\w[\w.-]*")
+_VERSION = re.compile(r"\d+(\.\d+)*(-\w[\w.+-]*)?")
+_INSTANCE = re.compile(r"[^./\\\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*")
+_LIMIT = 100
+_SNAPSHOT = "-snapshot"
+
+FORM = "GROUP:ARTIFACT:VERSION, such as org.example:ocr:0.1.0"
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
+class Coordinates:
+    """Each part is a name of one folder or, the group, of several: no slash, no `..`, at most 100 characters.
+
+    Case is kept and makes no difference. Older versions come first, a snapshot before its release.
+
+    Raises:
+        UsageError: a part is no text or can't be such a name; the sentence begins with which.
+    """
+
+    group_id: str
+    artifact_id: str
+    version: str
+
+    def __post_init__(self) -> None:
+        for part, form, such_as in (
+            ("group_id", _GROUP, "names with dots between, such as org.example"),
+            ("artifact_id", _ARTIFACT, "one name, such as ocr-detection"),
+            ("version", _VERSION, "numbers with dots between, such as 0.1.0 or 0.2.0-SNAPSHOT"),
+        ):
+            _require(part, getattr(self, part), form, such_as)
+
+    @property
+    def folder(self) -> Path:
+        """Where its files lie in a repository, relative to that."""
+        return Path(*self.group_id.split("."), self.artifact_id, self.version)
+
+    @property
+    def is_snapshot(self) -> bool:
+        return self.version.lower().endswith(_SNAPSHOT)
+
+    def instance_folder(self, instance_id: Any = None) -> Path:
+        """Where an instance's copy lies, relative to all copies; None, 0 and "0" are the same.
+
+        Raises:
+            UsageError: it is neither text nor a whole number, or can't be the name of a folder.
+        """
+        name: Any = "0" if instance_id is None else instance_id
+        if isinstance(name, int) and not isinstance(name, bool):
+            name = str(name)
+        _require("instance_id", name, _INSTANCE, "the name of one folder that begins with no dot")
+        return self.folder / str(name)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        version = self.version.lower()
+        numbers, _, qualifier = version.removesuffix(_SNAPSHOT).partition("-")
+        order = tuple(map(int, numbers.split("."))), not qualifier, qualifier, not self.is_snapshot
+        return self.group_id.lower(), self.artifact_id.lower(), order, version
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Coordinates) and str(self).lower() == str(other).lower()
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, Coordinates):
+            return NotImplemented
+        return self._key < other._key
+
+    def __hash__(self) -> int:
+        return hash(str(self).lower())
+
+    def __str__(self) -> str:
+        return f"{self.group_id}:{self.artifact_id}:{self.version}"
+
+
+def parse(text: str) -> Coordinates:
+    """`group:artifact:version`.
+
+    Raises:
+        UsageError: it has another form, or a part is no such name.
+    """
+    parts = text.strip().split(":")
+    if len(parts) != 3:
+        raise UsageError(f"{text!r} names no component; write {FORM}")
+    return Coordinates(*parts)
+
+
+def _require(part: str, value: Any, form: re.Pattern[str], such_as: str) -> None:
+    if isinstance(value, float):
+        raise UsageError(f'{part}: YAML reads {value} as a number; write it in quotes: {part}: "{value}"')
+    if not isinstance(value, str):
+        raise UsageError(f"{part}: expected text, not {_clipped(value)}; write {such_as}")
+    if len(value) > _LIMIT:
+        raise UsageError(f"{part}: it is longer than {_LIMIT} characters; write {such_as}")
+    if not form.fullmatch(value):
+        raise UsageError(f"{part}: {_clipped(value)} can't be one; write {such_as}")
+
+
+def _clipped(value: Any) -> str:
+    said = repr(value)
+    return said if len(said) <= 80 else said[:77] + "..."

@@ -1,0 +1,253 @@
+"""Definition: what a component's config.yaml says, checked."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from goose_like.errors import GooseLikeError, UsageError
+
+from ..taskweaver.fault import Fault, Reading
+from .coordinates import Coordinates
+from .document import Document, entries, line_of, read_document
+from .grammar import Grammar
+from .kinds import Parameter, Response
+
+_LIMIT_PROMPT_BYTES = 256_000
+_TOLD = {"title", "description", "description_for_model", "prompt", "prompt_file_name", "prompt_file_path"}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`parameter` is None where it takes nothing, `response` where nothing is promised."""
+
+    name: str
+    description: str
+    parameter: Parameter | None = None
+    response: Response | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Where the words come from that a component has for a model: itself, a file beside its config.yaml, or any."""
+
+    text: str = ""
+    file_name: str = ""
+    file_path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One config.yaml. `type` and `resource_type` are in lower case; `description` is that for models if there is.
+
+    `pip` are the arguments of one installation each. `data` is all that the file says, `config` what of it others may
+    override: both hold what JSON can say, and are not to be changed.
+    """
+
+    document: Document = field(repr=False)
+    coordinates: Coordinates
+    type: str
+    as_plugin: bool
+    title: str
+    description: str
+    prompts: Prompt
+    commands: tuple[Command, ...]
+    pip: tuple[tuple[str, ...], ...]
+    package: str
+    resource_type: str
+    config: Mapping[str, Any]
+
+    @property
+    def file(self) -> Path:
+        return self.document.file
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        return self.document.data
+
+    def name(self, config: Mapping[str, Any] | None = None) -> str:
+        """What its user calls it, by its effective configuration: `name` there, `name` beside it, or the title."""
+        effective = self.config if config is None else config
+        return next((str(name) for name in (effective.get("name"), self.data.get("name")) if name), self.title)
+
+    def prompt(self, folder: Path, reach: Sequence[Path] = ()) -> str:
+        """What it says to a model besides its description; "" if nothing.
+
+        Of text, `prompt_file_name` and `prompt_file_path` the first counts. `folder` is where its configuration lies; a
+        file is read only from there or from below a folder of `reach`.
+
+        Raises:
+            GooseLikeError: the file is elsewhere, not there, too large or no UTF-8.
+        """
+        if self.prompts.text:
+            return self.prompts.text
+        key = "prompt_file_name" if self.prompts.file_name else "prompt_file_path"
+        name = self.prompts.file_name or self.prompts.file_path
+        if not name:
+            return ""
+        try:
+            file = (folder / name).resolve()
+            if not any(file.is_relative_to(root.resolve()) for root in (folder, *reach)):
+                raise GooseLikeError(f"{self.file}: {key} names {name!r}, which is outside of {folder}; put it there")
+            if not file.is_file():
+                raise GooseLikeError(f"{self.file}: {key} names {name!r}, and there is no such file in {folder}")
+            if file.stat().st_size > _LIMIT_PROMPT_BYTES:
+                raise GooseLikeError(f"{folder / name}: a prompt has {_LIMIT_PROMPT_BYTES:,} bytes at most; shorten it")
+            return file.read_bytes().decode("utf-8-sig").strip()
+        except (OSError, ValueError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            raise GooseLikeError(f"{folder / name}: can't be read: {reason}; it is the {key} of {self.file}") from error
+
+
+def read_definition(file: Path) -> Reading[Definition]:
+    """What a config.yaml says; never raises. There is no value if any fault is more than a remark."""
+    reading = read_document(file)
+    if reading.value is None:
+        return Reading(faults=reading.faults)
+    reader = _Reader(reading.value)
+    definition = reader.definition()
+    faults = tuple(sorted(reader.faults, key=lambda fault: fault.place))
+    return Reading(value=None if any(not fault.is_remark for fault in faults) else definition, faults=faults)
+
+
+class _Reader:
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._data = document.data
+        self._nodes = entries(document.node)
+        self._grammar = Grammar(self._nodes.get("commands"))
+        self._own_faults: list[Fault] = []
+
+    @property
+    def faults(self) -> Iterator[Fault]:
+        yield from self._own_faults
+        for line, text, is_remark in self._grammar.faults:
+            yield Fault(file=self._document.file, line=line, text=text, is_remark=is_remark)
+
+    def definition(self) -> Definition | None:
+        """None where there are no coordinates: without them there is nothing to speak of. Faults are to be heeded."""
+        coordinates = self._coordinates()
+        as_plugin = self._data.get("as_plugin")
+        if not isinstance(as_plugin, bool):
+            self._wrong("as_plugin", "expected true or false", as_plugin)
+        info = self._mapping("info")
+        told = entries(self._nodes["info"]) if info else {}
+        described = {key: self._grammar.words(node, f"info.{key}") for key, node in told.items() if key in _TOLD}
+        if as_plugin is True:
+            self._require_info(described)
+        setup = self._mapping("setup")
+        definition = partial(
+            Definition,
+            document=self._document,
+            type=self._text("type").lower(),
+            as_plugin=as_plugin is True,
+            title=described.get("title", ""),
+            description=described.get("description_for_model") or described.get("description", ""),
+            prompts=Prompt(*(described.get(key, "") for key in ("prompt", "prompt_file_name", "prompt_file_path"))),
+            commands=self._commands(),
+            pip=self._pip(setup),
+            package=self._package(setup),
+            resource_type=self._grammar.words(self._nodes.get("resource_type"), "resource_type").lower(),
+            config=self._mapping("config"),
+        )
+        return definition(coordinates=coordinates) if coordinates else None
+
+    def _coordinates(self) -> Coordinates | None:
+        try:
+            parts = ("group_id", "artifact_id", "version")
+            if missing := [part for part in parts if self._data.get(part) is None]:
+                for part in missing:
+                    self._wrong(part, "expected text", None)
+                return None
+            return Coordinates(*(self._data[part] for part in parts))
+        except UsageError as error:
+            part = str(error).partition(":")[0]
+            self._own_faults.append(self._document.fault((part,), str(error)))
+            return None
+
+    def _text(self, key: str) -> str:
+        value = self._data.get(key)
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+        self._wrong(key, "expected text", value)
+        return ""
+
+    def _mapping(self, key: str) -> dict[str, Any]:
+        value = self._data.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            self._wrong(key, "expected a mapping", value)
+            return {}
+        return value
+
+    def _require_info(self, described: Mapping[str, str]) -> None:
+        for keys in (("title",), ("description", "description_for_model")):
+            if not any(described.get(key) for key in keys):
+                text = f"info.{keys[0]}: this is missing, and a plugin is known by it"
+                self._own_faults.append(self._document.fault(("info", keys[0]), text))
+        if not self._data.get("commands"):
+            text = "commands: there are none, and as a plugin it has nothing else to offer"
+            self._own_faults.append(self._document.fault(("as_plugin",), text, is_remark=True))
+
+    def _commands(self) -> tuple[Command, ...]:
+        node = self._nodes.get("commands")
+        if node is None or not self._data["commands"]:
+            return ()
+        if not isinstance(node, yaml.SequenceNode):
+            self._wrong("commands", "expected a list", self._data["commands"])
+            return ()
+        lines: dict[str, int] = {}
+        read = [self._command(at, item, lines) for at, item in enumerate(node.value)]
+        return tuple(command for command in read if command)
+
+    def _command(self, at: int, node: yaml.Node, lines: dict[str, int]) -> Command | None:
+        said = entries(node)
+        data = self._data["commands"][at]
+        name = data.get("command_name") if isinstance(data, dict) else None
+        if not isinstance(name, str) or not name.strip():
+            text = f"commands[{at}].command_name: expected text, not {name!r}; put the command's name in quotes"
+            self._own_faults.append(self._document.fault(("commands", at, "command_name"), text))
+            return None
+        if name in lines:
+            text = f"commands.{name}: there are two commands of this name, the first in line {lines[name]}; rename one"
+            self._own_faults.append(self._document.fault(("commands", at, "command_name"), text))
+            return None
+        lines[name] = line_of(node)
+        where = f"commands.{name}"
+        description = self._grammar.words(said.get("description"), f"{where}.description")
+        if not description:
+            text = f"{where}.description: there is none, and a model chooses by it"
+            self._own_faults.append(self._document.fault(("commands", at), text, is_remark=True))
+        parameter = self._grammar.parameter(said["parameter"], f"{where}.parameter") if "parameter" in said else None
+        response = self._grammar.response(said["response"], f"{where}.response") if "response" in said else None
+        return Command(name, description, parameter, response)
+
+    def _pip(self, setup: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+        wanted = setup.get("pip")
+        if wanted is None:
+            return ()
+        lines = [[line] if isinstance(line, str) else line for line in wanted] if isinstance(wanted, list) else [None]
+        for at, line in enumerate(lines):
+            if not isinstance(line, list) or not line or not all(isinstance(word, str) and word for word in line):
+                text = "setup.pip: expected a list of requirements, each text or a list of pip's arguments"
+                self._own_faults.append(self._document.fault(("setup", "pip", at), text))
+                return ()
+        return tuple(tuple(line) for line in lines if line)
+
+    def _package(self, setup: Mapping[str, Any]) -> str:
+        package = setup.get("package")
+        if isinstance(package, str) and all(part.isidentifier() for part in package.split(".")):
+            return package
+        text = (
+            "setup.package: expected the package's full name, such as example.plugins.disk; else nothing can be loaded"
+        )
+        self._own_faults.append(self._document.fault(("setup", "package"), text))
+        return ""
+
+    def _wrong(self, key: str, expected: str, value: Any) -> None:
+        given = "and it is missing" if value is None else f"not {str(value)[:60]!r}"
+        self._own_faults.append(self._document.fault((key,), f"{key}: {expected}, {given}"))

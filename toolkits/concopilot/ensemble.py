@@ -1,0 +1,164 @@
+"""Ensemble: a session's components at work, all on one stage."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from goose_like.reach import Reach
+from goose_like.toolkit import ToolError
+from goose_like.workspace import Process
+
+from .config import Config
+from .desk import Desk
+from .environment import Environment
+from .repository import OWN
+from .roster import Member, Roster
+from .sharing import Sharing
+from .sources import import_root, known_roots
+from .stage import INSIDE, Message, Stage, StageError
+from .surroundings import Surroundings
+
+_LOAD_S = 120.0
+
+
+class Ensemble:
+    """What becomes of a roster. The stage is started with the first call, and anew after its end."""
+
+    def __init__(self, config: Config, around: Surroundings, roster: Roster, sharing: Sharing) -> None:
+        self.roster = roster
+        self._config = config
+        self._around = around
+        self._sharing = sharing
+        self._environment = Environment(
+            around.workspace, notifier=around.notifier, pip_params=config.pip_params, is_real=config.real
+        )
+        self._stage: Stage | None = None
+        self._loaded: list[str] = []
+        self._lost = ""
+        self._one_at_a_time = asyncio.Lock()
+
+    async def command(self, member: Member, params: Message, limit_s: float) -> tuple[Message, list[str]]:
+        """What a command of a component gives, with what else is to be told.
+
+        Raises:
+            ToolError: it failed, did not end in time, or the process died of it.
+        """
+        async with self._one_at_a_time:
+            notes = await self._ready(member)
+            answer: Message = await self._call("command", {"key": member.key, **params}, limit_s)
+            return answer, notes
+
+    async def perform(self, method: Literal["construct", "run"], member: Member, args: Sequence[str]) -> None:
+        """Constructs a component, or runs a copilot to its end, however long that takes.
+
+        Raises:
+            ToolError: it failed.
+        """
+        async with self._one_at_a_time:
+            await self.installed(member)
+            await self._alive()
+            await self._call(method, {"config": member.whole, "args": list(args)}, None)
+
+    async def close(self) -> list[str]:
+        """Has all finalised and ends the process; gives what went wrong."""
+        stage, self._stage = self._stage, None
+        return await stage.finish() if stage else []
+
+    # --- what a call needs
+
+    async def _ready(self, member: Member) -> list[str]:
+        """The stage with this component and its resources; gives what was lost before."""
+        wanted = [*self.roster.needed(member), member]
+        for each in wanted:
+            await self.installed(each)
+        await self._alive()
+        lost, self._lost = self._lost, ""
+        for each in wanted:
+            if each.key not in self._loaded:
+                needs = [{"key": need.key, "asked": need.asked} for need in each.needs]
+                try:
+                    await self._call("load", {"key": each.key, "config": each.whole, "resources": needs}, _LOAD_S)
+                except ToolError as error:
+                    raise ToolError(f"{each.name} can't be made: {error}") from error
+                self._loaded.append(each.key)
+        return [lost] if lost else []
+
+    async def installed(self, member: Member) -> None:
+        """What it names in `setup.pip` is there, by the person's leave."""
+        if self._config.setup:
+            await self._environment.install(member.definition.pip, member.name)
+
+    # --- the process
+
+    async def _alive(self) -> None:
+        if self._stage and self._stage.end:
+            await self._drop()
+        if self._stage is None:
+            self._stage = await self._start()
+
+    async def _start(self) -> Stage:
+        around, root = self._around, self._around.workspace.root
+        paths = self._import_roots()
+        tmp = around.workspace.tmp / "components"
+        tmp.mkdir(exist_ok=True)
+        reach = Reach(
+            readable=(INSIDE, self._environment.folder, *paths), dot_folders=(".runtime", *self._config.dot_folders)
+        )
+
+        async def spawn(argv: Sequence[str], stdin: int) -> Process:
+            return await around.workspace.spawn(
+                argv,
+                access="network" if self._config.network else "workspace",
+                writes=False,
+                stdin=stdin,
+                subject="the process of the components",
+                reach=reach,
+            )
+
+        settings: Message = {
+            "root": str(root),
+            "paths": [str(path) for path in paths],
+            "readable": [str(self._environment.folder)],
+            "dot_folders": list(reach.dot_folders),
+            "tmp": around.workspace.inside(tmp),
+        }
+        desk = Desk(around, self.roster.finder, self._sharing, self.installed, self._config.llm)
+        python = await self._environment.python()
+        return await Stage.start(spawn, python, settings, desk.answer, around.show)
+
+    def _import_roots(self) -> tuple[Path, ...]:
+        """Where packages of components lie that are not installed with pip."""
+        folders = [self.roster.finder.folder / Path(each).expanduser() for each in self._config.path]
+        derived = [
+            import_root(member.file, member.definition.package)
+            for member in self.roster.members.values()
+            if not member.file.is_relative_to(OWN)
+        ]
+        known = [Path(each) for each in known_roots().values()]
+        found = [each.resolve() for each in (*folders, *derived, *known) if each is not None]
+        return tuple(dict.fromkeys(each for each in found if each.is_dir()))
+
+    async def _call(self, method: str, params: Message, limit_s: float | None) -> Any:
+        stage = self._stage
+        assert stage is not None
+        try:
+            return await stage.call(method, params, limit_s)
+        except StageError:
+            await self._drop()
+            raise
+        except asyncio.CancelledError:
+            if stage.end:
+                await asyncio.shield(self._drop())
+            raise
+
+    async def _drop(self) -> None:
+        """What is left of a stage that has ended."""
+        stage, self._stage = self._stage, None
+        gone, self._loaded = self._loaded, []
+        self._sharing.lose()
+        names = [self.roster.members[key].name for key in gone if key in self.roster.members]
+        held = f"; what these held is gone: {', '.join(names)}" if names else ""
+        self._lost = f"the components' process is a new one{held}"
+        if stage:
+            await stage.close()

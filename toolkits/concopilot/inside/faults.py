@@ -1,0 +1,22 @@
+"""What went wrong in a component, for the host: in words, with the places in the component's own code."""
+
+import traceback
+from pathlib import Path
+from typing import Any
+
+_OURS = str(Path(__file__).parent)
+_FRAMES = 5
+
+
+def told(error: BaseException) -> dict[str, Any]:
+    """Its type, its words and where it came up, innermost last."""
+    try:
+        words = str(error)
+    except Exception:  # its own `__str__` is broken
+        words = "(it can't say what)"
+    frames = [
+        f"{frame.filename}:{frame.lineno} in {frame.name}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((_OURS, "<frozen"))
+    ]
+    return {"type": type(error).__name__, "message": words or type(error).__name__, "frames": frames[-_FRAMES:]}

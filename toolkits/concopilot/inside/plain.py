@@ -1,0 +1,56 @@
+"""Values of components as JSON can hold them, and what it can't by the name of an asset."""
+
+import base64
+import datetime
+import os
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_DEPTH = 60
+
+Keep = Callable[[Any], Any]
+"""What stands in JSON for a value that it can't hold."""
+
+
+def plain(value: Any, keep: Keep, depth: int = 0) -> Any:
+    """The value of dicts with text as keys, lists, text, numbers, truth and None; bytes as `{"$base64": text}`.
+
+    Raises:
+        ValueError: it nests deeper than 60 levels, as one does that holds itself.
+    """
+    if depth > _DEPTH:
+        raise ValueError(f"a value nests deeper than {_DEPTH} levels or holds itself; give less of it")
+    if value is None or isinstance(value, bool | int | str):
+        return str(value) if isinstance(value, str) else value
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, Mapping):
+        return {_key(key): plain(entry, keep, depth + 1) for key, entry in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        entries = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
+        return [plain(entry, keep, depth + 1) for entry in entries]
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {"$base64": base64.b64encode(bytes(value)).decode("ascii")}
+    if isinstance(value, uuid.UUID | os.PathLike):
+        return str(value)
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
+        return plain(value.item(), keep, depth + 1)
+    return keep(value)
+
+
+def unplain(value: Any) -> Any:
+    """The same from JSON: bytes are bytes again."""
+    if isinstance(value, dict):
+        if value.keys() == {"$base64"}:
+            return base64.b64decode(value["$base64"])
+        return {key: unplain(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [unplain(entry) for entry in value]
+    return value
+
+
+def _key(key: Any) -> str:
+    return key if isinstance(key, str) else str(key)

@@ -1,0 +1,269 @@
+"""Repositories of components: the local one as ConCopilot lays it out, and where else a component is looked for."""
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from goose_like.errors import GooseLikeError, UsageError
+
+from .coordinates import Coordinates
+from .definition import read_definition
+from .fetching import fetch_component
+from .listing import COMPLETED, RefusedError, is_added
+from .progress import Tell
+from .remote import Remote, open_remote, put_in_place
+from .settings import RemoteAddress, Settings
+from .sources import CONFIG_FILES
+
+OWN = Path(__file__).parent / "components"
+"""The components that come along."""
+
+
+def prefix_of(coordinates: Coordinates) -> str:
+    """What the names of a component's files begin with in a repository."""
+    return f"{coordinates.artifact_id}-{coordinates.version}-"
+
+
+def config_file_in(folder: Path, coordinates: Coordinates) -> Path | None:
+    """The config file in a component's folder of a repository, with the prefix or without."""
+    names = [f"{prefix}{name}" for prefix in (prefix_of(coordinates), "") for name in CONFIG_FILES]
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+class Shelf(Protocol):
+    """Where components are that can be used at once."""
+
+    @property
+    def name(self) -> str: ...
+
+    def has(self, coordinates: Coordinates) -> bool: ...
+
+    def folder_of(self, coordinates: Coordinates) -> Path: ...
+
+    def all(self) -> Iterable[Coordinates]: ...
+
+
+class LocalRepository:
+    """`<g/ro/up>/<artifact>/<version>/<artifact>-<version>-<file>`; `__COMPLETED` is there once all of it is.
+
+    ConCopilot's own `conpack` reads and writes the same.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def name(self) -> str:
+        return str(self.folder)
+
+    def folder_of(self, coordinates: Coordinates) -> Path:
+        """Where it is, or would be."""
+        return self.folder / coordinates.folder
+
+    def has(self, coordinates: Coordinates) -> bool:
+        """Whether all of it is there."""
+        folder = self.folder_of(coordinates)
+        return (folder / COMPLETED).exists() and config_file_in(folder, coordinates) is not None
+
+    def versions(self, group_id: str, artifact_id: str) -> list[Coordinates]:
+        """The versions of a component that are there, in their order."""
+        return sorted(each for each in self.all() if (each.group_id, each.artifact_id) == (group_id, artifact_id))
+
+    def all(self) -> list[Coordinates]:
+        """Every component that is there, in order."""
+        found = []
+        for folder, names, files in os.walk(self.folder):
+            names[:] = [name for name in names if not name.startswith(".")]
+            coordinates = _coordinates(Path(folder).relative_to(self.folder).parts) if COMPLETED in files else None
+            if coordinates and self.has(coordinates):
+                found.append(coordinates)
+                names.clear()
+        return sorted(found)
+
+    def install(self, components: Iterable[tuple[Path, Coordinates]]) -> list[Path]:
+        """Copies config folders, each in the place of a former one with its coordinates: all of them, or none.
+
+        Raises:
+            GooseLikeError: there are links out of such a folder, or it can't be read, or nothing can be written here.
+        """
+        with ExitStack() as stack:
+            made = []
+            for config_folder, coordinates in components:
+                target = stack.enter_context(self._begun(coordinates))
+                _copy(config_folder, target, prefix_of(coordinates))
+                made.append((target, self.folder_of(coordinates)))
+            return [self._finished(*each) for each in made]
+
+    def fill(self, coordinates: Coordinates, write: Callable[[Path], bool]) -> bool:
+        """Puts in place what `write` writes to a new folder, unless it gives False. Nothing half is ever there."""
+        with self._begun(coordinates) as made:
+            if not write(made):
+                return False
+            self._finished(made, self.folder_of(coordinates))
+        return True
+
+    @contextmanager
+    def _begun(self, coordinates: Coordinates) -> Iterator[Path]:
+        above = self.folder_of(coordinates).parent
+        try:
+            above.mkdir(parents=True, exist_ok=True)
+            made = Path(tempfile.mkdtemp(prefix=f".{coordinates.version}.", dir=above))
+        except OSError as error:
+            raise GooseLikeError(
+                f"{above} can't be written: {error.strerror}; name another local repository: local_repo_path in "
+                "settings.yaml, or --repository"
+            ) from error
+        try:
+            yield made
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+    def _finished(self, made: Path, target: Path) -> Path:
+        try:
+            (made / COMPLETED).touch()
+            made.chmod(0o755)
+            put_in_place(made, target)
+        except OSError as error:
+            raise GooseLikeError(f"{target} can't be written: {error.strerror}; is the folder yours?") from error
+        return target
+
+
+def _coordinates(parts: tuple[str, ...]) -> Coordinates | None:
+    """Those that a folder stands for; None where it is none of a component's."""
+    try:
+        return Coordinates(".".join(parts[:-2]), *parts[-2:]) if len(parts) > 2 else None
+    except UsageError:
+        return None
+
+
+def _copy(source: Path, target: Path, prefix: str) -> None:
+    """Copies what is in a config folder; files get the prefix, folders keep their names."""
+    root = os.path.realpath(source)
+    try:
+        for below, names, files in os.walk(source):
+            into = target / os.path.relpath(below, source)
+            into.mkdir(exist_ok=True)
+            for name in (*names, *files):
+                real = os.path.realpath(os.path.join(below, name))
+                if not real.startswith(f"{root}{os.sep}") or (name in names and os.path.islink(Path(below, name))):
+                    raise GooseLikeError(
+                        f"{os.path.join(below, name)} is a link out of the component, or to a folder; "
+                        "put a copy in its place"
+                    )
+            for name in files:
+                if is_added(name):
+                    continue
+                if not stat.S_ISREG(os.stat(os.path.join(below, name)).st_mode):
+                    raise GooseLikeError(f"{os.path.join(below, name)} is no file that can be copied; remove it")
+                shutil.copyfile(os.path.join(below, name), into / f"{prefix}{name}")
+    except OSError as error:
+        raise GooseLikeError(f"{error.filename or source} can't be copied: {error.strerror}") from error
+
+
+class FolderShelf:
+    """Components as they are written: `<name>/.config/config.yaml` below a folder. Never written."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = folder
+        self.name = name
+
+    def has(self, coordinates: Coordinates) -> bool:
+        return coordinates in self._found
+
+    def folder_of(self, coordinates: Coordinates) -> Path:
+        return self._found[coordinates]
+
+    def all(self) -> list[Coordinates]:
+        return sorted(self._found)
+
+    @cached_property
+    def _found(self) -> dict[Coordinates, Path]:
+        read = (read_definition(file).value for file in self.folder.glob("*/.config/config.yaml"))
+        return {definition.coordinates: definition.file.parent for definition in read if definition}
+
+
+def _silent(words: str) -> None:
+    """Tells nobody."""
+
+
+@dataclass(frozen=True)
+class Repositories:
+    """Where a component is looked for, in this order: the local repository, `shelves`, then the remotes.
+
+    What a remote gives is kept in the local one. `tell` is given sentences for the person: where something comes from,
+    what could not be verified, how far a long transfer is.
+    """
+
+    local: LocalRepository
+    remotes: Sequence[RemoteAddress] = ()
+    shelves: Sequence[Shelf] = (FolderShelf(OWN, "goose_like"),)
+    tell: Tell = _silent
+    gnupg_home: Path | None = None
+
+    @classmethod
+    def of(cls, settings: Settings, folder: Path | None = None, tell: Tell = _silent) -> "Repositories":
+        """As settings say; `folder` is a local repository in the place of theirs."""
+        return cls(LocalRepository(folder or settings.local), settings.remotes, tell=tell)
+
+    @property
+    def at_hand(self) -> tuple[Shelf, ...]:
+        """Those that need no fetching."""
+        return (self.local, *self.shelves)
+
+    def here(self, coordinates: Coordinates) -> Path | None:
+        """The component's folder, if it is there without asking a remote."""
+        return next((shelf.folder_of(coordinates) for shelf in self.at_hand if shelf.has(coordinates)), None)
+
+    def find(self, coordinates: Coordinates) -> Path:
+        """The folder with the component's config file; it blocks while it is fetched.
+
+        Raises:
+            RefusedError: a remote gave what is damaged, badly signed or out to do harm; nothing of it is kept.
+            GooseLikeError: it is nowhere; the text says where it was looked for.
+        """
+        return self.here(coordinates) or self.fetch(coordinates)
+
+    def fetch(self, coordinates: Coordinates) -> Path:
+        """As `find`, from a remote also where it is here already, e.g. an older snapshot."""
+        looked = [f"{shelf.name}: not there" for shelf in self.at_hand]
+        for address in self.remotes:
+            if not address.serves(coordinates.is_snapshot):
+                kind = "snapshots" if coordinates.is_snapshot else "releases"
+                looked.append(f"{shown(address)}: not asked for {kind}, as the settings say")
+                continue
+            with closing(open_remote(address.url)) as remote:
+                try:
+                    if self._fetched_from(remote, coordinates):
+                        return self.local.folder_of(coordinates)
+                    looked.append(f"{remote.name}: not there")
+                except RefusedError as error:
+                    raise RefusedError(f"{coordinates} of {remote.name} is refused: {error}") from error
+                except GooseLikeError as error:
+                    looked.append(str(error))
+        places = "".join(f"\n  {one}" for one in looked)
+        raise GooseLikeError(
+            f"there is no component {coordinates}; check its coordinates, or install it with "
+            f"`goose-like component install FOLDER`. It was looked for in{places}"
+        )
+
+    def _fetched_from(self, remote: Remote, coordinates: Coordinates) -> bool:
+        def write(folder: Path) -> bool:
+            return fetch_component(remote, coordinates, folder, self.tell, self.gnupg_home)
+
+        if not self.local.fill(coordinates, write):
+            return False
+        self.tell(f"{coordinates} fetched from {remote.name}")
+        return True
+
+
+def shown(address: RemoteAddress) -> str:
+    """A remote's address without a password."""
+    before, _, after = address.url.partition("://")
+    return f"{before}://{after.rpartition('@')[2]}" if after else address.url

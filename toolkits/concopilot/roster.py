@@ -1,0 +1,247 @@
+"""Roster: the components of a session: which there are, how each is configured, and what each needs of the others."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from goose_like.errors import GooseLikeError, ProfileError
+from goose_like.plugins import did_you_mean
+
+from .config import Config, Used
+from .coordinates import Coordinates
+from .definition import Command, Definition, read_definition
+from .overriding import Effective, Layer, overlaid
+from .repository import LocalRepository, Repositories
+from .runtime import Runtime
+from .settings import PUBLIC, RemoteAddress, read_settings
+
+_PARTS = ("group_id", "artifact_id", "version")
+_TOOL_CHARACTERS = 64
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+
+# What is there without being asked for, by the type of the resource.
+_LLM = Coordinates("goose_like", "llm", "1.0")
+_BUILT_IN = {"llm": _LLM, "model": _LLM, "disk": Coordinates("org.concopilot.basic.resource.category", "disk", "0.0.0")}
+_SAME = {"llm": "model"}
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A resource that a component uses: the key of a member, and the type under which it asks for it."""
+
+    key: str
+    asked: str
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A component, configured. `key` is its own among all, `file` the config.yaml that was read."""
+
+    key: str
+    definition: Definition
+    effective: Effective
+    file: Path
+    needs: tuple[Need, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What it is called: by its configuration, else by its title."""
+        return self.definition.name(self.effective.value) or self.definition.coordinates.artifact_id
+
+    @property
+    def is_resource(self) -> bool:
+        return self.definition.type == "resource"
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """All of its config.yaml with its effective `config`, as its constructor takes it."""
+        info = {"config_folder": str(self.file.parent), "config_file": self.file.name}
+        return {**self.definition.data, "config": self.effective.value, "_config_info": info}
+
+
+class Finder:
+    """Finds components and reads their configuration, by what a profile or another component says of them."""
+
+    def __init__(self, runtime: Runtime, folder: Path) -> None:
+        """`folder` is where relative paths begin."""
+        self.folder = folder
+        self._runtime = runtime
+        self._read: dict[str, Member] = {}
+
+    def member(self, used: Mapping[str, Any], source: str) -> Member:
+        """The component that a mapping names: group_id, artifact_id, version, or path; instance_id, config, ...
+
+        Raises:
+            GooseLikeError: there is none, or its config.yaml can't be used.
+        """
+        instance = used.get("instance_id")
+        if path := used.get("path"):
+            file = _config_file(self.folder / Path(str(path)).expanduser())
+        else:
+            coordinates = Coordinates(*(used.get(part) for part in _PARTS))  # type: ignore[arg-type]
+            file = self._runtime.place(coordinates, instance, used.get("config_file"), used.get("config_folder"))
+        return self.read(file, used.get("config") or {}, instance, source)
+
+    def read(self, file: Path, config: Mapping[str, Any], instance: object = None, source: str = "") -> Member:
+        """The component of a config.yaml, with `config` laid over its own.
+
+        Raises:
+            GooseLikeError: it can't be used.
+        """
+        reading = read_definition(file)
+        if reading.value is None:
+            told = "\n".join(str(fault) for fault in reading.faults if not fault.is_remark)
+            raise GooseLikeError(f"{told}\nmend it; `goose-like component check {file.parent.parent}` tells all")
+        definition = reading.value
+        own = Layer(definition.config, str(file), definition.document, ("config",))
+        effective = overlaid(own, Layer(config, source))
+        key = f"{definition.coordinates}#{0 if instance is None else instance}"
+        self._read[str(file)] = member = Member(key, definition, effective, file)
+        return member
+
+    def read_before(self, file: str) -> Member | None:
+        """The component of a config.yaml that was read here."""
+        return self._read.get(file)
+
+
+class Roster:
+    """The components that a profile uses, and the resources that these need. Reading them runs none."""
+
+    def __init__(self, config: Config, finder: Finder) -> None:
+        """
+        Raises:
+            ProfileError: one can't be used; the path is its place in the profile.
+        """
+        self.finder = finder
+        self.members: dict[str, Member] = {}
+        for at, used in enumerate(config.use):
+            try:
+                member = finder.member(used.model_dump(exclude_none=True), "profile")
+                if member.key in self.members:
+                    raise ProfileError(f"{member.key} is used twice; give one of the two another instance_id")
+            except ProfileError as error:
+                raise ProfileError(str(error), ("config", "use", at)) from error
+            except GooseLikeError as error:
+                raise ProfileError(f"{_named(used)}: {error}", ("config", "use", at)) from error
+            self.members[member.key] = member
+        self._llm = config.llm
+        for at, member in enumerate(list(self.members.values())):
+            try:
+                self.members[member.key] = self._with_needs(member)
+            except GooseLikeError as error:
+                raise ProfileError(str(error), ("config", "use", at)) from error
+
+    @property
+    def plugins(self) -> list[Member]:
+        """Those whose commands can be called."""
+        return [member for member in self.members.values() if member.definition.as_plugin]
+
+    def tools(self) -> Iterator[tuple[str, Member, Command]]:
+        """Each command with its name as a tool: the plugin's and its own; of two of one name, with its instance."""
+        plugins = self.plugins
+        names = [_NO_NAME.sub("_", member.name).strip("_") or "component" for member in plugins]
+        for member, name in zip(plugins, names, strict=True):
+            own = name if names.count(name) == 1 else f"{name}_{_NO_NAME.sub('_', member.key.partition('#')[2])}"
+            for command in member.definition.commands:
+                yield f"{own}_{_NO_NAME.sub('_', command.name)}"[:_TOOL_CHARACTERS], member, command
+
+    def needed(self, member: Member) -> list[Member]:
+        """The resources that must be there before it is."""
+        return [self.members[need.key] for need in member.needs]
+
+    def with_more(self, component: Coordinates | Path) -> Member:
+        """One more component, by its coordinates or its config.yaml, with the resources that it uses.
+
+        Raises:
+            GooseLikeError: there is none, or it or one of its resources can't be used.
+        """
+        if isinstance(component, Path):
+            member = self.finder.read(component, {})
+        else:
+            member = self.finder.member(asdict(component), "the command line")
+        self.members[member.key] = made = self._with_needs(member)
+        return made
+
+    def _with_needs(self, member: Member) -> Member:
+        if member.is_resource:
+            return member
+        asked = [*_entries(member.definition.data.get("resources")), *_entries(member.effective.value.get("resources"))]
+        needs = tuple(Need(self._resource(entry, member).key, str(entry.get("type") or "")) for entry in asked)
+        return Member(member.key, member.definition, member.effective, member.file, tuple(dict.fromkeys(needs)))
+
+    def _resource(self, entry: Mapping[str, Any], member: Member) -> Member:
+        """The resource that an entry of `resources` means: one of its own, one that is used, or one that we bring."""
+        if entry.get("group_id"):
+            own = self.finder.member(entry, str(member.file))
+            return self.members.setdefault(own.key, own)
+        there = [each for each in self.members.values() if each.is_resource and _fits(each, entry)]
+        if there:
+            return there[0]
+        kind = str(entry.get("type") or "").lower()
+        if kind not in _BUILT_IN:
+            raise GooseLikeError(self._missing(entry, member))
+        config = {key: value for key, value in entry.items() if key in ("id", "name") and value is not None}
+        llm = {"model": self._llm} if _BUILT_IN[kind] is _LLM else {}
+        given = {**llm, **config, **(entry.get("config") or {})}
+        made = self.finder.member(
+            {**{part: getattr(_BUILT_IN[kind], part) for part in _PARTS}, "config": given}, str(member.file)
+        )
+        key = f"{made.key.partition('#')[0]}#{'/'.join(str(value) for value in given.values())}"
+        return self.members.setdefault(key, Member(key, made.definition, made.effective, made.file))
+
+    def _missing(self, entry: Mapping[str, Any], member: Member) -> str:
+        words = ", ".join(f"{key} {entry[key]!r}" for key in ("type", "id", "name") if entry.get(key))
+        kinds = {each.definition.resource_type for each in self.members.values() if each.is_resource} | set(_BUILT_IN)
+        near = did_you_mean(str(entry.get("type") or ""), kinds)
+        return f"{member.name} needs a resource with {words}, and none is used; add one to `use` ({near})"
+
+
+def _fits(resource: Member, entry: Mapping[str, Any]) -> bool:
+    """Whether an entry means this one: by its id, else its name, else its type; what else it says must fit as well."""
+    config, kind = resource.effective.value, str(entry.get("type") or "").lower()
+    if kind and _SAME.get(kind, kind) != _SAME.get(
+        resource.definition.resource_type, resource.definition.resource_type
+    ):
+        return False
+    wanted = entry.get("id")
+    if wanted is not None and str(wanted).lower() != "default":
+        return str(config.get("id")) == str(wanted) and entry.get("name") in (None, resource.name)
+    return entry.get("name") in (None, resource.name) and bool(kind or entry.get("name"))
+
+
+def _entries(value: object) -> Sequence[Mapping[str, Any]]:
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else ()
+
+
+def _named(used: Used) -> str:
+    return used.path or f"{used.group_id}:{used.artifact_id}:{used.version}"
+
+
+def _config_file(folder: Path) -> Path:
+    """The config.yaml of a component's folder, or of the `.config` in it."""
+    for place in (folder / ".config", folder):
+        for name in ("config.yaml", "config.yml"):
+            if (place / name).is_file():
+                return place / name
+    raise GooseLikeError(f"{folder} is no component: it has no .config/config.yaml")
+
+
+def open_roster(
+    config: Config, folder: Path, tell: Callable[[str], None], repositories: Repositories | None = None
+) -> Roster:
+    """The roster of a profile's config in a working directory; `tell` takes sentences for the person.
+
+    Without `repositories` they are the local one and those that the profile and the settings name. The public one is
+    asked by command alone: a session's start reaches for no site that nobody named.
+
+    Raises:
+        ProfileError: as of `Roster`.
+    """
+    if repositories is None:
+        settings = read_settings(None)
+        named = [RemoteAddress(url=url) for url in config.repositories]
+        remotes = (*named, *(remote for remote in settings.remotes if remote.url != PUBLIC))
+        repositories = Repositories(LocalRepository(settings.local), remotes, tell=tell)
+    return Roster(config, Finder(Runtime(folder, repositories), folder))

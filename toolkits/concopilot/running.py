@@ -1,0 +1,139 @@
+"""Building and running a component by hand: a copilot at the terminal, or whether something can be constructed."""
+
+import sys
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from goose_like.build import open_models
+from goose_like.cli.once import Stdout, stoppable
+from goose_like.cli.start import finish, settled_profile
+from goose_like.cli.terminal import Lines, is_terminal, screen
+from goose_like.errors import CredentialError, UsageError
+from goose_like.events import Answer, Event, Question
+from goose_like.journal import Journal
+from goose_like.notifier import Notifier
+from goose_like.profile import Profile
+from goose_like.providers.absent import absent
+from goose_like.session import Session
+from goose_like.view import ExchangeView
+from goose_like.workspace import Workspace
+
+from .assets import Assets
+from .config import Config
+from .coordinates import Coordinates
+from .ensemble import Ensemble
+from .repository import Repositories
+from .roster import open_roster
+from .sharing import Sharing
+from .surroundings import Surroundings
+
+_COPILOTS = ("copilot", "agent")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which component, by its coordinates or by its config file, and with what.
+
+    `roots` are folders to import from before all others; `arguments` go to the component's constructor as they are.
+    `profile` and `sandbox` are as for a session.
+    """
+
+    repositories: Repositories
+    component: Coordinates | Path
+    working_directory: Path = Path()
+    is_setup_skipped: bool = False
+    pip_parameters: tuple[str, ...] = ()
+    roots: tuple[Path, ...] = ()
+    arguments: tuple[str, ...] = ()
+    profile: str | None = None
+    sandbox: str | None = None
+
+
+def build(wanted: Wanted) -> int:
+    """Places its configuration in `.runtime`, installs what it needs, and constructs it; gives the exit code."""
+    return _done(wanted, "construct")
+
+
+def run(wanted: Wanted) -> int:
+    """Builds a copilot and lets it work; gives the exit code."""
+    return _done(wanted, "run")
+
+
+def _done(wanted: Wanted, method: Literal["construct", "run"]) -> int:
+    if not wanted.working_directory.is_dir():
+        raise UsageError(f"there is no folder {wanted.working_directory}; make it, or name another working directory")
+    chosen = settled_profile(wanted.profile, None, wanted.sandbox, None)
+    return finish(_perform(wanted, method, chosen.profile), chosen)
+
+
+async def _perform(wanted: Wanted, method: Literal["construct", "run"], profile: Profile) -> int:
+    out, front = Stdout("text"), AtTerminal()
+    async with AsyncExitStack() as stack:
+        session = Session.temporary()
+        stack.callback(session.close)
+        journal = Journal(session.history, session, front)
+        try:
+            models = open_models(profile)
+        except CredentialError as error:  # it may do without; who asks for one is told
+            models = absent(error)
+        for provider in models.providers:
+            stack.push_async_callback(provider.close)
+        workspace = await stack.enter_async_context(
+            Workspace(
+                wanted.working_directory,
+                mode=profile.sandbox,
+                approval=profile.approval,
+                notifier=journal,
+                session_folder=session.folder,
+            )
+        )
+        await workspace.ready()
+        around = Surroundings(
+            workspace,
+            session,
+            ExchangeView(session.history, models, journal),
+            profile.limits,
+            journal,
+            front.print,
+        )
+        config = Config(
+            path=tuple(map(str, wanted.roots)), pip_params=wanted.pip_parameters, setup=not wanted.is_setup_skipped
+        )
+        roster = open_roster(config, workspace.root, journal.log, wanted.repositories)
+        member = roster.with_more(wanted.component)
+        if method == "run" and member.definition.type not in _COPILOTS:
+            raise UsageError(f"{member.name} is a {member.definition.type}; only a copilot can be run")
+        ensemble = Ensemble(config, around, roster, Sharing(Assets(session)))
+        try:
+            _, code = await stoppable(ensemble.perform(method, member, wanted.arguments), front, out)
+        finally:
+            for fault in await ensemble.close():
+                front.log(fault)
+        return code
+
+
+class AtTerminal(Notifier):
+    """The person: what components print is on stdout, their questions are answered by lines of standard input."""
+
+    def __init__(self) -> None:
+        self._screen = screen(says_answer=False)
+        self._lines = Lines()
+
+    def notify(self, event: Event) -> None:
+        self._screen.notify(event)
+
+    async def ask(self, question: Question) -> Answer:
+        if question.kind != "words":
+            return await self._screen.ask(question)
+        self.print(question.text)
+        if is_terminal(sys.stdin):
+            self.print("> ")
+        line = await self._lines.next()
+        return Answer(choice="allow", by="person", words=line.rstrip("\r\n")) if line else Answer()
+
+    def print(self, text: str) -> None:
+        """Shows what a component says, at once."""
+        sys.stdout.write(text)
+        sys.stdout.flush()

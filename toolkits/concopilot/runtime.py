@@ -1,0 +1,181 @@
+"""Runtime: the copies of components' configuration in a working directory, made once, then a person's to edit."""
+
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from goose_like.errors import GooseLikeError, UsageError
+
+from .coordinates import Coordinates
+
+FOLDER = ".runtime"
+CONFIG_FILES = ("config.yaml", "config.yml")
+COMPLETED = "__COMPLETED"
+"""Stands in a repository beside what was stored as a whole."""
+
+_LEFT_OUT = {".md5", ".sha1", ".sha256", ".sha512", ".asc"}
+_UNFINISHED = ".unfinished"
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class Repository(Protocol):
+    def find(self, coordinates: Coordinates) -> Path:
+        """The folder of a component's files, whose names may begin with `ARTIFACT-VERSION-`.
+
+        Raises:
+            GooseLikeError: there is none; the sentence says where it was looked for.
+        """
+
+
+class Runtime:
+    """`folder` is the working directory: nothing is read or written outside of it, wherever a link there may lead."""
+
+    def __init__(self, folder: Path, repository: Repository) -> None:
+        self._folder = folder
+        self._repository = repository
+
+    def place(
+        self,
+        coordinates: Coordinates,
+        instance_id: Any = None,
+        config_file: str | None = None,
+        config_folder: str | None = None,
+    ) -> Path:
+        """The config file of an instance, which begins as a copy of the repository's.
+
+        What is there stays as it is, unless its copying never came to its end: then it is copied anew. `config_file` is
+        another one in that folder, begun as a copy of config.yaml; `config_folder` another folder in the working
+        directory.
+
+        Raises:
+            UsageError: one of the names can't be that of a file or folder there.
+            GooseLikeError: the repository has no such component, or nothing can be written.
+        """
+        parts = self._parts(coordinates, instance_id, config_folder)
+        wanted = (_name(config_file),) if config_file else CONFIG_FILES
+        place = self._folder.joinpath(*parts)
+        try:
+            if (name := self._there(parts, wanted)) is None:
+                source = None if self._there(parts, CONFIG_FILES) else self._repository.find(coordinates)
+                with _opened(self._folder, parts, make=True) as folder:
+                    if source:
+                        _copy(source, folder, f"{coordinates.artifact_id}-{coordinates.version}-")
+                    name = _begun(folder, wanted, coordinates)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise GooseLikeError(f"{place}: can't hold {coordinates}: {reason}; is there a link in the way?") from error
+        return place / name
+
+    def _parts(self, coordinates: Coordinates, instance_id: Any, config_folder: str | None) -> tuple[str, ...]:
+        """Where it lies, relative to the working directory: no link is on that way at this moment."""
+        folder = Path(FOLDER, coordinates.instance_folder(instance_id))
+        if config_folder is not None and config_folder != "":
+            if not isinstance(config_folder, str) or "\0" in config_folder:
+                raise UsageError(f"config_folder: {config_folder!r} is no name of a folder")
+            folder = Path(config_folder)
+        real, root = os.path.realpath(self._folder / folder), os.path.realpath(self._folder)
+        if not Path(real).is_relative_to(root):
+            raise UsageError(
+                f"{folder}: this leads out of the working directory {self._folder}; choose a `config_folder` within it"
+            )
+        return Path(real).relative_to(root).parts
+
+    def _there(self, parts: tuple[str, ...], names: tuple[str, ...]) -> str | None:
+        try:
+            with _opened(self._folder, parts, make=False) as folder:
+                return None if _is_file(folder, _UNFINISHED) else _first(folder, names)
+        except FileNotFoundError:
+            return None
+
+
+def _name(config_file: Any) -> str:
+    is_name = isinstance(config_file, str) and Path(config_file).name == config_file and "\0" not in config_file
+    if not is_name or config_file.startswith("."):
+        raise UsageError(f"config_file: {config_file!r} is no name of a file beside config.yaml; write only its name")
+    return str(config_file)
+
+
+def _begun(folder: int, wanted: tuple[str, ...], coordinates: Coordinates) -> str:
+    """The first of the wanted files that is there; one that is not is begun with what config.yaml says."""
+    if name := _first(folder, wanted):
+        return name
+    default = _first(folder, CONFIG_FILES)
+    if default is None:
+        raise GooseLikeError(f"{coordinates} has no config.yaml in its repository; install it again")
+    with open(os.open(default, _FILE, dir_fd=folder), "rb") as file:
+        _write(folder, wanted[0], file)
+    return wanted[0]
+
+
+def _copy(source: Path, folder: int, prefix: str) -> None:
+    """Copies a repository's files. Those that a person has stay, unless they are of a copy that was cut off."""
+    is_anew = _is_file(folder, _UNFINISHED)
+    os.close(os.open(_UNFINISHED, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder))
+    for below, folders, names in os.walk(source):
+        folders.sort()
+        parts = Path(below).relative_to(source).parts
+        with _opened(None, parts, make=True, start=folder) as into:
+            for target, name in _targets(names, prefix):
+                if is_anew or not _is_file(into, target):
+                    with open(os.open(Path(below, name), _FILE), "rb") as file:
+                        _write(into, target, file)
+    with suppress(FileNotFoundError):  # another session copied it too
+        os.unlink(_UNFINISHED, dir_fd=folder)
+
+
+def _targets(names: list[str], prefix: str) -> list[tuple[str, str]]:
+    """What a repository's files are called in a copy, and what they are called there."""
+    wanted = [name for name in names if Path(name).suffix.lower() not in _LEFT_OUT and name not in (COMPLETED, prefix)]
+    # Of two for one name that with the prefix comes last, and counts.
+    named = {name.removeprefix(prefix): name for name in sorted(wanted, key=lambda name: name.startswith(prefix))}
+    return sorted((target, name) for target, name in named.items() if target != _UNFINISHED)
+
+
+def _write(folder: int, name: str, source: Any) -> None:
+    """Writes a file as a whole: who reads meanwhile finds the former one."""
+    new = f".{secrets.token_hex(8)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with open(os.open(new, flags, 0o666, dir_fd=folder), "wb") as file:
+            shutil.copyfileobj(source, file)
+        os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(new, dir_fd=folder)
+
+
+@contextmanager
+def _opened(root: Path | None, parts: tuple[str, ...], *, make: bool, start: int = -1) -> Iterator[int]:
+    """A folder, held, by a way on which no link is: below `root`, or below the folder `start`."""
+    opened = [os.open(os.path.realpath(root), _DIRECTORY) if root else os.dup(start)]
+    try:
+        for part in parts:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=opened[-1])
+            opened.append(os.open(part, _DIRECTORY, dir_fd=opened[-1]))
+        yield opened[-1]
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _first(folder: int, names: tuple[str, ...]) -> str | None:
+    return next((name for name in names if _is_file(folder, name)), None)
+
+
+def _is_file(folder: int, name: str) -> bool:
+    """Raises OSError for what is there and no file: a link could lead anywhere."""
+    try:
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISREG(mode):
+        raise OSError(f"{name} is there and is no file")
+    return True

@@ -1,0 +1,114 @@
+"""Settings: which local repository and which remote ones, as `~/.concopilot/settings.yaml` says it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, ValidationError
+from pydantic_core import PydanticCustomError
+
+from goose_like.errors import UsageError
+from goose_like.message import Value, Words
+from goose_like.plugins import did_you_mean
+from goose_like.source import Source, explain, read_yaml
+
+PUBLIC = "https://concopilot.org"
+"""The site that ConCopilot's own `conpack` uses where nothing else is said."""
+
+
+def home() -> Path:
+    """The folder that is shared with ConCopilot's own `conpack`."""
+    return Path.home() / ".concopilot"
+
+
+def _address(url: str) -> str:
+    parts = urlsplit(url)  # it raises ValueError, which pydantic tells
+    scheme = parts.scheme.lower()
+    if "://" in url and scheme not in ("http", "https", "file"):
+        raise PydanticCustomError("told", "it is reached by http:, https:, file: or as a folder's path")
+    if scheme in ("http", "https") and not parts.hostname:
+        raise PydanticCustomError("told", "this URL has no host; give a whole one, e.g. https://example.org/components")
+    if not url.strip() or "\0" in url:
+        raise PydanticCustomError("told", "give a URL, or a folder's path")
+    return url
+
+
+def _given(value: Any) -> Any:
+    """As ConCopilot: an entry that is empty is as if it were not there."""
+    return {} if value is None else value
+
+
+def _listed(value: Any) -> Any:
+    return [one for one in value if one is not None] if isinstance(value, list) else value or []
+
+
+class Policy(Value):
+    """What a remote repository is asked for. `update` is read and means nothing, as with ConCopilot 0.0.5."""
+
+    enable: bool = True
+    update: bool | None = None
+
+
+class RemoteAddress(Value):
+    """A remote repository: a URL, or a folder's path, and which kinds of versions it is asked for."""
+
+    url: Annotated[Words, AfterValidator(_address)]
+    snapshot: Annotated[Policy, BeforeValidator(_given)] = Policy()
+    release: Annotated[Policy, BeforeValidator(_given)] = Policy()
+
+    def serves(self, is_snapshot: bool) -> bool:
+        """Whether it is asked for such versions."""
+        return (self.snapshot if is_snapshot else self.release).enable
+
+
+class _File(Value):
+    local_repo_path: Words | None = None
+    repos: Annotated[tuple[RemoteAddress, ...], BeforeValidator(_listed)] = ()
+
+
+class Settings(Value):
+    """Where components are kept, and where they are fetched from, in this order."""
+
+    local: Path
+    remotes: tuple[RemoteAddress, ...]
+
+
+def address_of(url: str) -> RemoteAddress:
+    """A remote repository that a person names on the command line.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        return RemoteAddress(url=url)
+    except ValidationError as error:
+        raise UsageError(f"{url!r} is no repository: {error.errors()[0]['msg']}") from error
+
+
+def read_settings(file: Path | None = None) -> Settings:
+    """What a settings file says; without one `~/.concopilot/settings.yaml`, which need not be there.
+
+    Raises:
+        UsageError: the file named is not there, or can't be read, or says what is no setting; the text names the line.
+    """
+    chosen = file or home() / "settings.yaml"
+    if not chosen.exists():
+        if file:
+            raise UsageError(f"there is no file {file}; name another with --settings, or leave it out")
+        return _settled(_File())
+    source = Source(chosen.name, chosen, read_yaml(chosen))
+    try:
+        return _settled(_File.model_validate(source.data))
+    except ValidationError as error:
+        raise UsageError(explain(error, source, _near, "the settings")) from error
+
+
+def _settled(read: _File) -> Settings:
+    local = Path(read.local_repo_path).expanduser() if read.local_repo_path else home() / "repository"
+    return Settings(local=local, remotes=read.repos or (RemoteAddress(url=PUBLIC),))
+
+
+def _near(path: Sequence[str | int]) -> str:
+    kinds: dict[int, type[Value]] = {1: _File, 3: RemoteAddress}
+    return did_you_mean(str(path[-1]), kinds.get(len(path), Policy).model_fields)

@@ -1,0 +1,140 @@
+"""Sharing: the session's assets between the host, which keeps them, and the stage, where some live only."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from goose_like.toolkit import ToolError
+
+from .arguments import Checked, check
+from .asset_words import shape
+from .assets import Assets
+from .kinds import Parameter
+from .packed import packed, unpacked
+from .references import Reference, read_reference
+
+_OWN = ("asset_type", "asset_name", "description", "content_type")
+
+
+class Sharing:
+    """What of a call is an asset. Those whose value no JSON can hold are the stage's, and gone with it."""
+
+    def __init__(self, assets: Assets) -> None:
+        self.assets = assets
+        self._live: dict[str, Mapping[str, Any]] = {}
+        self._lost: set[str] = set()
+
+    @property
+    def ids(self) -> list[str]:
+        """Of all that there are."""
+        return [*(asset.asset_id for asset in self.assets.all()), *self._live]
+
+    def fields(self, name: str) -> Any:
+        """An asset for the stage. Raises: ToolError: it is not here."""
+        return packed(self.assets.fields(name))
+
+    def listed(self) -> list[str]:
+        """A line for each."""
+        kept = [(asset.asset_id, asset.asset_type, asset.shape, asset.description) for asset in self.assets.all()]
+        live = [
+            (key, str(fields.get("asset_type")), f"{fields.get('content_type')}, in the components' process", None)
+            for key, fields in self._live.items()
+        ]
+        lines = [f"{key}: {kind}, {what}{f'; {about}' if about else ''}" for key, kind, what, about in (*kept, *live)]
+        return [*lines, *self.assets.damage]
+
+    def resolved(self, parameter: Parameter | None, checked: Checked) -> tuple[Any, list[Any]]:
+        """The value with what its references mean, and the places where the stage puts in what only it has.
+
+        Raises:
+            ToolError: a reference leads nowhere, or to what is not wanted there.
+        """
+        value, live = checked.value, list[Any]()
+        for path in checked.references:
+            reference = read_reference(_at(value, path))
+            assert reference is not None
+            if reference.asset_id in self._lost:
+                raise ToolError(f"{reference} was held by the components' process, which has ended; make it anew")
+            if reference.asset_id in self._live:
+                live.append([path, {"asset_id": reference.asset_id, "field_path": list(reference.field_path)}])
+            else:
+                value = _put(value, path, self.assets.retrieve(reference))
+        if checked.references and (faults := check(parameter, _without_bytes(value)).faults):
+            raise ToolError(f"what the references lead to does not fit: {'; '.join(faults)}")
+        return packed(value, "the parameter"), live
+
+    def take(self, changes: Mapping[str, Any]) -> None:
+        """What became of assets in the stage."""
+        for put in changes["put"]:
+            key, fields = str(put["id"]), dict(put["asset"])
+            if put["live"]:
+                self._live[key] = fields
+                continue
+            self._live.pop(key, None)
+            kind, name, about, content_type = (_text(fields.pop(name, None)) for name in _OWN)
+            content = unpacked(fields.pop("content", None))
+            fields.pop("asset_id", None)
+            self.assets.add(
+                content,
+                asset_type=kind or "value",
+                asset_name=name,
+                description=about,
+                content_type=content_type,
+                asset_id=key,
+                more=fields,
+            )
+        for key in changes["removed"]:
+            if self._live.pop(str(key), None) is None:
+                self.assets.remove(str(key))
+
+    def lose(self) -> None:
+        """The stage has ended, and with it what lived there."""
+        self._lost |= self._live.keys()
+        self._live.clear()
+
+    def shown(self, response: Any, about: str, limit: int) -> str:
+        """A response as a model reads it: bytes are assets, and so is all that is long."""
+        value = self._kept(unpacked(response), about)
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return self.assets.as_asset(text, asset_type="response", description=about, limit=limit)
+
+    def _kept(self, value: Any, about: str) -> Any:
+        if isinstance(value, bytes):
+            asset = self.assets.add(value, asset_type="bytes", description=about)
+            return f"{Reference(asset.asset_id)} ({shape(value)})"
+        if isinstance(value, list):
+            return [self._kept(entry, about) for entry in value]
+        if isinstance(value, dict):
+            return {key: self._kept(entry, about) for key, entry in value.items()}
+        return value
+
+
+def _at(value: Any, path: Iterable[str | int]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def _put(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
+    """The value with another at a place; what is not on the way is the same."""
+    if not path:
+        return new
+    first, *rest = path
+    copy: Any = dict(value) if isinstance(value, dict) else list(value)
+    copy[first] = _put(copy[first], tuple(rest), new)
+    return copy
+
+
+def _without_bytes(value: Any) -> Any:
+    """Bytes as text: a parameter of text may be given a file's."""
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if isinstance(value, list):
+        return [_without_bytes(entry) for entry in value]
+    if isinstance(value, dict):
+        return {key: _without_bytes(entry) for key, entry in value.items()}
+    return value
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,123 @@
+"""Where components are written: folders with a `.config`, and which root their packages are imported from."""
+
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from goose_like.errors import GooseLikeError, UsageError
+from goose_like.places import state_folder
+
+from .coordinates import FORM, Coordinates, parse
+
+CONFIG_FOLDER = ".config"
+CONFIG_FILES = ("config.yaml", "config.yml")
+"""The first that there is counts."""
+
+_ROOTS = "component-roots.json"
+
+
+def meant(component: str) -> Coordinates | Path:
+    """What a person means who names a component: its coordinates, or its config file, by any path to it.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if os.sep in component or os.path.exists(component):
+        return config_files(Path(component), is_recursive=False)[0]
+    if ":" not in component:
+        raise UsageError(f"there is nothing at {component}; give a component's folder, or {FORM}")
+    return parse(component)
+
+
+def config_files(path: Path, *, is_recursive: bool = True) -> list[Path]:
+    """The config files of the components at a path: a config.yaml, a `.config`, a component's folder or a tree of them.
+
+    Nothing is looked for below a component, in hidden folders, virtual environments and behind links.
+
+    Raises:
+        UsageError: there is nothing, or no component.
+    """
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise UsageError(f"there is nothing at {path}; give a component's folder, or one with components in it")
+    own = path if path.absolute().name == CONFIG_FOLDER else path / CONFIG_FOLDER
+    if own.is_dir():
+        return [_config_in(own)]
+    found = [_config_in(folder) for folder in _below(path)] if is_recursive else []
+    if not found:
+        raise UsageError(
+            f"there is no component in {path}: one is a folder with {CONFIG_FOLDER}/{CONFIG_FILES[0]}"
+            + ("" if is_recursive else "; --recursive looks in the folders below, too")
+        )
+    return found
+
+
+def _config_in(folder: Path) -> Path:
+    for name in CONFIG_FILES:
+        if (folder / name).is_file():
+            return folder / name
+    raise UsageError(f"there is no {CONFIG_FILES[0]} in {folder}; write one, or remove the folder")
+
+
+def _below(root: Path) -> Iterator[Path]:
+    for folder, names, files in os.walk(root):
+        if CONFIG_FOLDER in names:
+            names.clear()
+            yield Path(folder, CONFIG_FOLDER)
+        elif "pyvenv.cfg" in files:
+            names.clear()
+        names[:] = sorted(name for name in names if not name.startswith(".") and name != "__pycache__")
+
+
+def import_root(config_file: Path, package: str, roots: Iterable[Path] = ()) -> Path | None:
+    """The folder from which `setup.package` can be imported: `root/a/b` for the package `a.b` gives `root`.
+
+    None where the component's folder is not named as its package, or has no `__init__.py`, and none of `roots` has it.
+    """
+    names = package.split(".")
+    folder = config_file.absolute().parent.parent
+    own = [folder.parents[len(names) - 1]] if folder.parts[-len(names) :] == tuple(names) else []
+    for root in (*own, *roots):
+        if package and root.joinpath(*names, "__init__.py").is_file():
+            return root.absolute()
+    return None
+
+
+def known_roots() -> dict[str, str]:
+    """The import roots of components installed from folders, by coordinates as "group:artifact:version".
+
+    Raises:
+        GooseLikeError: the file that remembers them can't be read.
+    """
+    file = state_folder() / _ROOTS
+    try:
+        roots = json.loads(file.read_bytes())
+        return {str(coordinates): str(root) for coordinates, root in roots.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError) as error:
+        raise GooseLikeError(f"{file} can't be read; remove it and install your components again") from error
+
+
+def remember_roots(roots: Mapping[str, Path], forgotten: Iterable[str] = ()) -> None:
+    """Keeps these import roots by coordinates, and forgets those of others; another process waits meanwhile."""
+    place = state_folder()
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            kept = {**known_roots(), **{coordinates: str(root) for coordinates, root in roots.items()}}
+            for coordinates in forgotten:
+                kept.pop(coordinates, None)
+            made = place / f".{_ROOTS}.{secrets.token_hex(6)}"
+            made.write_text(json.dumps(kept, indent=1, sort_keys=True), encoding="utf-8")
+            made.replace(place / _ROOTS)
+        finally:
+            os.close(lock)
+    except OSError as error:
+        raise GooseLikeError(f"{place / _ROOTS} can't be written: {error.strerror}; is the folder yours?") from error

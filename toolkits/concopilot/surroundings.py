@@ -1,0 +1,22 @@
+"""Surroundings: whose components they are, and who hears of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from goose_like.notifier import Notifier
+from goose_like.profile import Limits
+from goose_like.session import Session
+from goose_like.view import ExchangeView
+from goose_like.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Whose components they are. `show` takes what they print, while it comes."""
+
+    workspace: Workspace
+    session: Session
+    view: ExchangeView
+    limits: Limits
+    notifier: Notifier
+    show: Callable[[str], None]
