@@ -253,3 +253,16 @@ def test_conpack_refuses_in_one_line(place: Place, line, said):
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_library_that_is_missing_is_told_in_one_line(place: Place):
+    script = (
+        "import sys; sys.modules['jsonschema'] = None\nfrom goose_like_toolkits.concopilot.conpack import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "install"], cwd=place.work, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "goose-like: components need jsonschema, which is not installed: pip install 'goose-like[components]'\n"
+    )

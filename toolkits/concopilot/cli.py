@@ -28,6 +28,13 @@ app = typer.Typer(
 )
 
 
+@app.callback()
+def _component() -> None:
+    from .extra import require_extra
+
+    require_extra()
+
+
 def _tell(words: str) -> None:
     from goose_like.cli.visible import visible
 

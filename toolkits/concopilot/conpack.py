@@ -1,22 +1,21 @@
-"""`conpack`: the same by ConCopilot's own command line, for scripts that were written for that."""
+"""`conpack`: the same by ConCopilot's own command line, for scripts that were written for that.
+
+What a command needs is imported by it: help comes at once, and a library that is missing is told in one line.
+"""
 
 import argparse
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from goose_like.cli.guard import guarded
 from goose_like.cli.visible import visible
 from goose_like.errors import UsageError
 from goose_like.plugins import did_you_mean
 
-from .coordinates import Coordinates
-from .packing import Sent, deploy_all, install
-from .repository import LocalRepository, Repositories
-from .running import Wanted, build, run
-from .settings import Settings, read_settings
-from .sources import config_files
+from .extra import require_extra
 
 PASSWORD_VARIABLE = "CONPACK_REPO_USER_PWD"
 
@@ -71,22 +70,12 @@ def execute(words: Sequence[str]) -> int:
         return 0
     if command not in _COMMANDS:
         raise UsageError(f"unknown command {command!r}; {did_you_mean(command, [*_COMMANDS, 'help'])}")
-    settings = read_settings(Path(given.settings) if given.settings else None)
+    require_extra()
     if command in ("build", "run"):
-        return _used(build if command == "build" else run, given, rest, settings)
+        return _used(command, given, rest)
     if rest:
         raise UsageError(f"unknown argument {rest[0]!r}; {did_you_mean(rest[0], _FLAGS)}")
-    repository = LocalRepository(settings.local)
-    paths, is_recursive, roots = [_source(given)], given.recursive, _roots(given)
-    if command == "install":
-        install(paths, repository, _said, is_recursive=is_recursive, roots=roots)
-        return 0
-    password = given.repo_user_pwd or os.environ.get(PASSWORD_VARIABLE)
-    home = Path(given.gnupg_home) if given.gnupg_home else None
-    user_name = given.repo_user_name
-    sent = Sent(None, user_name, password if user_name else given.repo_user_pwd, given.gpg_passphrase, home)
-    deploy_all(paths, settings, repository, sent, _said, is_recursive=is_recursive, roots=roots)
-    return 0
+    return _packed(command, given)
 
 
 def help_of(command: str | None) -> str:
@@ -122,26 +111,52 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _used(act: Callable[[Wanted], int], given: argparse.Namespace, rest: Sequence[str], settings: Settings) -> int:
+def _packed(command: str, given: argparse.Namespace) -> int:
+    """Installs or deploys what is in the source folder."""
+    from .packing import Sent, deploy_all, install
+    from .repository import LocalRepository
+    from .settings import read_settings
+
+    settings = read_settings(_path(given.settings))
+    repository = LocalRepository(settings.local)
+    paths, is_recursive, roots = [_source(given)], given.recursive, _roots(given)
+    if command == "install":
+        install(paths, repository, _said, is_recursive=is_recursive, roots=roots)
+        return 0
+    name = given.repo_user_name
+    password = given.repo_user_pwd or (os.environ.get(PASSWORD_VARIABLE) if name else None)
+    sent = Sent(None, name, password, given.gpg_passphrase, _path(given.gnupg_home))
+    deploy_all(paths, settings, repository, sent, _said, is_recursive=is_recursive, roots=roots)
+    return 0
+
+
+def _used(command: str, given: argparse.Namespace, rest: Sequence[str]) -> int:
     """Builds or runs each component that is meant; gives the exit code of the first that fails."""
+    from .repository import Repositories
+    from .running import Wanted, build, run
+    from .settings import read_settings
+
+    repositories = Repositories.of(read_settings(_path(given.settings)), tell=_told)
     for component in _meant(given):
-        code = act(
-            Wanted(
-                repositories=Repositories.of(settings, tell=_told),
-                component=component,
-                working_directory=Path(given.working_directory or "."),
-                is_setup_skipped=given.skip_setup,
-                pip_parameters=tuple((given.pip_params or "").split()),
-                roots=_roots(given),
-                arguments=tuple(rest),
-            )
+        wanted = Wanted(
+            repositories=repositories,
+            component=component,
+            working_directory=Path(given.working_directory or "."),
+            is_setup_skipped=given.skip_setup,
+            pip_parameters=tuple((given.pip_params or "").split()),
+            roots=_roots(given),
+            arguments=tuple(rest),
         )
-        if code:
+        if code := build(wanted) if command == "build" else run(wanted):
             return code
     return 0
 
 
-def _meant(given: argparse.Namespace) -> Sequence[Coordinates | Path]:
+def _meant(given: argparse.Namespace) -> Sequence[Any]:
+    """The coordinates or the config files of components."""
+    from .coordinates import Coordinates
+    from .sources import config_files
+
     parts = {"--group-id": given.group_id, "--artifact-id": given.artifact_id, "--version": given.version}
     missing = [flag for flag, value in parts.items() if not value]
     if not missing:
@@ -153,6 +168,10 @@ def _meant(given: argparse.Namespace) -> Sequence[Coordinates | Path]:
             raise UsageError(f"there is no file {given.config_file}; give a component's config.yaml")
         return [Path(given.config_file)]
     return config_files(_source(given), is_recursive=given.recursive)
+
+
+def _path(given: str | None) -> Path | None:
+    return Path(given) if given else None
 
 
 def _source(given: argparse.Namespace) -> Path:
