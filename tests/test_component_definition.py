@@ -307,6 +307,8 @@ def test_a_fault_has_its_line(tmp_path, head, line, fault):
         ("a: !!int x\n", "put it in quotes"),
         ("a: !!bool x\n", "can't be read|is not known here|no valid"),
         ("a: " + "1" * 5000 + "\n", "put it in quotes"),
+        ("a: 0x" + "f" * 5000 + "\n", "the number is too large; put it in quotes"),
+        ("as_plugin: " + ":".join(["59"] * 3000) + "\n", "the number is too large"),
         ("a: &a [*a]\n", "nests too deep"),
         ("a: &a {<<: *a}\n", "nests too deep"),
         ("[" * 60_000, "nests too deep"),

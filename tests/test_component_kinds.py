@@ -186,6 +186,7 @@ def test_a_models_schema_says_all_of_it(shelf):
         (changed(former_place={"row": 1.0, "side": "left"}), ()),
         (changed(former_place=None), ()),
         (changed(colour="gren"), ("colour: 'gren' is none of its values; did you mean 'green'?",)),
+        (changed(colour="mauve"), ("colour: 'mauve' is none of its values; there are: green, red",)),
         (changed(colour=3), ("colour: expected text, not 3",)),
         (changed(goods=[{"count": 1, "label": "a"}, {"count": "x", "label": "b"}]),
          ("goods[1].count: expected a whole number, not 'x'",)),
@@ -275,7 +276,8 @@ def test_types_as_they_are_written(tmp_path, written, kind):
         ("int |", "'' is no name of a type"),
         ("Literal[x]", "'x' are no values for Literal"),
         ("List[" * 30 + "int" + "]" * 30, "it nests too deep"),
-        ("[" * 50_000, "is no name of a type"),
+        ("[" * 900, "is no name of a type"),
+        ("int|" * 20_000 + "int", "it is too long"),
     ],
 )
 def test_a_type_that_there_is_not_is_a_fault_with_its_line(tmp_path, written, fault):
@@ -320,6 +322,12 @@ def test_a_named_type_counts_in_all_that_follows(tmp_path):
     assert four.parameter.kind == Record(
         (Field("all", three.parameter.kind), Field("size", size), Field("other", size))
     )
+
+
+def test_an_alias_brings_the_same_definition_again(tmp_path):
+    command = parameter_of(tmp_path, "type: {a: {type: &x {_type_ref: it, n: {type: int}}}, b: {type: *x}}")
+    first, second = command.parameter.kind.fields
+    assert first.kind == second.kind == Record((Field("n", Whole()),))
 
 
 @pytest.mark.parametrize(
@@ -384,6 +392,7 @@ def test_a_choice_has_values_of_its_type(tmp_path, field, choice):
         ("[1, x]", "commands.do.parameter.a.enum: expected a whole number, not 'x'"),
         ('["3"]', "commands.do.parameter.a.enum: expected a whole number, not '3'"),
         ("1", "commands.do.parameter.a.enum: expected a list of the possible values"),
+        (str([*range(1001)]), "commands.do.parameter.a.enum: it has more than 1,000 values; leave it out"),
         ("[]", "commands.do.parameter.a.enum: expected a list of the possible values"),
     ],
 )

@@ -159,7 +159,7 @@ class _Comparison:
         if len(self.faults) > before or any(_same(taken, each) for each in values):
             return taken
         known = [each if isinstance(each, str) else _said(each) for each in values]
-        near = did_you_mean(value if isinstance(value, str) else _said(value), known)
+        near = did_you_mean(value if isinstance(value, str) else "", known)
         return self._wrong(path, f"{_said(value)} is none of its values; {near}", value)
 
     def _one_of(self, kinds: tuple[Kind, ...], value: Any, path: Path, accepts_asset: bool) -> Any:
@@ -181,7 +181,7 @@ class _Comparison:
     def _record(self, fields: tuple[Field, ...], value: Mapping[str, Any], path: Path) -> dict[str, Any]:
         known = {field.name: field for field in fields}
         for key in value:
-            if key not in known:
+            if key not in known and len(self.faults) <= _LIMIT_FAULTS:
                 self._wrong((*path, key), f"there is no such key; {did_you_mean(str(key), known)}")
         taken: dict[str, Any] = {}
         for field in fields:

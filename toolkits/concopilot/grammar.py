@@ -29,6 +29,7 @@ from .type_names import TypeNames
 _KEYS = {"type", "description", "enum", "required", "optional", "asset_ref_acceptable", "example"}
 _REFERENCE = "_type_ref"
 _LIMIT_KINDS = 5_000
+_LIMIT_CHOICES = 1_000
 _LIMIT_DEPTH = 60
 _STR = "tag:yaml.org,2002:str"
 _NULL = "tag:yaml.org,2002:null"
@@ -161,7 +162,7 @@ class Grammar:
     def _open(self, node: yaml.Node | None, where: str) -> str:
         """The name that `_type_ref` gives to the type around it; it counts once that is read."""
         name = self.words(node, f"{where}.{_REFERENCE}")
-        if node is not None and name and (fault := self._names.open(name)):
+        if node is not None and name and (fault := self._names.open(name, node.start_mark.index)):
             self._fault(node, f"{where}.{_REFERENCE}", fault)
             return ""
         return name
@@ -175,6 +176,9 @@ class Grammar:
             return kind
         if not isinstance(node, yaml.SequenceNode) or not node.value:
             self._fault(node, where, "expected a list of the possible values")
+            return kind
+        if len(node.value) > _LIMIT_CHOICES:
+            self._fault(node, where, f"it has more than {_LIMIT_CHOICES:,} values; leave it out")
             return kind
         # That of a list says what its items can be, unless lists are named.
         if isinstance(kind, ListOf) and not any(isinstance(each, yaml.SequenceNode) for each in node.value):
