@@ -26,7 +26,7 @@ SHAPES = {
         setup:
           pip:
             - torch>=2.0
-            - ["--index-url", "https://example.org/simple", tokens]
+            - ["--pre", "--no-deps", tokens]
           package: example.models.big
         url:
         config:
@@ -102,7 +102,7 @@ def test_a_resource(shapes):
     assert resource.coordinates == Coordinates("org.example.shop.model", "big-model", "0.2.1-SNAPSHOT")
     assert (resource.type, resource.resource_type, resource.as_plugin) == ("resource", "model", False)
     assert resource.package == "example.models.big"
-    assert resource.pip == (("torch>=2.0",), ("--index-url", "https://example.org/simple", "tokens"))
+    assert resource.pip == (("torch>=2.0",), ("--pre", "--no-deps", "tokens"))
     assert resource.config == {
         "api_version": "2023-05-15",
         "ratio": 1.5,

@@ -439,7 +439,7 @@ def test_a_models_arguments_are_a_parameter(tmp_path, text, arguments, value):
     assert not {"anyOf", "enum"} & set(top)
 
 
-@pytest.mark.parametrize("text", ["type: null", "type:", ""])
+@pytest.mark.parametrize("text", ["type: null", "type:", "{}", ""])
 def test_a_command_without_a_parameter(tmp_path, text):
     command = (
         parameter_of(tmp_path, text)

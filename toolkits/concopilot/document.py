@@ -122,6 +122,7 @@ def entries(node: yaml.Node) -> dict[str, yaml.Node]:
 
 
 def line_of(node: yaml.Node) -> int:
+    """Where a node begins; lines count from 1."""
     return int(node.start_mark.line) + 1
 
 

@@ -50,7 +50,7 @@ class Grammar:
     def parameter(self, node: yaml.Node, where: str) -> Parameter | None:
         """What `parameter:` says; None where a command takes nothing: nothing is written, or `type: null`."""
         said = self._said(node, where)
-        if said is None or _is_null(said.get("type")):
+        if not said or _is_null(said.get("type")):
             return None
         field = self._field("", said, node, where)
         if self._is_too_large(field.kind, node, where):
@@ -60,7 +60,7 @@ class Grammar:
     def response(self, node: yaml.Node, where: str) -> Response | None:
         """What `response:` says; None where nothing is promised."""
         said = self._said(node, where)
-        if said is None or _is_null(said.get("type")):
+        if not said or _is_null(said.get("type")):
             return None
         field = self._field("", said, node, where)
         return None if self._is_too_large(field.kind, node, where) else Response(field.kind, field.description)
@@ -119,7 +119,7 @@ class Grammar:
         if _is_null(node):
             return None
         if node.tag != _STR:
-            self._fault(node, f"{where}.type", f"expected the name of a type, not {node.value}")
+            self._fault(node, f"{where}.type", f"expected the name of a type, not {node.value[:60]}")
             return Anything()
         kind, fault, is_remark = self._names.kind(node.value, line_of(node))
         if fault:

@@ -11,7 +11,7 @@ WRAPPED = "param"
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    pass
+    """Any text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    pass
+    """True or false, and no number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    pass
+    """Any value of JSON's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
+    """A list of any length."""
+
     item: "Kind"
 
 
@@ -60,6 +62,8 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
+    """Of values that several take, the first of these kinds decides."""
+
     kinds: tuple["Kind", ...]
 
 
