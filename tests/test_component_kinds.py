@@ -458,6 +458,7 @@ type:
   picture: {type: "Union[numpy.ndarray, PIL.Image.Image]", asset_ref_acceptable: true, required: false}
   pictures: {type: "List[numpy.ndarray]", asset_ref_acceptable: true, required: false}
   count: {type: int, asset_ref_acceptable: true, required: false}
+  table: {type: "List[List[int]]", asset_ref_acceptable: true, required: false}
   note: {type: string, required: false}
   notes: {type: "Dict[str, Any]", required: false}
   rows:
@@ -483,6 +484,7 @@ EMBEDDED = '<| {"asset_id": "a", "field_path": ["b", 0]} |>'
         ({"pictures": ["asset://a", {"asset_id": "b"}, [1]]}, [("pictures", 0), ("pictures", 1)]),
         ({"count": "asset://a"}, [("count",)]),
         ({"count": 3}, []),
+        ({"table": ["asset://a", [1]]}, [("table", 0)]),
         ({"rows": [{"size": 1}, {"size": "ASSET://a/0"}]}, [("rows", 1, "size")]),
         ({"note": "asset://"}, []),
         ({"note": "see asset://a"}, []),
@@ -503,6 +505,7 @@ def test_references_are_found_where_they_are_accepted(tmp_path, value, reference
         ({"notes": {"x": "asset://a"}}, "notes.x"),
         ({"rows": [{"size": 1, "label": "asset://a"}]}, "rows[0].label"),
         ({"rows": "asset://a"}, "rows"),
+        ({"table": [["asset://a"]]}, "table[0][0]"),
         ("asset://a", "the parameter"),
     ],
 )
@@ -623,6 +626,10 @@ def holds(value, is_meant):
     return is_meant(value) or any(holds(each, is_meant) for each in inner)
 
 
+def is_mapped(value):
+    return isinstance(value, dict) and read_reference(value) is not None
+
+
 @settings(max_examples=300, deadline=None)
 @for_all(st.data())
 def test_the_schema_and_the_check_agree(data):
@@ -642,4 +649,4 @@ def test_the_schema_and_the_check_agree(data):
     if is_valid and checked.faults:
         assert holds(value, lambda inner: read_reference(inner) is not None)
     if not is_valid and not checked.faults:
-        assert holds(value, lambda inner: inner is None)
+        assert holds(value, lambda inner: inner is None or (isinstance(inner, list) and any(map(is_mapped, inner))))

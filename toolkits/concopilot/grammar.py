@@ -22,6 +22,7 @@ from .kinds import (
     Record,
     Response,
     Text,
+    levels,
     parts,
 )
 from .type_names import TypeNames
@@ -195,7 +196,7 @@ class Grammar:
     def _example(self, kind: Kind, node: yaml.Node | None, accepts_asset: bool, where: str) -> Any:
         if node is None or _is_null(node):
             return None
-        checked = fitting(kind, _valued(kind, node), accepts_asset=accepts_asset)
+        checked = fitting(kind, _valued(kind, node), levels(accepts_asset))
         if checked.faults:
             self._fault(node, where, checked.faults[0].removeprefix("the parameter: "), is_remark=True)
             return None
