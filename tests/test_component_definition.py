@@ -26,7 +26,7 @@ SHAPES = {
         setup:
           pip:
             - torch>=2.0
-            - ["--index-url", "https://example.org/simple", tokens]
+            - ["--pre", "--no-deps", tokens]
           package: example.models.big
         url:
         config:
@@ -102,7 +102,7 @@ def test_a_resource(shapes):
     assert resource.coordinates == Coordinates("org.example.shop.model", "big-model", "0.2.1-SNAPSHOT")
     assert (resource.type, resource.resource_type, resource.as_plugin) == ("resource", "model", False)
     assert resource.package == "example.models.big"
-    assert resource.pip == (("torch>=2.0",), ("--index-url", "https://example.org/simple", "tokens"))
+    assert resource.pip == (("torch>=2.0",), ("--pre", "--no-deps", "tokens"))
     assert resource.config == {
         "api_version": "2023-05-15",
         "ratio": 1.5,
@@ -307,6 +307,8 @@ def test_a_fault_has_its_line(tmp_path, head, line, fault):
         ("a: !!int x\n", "put it in quotes"),
         ("a: !!bool x\n", "can't be read|is not known here|no valid"),
         ("a: " + "1" * 5000 + "\n", "put it in quotes"),
+        ("a: 0x" + "f" * 5000 + "\n", "the number is too large; put it in quotes"),
+        ("as_plugin: " + ":".join(["59"] * 3000) + "\n", "the number is too large"),
         ("a: &a [*a]\n", "nests too deep"),
         ("a: &a {<<: *a}\n", "nests too deep"),
         ("[" * 60_000, "nests too deep"),

@@ -26,6 +26,7 @@ from .kinds import (
     Text,
     Truth,
     Whole,
+    levels,
     named,
     takes_mapping,
 )
@@ -66,9 +67,9 @@ def given(parameter: Parameter | None, arguments: Mapping[str, Any]) -> Any:
 def check(parameter: Parameter | None, value: Any) -> Checked:
     """Whether a command can be called with a value; never raises.
 
-    This takes what `schema` takes, and more: null for what is optional; references between `<|` and `|>`, in blanks, or
-    with the numbers and null that JSON allows in `field_path`. It takes less in one thing: a reference is refused where
-    none is accepted, though it is text or a mapping.
+    This takes what `schema` takes, and more: null for what is optional; references between `<|` and `|>`, in blanks,
+    with numbers or null in `field_path`, or as mappings in place of items. It takes less in one thing: a reference is
+    refused where none is accepted, though it is text or a mapping.
     """
     if parameter is None:
         is_empty = value is None or value == {}
@@ -78,7 +79,7 @@ def check(parameter: Parameter | None, value: Any) -> Checked:
     if value is None and not _takes_null(parameter.kind):
         return Checked(None, (f"the parameter is missing; expected {named(parameter.kind)}",))
     comparison = _Comparison()
-    taken = comparison.take(parameter.kind, value, (), parameter.accepts_asset)
+    taken = comparison.take(parameter.kind, value, (), levels(parameter.accepts_asset))
     return Checked(taken, tuple(comparison.faults), tuple(comparison.references))
 
 
@@ -90,14 +91,14 @@ def check_response(response: Response | None, value: Any) -> tuple[str, ...]:
     if response is None:
         return ()
     comparison = _Comparison(is_response=True)
-    comparison.take(response.kind, value, (), accepts_asset=True)
+    comparison.take(response.kind, value, ())
     return tuple(comparison.faults)
 
 
-def fitting(kind: Kind, value: Any, *, accepts_asset: bool = False) -> Checked:
-    """A value held against a kind alone: an example, or one of a choice."""
+def fitting(kind: Kind, value: Any, levels_left: int = 0) -> Checked:
+    """A value held against a kind alone, as an example or one of a choice; references as `levels` counts them."""
     comparison = _Comparison()
-    return Checked(comparison.take(kind, value, (), accepts_asset), tuple(comparison.faults))
+    return Checked(comparison.take(kind, value, (), levels_left), tuple(comparison.faults))
 
 
 class _Comparison:
@@ -109,31 +110,32 @@ class _Comparison:
         self._is_response = is_response
         self._whole = "the response" if is_response else "the parameter"
 
-    def take(self, kind: Kind, value: Any, path: Path, accepts_asset: bool) -> Any:
+    def take(self, kind: Kind, value: Any, path: Path, levels_left: int = 0) -> Any:
         """The value as the kind has it, or as it is where there is a fault."""
         if len(self.faults) > _LIMIT_FAULTS:
             return value
-        if _refers(kind, value, accepts_asset or self._is_response):
-            if accepts_asset or self._is_response:
+        is_accepted = levels_left > 0 or self._is_response
+        if _refers(kind, value, is_accepted):
+            if is_accepted:
                 self.references.append(path)
             else:
                 self._wrong(path, "a reference to an asset is not accepted here; give the value itself")
             return value
-        return self._take_value(kind, value, path, accepts_asset)
+        return self._take_value(kind, value, path, levels_left)
 
-    def _take_value(self, kind: Kind, value: Any, path: Path, accepts_asset: bool) -> Any:
+    def _take_value(self, kind: Kind, value: Any, path: Path, levels_left: int) -> Any:
         """As `take`, where the value itself is no reference."""
         match kind:
             case Anything() | Foreign():
                 return value
             case Choice(inner, values):
-                return self._choice(inner, values, value, path, accepts_asset)
+                return self._choice(inner, values, value, path, levels_left)
             case OneOf(kinds):
-                return self._one_of(kinds, value, path, accepts_asset)
+                return self._one_of(kinds, value, path, levels_left)
             case ListOf(item) if isinstance(value, list):
-                return [self.take(item, each, (*path, at), accepts_asset) for at, each in enumerate(value)]
+                return [self.take(item, each, (*path, at), levels_left - 1) for at, each in enumerate(value)]
             case MapOf(inner) if isinstance(value, Mapping):
-                return {key: self.take(inner, each, (*path, key), False) for key, each in value.items()}
+                return {key: self.take(inner, each, (*path, key)) for key, each in value.items()}
             case Record(fields) if isinstance(value, Mapping):
                 return self._record(fields, value, path)
         return self._scalar(kind, value, path)
@@ -153,20 +155,20 @@ class _Comparison:
                 return value
         return self._wrong(path, f"expected {named(kind)}, not {_said(value)}", value)
 
-    def _choice(self, kind: Kind, values: tuple[Any, ...], value: Any, path: Path, accepts_asset: bool) -> Any:
+    def _choice(self, kind: Kind, values: tuple[Any, ...], value: Any, path: Path, levels_left: int) -> Any:
         before = len(self.faults)
-        taken = self._take_value(kind, value, path, accepts_asset)
+        taken = self._take_value(kind, value, path, levels_left)
         if len(self.faults) > before or any(_same(taken, each) for each in values):
             return taken
         known = [each if isinstance(each, str) else _said(each) for each in values]
-        near = did_you_mean(value if isinstance(value, str) else _said(value), known)
+        near = did_you_mean(value if isinstance(value, str) else "", known)
         return self._wrong(path, f"{_said(value)} is none of its values; {near}", value)
 
-    def _one_of(self, kinds: tuple[Kind, ...], value: Any, path: Path, accepts_asset: bool) -> Any:
+    def _one_of(self, kinds: tuple[Kind, ...], value: Any, path: Path, levels_left: int) -> Any:
         tried = []
         for kind in kinds:
             comparison = _Comparison(self._is_response)
-            taken = comparison._take_value(kind, value, path, accepts_asset)
+            taken = comparison._take_value(kind, value, path, levels_left)
             if not comparison.faults:
                 self.references += comparison.references
                 return taken
@@ -181,7 +183,7 @@ class _Comparison:
     def _record(self, fields: tuple[Field, ...], value: Mapping[str, Any], path: Path) -> dict[str, Any]:
         known = {field.name: field for field in fields}
         for key in value:
-            if key not in known:
+            if key not in known and len(self.faults) <= _LIMIT_FAULTS:
                 self._wrong((*path, key), f"there is no such key; {did_you_mean(str(key), known)}")
         taken: dict[str, Any] = {}
         for field in fields:
@@ -189,7 +191,7 @@ class _Comparison:
             if value.get(field.name) is None and not field.is_required and not _takes_null(field.kind):
                 continue
             if field.name in value:
-                taken[field.name] = self.take(field.kind, value[field.name], at, field.accepts_asset)
+                taken[field.name] = self.take(field.kind, value[field.name], at, levels(field.accepts_asset))
             elif field.is_required:
                 self._wrong(at, f"this is missing; expected {named(field.kind)}")
         return taken

@@ -26,6 +26,8 @@ _RECOMMENDED = {
 _KEYS = {"name", "id"}
 """Known, and not in the schema: they are read where `config` does not say them."""
 
+_LIMIT_COMPARED = 50
+
 _WORDS = {
     "string": "text",
     "integer": "a whole number",
@@ -111,8 +113,9 @@ def _included(document: Document) -> Iterator[Fault]:
 
 def _near_misses(document: Document) -> Iterator[Fault]:
     known = {*component_schema()["properties"], *_KEYS}
-    for key in document.data:
-        if key not in known and (near := nearest(key, known - set(document.data))):
+    missing = known - set(document.data)
+    for key in [key for key in document.data if key not in known][:_LIMIT_COMPARED]:
+        if near := nearest(key, missing):
             yield document.fault(
                 (key,), f"{key}: only the component knows this key; did you mean {near!r}?", is_remark=True
             )

@@ -15,6 +15,7 @@ _LIMIT_VALUES = 20_000
 
 _LIMIT_DEPTH = 100
 _LIMIT_STACK = 3_000
+_LIMIT_BITS = 4_096  # a larger number could not even be shown
 
 _TAG = "tag:yaml.org,2002:"
 _MERGE = f"{_TAG}merge"
@@ -103,7 +104,10 @@ def plain(node: yaml.Node) -> Any:
     if isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
         return [plain(item) for item in node.value]
     try:
-        return _READ[node.tag](node)
+        value = _READ[node.tag](node)
+        if isinstance(value, int) and value.bit_length() > _LIMIT_BITS:
+            raise ValueError("the number is too large")
+        return value
     except KeyError:
         raise _Wrong(
             node, f"{node.tag.replace(_TAG, '!!')} is not known here; write text, a list or a mapping"
@@ -118,6 +122,7 @@ def entries(node: yaml.Node) -> dict[str, yaml.Node]:
 
 
 def line_of(node: yaml.Node) -> int:
+    """Where a node begins; lines count from 1."""
     return int(node.start_mark.line) + 1
 
 

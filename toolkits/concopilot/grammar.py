@@ -22,6 +22,7 @@ from .kinds import (
     Record,
     Response,
     Text,
+    levels,
     parts,
 )
 from .type_names import TypeNames
@@ -29,6 +30,7 @@ from .type_names import TypeNames
 _KEYS = {"type", "description", "enum", "required", "optional", "asset_ref_acceptable", "example"}
 _REFERENCE = "_type_ref"
 _LIMIT_KINDS = 5_000
+_LIMIT_CHOICES = 1_000
 _LIMIT_DEPTH = 60
 _STR = "tag:yaml.org,2002:str"
 _NULL = "tag:yaml.org,2002:null"
@@ -49,7 +51,7 @@ class Grammar:
     def parameter(self, node: yaml.Node, where: str) -> Parameter | None:
         """What `parameter:` says; None where a command takes nothing: nothing is written, or `type: null`."""
         said = self._said(node, where)
-        if said is None or _is_null(said.get("type")):
+        if not said or _is_null(said.get("type")):
             return None
         field = self._field("", said, node, where)
         if self._is_too_large(field.kind, node, where):
@@ -59,7 +61,7 @@ class Grammar:
     def response(self, node: yaml.Node, where: str) -> Response | None:
         """What `response:` says; None where nothing is promised."""
         said = self._said(node, where)
-        if said is None or _is_null(said.get("type")):
+        if not said or _is_null(said.get("type")):
             return None
         field = self._field("", said, node, where)
         return None if self._is_too_large(field.kind, node, where) else Response(field.kind, field.description)
@@ -118,7 +120,7 @@ class Grammar:
         if _is_null(node):
             return None
         if node.tag != _STR:
-            self._fault(node, f"{where}.type", f"expected the name of a type, not {node.value}")
+            self._fault(node, f"{where}.type", f"expected the name of a type, not {node.value[:60]}")
             return Anything()
         kind, fault, is_remark = self._names.kind(node.value, line_of(node))
         if fault:
@@ -161,7 +163,7 @@ class Grammar:
     def _open(self, node: yaml.Node | None, where: str) -> str:
         """The name that `_type_ref` gives to the type around it; it counts once that is read."""
         name = self.words(node, f"{where}.{_REFERENCE}")
-        if node is not None and name and (fault := self._names.open(name)):
+        if node is not None and name and (fault := self._names.open(name, node.start_mark.index)):
             self._fault(node, f"{where}.{_REFERENCE}", fault)
             return ""
         return name
@@ -175,6 +177,9 @@ class Grammar:
             return kind
         if not isinstance(node, yaml.SequenceNode) or not node.value:
             self._fault(node, where, "expected a list of the possible values")
+            return kind
+        if len(node.value) > _LIMIT_CHOICES:
+            self._fault(node, where, f"it has more than {_LIMIT_CHOICES:,} values; leave it out")
             return kind
         # That of a list says what its items can be, unless lists are named.
         if isinstance(kind, ListOf) and not any(isinstance(each, yaml.SequenceNode) for each in node.value):
@@ -191,7 +196,7 @@ class Grammar:
     def _example(self, kind: Kind, node: yaml.Node | None, accepts_asset: bool, where: str) -> Any:
         if node is None or _is_null(node):
             return None
-        checked = fitting(kind, _valued(kind, node), accepts_asset=accepts_asset)
+        checked = fitting(kind, _valued(kind, node), levels(accepts_asset))
         if checked.faults:
             self._fault(node, where, checked.faults[0].removeprefix("the parameter: "), is_remark=True)
             return None

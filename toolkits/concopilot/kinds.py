@@ -11,7 +11,7 @@ WRAPPED = "param"
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    pass
+    """Any text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    pass
+    """True or false, and no number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    pass
+    """Any value of JSON's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
+    """A list of any length."""
+
     item: "Kind"
 
 
@@ -60,6 +62,8 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
+    """Of values that several take, the first of these kinds decides."""
+
     kinds: tuple["Kind", ...]
 
 
@@ -131,18 +135,19 @@ class Response:
 REFERENCE_URL: dict[str, Any] = {
     "type": "string",
     "pattern": r"^asset://[^/\s]",
-    "description": "a reference to an asset: asset://ID, or asset://ID/KEY/0 for what stands in it",
+    "description": "a reference: asset://ID, or asset://ID/KEY/0 for what stands in that asset",
 }
 REFERENCE_OBJECT: dict[str, Any] = {
     "type": "object",
     "properties": {
         "asset_id": {"type": "string"},
-        "field_path": {"type": "array", "items": {"type": "string"}, "description": "keys or indices within it"},
+        "field_path": {"type": "array", "items": {"type": "string"}},
     },
     "required": ["asset_id"],
     "additionalProperties": False,
-    "description": "a reference to an asset",
 }
+REFERENCE_ITEM = {key: value for key, value in REFERENCE_URL.items() if key != "description"}
+"""What a model is told of references in place of items: the short form only, since each list would say it again."""
 
 _PLAIN = {Text: "string", Whole: "integer", Number: "number", Truth: "boolean", Nothing: "null"}
 
@@ -155,11 +160,16 @@ def schema(of: Kind | Parameter | None) -> dict[str, Any]:
     if of is None:
         return _object({}, [])
     if not isinstance(of, Parameter):
-        return _schema(of, accepts_asset=False)
+        return _schema(of, 0)
     if not of.is_wrapped:
-        return _described(_schema(of.kind, accepts_asset=False), of.description, of.example)
-    inner = _described(_schema(of.kind, of.accepts_asset), of.description, of.example)
+        return _described(_schema(of.kind, 0), of.description, of.example)
+    inner = _described(_schema(of.kind, levels(of.accepts_asset)), of.description, of.example)
     return _object({WRAPPED: inner}, [WRAPPED] if of.is_required else [])
+
+
+def levels(accepts_asset: bool) -> int:
+    """At how many levels references may stand in place of values: the value itself, and the items of a list."""
+    return 2 if accepts_asset else 0
 
 
 def takes_mapping(kind: Kind, keys: set[str]) -> bool:
@@ -210,30 +220,34 @@ _WORDS: dict[type, str] = {
 }
 
 
-def _schema(kind: Kind, accepts_asset: bool) -> dict[str, Any]:
-    made = _bare(kind, accepts_asset)
-    if not accepts_asset:
+def _schema(kind: Kind, levels_left: int) -> dict[str, Any]:
+    made = _bare(kind, levels_left)
+    if not levels_left:
         return made
+    if levels_left == 1:
+        return {"anyOf": [*_alternatives(made), dict(REFERENCE_ITEM)]}
     references = [REFERENCE_URL] if takes_mapping(kind, {"asset_id"}) else [REFERENCE_URL, REFERENCE_OBJECT]
     return {"anyOf": [*_alternatives(made), *deepcopy(references)]}
 
 
-def _bare(kind: Kind, accepts_asset: bool) -> dict[str, Any]:
+def _bare(kind: Kind, levels_left: int) -> dict[str, Any]:
     match kind:
         case Foreign(name):
             return {"description": f"a {name} of Python, as JSON says it"}
         case ListOf(item):
-            return {"type": "array", "items": _schema(item, accepts_asset)}
+            return {"type": "array", "items": _schema(item, max(levels_left - 1, 0))}
         case MapOf(value):
-            return {"type": "object", "properties": {}, "additionalProperties": _schema(value, accepts_asset=False)}
+            return {"type": "object", "properties": {}, "additionalProperties": _schema(value, 0)}
         case Choice(inner, values):
-            return {**_bare(inner, accepts_asset), "enum": list(values)}
+            return {**_bare(inner, levels_left), "enum": list(values)}
         case OneOf(kinds):
-            made = [_bare(each, accepts_asset) for each in kinds]
+            made = [_bare(each, levels_left) for each in kinds]
             return {"anyOf": [alternative for one in made for alternative in _alternatives(one)]}
         case Record(fields):
             properties = {
-                field.name: _described(_schema(field.kind, field.accepts_asset), field.description, field.example)
+                field.name: _described(
+                    _schema(field.kind, levels(field.accepts_asset)), field.description, field.example
+                )
                 for field in fields
             }
             return _object(properties, [field.name for field in fields if field.is_required])

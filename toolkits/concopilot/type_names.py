@@ -42,6 +42,8 @@ _PYTHON = {
 
 _SHOWN = ("string", "int", "float", "bool", "Any", "List", "Dict", "Optional", "Union", "Literal")
 _LIMIT_DEPTH = 20
+_LIMIT_CHARACTERS = 1_000
+_LIMIT_SUGGESTIONS = 20
 _GENERIC = re.compile(r"([^\[\]]+?)\s*(?:\[(.*)\])?", re.DOTALL)
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _CLASS = re.compile(r"[A-Z]\w*")
@@ -60,12 +62,17 @@ class TypeNames:
     def __init__(self, later: dict[str, int]) -> None:
         self._later = later
         self._known: dict[str, Kind] = {}
+        self._places: dict[str, int] = {}
         self._open: set[str] = set()
+        self._unknown: set[str] = set()
         self._remark = ""
 
-    def open(self, name: str) -> str:
-        """Begins the definition of a name. What is wrong with that, "" if nothing is."""
-        if name in self._known or name in self._open:
+    def open(self, name: str, place: int) -> str:
+        """Begins the definition of a name, at a place of the file. What is wrong with that, "" if nothing is.
+
+        An alias may bring a definition again.
+        """
+        if name in self._open or self._places.setdefault(name, place) != place:
             return f"the type {name!r} is defined twice; choose another name"
         if name.lower() in {*_SCALARS, *_LISTS, *_MAPS, *_WRAPPERS}:
             return f"{name!r} is the name of a type already; choose another"
@@ -80,6 +87,8 @@ class TypeNames:
         """What a name stands for. One that can't be read stands for any value."""
         self._remark = ""
         try:
+            if len(text) > _LIMIT_CHARACTERS:
+                raise _Unknown("it is too long; give a part of it a name by `_type_ref`")
             return self._read(text, line, 0), self._remark, True
         except _Unknown as unknown:
             return Anything(), str(unknown), False
@@ -116,18 +125,20 @@ class TypeNames:
             return MapOf(Anything())
         if bare in _PYTHON or _DOTTED.fullmatch(name):
             return Foreign(name)
-        return self._unknown(name, line)
+        return self._stranger(name, line)
 
-    def _unknown(self, name: str, line: int) -> Kind:
+    def _stranger(self, name: str, line: int) -> Kind:
         if (later := self._later.get(name)) is not None:
             raise _Unknown(
                 f"the type {name!r} is defined in line {later}, and this is line {line}; move the definition up"
             )
+        self._unknown.add(name)
         known = {*self._known, *_SHOWN}
-        if not nearest(name, known) and _CLASS.fullmatch(name):
+        is_compared = len(self._unknown) <= _LIMIT_SUGGESTIONS  # each with all names
+        if _CLASS.fullmatch(name) and not (is_compared and nearest(name, known)):
             self._remark = f"{name!r} is taken for a class of Python's, and any value for one of it"
             return Foreign(name)
-        raise _Unknown(f"there is no type {_clipped(name)}; {did_you_mean(name, known)}")
+        raise _Unknown(f"there is no type {_clipped(name)}" + (f"; {did_you_mean(name, known)}" if is_compared else ""))
 
     def _generic(self, head: str, inner: str, line: int, depth: int) -> Kind:
         bare = _bare(head)
