@@ -38,7 +38,11 @@ def host(method, **params):
     found._config_info = {{"config_folder": folder, "config_file": file}}
     return json.loads(json.dumps(found))
 
-wire.connect(host)
+class Host:
+    def call(self, method, **params):
+        return host(method, **params)
+
+wire.connect(Host())
 """
 REAL = "import json, os, sys\nsys.path[:0] = [os.getcwd()]\n"
 SHOW = "\nprint('\\n' + json.dumps(result, default=repr))\n"

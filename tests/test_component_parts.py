@@ -488,21 +488,22 @@ def test_the_prompt_is_the_hosts(stage: Stage) -> None:
 from concopilot.basic.interface.cmd import constructor
 typed = ["one", None]
 said = []
-def host(method, text):
-    said.append([method, text])
-    return typed.pop(0) if method == "ask" else None
+class Host:
+    def call(self, method, text):
+        said.append([method, text])
+        return typed.pop(0) if method == "ask" else None
 it = constructor(config("user_interface", config={"user_msg_prefix": "> ", "non_user_msg_suffix": "---"}))
 from stage import wire
-wire._caller.clear()
+wire.connect(None)
 lost = told(lambda: it.send_msg_to_user(Message(content="x")))
-wire.connect(host)
+wire.connect(Host())
 answer = it.on_msg_to_user(Message(sender="cerebrum", receiver="user", content="hello"))
 it.send_msg_to_user(Message(content={"a": {1}}))
 result = [lost, answer, it.wait_user_msg(), said, it.has_user_msg(), it.get_user_msg(), it.interrupt(), it.interrupted]
 """
     )
     lost, answer, none, said, *_ = stage.ours(program)
-    assert lost[0] == "ConnectionError"
+    assert lost[0] == "HostError"
     assert answer == {
         "sender": {"role": "user"},
         "receiver": {"role": "cerebrum"},
