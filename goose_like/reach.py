@@ -29,8 +29,8 @@ class Reach:
     don't exist when the sandbox is entered are left out. In mode `full`, and with access `full`, there is no sandbox,
     and a reach does nothing.
 
-    `readable`, `writable`: more files and folders, by their real path. Below our own state and cache folders these may
-    be written whatever the mode; anywhere else only where the session's commands may write, else read.
+    `readable`, `writable`: more files and folders, seen by their real path and by the given one. Those below our own
+    state and cache folders may be written whatever the mode, others only where the session's commands may write.
     `dot_folders`: the names of those that are seen. Of the workspace the folders whose names begin with a dot, at any
     depth, and files named `.env` or `.env.*` are hidden otherwise: those that are there when the sandbox is entered,
     the 100 nearest to the top. Later and deeper ones are not, nor links; what links lead to is judged by its own path.
@@ -66,12 +66,14 @@ def within(rules: Rules, root: Path, reach: Reach) -> Rules:
             table[path] = "read" if rule == "write" and reach.is_read_only and path != rules.tmp else rule
     table |= dict.fromkeys(hidden, "hidden")
     drawn = Rules(table, rules.tmp)
-    ours = (*python_folders(), Path(spawner.__file__))  # by their names too: that is how they are started
-    for path in (*map(real, ours), *ours, *named):
+    given = (*python_folders(), Path(spawner.__file__), *reach.readable, *reach.writable)
+    for path in (*map(real, given), *map(Path.absolute, given)):  # by these names they are started, links or not
         if drawn.of(path) in ("hidden", "tmp"):
             table[path] = "read"
     table |= {path: "hidden" for path in secret if drawn.of(path) not in ("tmp", "hidden")}
-    table |= {path: "write" for path, rule in named.items() if rule == "write"}
+    for path in reach.writable:
+        if named[real(path)] == "write":
+            table |= dict.fromkeys((real(path), path.absolute()), "write")
     return drawn.with_pins()
 
 

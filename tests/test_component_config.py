@@ -1,5 +1,6 @@
 """What a component is configured with in the end, where its copy lies, and what a check says of its file."""
 
+import json
 import os
 import threading
 from pathlib import Path
@@ -385,3 +386,27 @@ def test_a_check_of_nothing_but_keys_is_in_sentences(tmp_path):
     for _, text, _ in checked(tmp_path, "a: 1\n"):
         assert "is not valid under any" not in text
         assert "\n" not in text
+
+
+def test_a_place_left_for_others_is_remarked(tmp_path):
+    text = GOOD + "config: {model: {group_id: <whose>, artifact_id: a, version: '1'}}\n"
+    [(line, said, is_remark)] = checked(tmp_path, text)
+    assert (line, is_remark) == (19, True)
+    assert said.startswith("config.model.group_id: ")
+
+
+KEYS = sorted({*component_schema()["properties"], "command_name", "parameter", "name", "package", "pip", "title"})
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 3) | st.floats(allow_nan=False) | st.sampled_from(["x", "1.0", ""]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@for_all(st.dictionaries(st.sampled_from(KEYS), ANY, max_size=8))
+def test_a_check_never_raises(tmp_path_factory, data):
+    file = tmp_path_factory.getbasetemp() / "checked.yaml"
+    file.write_text(json.dumps(data))
+    faults = check_file(file)
+    assert faults
+    assert all("\n" not in fault.text for fault in faults)

@@ -21,7 +21,8 @@ import importlib, inspect, pkgutil
 from types import FunctionType, ModuleType
 
 def shape(function):
-    return [[p.name, p.kind.name, p.default is p.empty] for p in inspect.signature(function).parameters.values()]
+    return [[p.name, p.kind.name, p.default is p.empty] for p in inspect.signature(function).parameters.values()
+            if p.name != "self"]
 
 def members(kind):
     seen = {}
@@ -125,6 +126,16 @@ def other():
 result = [concopilot.Settings, told(other)]
 """
     assert stage.ours(program) == ["the real one", ["ModuleNotFoundError", "No module named 'concopilot.util'"]]
+
+
+def test_a_folder_of_that_name_is_no_package(stage: Stage) -> None:
+    (stage.folder / "concopilot").mkdir()
+    program = """
+from concopilot import Settings
+from concopilot.util import ClassDict
+result = [Settings.__module__, ClassDict.__module__]
+"""
+    assert stage.ours(program) == ["concopilot.package.config", "concopilot.util.class_dict"]
 
 
 # --- values
@@ -262,12 +273,14 @@ key = uuid.uuid4()
 assets[str(key)] = Asset(asset_type="t", asset_id=key, content=[1])
 assets.Capital = Asset(asset_type="t", content="c")
 get = lambda obj: told(lambda: AssetRef.try_retrieve(obj, assets))
+many = 200_000
+LONG = ["x" * many + "<|", "<|" + " " * many, "<|" + " " * many + "x|>", " " * many + "asset:/", "asset://\\n" * many]
 result = [
     get("asset://data").asset_id, get({"asset_id": "data"}).asset_id, get(AssetRef(asset_id=key)).content,
     str(AssetRef(asset_id="a/b")), AssetRef.convert_url(str(AssetRef(asset_id="a/b", field_path=["c d"]))),
     get("asset://Capital/content"), get("<|{broken|>"), get("<|asset://data|> and more"), get("asset://data/__class__"),
     told(lambda: AssetRef.try_retrieve("asset://data", None))[1], get({"asset_id": True, "field_path": None}),
-    get({"asset_id": "data", "field_path": "content"}), get("x" * 100_000 + "<|") == "x" * 100_000 + "<|",
+    get({"asset_id": "data", "field_path": "content"}), all(get(text) == text for text in LONG),
     get("asset://data/content/o/__class__"), told(lambda: AssetRef.convert_url("http://x"))[0],
 ]
 """
@@ -319,7 +332,7 @@ result = [
     told(lambda: ClassDict.convert({"a": [{2: 1}]})), Context(), kept,
     [Message.Command(command="c", response=value).response for value in (0, False, [], "", 1.5, [{"a": 1}])],
     told(lambda: Message(sender=3)), hasattr(ClassDict(), "__array__"), told(lambda: ClassDict().__delattr__("x")),
-    ClassDict.convert({"s": {(1, 2)}, "b": bytearray(b"x")}).b == b"x", ClassDict(obj=1, key=2, other=3),
+    ClassDict.convert({"s": {(1, 2)}, "b": bytearray(b"x")}).b == b"x", ClassDict(obj=1, key=2, self=3),
     told(lambda: Context(assets={"a": {"content": 1}})), flatten_dict({"a": [], "b": {}}),
 ]
 """
@@ -336,6 +349,6 @@ result = [
     assert found[7] == ["ValueError", "sender must be a mapping with role, id and name, or a role, not 3"]
     assert found[8] is False
     assert found[9][0] == "AttributeError"
-    assert found[10:12] == [True, {"obj": 1, "key": 2, "other": 3}]
+    assert found[10:12] == [True, {"obj": 1, "key": 2, "self": 3}]
     assert "'a' has no asset_type" in found[12][1]
     assert found[13] == {}

@@ -393,6 +393,12 @@ def test_a_value_of_another_type_is_no_choice(tmp_path, enum, fault):
     assert (text, is_remark) == (fault, False)
 
 
+def test_an_example_may_be_a_reference(tmp_path):
+    command = parameter_of(tmp_path, "type: {a: {type: int, asset_ref_acceptable: true, example: 'asset://a/0'}}")
+    assert schema(command.parameter)["properties"]["a"]["examples"] == ["asset://a/0"]
+    assert told(tmp_path / "config.yaml") == []
+
+
 def test_an_example_that_does_not_fit_is_remarked_and_not_shown(tmp_path):
     command = parameter_of(tmp_path, "type: {a: {type: int, example: x}, b: {type: string, example: 1.10}}")
     properties = schema(command.parameter)["properties"]

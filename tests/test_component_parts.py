@@ -549,17 +549,22 @@ from concopilot.basic.message.manager.jsonmanager.manager import fix_json_using_
 texts = ['{"a": "b"}', '```\\n{"a": 1}\\n```', 'so: {"a": "}{"} and {"b": 2}',
     '{"a": [1, 2', '{"a": "cut', "{a: 1, b_2: {c: 3,},}",
          '{"a": "x\\ny"}', '[{"a": 1}', 'text [1] {"a": 2}', '{"a": "\\\\q \\\\u0041 \\\\n"}', '\\ufeff{"a": 1}',
-         '```json\\n{"a": "```"}\\n```', "```json\\n[1, {b: 2}]", '{"a": "key: x, y: z"}', '{"a": 1}}}', "3", '"t"']
+         '```json\\n{"a": "```"}\\n```', "```json\\n[1, {b: 2}]", '{"a": "key: x, y: z"}', '{"a": 1}}}', "3", '"t"',
+         '{a: "x,]", "b": [1, 2,']
 result = [told(lambda: mended(text)) for text in texts]
-bad = ["", "nothing", "{" * 5000, "[" * 200_000, "\\\\" * 1000, '"' * 1001, "{]" * 100]
+bad = ["", "nothing", "{" * 5000, "[" * 200_000, "\\\\" * 1000, '"' * 1001, "{]" * 100,
+       '{"a' * 50_000]
 result += [told(lambda: mended(text)) for text in bad]
+result.append(len(mended('"' + '\\\\"' * 100_000)))
 """
     found = stage.ours(program)
     good = [{"a": "b"}, {"a": 1}, {"a": "}{"}, {"a": [1, 2]}, {"a": "cut"}, {"a": 1, "b_2": {"c": 3}}, {"a": "x\ny"}]
     assert found[:7] == good
     assert found[7:13] == [[{"a": 1}], [1], {"a": "q A \n"}, {"a": 1}, {"a": "```"}, [1, {"b": 2}]]
     assert found[13:17] == [{"a": "key: x, y: z"}, {"a": 1}, 3, "t"]
-    assert {error[0] for error in found[17:]} == {"ValueError"}
+    assert found[17] == {"a": "x,]", "b": [1, 2]}
+    assert {error[0] for error in found[18:-1]} == {"ValueError"}
+    assert found[-1] == 100_000
 
 
 # --- a whole copilot

@@ -120,6 +120,17 @@ async def test_a_file_alone(root: Path, home: Path) -> None:
         assert (code, output) == (0, "[diary.txt]diary.txt\nwork\n")
 
 
+async def test_a_named_path_behind_a_link(root: Path, home: Path, tmp_path: Path) -> None:
+    (ours := tmp_path / "goose/state/e").mkdir(parents=True)
+    (home / "shelf").symlink_to("library")
+    (home / "e").symlink_to(ours)
+    async with made(root) as workspace:
+        reach = Reach(readable=(home / "shelf",), writable=(home / "e",))
+        script = f"cat {home}/shelf/a.py {home}/library/a.py; echo x > {home}/e/1; echo x > {ours}/2"
+        assert await sh(workspace, script, reach=reach) == (0, "[library/a.py]" * 2)
+    assert sorted(path.name for path in ours.iterdir()) == ["1", "2"]
+
+
 async def test_a_named_path_inside_the_workspace_stays_writable(root: Path) -> None:
     async with made(root) as workspace:
         assert (await sh(workspace, "echo x > sub/new", reach=Reach(readable=(root / "sub",))))[0] == 0

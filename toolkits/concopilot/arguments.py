@@ -94,10 +94,10 @@ def check_response(response: Response | None, value: Any) -> tuple[str, ...]:
     return tuple(comparison.faults)
 
 
-def fitting(kind: Kind, value: Any) -> Checked:
-    """A value held against a kind, with no reference accepted: an example, or one of a choice."""
+def fitting(kind: Kind, value: Any, *, accepts_asset: bool = False) -> Checked:
+    """A value held against a kind alone: an example, or one of a choice."""
     comparison = _Comparison()
-    return Checked(comparison.take(kind, value, (), accepts_asset=False), tuple(comparison.faults))
+    return Checked(comparison.take(kind, value, (), accepts_asset), tuple(comparison.faults))
 
 
 class _Comparison:

@@ -105,7 +105,8 @@ def _included(document: Document) -> Iterator[Fault]:
                 )
             except UsageError as error:
                 part = str(error).partition(":")[0]
-                yield document.fault((*path, part), f"{_place(path)}.{error}")
+                is_open = str(value.get(part)).startswith("<")  # left for others to say
+                yield document.fault((*path, part), f"{_place(path)}.{error}", is_remark=is_open)
 
 
 def _near_misses(document: Document) -> Iterator[Fault]:

@@ -100,13 +100,14 @@ class Grammar:
         self._close(opened, kind)
         is_required = self._truth(said.get("required"), f"{where}.required")
         is_optional = self._truth(said.get("optional"), f"{where}.optional")
+        accepts_asset = bool(self._truth(said.get("asset_ref_acceptable"), f"{where}.asset_ref_acceptable"))
         return Field(
             name,
             kind,
             self.words(said.get("description"), f"{where}.description"),
             is_required if is_required is not None else not is_optional,
-            bool(self._truth(said.get("asset_ref_acceptable"), f"{where}.asset_ref_acceptable")),
-            self._example(kind, said.get("example"), f"{where}.example"),
+            accepts_asset,
+            self._example(kind, said.get("example"), accepts_asset, f"{where}.example"),
         )
 
     def _kind(self, node: yaml.Node, where: str) -> Kind | None:
@@ -187,10 +188,10 @@ class Grammar:
                 values.append(checked.value)
         return Choice(kind, tuple(values)) if values else kind
 
-    def _example(self, kind: Kind, node: yaml.Node | None, where: str) -> Any:
+    def _example(self, kind: Kind, node: yaml.Node | None, accepts_asset: bool, where: str) -> Any:
         if node is None or _is_null(node):
             return None
-        checked = fitting(kind, _valued(kind, node))
+        checked = fitting(kind, _valued(kind, node), accepts_asset=accepts_asset)
         if checked.faults:
             self._fault(node, where, checked.faults[0].removeprefix("the parameter: "), is_remark=True)
             return None

@@ -1,6 +1,7 @@
 """Kinds: what the values of a command's parameter and response are, and how that is told a model."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -214,7 +215,7 @@ def _schema(kind: Kind, accepts_asset: bool) -> dict[str, Any]:
     if not accepts_asset:
         return made
     references = [REFERENCE_URL] if takes_mapping(kind, {"asset_id"}) else [REFERENCE_URL, REFERENCE_OBJECT]
-    return {"anyOf": [*_alternatives(made), *references]}
+    return {"anyOf": [*_alternatives(made), *deepcopy(references)]}
 
 
 def _bare(kind: Kind, accepts_asset: bool) -> dict[str, Any]:

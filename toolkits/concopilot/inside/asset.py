@@ -18,6 +18,7 @@ asset_ref_img_markdown_embedding_pattern = re.compile(r"(!\[.*?\])\(\s*(?:<\|)?\
 
 _PLAIN = (str, Number)  # a bool is a Number
 _AS_TEXT = (uuid.UUID, os.PathLike)
+_SCHEME = "asset://"
 _FIELDS = {"asset_id", "field_path"}
 _NEXT = "Correct the reference's `field_path`"
 
@@ -27,6 +28,7 @@ class Asset(ClassDict):
 
     def __init__(
         self,
+        /,
         *,
         asset_type: str,
         asset_id: Id | None = None,
@@ -95,7 +97,7 @@ class Asset(ClassDict):
 class AssetRef(ClassDict):
     """The name of an asset, or of the field of it to which the keys and places in `field_path` lead."""
 
-    def __init__(self, *, asset_id: Id, field_path: list[str] | None = None, **kwargs: Any) -> None:
+    def __init__(self, /, *, asset_id: Id, field_path: list[str] | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.asset_id = asset_id
         self.field_path = field_path
@@ -114,10 +116,10 @@ class AssetRef(ClassDict):
         Raises:
             ValueError: when it is neither.
         """
-        found = asset_ref_url_pattern.match(asset_ref_url)
-        if found is None:
+        within = _within(asset_ref_url)
+        if not within:
             raise ValueError(f"{asset_ref_url!r} is no reference to an asset: write asset://id or asset://id/key/0")
-        asset_id, *path = found.group(1)[len("asset://") :].rstrip("/").split("/")
+        asset_id, *path = within.rstrip("/").split("/")
         unquote = urllib.parse.unquote_plus
         return AssetRef(asset_id=unquote(asset_id), field_path=[unquote(key) for key in path])
 
@@ -134,18 +136,17 @@ class AssetRef(ClassDict):
     @staticmethod
     def asset_ref_url_like(obj: Any) -> bool:
         """Whether it is the text of a reference."""
-        return isinstance(obj, str) and asset_ref_url_pattern.match(obj) is not None
+        return isinstance(obj, str) and _within(obj) != ""
 
     @staticmethod
     def asset_ref_embedding_like(obj: Any) -> bool:
         """Whether it is text between `<|` and `|>`."""
-        return isinstance(obj, str) and asset_ref_common_embedding_pattern.fullmatch(obj) is not None
+        return isinstance(obj, str) and _embedded(obj) is not None
 
     @staticmethod
     def try_convert_embedding(asset_ref_embedding: str) -> "AssetRef | None":
         """The reference, as text or as JSON, between `<|` and `|>`; None if there is none."""
-        found = asset_ref_common_embedding_pattern.match(asset_ref_embedding)
-        inner = found.group(1) if found else ""
+        inner = _embedded(asset_ref_embedding) or ""
         if AssetRef.asset_ref_url_like(inner):
             return AssetRef.convert_url(inner)
         try:
@@ -226,3 +227,21 @@ class AssetRef(ClassDict):
 
 def _is_id(value: Any) -> bool:
     return isinstance(value, str | uuid.UUID | int) and not isinstance(value, bool) and value != ""
+
+
+# Every text that a component is given may be looked at by these: they take no longer than the text is long.
+
+
+def _within(text: str) -> str:
+    """What follows `asset://` in a reference, "" if the text is none."""
+    url = text.strip().removeprefix("<|").removesuffix("|>").strip()
+    rest = url[len(_SCHEME) :] if url[: len(_SCHEME)].lower() == _SCHEME else ""
+    return "" if rest[:1] in ("/", " ") or any(letter in rest for letter in "<|>\n") else rest
+
+
+def _embedded(text: str) -> str | None:
+    """What stands between `<|` and `|>`."""
+    inner = text.strip()
+    if len(inner) < 4 or not inner.startswith("<|") or not inner.endswith("|>"):
+        return None
+    return inner[2:-2].strip()

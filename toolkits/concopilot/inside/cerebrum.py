@@ -15,6 +15,7 @@ class InteractParameter(ClassDict):
 
     def __init__(
         self,
+        /,
         *,
         instructions: list[str] | None = None,
         command: str | None = None,
@@ -41,7 +42,9 @@ class InteractResponse(ClassDict):
     class PluginCall(ClassDict):
         """A call of one command."""
 
-        def __init__(self, *, plugin_name: str, command: str, param: Any, id: Id | None = None, **kwargs: Any) -> None:
+        def __init__(
+            self, /, *, plugin_name: str, command: str, param: Any, id: Id | None = None, **kwargs: Any
+        ) -> None:
             super().__init__(**kwargs)
             self.plugin_name = plugin_name
             self.command = command
@@ -50,6 +53,7 @@ class InteractResponse(ClassDict):
 
     def __init__(
         self,
+        /,
         *,
         content: str | None = None,
         plugin_calls: list[Any] | None = None,

@@ -4,13 +4,13 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
-_WHOLE = (str, bytes, bytearray, memoryview)  # sequences that are one value
+_WHOLE = (str, int, float, type(None), bytes, bytearray, memoryview)  # what is one value
 
 
 class ClassDict(dict[str, Any]):
     """A dict with text keys. `it.key` is `it["key"]`; a key that there is not reads as None."""
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, /, **kwargs: Any) -> None:
         super().__init__()
         for key, value in kwargs.items():
             self[key] = ClassDict.convert(value)
@@ -84,13 +84,15 @@ class ClassDict(dict[str, Any]):
 
 
 def _converted(obj: Any, above: tuple[int, ...]) -> Any:
+    if isinstance(obj, _WHOLE):
+        return obj
     if isinstance(obj, Mapping):
         within = _inside(obj, above)
         made = obj if isinstance(obj, ClassDict) else ClassDict()
         for key, value in list(obj.items()):
             made[key] = _converted(value, within)
         return made
-    if isinstance(obj, Sequence) and not isinstance(obj, _WHOLE):
+    if isinstance(obj, Sequence):
         within = _inside(obj, above)
         return [_converted(value, within) for value in obj]
     return set(obj) if isinstance(obj, set) else obj

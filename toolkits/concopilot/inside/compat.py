@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, module_from_spec
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -175,8 +176,16 @@ class Concopilot(MetaPathFinder, Loader):
 
 def install() -> None:
     """Serves the names from now on, unless they are served already."""
-    if not any(isinstance(finder, Concopilot) for finder in sys.meta_path):
-        sys.meta_path.append(Concopilot())
+    if any(isinstance(finder, Concopilot) for finder in sys.meta_path):
+        return
+    finder = Concopilot()
+    sys.meta_path.append(finder)
+    found = find_spec(_ROOT)
+    if found is not None and found.origin is None and found.loader is not finder:
+        # A folder of that name, without Python in it, would be imported as a package in its place.
+        spec = ModuleSpec(_ROOT, finder, is_package=True)
+        sys.modules[_ROOT] = module_from_spec(spec)
+        finder.exec_module(sys.modules[_ROOT])
 
 
 def _is_ours(module: ModuleType | None) -> bool:

@@ -12,6 +12,7 @@ class Context(ClassDict):
 
     def __init__(
         self,
+        /,
         *,
         storage: Any = None,
         assets: Mapping[str, Any] | None = None,

@@ -16,7 +16,7 @@ class Identity(ClassDict):
     """Who sends or receives. What is None is left out."""
 
     def __init__(
-        self, *, role: str | None = None, id: Id | None = None, name: str | None = None, **kwargs: Any
+        self, /, *, role: str | None = None, id: Id | None = None, name: str | None = None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         _set(self, role=role, id=id, name=name)
@@ -30,6 +30,7 @@ class Message(ClassDict):
 
         def __init__(
             self,
+            /,
             *,
             command: str | None = None,
             param: Any = None,
@@ -50,6 +51,7 @@ class Message(ClassDict):
 
     def __init__(
         self,
+        /,
         *,
         sender: Identity | Mapping[str, Any] | str | None = None,
         receiver: Identity | Mapping[str, Any] | str | None = None,

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 _FENCE = re.compile(r"```[\w-]*\n(.*?)(?:\n```|\Z)", re.DOTALL)
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|"|[^"]', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(")?|[^"]', re.DOTALL)  # a string, maybe one that never ends, or a letter
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|\\', re.DOTALL)
 _BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*)(\s*:)")
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 _CLOSING = {"{": "}", "[": "]"}
-_SLOW_CHARACTERS = 1_000_000  # a longer text is not tried in its parts
+_LIMIT_CHARACTERS = 300_000  # a longer text is not mended
 
 
 def repaired(json_string: str) -> Any:
@@ -21,9 +21,9 @@ def repaired(json_string: str) -> Any:
         ValueError: when there is none.
     """
     for text in _candidates(json_string):
-        for attempt in (text, _mended(text)):
+        for is_mended in (False, True):
             try:
-                return json.loads(attempt, strict=False)
+                return json.loads(_mended(text) if is_mended else text, strict=False)
             except ValueError:
                 continue
             except RecursionError:
@@ -34,8 +34,6 @@ def repaired(json_string: str) -> Any:
 def _candidates(text: str) -> Iterator[str]:
     text = text.strip().removeprefix("\ufeff")
     yield text
-    if len(text) > _SLOW_CHARACTERS:
-        return
     if fenced := _FENCE.search(text):
         yield fenced.group(1).strip()
     starts = [place for place in (text.find("{"), text.find("[")) if place >= 0]
@@ -56,20 +54,22 @@ def _balanced(text: str) -> str:
 
 def _mended(text: str) -> str:
     """The text with keys quoted, escapes that there are not kept as their letters, and what is open closed."""
+    if len(text) > _LIMIT_CHARACTERS:
+        return text
     parts: list[str] = []
-    outside = ""
-    is_open = False
+    outside: list[str] = []
     for token in _TOKEN.finditer(text):
         piece = token.group()
-        if is_open or (len(piece) == 1 and piece != '"'):
-            outside += piece
+        if not piece.startswith('"'):
+            outside.append(piece)
             continue
-        parts += [_tidy(outside), _ESCAPE.sub(_escape, piece)]
-        outside = ""
-        is_open = piece == '"'
-    parts.append(_ESCAPE.sub(_escape, outside) + '"' if is_open else _tidy(outside))
-    joined = "".join(parts)
-    return _TRAILING_COMMA.sub(r"\1", joined + _missing(joined))
+        parts += [_tidy("".join(outside)), _ESCAPE.sub(_escape, piece)]
+        outside.clear()
+        if token.group(1) is None:  # cut off within a string
+            joined = "".join(parts) + '"'
+            return joined + _missing(joined)
+    joined = ("".join(parts) + _tidy("".join(outside))).rstrip().removesuffix(",")
+    return joined + _missing(joined)
 
 
 def _tidy(outside: str) -> str:

@@ -137,6 +137,7 @@ class LLM(Model):
 
         def __init__(
             self,
+            /,
             prompt: str | None = None,
             max_tokens: int | None = None,
             temperature: float | None = None,
@@ -156,6 +157,7 @@ class LLM(Model):
 
         def __init__(
             self,
+            /,
             content: str | None = None,
             calls: list[Any] | None = None,
             input_token_len: int | None = None,
