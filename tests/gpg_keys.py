@@ -18,4 +18,9 @@ def secret_key(passphrase: str) -> Iterator[Path]:
         try:
             yield Path(folder)
         finally:
-            subprocess.run(["gpgconf", "--homedir", folder, "--kill", "gpg-agent"], check=False)
+            end_agent(Path(folder))
+
+
+def end_agent(folder: Path) -> None:
+    """Ends the agent that gpg started for this folder of keys."""
+    subprocess.run(["gpgconf", "--homedir", str(folder), "--kill", "gpg-agent"], check=False)

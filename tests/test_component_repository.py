@@ -21,7 +21,7 @@ from goose_like_toolkits.concopilot.scaffold import TYPES, write_component
 from goose_like_toolkits.concopilot.settings import RemoteAddress, read_settings
 from goose_like_toolkits.concopilot.signing import Signer, verify
 from goose_like_toolkits.concopilot.sources import config_files, import_root, known_roots
-from gpg_keys import secret_key
+from gpg_keys import end_agent, secret_key
 
 from goose_like.errors import GooseLikeError, UsageError
 
@@ -642,6 +642,7 @@ def test_a_key_without_a_passphrase_signs_and_an_empty_folder_of_keys_does_not(i
         (tmp_path / "other").mkdir(exist_ok=True)
         with pytest.raises(GooseLikeError, match=r"can't be signed: |there is no folder|line end"):
             deployed(installed, str(tmp_path / "other"), signer)
+    end_agent(tmp_path / "no-keys")
     assert files_in(tmp_path / "other") == set()
 
 

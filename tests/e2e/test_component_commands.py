@@ -81,6 +81,22 @@ def test_new_check_install_list_show(words: Place):
     assert json.loads(by_path.stdout)["commands"][0]["name"] == "count_words"
 
 
+def test_a_plugin_and_a_copilot_work_as_they_are_written(words: Place):
+    how = ("--skip-setup", "--sandbox", "full")
+    built = component(words, "build", "words", *how)
+    assert built.returncode == 0, built.stderr
+    profiles = words.home / "config" / "profiles.yaml"
+    profiles.parent.mkdir(exist_ok=True)
+    profiles.write_text(f"talk: {{processor: '{words.script('Good day to you.')}', toolkits: []}}\n")
+    assert component(words, "new", "copilot", "talk").returncode == 0
+    assert component(words, "install", ".").returncode == 0
+    env = {"HOME": str(words.home)}
+    done = words.run("component", "run", "talk", "--profile", "talk", *how, env=env, input="hello\nexit\n")
+    assert done.returncode == 0, done.stderr
+    assert "This is Talk. What can I do for you?" in done.stdout
+    assert "Good day to you." in done.stdout
+
+
 def test_who_includes_a_component_overrides_its_config(words: Place):
     replaced(words, "  longest: 3", "  longest: 3\n  search: {pages: 8, of: [a, b]}\n  empty: {}")
     includes = "".join(

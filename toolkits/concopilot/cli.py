@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from goose_like.cli.main import ProfileOption, SandboxOption
+
 SettingsOption = Annotated[
     Path | None, typer.Option(help="The settings file [default: ~/.concopilot/settings.yaml].", metavar="FILE")
 ]
@@ -26,6 +28,12 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="ConCopilot components: list, show, check, write, install, run and deploy them.",
 )
+
+
+def _types() -> list[str]:
+    from .scaffold import TYPES
+
+    return list(TYPES)
 
 
 @app.callback()
@@ -92,7 +100,13 @@ def component_check(paths: PathsArgument) -> None:
 @app.command("new", epilog="Example: goose-like component new plugin word_count")
 def component_new(
     type_name: Annotated[
-        str, typer.Argument(help="plugin, resource, llm, cerebrum, interactor, copilot, storage ...", metavar="TYPE")
+        str,
+        typer.Argument(
+            help="plugin, resource, llm, cerebrum, interactor, message_manager, plugin_manager, resource_manager, "
+            "storage, user_interface, plugin_prompt_generator or copilot.",
+            metavar="TYPE",
+            autocompletion=_types,
+        ),
     ],
     name: Annotated[str | None, typer.Argument(help="Its folder, and the package of its code.")] = None,
     path: Annotated[Path, typer.Option(help="Where to write its folder.", metavar="DIR")] = Path(),
@@ -136,13 +150,17 @@ def component_build(
     working_directory: WorkingOption = Path(),
     skip_setup: SetupOption = False,
     pip_params: PipOption = "",
+    profile: ProfileOption = None,
+    sandbox: SandboxOption = None,
     repository: RepositoryOption = None,
     settings: SettingsOption = None,
 ) -> None:
     """Place its configuration in .runtime, install what it needs, and construct it."""
     from .running import build
 
-    raise typer.Exit(build(_wanted(component, working_directory, skip_setup, pip_params, [], repository, settings)))
+    how = (profile, sandbox and sandbox.value)
+    found = _repositories(settings, repository)
+    raise typer.Exit(build(_wanted(found, component, working_directory, skip_setup, pip_params, [], *how)))
 
 
 @app.command("run", epilog="Example: goose-like component run ./my_copilot")
@@ -152,14 +170,17 @@ def component_run(
     working_directory: WorkingOption = Path(),
     skip_setup: SetupOption = False,
     pip_params: PipOption = "",
+    profile: ProfileOption = None,
+    sandbox: SandboxOption = None,
     repository: RepositoryOption = None,
     settings: SettingsOption = None,
 ) -> None:
     """Build a copilot and let it work."""
     from .running import run
 
-    more = arguments or []
-    raise typer.Exit(run(_wanted(component, working_directory, skip_setup, pip_params, more, repository, settings)))
+    how = (profile, sandbox and sandbox.value)
+    found = _repositories(settings, repository)
+    raise typer.Exit(run(_wanted(found, component, working_directory, skip_setup, pip_params, arguments or [], *how)))
 
 
 @app.command("deploy", epilog="Example: goose-like component deploy . --to https://maven.example.org/components")
@@ -190,22 +211,25 @@ def component_deploy(
 
 
 def _wanted(
+    repositories: Any,
     component: str,
     working_directory: Path,
     is_setup_skipped: bool,
     pip_params: str,
     arguments: list[str],
-    repository: Path | None,
-    settings: Path | None,
+    profile: str | None,
+    sandbox: str | None,
 ) -> Any:
     from .running import Wanted
     from .sources import meant
 
     return Wanted(
-        repositories=_repositories(settings, repository),
+        repositories=repositories,
         component=meant(component),
         working_directory=working_directory,
         is_setup_skipped=is_setup_skipped,
         pip_parameters=tuple(pip_params.split()),
         arguments=tuple(arguments),
+        profile=profile,
+        sandbox=sandbox,
     )
