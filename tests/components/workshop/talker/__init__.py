@@ -23,9 +23,10 @@ class Talker(BasicInteractor):
         self.status = self.Status.STOPPED
 
     def answer(self, history):
-        for _ in range(self.config.config.rounds):
+        config, command = self.config.config, None
+        for _ in range(config.rounds):
             response = self.cerebrum.interact(
-                InteractParameter(instructions=self.config.config.instructions, message_history=list(history))
+                InteractParameter(instructions=config.instructions, message_history=list(history), command=command)
             )
             calls = []
             for message in self.message_manager.parse(response, thrd_id="t1"):
@@ -37,6 +38,7 @@ class Talker(BasicInteractor):
             history += calls
             if not calls:
                 break
+            command = config.after_calls
         return Message(sender=SELF, receiver=USER, content_type="text/plain", content=response.content)
 
 
