@@ -10,17 +10,22 @@ from pathlib import Path
 import pytest
 import yaml
 from component_server import ComponentServer, component_server, reply
-from goose_like_toolkits.concopilot.coordinates import Coordinates
-from goose_like_toolkits.concopilot.deploying import deploy, target_for
-from goose_like_toolkits.concopilot.listing import RefusedError, read_listing
-from goose_like_toolkits.concopilot.packing import install
-from goose_like_toolkits.concopilot.progress import Progress
-from goose_like_toolkits.concopilot.remote import open_remote
-from goose_like_toolkits.concopilot.repository import FolderShelf, LocalRepository, Repositories, config_file_in
-from goose_like_toolkits.concopilot.scaffold import TYPES, write_component
-from goose_like_toolkits.concopilot.settings import RemoteAddress, read_settings
-from goose_like_toolkits.concopilot.signing import Signer, verify
-from goose_like_toolkits.concopilot.sources import config_files, import_root, known_roots
+from goose_like_toolkits.concopilot.commands.scaffold import TYPES, write_component
+from goose_like_toolkits.concopilot.described.coordinates import Coordinates
+from goose_like_toolkits.concopilot.repositories.deploying import deploy, target_for
+from goose_like_toolkits.concopilot.repositories.listing import RefusedError, read_listing
+from goose_like_toolkits.concopilot.repositories.packing import install
+from goose_like_toolkits.concopilot.repositories.progress import Progress
+from goose_like_toolkits.concopilot.repositories.remote import open_remote
+from goose_like_toolkits.concopilot.repositories.repository import (
+    FolderShelf,
+    LocalRepository,
+    Repositories,
+    config_file_in,
+)
+from goose_like_toolkits.concopilot.repositories.settings import RemoteAddress, read_settings
+from goose_like_toolkits.concopilot.repositories.signing import Signer, verify
+from goose_like_toolkits.concopilot.repositories.sources import config_files, import_root, known_roots
 from gpg_keys import end_agent, secret_key
 
 from goose_like.errors import GooseLikeError, UsageError
@@ -618,9 +623,9 @@ def test_many_at_once_leave_one_whole(tmp_path, server: ComponentServer):
     script = f"""
 import sys
 from pathlib import Path
-from goose_like_toolkits.concopilot.coordinates import Coordinates
-from goose_like_toolkits.concopilot.repository import LocalRepository, Repositories
-from goose_like_toolkits.concopilot.settings import address_of
+from goose_like_toolkits.concopilot.described.coordinates import Coordinates
+from goose_like_toolkits.concopilot.repositories.repository import LocalRepository, Repositories
+from goose_like_toolkits.concopilot.repositories.settings import address_of
 one = Repositories(LocalRepository(Path({str(tmp_path / "local")!r})), [address_of({server.url!r})], shelves=())
 for _ in range(4):
     one.fetch(Coordinates("org.example.text", "word-count", "1.0"))

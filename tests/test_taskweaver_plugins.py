@@ -10,11 +10,12 @@ from textwrap import dedent
 
 import pytest
 from goose_like_toolkits.taskweaver.definition import Definition
-from goose_like_toolkits.taskweaver.fault import Reading
 from goose_like_toolkits.taskweaver.project import Project
 from goose_like_toolkits.taskweaver.yaml_file import read_definition
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from goose_like.fault import Reading
 
 SEED = """\
 name: random_generator

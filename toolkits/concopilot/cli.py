@@ -31,14 +31,14 @@ app = typer.Typer(
 
 
 def _types() -> list[str]:
-    from .scaffold import TYPES
+    from .commands.scaffold import TYPES
 
     return list(TYPES)
 
 
 @app.callback()
 def _component() -> None:
-    from .extra import require_extra
+    from .commands.extra import require_extra
 
     require_extra()
 
@@ -56,8 +56,8 @@ def _said(words: str) -> None:
 
 
 def _repositories(settings: Path | None, repository: Path | None) -> Any:
-    from .repository import Repositories
-    from .settings import read_settings
+    from .repositories.repository import Repositories
+    from .repositories.settings import read_settings
 
     return Repositories.of(read_settings(settings), repository, _tell)
 
@@ -67,7 +67,7 @@ def component_list(
     repository: RepositoryOption = None, settings: SettingsOption = None, json: JsonOption = False
 ) -> None:
     """List the components that are here: installed ones, and those that come along."""
-    from .report import list_components
+    from .commands.report import list_components
 
     list_components(_repositories(settings, repository), is_json=json)
 
@@ -84,7 +84,7 @@ def component_show(
     json: JsonOption = False,
 ) -> None:
     """Draw a component's commands with their parameters, and tell where each key of its config comes from."""
-    from .report import show_component
+    from .commands.report import show_component
 
     show_component(_repositories(settings, repository), component, within or [], is_json=json)
 
@@ -92,7 +92,7 @@ def component_show(
 @app.command("check", epilog="Example: goose-like component check .")
 def component_check(paths: PathsArgument) -> None:
     """Tell what is wrong, each with its file and line; ends with 1 if anything is."""
-    from .report import check_components
+    from .commands.report import check_components
 
     raise typer.Exit(check_components(paths))
 
@@ -113,7 +113,7 @@ def component_new(
     group_id: Annotated[str, typer.Option(help="Whose it is, e.g. a domain's name from its end.")] = "org.example",
 ) -> None:
     """Write a component: its configuration and code that works."""
-    from .scaffold import write_component
+    from .commands.scaffold import write_component
 
     for file in write_component(type_name, name, path, group_id):
         _said(f"wrote {file}")
@@ -124,7 +124,7 @@ def component_install(
     paths: PathsArgument, repository: RepositoryOption = None, settings: SettingsOption = None
 ) -> None:
     """Check components and put them in the local repository: all of them, or none."""
-    from .packing import install
+    from .repositories.packing import install
 
     install(paths, _repositories(settings, repository).local, _said)
 
@@ -137,7 +137,7 @@ def component_fetch(
     settings: SettingsOption = None,
 ) -> None:
     """Get components from the remote repositories of the settings, with checksums and signatures verified."""
-    from .coordinates import parse
+    from .described.coordinates import parse
 
     repositories = _repositories(settings, repository)
     for coordinates in map(parse, components):
@@ -156,7 +156,7 @@ def component_build(
     settings: SettingsOption = None,
 ) -> None:
     """Place its configuration in .runtime, install what it needs, and construct it."""
-    from .running import build
+    from .commands.running import build
 
     how = (profile, sandbox and sandbox.value)
     found = _repositories(settings, repository)
@@ -176,7 +176,7 @@ def component_run(
     settings: SettingsOption = None,
 ) -> None:
     """Build a copilot and let it work."""
-    from .running import run
+    from .commands.running import run
 
     how = (profile, sandbox and sandbox.value)
     found = _repositories(settings, repository)
@@ -201,9 +201,9 @@ def component_deploy(
     settings: SettingsOption = None,
 ) -> None:
     """Install components, then send them to a remote repository, with checksums and signatures."""
-    from .packing import Sent, deploy_all
-    from .repository import LocalRepository
-    from .settings import read_settings
+    from .repositories.packing import Sent, deploy_all
+    from .repositories.repository import LocalRepository
+    from .repositories.settings import read_settings
 
     read = read_settings(settings)
     sent = Sent(to, repo_user_name, repo_user_pwd, gpg_passphrase, gnupg_home)
@@ -220,8 +220,8 @@ def _wanted(
     profile: str | None,
     sandbox: str | None,
 ) -> Any:
-    from .running import Wanted
-    from .sources import meant
+    from .commands.running import Wanted
+    from .repositories.sources import meant
 
     return Wanted(
         repositories=repositories,

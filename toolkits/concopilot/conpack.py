@@ -15,7 +15,7 @@ from goose_like.cli.visible import visible
 from goose_like.errors import UsageError
 from goose_like.plugins import did_you_mean
 
-from .extra import require_extra
+from .commands.extra import require_extra
 
 PASSWORD_VARIABLE = "CONPACK_REPO_USER_PWD"
 
@@ -113,9 +113,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _packed(command: str, given: argparse.Namespace) -> int:
     """Installs or deploys what is in the source folder."""
-    from .packing import Sent, deploy_all, install
-    from .repository import LocalRepository
-    from .settings import read_settings
+    from .repositories.packing import Sent, deploy_all, install
+    from .repositories.repository import LocalRepository
+    from .repositories.settings import read_settings
 
     settings = read_settings(_path(given.settings))
     repository = LocalRepository(settings.local)
@@ -132,9 +132,9 @@ def _packed(command: str, given: argparse.Namespace) -> int:
 
 def _used(command: str, given: argparse.Namespace, rest: Sequence[str]) -> int:
     """Builds or runs each component that is meant; gives the exit code of the first that fails."""
-    from .repository import Repositories
-    from .running import Wanted, build, run
-    from .settings import read_settings
+    from .commands.running import Wanted, build, run
+    from .repositories.repository import Repositories
+    from .repositories.settings import read_settings
 
     repositories = Repositories.of(read_settings(_path(given.settings)), tell=_told)
     for component in _meant(given):
@@ -154,8 +154,8 @@ def _used(command: str, given: argparse.Namespace, rest: Sequence[str]) -> int:
 
 def _meant(given: argparse.Namespace) -> Sequence[Any]:
     """The coordinates or the config files of components."""
-    from .coordinates import Coordinates
-    from .sources import config_files
+    from .described.coordinates import Coordinates
+    from .repositories.sources import config_files
 
     parts = {"--group-id": given.group_id, "--artifact-id": given.artifact_id, "--version": given.version}
     missing = [flag for flag, value in parts.items() if not value]

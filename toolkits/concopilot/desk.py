@@ -7,12 +7,12 @@ from goose_like.events import Question
 from goose_like.plugins import did_you_mean
 from goose_like.toolkit import ToolError
 
-from .arguments import check
-from .cerebrum import Brain
-from .definition import Command
-from .kinds import schema
-from .llm import infer
-from .plugin_calls import PluginCommand, PluginTools
+from .described.arguments import check
+from .described.definition import Command
+from .described.kinds import schema
+from .models.cerebrum import Brain
+from .models.llm import infer
+from .models.plugin_calls import PluginCommand, PluginTools
 from .roster import Finder, Member
 from .sharing import Sharing
 from .surroundings import Surroundings

@@ -12,10 +12,10 @@ from goose_like.workspace import Process
 from .config import Config
 from .desk import Desk
 from .environment import Environment
-from .repository import OWN
+from .repositories.repository import OWN
+from .repositories.sources import import_root, known_roots
 from .roster import Member, Roster
 from .sharing import Sharing
-from .sources import import_root, known_roots
 from .stage import INSIDE, Message, Stage, StageError
 from .surroundings import Surroundings
 

@@ -10,12 +10,12 @@ from goose_like.errors import GooseLikeError, ProfileError
 from goose_like.plugins import did_you_mean
 
 from .config import Config, Used
-from .coordinates import Coordinates
-from .definition import Command, Definition, read_definition
-from .overriding import Effective, Layer, overlaid
-from .repository import LocalRepository, Repositories
-from .runtime import Runtime
-from .settings import PUBLIC, RemoteAddress, read_settings
+from .described.coordinates import Coordinates
+from .described.definition import Command, Definition, read_definition
+from .described.overriding import Effective, Layer, overlaid
+from .repositories.repository import LocalRepository, Repositories
+from .repositories.runtime import Runtime
+from .repositories.settings import PUBLIC, RemoteAddress, read_settings
 
 _PARTS = ("group_id", "artifact_id", "version")
 _TOOL_CHARACTERS = 64

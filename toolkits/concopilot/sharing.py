@@ -6,12 +6,12 @@ from typing import Any
 
 from goose_like.toolkit import ToolError
 
-from .arguments import Checked, check
-from .asset_words import shape
-from .assets import Assets
-from .kinds import Parameter
-from .packed import packed, unpacked
-from .references import Reference, read_reference
+from .assets.assets import Assets
+from .assets.packed import packed, unpacked
+from .assets.words import shape
+from .described.arguments import Checked, check
+from .described.kinds import Parameter
+from .described.references import Reference, read_reference
 
 _OWN = ("asset_type", "asset_name", "description", "content_type")
 

@@ -8,13 +8,13 @@ from goose_like.errors import ProfileError
 from goose_like.tool import AnyArguments, Marks, Tool, ToolSpec
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 
-from .arguments import check, check_response, given
-from .asset_words import part
-from .assets import Assets
+from .assets.assets import Assets
+from .assets.words import part
 from .config import Config
-from .definition import Command
-from .kinds import schema
-from .references import Reference, read_reference
+from .described.arguments import check, check_response, given
+from .described.definition import Command
+from .described.kinds import schema
+from .described.references import Reference, read_reference
 from .roster import Member, open_roster
 from .sharing import Sharing
 from .surroundings import Surroundings

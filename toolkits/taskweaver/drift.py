@@ -4,10 +4,10 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from goose_like.fault import Fault
 from goose_like.plugins import nearest
 
 from .definition import Definition, Parameter
-from .fault import Fault
 from .signature import Signature
 
 

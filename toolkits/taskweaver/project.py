@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from goose_like import __version__
 from goose_like.errors import GooseLikeError
+from goose_like.fault import Fault, Reading
 from goose_like.memory import uncollected
 from goose_like.places import cache_folder
 from goose_like.plugins import did_you_mean
@@ -19,7 +20,6 @@ from goose_like.store import Store
 
 from .definition import Definition
 from .drift import drift, settled
-from .fault import Fault, Reading
 from .settings import CONFIG, Settings, read_settings
 from .signature import Signature, read_signature
 

@@ -8,10 +8,9 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from goose_like.fault import Fault, Reading
 from goose_like.message import Value
 from goose_like.source import in_words
-
-from .fault import Fault, Reading
 
 CONFIG = "taskweaver_config.json"
 

@@ -7,11 +7,11 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from goose_like.fault import LIMIT_BYTES, Fault, Reading
 from goose_like.plugins import did_you_mean, nearest
 from goose_like.source import in_words
 
 from .definition import Definition, Returned
-from .fault import LIMIT_BYTES, Fault, Reading
 
 _LIMIT_VALUES = 20_000
 """Aliases counted each time: a few lines of them can stand for millions of values, or for themselves."""

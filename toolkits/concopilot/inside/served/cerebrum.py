@@ -41,4 +41,5 @@ class ExchangeCerebrum(AbstractCerebrum):
 
 
 def constructor(config: Mapping[str, Any]) -> ExchangeCerebrum:
+    """What `setup.package` is asked for."""
     return ExchangeCerebrum(config)

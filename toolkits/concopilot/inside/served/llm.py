@@ -26,4 +26,5 @@ class ProfileLLM(LLM):
 
 
 def constructor(config: Mapping[str, Any]) -> ProfileLLM:
+    """What `setup.package` is asked for."""
     return ProfileLLM(config)

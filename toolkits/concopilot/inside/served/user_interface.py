@@ -68,4 +68,5 @@ class TerminalInterface(AgentDrivenSimplexUserInterface):
 
 
 def constructor(config: Mapping[str, Any]) -> TerminalInterface:
+    """What `setup.package` is asked for."""
     return TerminalInterface(config)

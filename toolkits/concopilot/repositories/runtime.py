@@ -11,12 +11,11 @@ from typing import Any, Protocol
 
 from goose_like.errors import GooseLikeError, UsageError
 
-from .coordinates import Coordinates
+from ..described.coordinates import Coordinates
+from .listing import COMPLETED
+from .sources import CONFIG_FILES
 
 FOLDER = ".runtime"
-CONFIG_FILES = ("config.yaml", "config.yml")
-COMPLETED = "__COMPLETED"
-"""Stands in a repository beside what was stored as a whole."""
 
 _LEFT_OUT = {".md5", ".sha1", ".sha256", ".sha512", ".asc"}
 _UNFINISHED = ".unfinished"

@@ -20,14 +20,14 @@ from goose_like.session import Session
 from goose_like.view import ExchangeView
 from goose_like.workspace import Workspace
 
-from .assets import Assets
-from .config import Config
-from .coordinates import Coordinates
-from .ensemble import Ensemble
-from .repository import Repositories
-from .roster import open_roster
-from .sharing import Sharing
-from .surroundings import Surroundings
+from ..assets.assets import Assets
+from ..config import Config
+from ..described.coordinates import Coordinates
+from ..ensemble import Ensemble
+from ..repositories.repository import Repositories
+from ..roster import open_roster
+from ..sharing import Sharing
+from ..surroundings import Surroundings
 
 _COPILOTS = ("copilot", "agent")
 

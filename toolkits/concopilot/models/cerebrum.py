@@ -24,7 +24,7 @@ from goose_like.tool import ToolError, current_call
 from goose_like.view import ExchangeView
 from goose_like.workspace import Workspace
 
-from .asset_words import as_text, beginning, shape
+from ..assets.words import as_text, beginning, shape
 from .message_history import Said, conversation_of
 from .plugin_calls import PluginCalls, PluginTools
 from .reading import Given, read_as

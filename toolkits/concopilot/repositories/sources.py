@@ -10,7 +10,7 @@ from pathlib import Path
 from goose_like.errors import GooseLikeError, UsageError
 from goose_like.places import state_folder
 
-from .coordinates import FORM, Coordinates, parse
+from ..described.coordinates import FORM, Coordinates, parse
 
 CONFIG_FOLDER = ".config"
 CONFIG_FILES = ("config.yaml", "config.yml")

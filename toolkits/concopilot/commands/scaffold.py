@@ -12,8 +12,8 @@ from string import Template
 from goose_like.errors import UsageError
 from goose_like.plugins import did_you_mean
 
-from .coordinates import Coordinates
-from .sources import CONFIG_FILES, CONFIG_FOLDER
+from ..described.coordinates import Coordinates
+from ..repositories.sources import CONFIG_FILES, CONFIG_FOLDER
 
 VERSION = "0.1.0-SNAPSHOT"
 

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from goose_like.errors import GooseLikeError
 
-from .coordinates import Coordinates
+from ..described.coordinates import Coordinates
 from .listing import LIMIT_BYTES, LISTING, RefusedError, is_added, read_listing
 from .progress import Progress, Tell
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from goose_like.errors import GooseLikeError
 
+from ..described.coordinates import Coordinates
+from ..described.document import read_document
 from .checksums import LIMIT_BYTES as LIMIT_DIGEST_BYTES
 from .checksums import READ, digest, stated
-from .coordinates import Coordinates
-from .document import read_document
 from .listing import RefusedError, is_added
 from .progress import Tell
 from .remote import Remote, place_of

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from goose_like.errors import GooseLikeError, UsageError
 
+from ..described.coordinates import Coordinates
 from .checksums import WRITTEN, digest
-from .coordinates import Coordinates
 from .listing import LISTING, is_added, is_plain, written
 from .progress import Tell
 from .remote import Remote, open_remote, place_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from ..taskweaver.fault import LIMIT_BYTES, Fault, Reading
+from goose_like.fault import LIMIT_BYTES, Fault, Reading
 
 _LIMIT_VALUES = 20_000
 """Aliases counted each time: a few lines of them can stand for millions of values, or for themselves."""

@@ -1,18 +1,18 @@
-"""Fault: what is wrong with a plugin, and in which line of which file."""
+"""Fault: what is wrong with a file that describes something, and in which line."""
 
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from goose_like.message import Value, Words
+from .message import Value, Words
 
 T = TypeVar("T")
 
 LIMIT_BYTES = 1_000_000
-"""A larger file is no plugin's."""
+"""A larger file describes nothing that people wrote."""
 
 
 class Fault(Value):
-    """One sentence. Lines count from 1; a remark is said by `plugin check` and stops nothing."""
+    """One sentence. Lines count from 1; a remark is said by commands that check, and stops nothing."""
 
     file: Path
     line: int | None = None

@@ -13,8 +13,8 @@ from typing import Protocol
 
 from goose_like.errors import GooseLikeError, UsageError
 
-from .coordinates import Coordinates
-from .definition import read_definition
+from ..described.coordinates import Coordinates
+from ..described.definition import read_definition
 from .fetching import fetch_component
 from .listing import COMPLETED, RefusedError, is_added
 from .progress import Tell
@@ -22,7 +22,7 @@ from .remote import Remote, open_remote, put_in_place
 from .settings import RemoteAddress, Settings
 from .sources import CONFIG_FILES
 
-OWN = Path(__file__).parent / "components"
+OWN = Path(__file__).parents[1] / "components"
 """The components that come along."""
 
 

@@ -9,8 +9,8 @@ from rich.tree import Tree
 
 from goose_like.cli.visible import one_line
 
-from .definition import Command
-from .kinds import Choice, Field, Kind, ListOf, MapOf, OneOf, Parameter, Record, Response, named
+from ..described.definition import Command
+from ..described.kinds import Choice, Field, Kind, ListOf, MapOf, OneOf, Parameter, Record, Response, named
 
 _WIDTH = 200
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from goose_like.cli.visible import visible
 from goose_like.errors import GooseLikeError, UsageError
 
-from .checking import check_file
-from .coordinates import Coordinates
-from .definition import Definition, read_definition
+from ..described.checking import check_file
+from ..described.coordinates import Coordinates
+from ..described.definition import Definition, read_definition
 from .deploying import deploy, require_new, target_for
 from .progress import Tell
 from .repository import LocalRepository

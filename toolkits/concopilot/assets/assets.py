@@ -22,9 +22,9 @@ from goose_like.plugins import did_you_mean, nearest
 from goose_like.session import Session
 from goose_like.tool import ToolError
 
-from .asset_words import as_text, shape, told
+from ..described.references import Reference, read_reference
 from .packed import packed, unpacked
-from .references import Reference, read_reference
+from .words import as_text, shape, told
 
 LIMIT_BYTES = 64 << 20
 LIMIT_CHARACTERS = 4_000

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from goose_like.errors import GooseLikeError, UsageError
+from goose_like.fault import Fault, Reading
 
-from ..taskweaver.fault import Fault, Reading
 from .coordinates import Coordinates
 from .document import Document, entries, line_of, read_document
 from .grammar import Grammar

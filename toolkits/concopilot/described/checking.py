@@ -11,9 +11,9 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
 from goose_like.errors import GooseLikeError, UsageError
+from goose_like.fault import Fault
 from goose_like.plugins import nearest
 
-from ..taskweaver.fault import Fault
 from .coordinates import Coordinates
 from .definition import Definition, read_definition
 from .document import Document, read_document

@@ -13,15 +13,15 @@ from goose_like.cli.table import print_fitted, print_table
 from goose_like.cli.visible import one_line, visible
 from goose_like.errors import GooseLikeError, UsageError
 
-from .checking import check_file
-from .coordinates import Coordinates
-from .definition import Definition, read_definition
-from .document import read_document
+from ..described.checking import check_file
+from ..described.coordinates import Coordinates
+from ..described.definition import Definition, read_definition
+from ..described.document import read_document
+from ..described.kinds import schema
+from ..described.overriding import Layer, overlaid
+from ..repositories.repository import Repositories, Shelf, config_file_in
+from ..repositories.sources import CONFIG_FILES, config_files, meant
 from .drawing import drawn
-from .kinds import schema
-from .overriding import Layer, overlaid
-from .repository import Repositories, Shelf, config_file_in
-from .sources import CONFIG_FILES, config_files, meant
 
 _WIDTH = 120
 _WIDTHS = {"type": 60, "commands": 120}

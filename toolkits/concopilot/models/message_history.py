@@ -8,10 +8,10 @@ from pydantic import BeforeValidator
 
 from goose_like.providers.wire import allowed_name
 
-from .asset_words import as_text
+from ..assets.words import as_text
+from ..described.references import read_reference
 from .conversation import Conversation
 from .reading import Given
-from .references import read_reference
 
 
 def _whose(value: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Values that a session keeps for components and models."""

@@ -1,0 +1,1 @@
+"""What `goose-like component` and `conpack` do."""

@@ -1,0 +1,1 @@
+"""What a config.yaml says: who a component is, what it offers, how it is configured."""

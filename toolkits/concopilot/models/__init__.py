@@ -1,0 +1,1 @@
+"""The models of a profile as what components ask for."""
