@@ -8,7 +8,7 @@ from goose_like.plugins import did_you_mean
 from goose_like.toolkit import ToolError
 
 from .described.arguments import check
-from .described.definition import Command
+from .described.definition import Command, commands_of
 from .described.kinds import schema
 from .models.cerebrum import Brain
 from .models.llm import infer
@@ -80,7 +80,7 @@ class Desk:
         name, member = str(plugin["name"]), self._finder.read_before(str(plugin["file"]))
         if member is None:
             raise ToolError(f"the plugin {name} was not made of a config.yaml that is known here")
-        commands = {command.name: command for command in member.definition.commands}
+        commands = {command.name: command for command in commands_of(member.file)}
 
         def faults(command: str, param: Any) -> tuple[str, ...]:
             if command not in commands:
@@ -93,7 +93,7 @@ class Desk:
             )
             for each in commands.values()
         ]
-        return PluginTools(name, str(plugin["prompt"]) or member.definition.description, told, faults)
+        return PluginTools(name, str(plugin["prompt"]) or member.entry.description, told, faults)
 
     async def _asked(self, text: str) -> str | None:
         """What the person types; None where nobody is there."""

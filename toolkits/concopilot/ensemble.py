@@ -87,7 +87,7 @@ class Ensemble:
     async def installed(self, member: Member) -> None:
         """What it names in `setup.pip` is there, by the person's leave."""
         if self._config.setup:
-            await self._environment.install(member.definition.pip, member.name)
+            await self._environment.install(member.entry.pip, member.name)
 
     # --- the process
 
@@ -131,7 +131,7 @@ class Ensemble:
         """Where packages of components lie that are not installed with pip."""
         folders = [self.roster.finder.folder / Path(each).expanduser() for each in self._config.path]
         derived = [
-            import_root(member.file, member.definition.package)
+            import_root(member.file, member.entry.package)
             for member in self.roster.members.values()
             if not member.file.is_relative_to(OWN)
         ]

@@ -1,17 +1,23 @@
 """Roster: the components of a session: which there are, how each is configured, and what each needs of the others."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from goose_like.errors import GooseLikeError, ProfileError
+from goose_like.fault import Reading
+from goose_like.memory import uncollected
+from goose_like.places import cache_folder
 from goose_like.plugins import did_you_mean
+from goose_like.readings import kept
+from goose_like.store import Store
 
 from .config import Config, Used
 from .described.coordinates import Coordinates
-from .described.definition import Command, Definition, read_definition
+from .described.entry import Entry, Offer, read_entry
 from .described.overriding import Effective, Layer, overlaid
 from .repositories.repository import LocalRepository, Repositories
 from .repositories.runtime import Runtime
@@ -40,7 +46,7 @@ class Member:
     """A component, configured. `key` is its own among all, `file` the config.yaml that was read."""
 
     key: str
-    definition: Definition
+    entry: Entry
     effective: Effective
     file: Path
     needs: tuple[Need, ...] = ()
@@ -48,17 +54,17 @@ class Member:
     @property
     def name(self) -> str:
         """What it is called: by its configuration, else by its title."""
-        return self.definition.name(self.effective.value) or self.definition.coordinates.artifact_id
+        return self.entry.name(self.effective.value) or self.entry.artifact_id
 
     @property
     def is_resource(self) -> bool:
-        return self.definition.type == "resource"
+        return self.entry.type == "resource"
 
     @property
     def whole(self) -> dict[str, Any]:
         """All of its config.yaml with its effective `config`, as its constructor takes it."""
         info = {"config_folder": str(self.file.parent), "config_file": self.file.name}
-        return {**self.definition.data, "config": self.effective.value, "_config_info": info}
+        return {**self.entry.data, "config": self.effective.value, "_config_info": info}
 
 
 class Finder:
@@ -68,21 +74,33 @@ class Finder:
         """`folder` is where relative paths begin."""
         self.folder = folder
         self._runtime = runtime
+        self._readings: dict[Path, Reading[Entry]] = {}
         self._read: dict[str, Member] = {}
 
+    def file(self, used: Mapping[str, Any]) -> Path:
+        """The config.yaml that counts for what a mapping names: group_id, artifact_id, version, or path.
+
+        Raises:
+            GooseLikeError: there is none.
+        """
+        if path := used.get("path"):
+            return _config_file(self.folder / Path(str(path)).expanduser())
+        coordinates = Coordinates(*(used.get(part) for part in _PARTS))  # type: ignore[arg-type]
+        place = used.get("instance_id"), used.get("config_file"), used.get("config_folder")
+        return self._runtime.place(coordinates, *place)
+
     def member(self, used: Mapping[str, Any], source: str) -> Member:
-        """The component that a mapping names: group_id, artifact_id, version, or path; instance_id, config, ...
+        """The component that a mapping names, as `file`, with its `instance_id` and `config`.
 
         Raises:
             GooseLikeError: there is none, or its config.yaml can't be used.
         """
-        instance = used.get("instance_id")
-        if path := used.get("path"):
-            file = _config_file(self.folder / Path(str(path)).expanduser())
-        else:
-            coordinates = Coordinates(*(used.get(part) for part in _PARTS))  # type: ignore[arg-type]
-            file = self._runtime.place(coordinates, instance, used.get("config_file"), used.get("config_folder"))
-        return self.read(file, used.get("config") or {}, instance, source)
+        return self.read(self.file(used), used.get("config") or {}, used.get("instance_id"), source)
+
+    def look_at(self, files: Iterable[Path]) -> None:
+        """Reads several at once, from the cache where they have not changed."""
+        with uncollected(), closing(Store(cache_folder() / "components.sqlite")) as store:
+            self._readings |= kept(store, Reading[Entry], files, read_entry)
 
     def read(self, file: Path, config: Mapping[str, Any], instance: object = None, source: str = "") -> Member:
         """The component of a config.yaml, with `config` laid over its own.
@@ -90,15 +108,14 @@ class Finder:
         Raises:
             GooseLikeError: it can't be used.
         """
-        reading = read_definition(file)
+        reading = self._readings.get(file) or read_entry(file)
         if reading.value is None:
             told = "\n".join(str(fault) for fault in reading.faults if not fault.is_remark)
             raise GooseLikeError(f"{told}\nmend it; `goose-like component check {file.parent.parent}` tells all")
-        definition = reading.value
-        own = Layer(definition.config, str(file), definition.document, ("config",))
-        effective = overlaid(own, Layer(config, source))
-        key = f"{definition.coordinates}#{0 if instance is None else instance}"
-        self._read[str(file)] = member = Member(key, definition, effective, file)
+        entry = reading.value
+        effective = overlaid(Layer(entry.config, str(file)), Layer(config, source))
+        key = f"{entry.coordinates}#{0 if instance is None else instance}"
+        self._read[str(file)] = member = Member(key, entry, effective, file)
         return member
 
     def read_before(self, file: str) -> Member | None:
@@ -116,9 +133,11 @@ class Roster:
         """
         self.finder = finder
         self.members: dict[str, Member] = {}
+        named = [used.model_dump(exclude_none=True) for used in config.use]
+        finder.look_at(self._there(named))
         for at, used in enumerate(config.use):
             try:
-                member = finder.member(used.model_dump(exclude_none=True), "profile")
+                member = finder.member(named[at], "profile")
                 if member.key in self.members:
                     raise ProfileError(f"{member.key} is used twice; give one of the two another instance_id")
             except ProfileError as error:
@@ -133,19 +152,25 @@ class Roster:
             except GooseLikeError as error:
                 raise ProfileError(str(error), ("config", "use", at)) from error
 
+    def _there(self, named: Iterable[Mapping[str, Any]]) -> Iterator[Path]:
+        """The files of those that there are; what is wrong with the others is told in its turn."""
+        for used in named:
+            with suppress(GooseLikeError):
+                yield self.finder.file(used)
+
     @property
     def plugins(self) -> list[Member]:
         """Those whose commands can be called."""
-        return [member for member in self.members.values() if member.definition.as_plugin]
+        return [member for member in self.members.values() if member.entry.as_plugin]
 
-    def tools(self) -> Iterator[tuple[str, Member, Command]]:
+    def tools(self) -> Iterator[tuple[str, Member, Offer]]:
         """Each command with its name as a tool: the plugin's and its own; of two of one name, with its instance."""
         plugins = self.plugins
         names = [_NO_NAME.sub("_", member.name).strip("_") or "component" for member in plugins]
         for member, name in zip(plugins, names, strict=True):
             own = name if names.count(name) == 1 else f"{name}_{_NO_NAME.sub('_', member.key.partition('#')[2])}"
-            for command in member.definition.commands:
-                yield f"{own}_{_NO_NAME.sub('_', command.name)}"[:_TOOL_CHARACTERS], member, command
+            for offer in member.entry.offers:
+                yield f"{own}_{_NO_NAME.sub('_', offer.name)}"[:_TOOL_CHARACTERS], member, offer
 
     def needed(self, member: Member) -> list[Member]:
         """The resources that must be there before it is."""
@@ -167,9 +192,9 @@ class Roster:
     def _with_needs(self, member: Member) -> Member:
         if member.is_resource:
             return member
-        asked = [*_entries(member.definition.data.get("resources")), *_entries(member.effective.value.get("resources"))]
+        asked = [*_entries(member.entry.data.get("resources")), *_entries(member.effective.value.get("resources"))]
         needs = tuple(Need(self._resource(entry, member).key, str(entry.get("type") or "")) for entry in asked)
-        return Member(member.key, member.definition, member.effective, member.file, tuple(dict.fromkeys(needs)))
+        return Member(member.key, member.entry, member.effective, member.file, tuple(dict.fromkeys(needs)))
 
     def _resource(self, entry: Mapping[str, Any], member: Member) -> Member:
         """The resource that an entry of `resources` means: one of its own, one that is used, or one that we bring."""
@@ -189,11 +214,11 @@ class Roster:
             {**{part: getattr(_BUILT_IN[kind], part) for part in _PARTS}, "config": given}, str(member.file)
         )
         key = f"{made.key.partition('#')[0]}#{'/'.join(str(value) for value in given.values())}"
-        return self.members.setdefault(key, Member(key, made.definition, made.effective, made.file))
+        return self.members.setdefault(key, Member(key, made.entry, made.effective, made.file))
 
     def _missing(self, entry: Mapping[str, Any], member: Member) -> str:
         words = ", ".join(f"{key} {entry[key]!r}" for key in ("type", "id", "name") if entry.get(key))
-        kinds = {each.definition.resource_type for each in self.members.values() if each.is_resource} | set(_BUILT_IN)
+        kinds = {each.entry.resource_type for each in self.members.values() if each.is_resource} | set(_BUILT_IN)
         near = did_you_mean(str(entry.get("type") or ""), kinds)
         return f"{member.name} needs a resource with {words}, and none is used; add one to `use` ({near})"
 
@@ -201,9 +226,7 @@ class Roster:
 def _fits(resource: Member, entry: Mapping[str, Any]) -> bool:
     """Whether an entry means this one: by its id, else its name, else its type; what else it says must fit as well."""
     config, kind = resource.effective.value, str(entry.get("type") or "").lower()
-    if kind and _SAME.get(kind, kind) != _SAME.get(
-        resource.definition.resource_type, resource.definition.resource_type
-    ):
+    if kind and _SAME.get(kind, kind) != _SAME.get(resource.entry.resource_type, resource.entry.resource_type):
         return False
     wanted = entry.get("id")
     if wanted is not None and str(wanted).lower() != "default":

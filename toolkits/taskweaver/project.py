@@ -1,32 +1,23 @@
 """Project: the plugins of a folder, or of a whole TaskWeaver project, and what is wrong with them."""
 
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
-from pydantic import ValidationError
-
-from goose_like import __version__
 from goose_like.errors import GooseLikeError
 from goose_like.fault import Fault, Reading
 from goose_like.memory import uncollected
 from goose_like.places import cache_folder
 from goose_like.plugins import did_you_mean
+from goose_like.readings import kept
 from goose_like.store import Store
 
 from .definition import Definition
 from .drift import drift, settled
 from .settings import CONFIG, Settings, read_settings
 from .signature import Signature, read_signature
-
-R = TypeVar("R", Reading[Definition], Reading[Signature])
-
-_TICK_NS = 50_000_000
-"""What was written just now may be written again without looking different."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +91,7 @@ def _gathered(
 ) -> tuple[list[Definition], dict[str, str]]:
     """The plugins, and why some are off; what is wrong is added to the faults."""
     named: dict[str, Definition] = {}
-    for file, reading in _kept(store, Reading[Definition], (f for f in files if f.suffix == ".yaml"), _read_yaml):
+    for file, reading in kept(store, Reading[Definition], (f for f in files if f.suffix == ".yaml"), _read_yaml):
         faults += reading.faults
         if (definition := reading.value) is None:
             continue
@@ -113,7 +104,7 @@ def _gathered(
             definition = definition.model_copy(update={"code": code})
         named[definition.name] = definition
     codes = dict.fromkeys(definition.code for definition in named.values())
-    sources = dict(_kept(store, Reading[Signature], codes, read_signature))
+    sources = dict(kept(store, Reading[Signature], codes, read_signature))
     faults += (fault for source in sources.values() for fault in source.faults)
     off: dict[str, str] = {}
     for name, definition in named.items():
@@ -148,40 +139,6 @@ def _why_off(definition: Definition, faults: Iterable[Fault]) -> str | None:
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     allowed = "; to have it on all the same: `allow_drift: true`" if wrong[0].file == definition.file else ""
     return f"{wrong[0].text.removesuffix('?')}{more}{allowed}"
-
-
-def _kept(store: Store, kind: type[R], files: Iterable[Path], read: Callable[[Path], R]) -> Iterator[tuple[Path, R]]:
-    """What is read of each file, from the store where it has not changed since."""
-    marks = {file: _mark(kind, file) for file in files}
-    texts = store.get(filter(None, marks.values()))
-    new: dict[str, str] = {}
-    for file, mark in marks.items():
-        reading = _parsed(kind, texts.get(mark, ""))
-        if reading is None:
-            reading = read(file)
-            if mark:
-                new[mark] = reading.model_dump_json(exclude_unset=True)
-        yield file, reading
-    store.put(new)
-
-
-def _parsed(kind: type[R], text: str) -> R | None:
-    try:
-        return kind.model_validate_json(text) if text else None
-    except ValidationError:  # of another version
-        return None
-
-
-def _mark(kind: type[R], file: Path) -> str:
-    """A name for a file as it is; empty where it may soon be another under the same name, or is named in no UTF-8."""
-    try:
-        str(file).encode()
-        found = file.stat()
-    except (OSError, ValueError):
-        return ""
-    if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < _TICK_NS:
-        return ""
-    return "\0".join(map(str, (__version__, kind.__name__, file, found.st_mtime_ns, found.st_ctime_ns, found.st_size)))
 
 
 def _misnamed(files: Iterable[Path]) -> Iterator[Fault]:

@@ -103,8 +103,8 @@ async def _perform(wanted: Wanted, method: Literal["construct", "run"], profile:
         )
         roster = open_roster(config, workspace.root, journal.log, wanted.repositories)
         member = roster.with_more(wanted.component)
-        if method == "run" and member.definition.type not in _COPILOTS:
-            raise UsageError(f"{member.name} is a {member.definition.type}; only a copilot can be run")
+        if method == "run" and member.entry.type not in _COPILOTS:
+            raise UsageError(f"{member.name} is a {member.entry.type}; only a copilot can be run")
         ensemble = Ensemble(config, around, roster, Sharing(Assets(session)))
         try:
             _, code = await stoppable(ensemble.perform(method, member, wanted.arguments), front, out)

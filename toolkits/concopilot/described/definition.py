@@ -13,10 +13,10 @@ from goose_like.fault import Fault, Reading
 
 from .coordinates import Coordinates
 from .document import Document, entries, line_of, read_document
+from .entry import Prompt
 from .grammar import Grammar
 from .kinds import Parameter, Response
 
-_LIMIT_PROMPT_BYTES = 256_000
 _TOLD = {"title", "description", "description_for_model", "prompt", "prompt_file_name", "prompt_file_path"}
 
 
@@ -28,15 +28,6 @@ class Command:
     description: str
     parameter: Parameter | None = None
     response: Response | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """Where the words come from that a component has for a model: itself, a file beside its config.yaml, or any."""
-
-    text: str = ""
-    file_name: str = ""
-    file_path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,32 +65,11 @@ class Definition:
         return next((str(name) for name in (effective.get("name"), self.data.get("name")) if name), self.title)
 
     def prompt(self, folder: Path, reach: Sequence[Path] = ()) -> str:
-        """What it says to a model besides its description; "" if nothing.
-
-        Of text, `prompt_file_name` and `prompt_file_path` the first counts. `folder` is where its configuration lies; a
-        file is read only from there or from below a folder of `reach`.
-
-        Raises:
-            GooseLikeError: the file is elsewhere, not there, too large or no UTF-8.
-        """
-        if self.prompts.text:
-            return self.prompts.text
-        key = "prompt_file_name" if self.prompts.file_name else "prompt_file_path"
-        name = self.prompts.file_name or self.prompts.file_path
-        if not name:
-            return ""
+        """What it says to a model besides its description, as `Prompt.read`; errors name this file."""
         try:
-            file = (folder / name).resolve()
-            if not any(file.is_relative_to(root.resolve()) for root in (folder, *reach)):
-                raise GooseLikeError(f"{self.file}: {key} names {name!r}, which is outside of {folder}; put it there")
-            if not file.is_file():
-                raise GooseLikeError(f"{self.file}: {key} names {name!r}, and there is no such file in {folder}")
-            if file.stat().st_size > _LIMIT_PROMPT_BYTES:
-                raise GooseLikeError(f"{folder / name}: a prompt has {_LIMIT_PROMPT_BYTES:,} bytes at most; shorten it")
-            return file.read_bytes().decode("utf-8-sig").strip()
-        except (OSError, ValueError, RuntimeError) as error:
-            reason = " ".join(str(error).split())
-            raise GooseLikeError(f"{folder / name}: can't be read: {reason}; it is the {key} of {self.file}") from error
+            return self.prompts.read(folder, reach)
+        except GooseLikeError as error:
+            raise GooseLikeError(f"{self.file}: {error}") from error
 
 
 def read_definition(file: Path) -> Reading[Definition]:
@@ -111,6 +81,18 @@ def read_definition(file: Path) -> Reading[Definition]:
     definition = reader.definition()
     faults = tuple(sorted(reader.faults, key=lambda fault: fault.place))
     return Reading(value=None if any(not fault.is_remark for fault in faults) else definition, faults=faults)
+
+
+def commands_of(file: Path) -> tuple[Command, ...]:
+    """The commands of a config.yaml.
+
+    Raises:
+        GooseLikeError: it can't be read any more.
+    """
+    reading = read_definition(file)
+    if reading.value is None:
+        raise GooseLikeError("; ".join(str(fault) for fault in reading.faults if not fault.is_remark))
+    return reading.value.commands
 
 
 class _Reader:
@@ -146,7 +128,11 @@ class _Reader:
             as_plugin=as_plugin is True,
             title=described.get("title", ""),
             description=described.get("description_for_model") or described.get("description", ""),
-            prompts=Prompt(*(described.get(key, "") for key in ("prompt", "prompt_file_name", "prompt_file_path"))),
+            prompts=Prompt(
+                text=described.get("prompt", ""),
+                file_name=described.get("prompt_file_name", ""),
+                file_path=described.get("prompt_file_path", ""),
+            ),
             commands=self._commands(),
             pip=self._pip(setup),
             package=self._package(setup),

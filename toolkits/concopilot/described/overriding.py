@@ -2,15 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from goose_like.errors import GooseLikeError
-
-from .document import Document
 
 Path: TypeAlias = tuple[str, ...]
 
 _LIMIT_DEPTH = 100
+
+
+class Lined(Protocol):
+    """What was read of a file, and knows its lines: a `Document`."""
+
+    def line(self, path: Sequence[str | int]) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class Layer:
 
     value: Mapping[str, Any]
     name: str
-    document: Document | None = None
+    document: Lined | None = None
     at: tuple[str | int, ...] = ()
 
     def origin(self, path: Sequence[str]) -> str:

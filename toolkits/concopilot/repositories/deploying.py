@@ -10,10 +10,10 @@ from goose_like.errors import GooseLikeError, UsageError
 
 from ..described.coordinates import Coordinates
 from .checksums import WRITTEN, digest
-from .listing import LISTING, is_added, is_plain, written
+from .layout import LISTING, is_added
+from .listing import is_plain, written
 from .progress import Tell
 from .remote import Remote, open_remote, place_of
-from .repository import shown
 from .settings import PUBLIC, RemoteAddress, Settings
 from .signing import Signer
 
@@ -37,7 +37,7 @@ def _require_open(address: RemoteAddress) -> None:
     named = urlsplit(address.url).hostname or ""
     if named == host or named.endswith(f".{host}"):
         raise UsageError(
-            f"{shown(address)} takes uploads with a login of its own (a captcha), which is not offered here; put a "
+            f"{address.shown} takes uploads with a login of its own (a captcha), which is not offered here; put a "
             "Maven repository or a folder first in `repos` of settings.yaml, or deploy with ConCopilot's own conpack"
         )
 

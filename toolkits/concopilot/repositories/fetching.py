@@ -1,6 +1,9 @@
 """A component from a remote repository: each file with its checksum and its signature verified, or nothing at all."""
 
 import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from goose_like.errors import GooseLikeError
@@ -9,15 +12,49 @@ from ..described.coordinates import Coordinates
 from ..described.document import read_document
 from .checksums import LIMIT_BYTES as LIMIT_DIGEST_BYTES
 from .checksums import READ, digest, stated
-from .listing import RefusedError, is_added
+from .layout import is_added
+from .listing import RefusedError
 from .progress import Tell
-from .remote import Remote, place_of
+from .remote import Remote, open_remote, place_of
+from .settings import RemoteAddress
 from .signing import verify
 from .sources import CONFIG_FILES
 
 _LIMIT_FILE_BYTES = 256 << 20
 _LIMIT_BYTES = 512 << 20
 _LIMIT_SIGNATURE_BYTES = 64_000
+
+
+def fetch_from(
+    remotes: Iterable[RemoteAddress],
+    coordinates: Coordinates,
+    fill: Callable[[Coordinates, Callable[[Path], bool]], bool],
+    tell: Tell,
+    gnupg_home: Path | None,
+) -> list[str] | None:
+    """Has `fill` put a component in place that the first remote has which has it: None; or where it was not found.
+
+    Raises:
+        RefusedError: a remote gave what is damaged, badly signed or out to do harm; nothing of it is kept.
+    """
+    looked = []
+    for address in remotes:
+        if not address.serves(coordinates.is_snapshot):
+            kind = "snapshots" if coordinates.is_snapshot else "releases"
+            looked.append(f"{address.shown}: not asked for {kind}, as the settings say")
+            continue
+        with closing(open_remote(address.url)) as remote:
+            write = partial(fetch_component, remote, coordinates, tell=tell, gnupg_home=gnupg_home)
+            try:
+                if fill(coordinates, write):
+                    tell(f"{coordinates} fetched from {remote.name}")
+                    return None
+                looked.append(f"{remote.name}: not there")
+            except RefusedError as error:
+                raise RefusedError(f"{coordinates} of {remote.name} is refused: {error}") from error
+            except GooseLikeError as error:
+                looked.append(str(error))
+    return looked
 
 
 def fetch_component(

@@ -7,15 +7,6 @@ import yaml
 
 from goose_like.errors import GooseLikeError
 
-LISTING = "__FILES.yaml"
-"""Beside a component's files: `{name: sha256}` of them and their signatures. Written last, so where it is all is."""
-
-COMPLETED = "__COMPLETED"
-"""The empty file that marks a component in a local repository as whole."""
-
-ADDED = (".md5", ".sha1", ".sha256", ".sha512", ".asc")
-"""Ends of names of files that are no component's, but say something of one."""
-
 LIMIT_BYTES = 1_000_000
 LIMIT_FILES = 2_000
 _LIMIT_DEPTH = 8
@@ -71,12 +62,6 @@ def is_plain(name: str) -> bool:
     parts = name.split("/")
     is_clean = name.isprintable() and "\\" not in name and ":" not in name and not {"", ".", ".."} & set(parts)
     return is_clean and len(parts) <= _LIMIT_DEPTH and all(len(part.encode()) <= _LIMIT_NAME_BYTES for part in parts)
-
-
-def is_added(name: str) -> bool:
-    """Whether it is a checksum or a signature or a mark, and no file of the component's own."""
-    last = name.rpartition("/")[2]
-    return last.lower().endswith(ADDED) or last in (LISTING, COMPLETED)
 
 
 def _flat(text: str) -> dict[str, str] | None:

@@ -1,12 +1,11 @@
 """Remote repositories in Maven's layout: a folder, or a server that takes GET, PUT and perhaps ConCopilot's POST."""
 
-import errno
 import os
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
@@ -14,7 +13,8 @@ from urllib.parse import quote, unquote, urlsplit
 from goose_like.errors import GooseLikeError
 
 from ..described.coordinates import Coordinates
-from .listing import LIMIT_BYTES, LISTING, RefusedError, is_added, read_listing
+from .layout import LISTING, is_added, put_in_place
+from .listing import LIMIT_BYTES, RefusedError, read_listing
 from .progress import Progress, Tell
 
 _REDIRECTS = 5
@@ -114,27 +114,6 @@ class FolderRemote:
     def _require_folder(self) -> None:
         if not self._folder.is_dir():
             raise GooseLikeError(f"there is no folder {self._folder}; make it, or give another repository")
-
-
-def put_in_place(made: Path, target: Path) -> None:
-    """Renames a whole folder to `target`, in the place of one that is there; another process may do the same.
-
-    Raises:
-        OSError: it can't be renamed; what is there stays.
-    """
-    while True:
-        try:
-            made.rename(target)
-            return
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-        former = Path(tempfile.mkdtemp(prefix=".", dir=target.parent))
-        try:
-            with suppress(FileNotFoundError):  # another process was first
-                target.rename(former)
-        finally:
-            shutil.rmtree(former, ignore_errors=True)
 
 
 class ServerRemote:

@@ -5,7 +5,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,11 +14,9 @@ from typing import Protocol
 from goose_like.errors import GooseLikeError, UsageError
 
 from ..described.coordinates import Coordinates
-from ..described.definition import read_definition
-from .fetching import fetch_component
-from .listing import COMPLETED, RefusedError, is_added
+from ..described.entry import read_entry
+from .layout import COMPLETED, is_added, put_in_place
 from .progress import Tell
-from .remote import Remote, open_remote, put_in_place
 from .settings import RemoteAddress, Settings
 from .sources import CONFIG_FILES
 
@@ -185,8 +183,9 @@ class FolderShelf:
 
     @cached_property
     def _found(self) -> dict[Coordinates, Path]:
-        read = (read_definition(file).value for file in self.folder.glob("*/.config/config.yaml"))
-        return {definition.coordinates: definition.file.parent for definition in read if definition}
+        files = sorted(self.folder.glob("*/.config/config.yaml"))
+        read = ((file, read_entry(file).value) for file in files)
+        return {entry.coordinates: file.parent for file, entry in read if entry}
 
 
 def _silent(words: str) -> None:
@@ -233,37 +232,15 @@ class Repositories:
     def fetch(self, coordinates: Coordinates) -> Path:
         """As `find`, from a remote also where it is here already, e.g. an older snapshot."""
         looked = [f"{shelf.name}: not there" for shelf in self.at_hand]
-        for address in self.remotes:
-            if not address.serves(coordinates.is_snapshot):
-                kind = "snapshots" if coordinates.is_snapshot else "releases"
-                looked.append(f"{shown(address)}: not asked for {kind}, as the settings say")
-                continue
-            with closing(open_remote(address.url)) as remote:
-                try:
-                    if self._fetched_from(remote, coordinates):
-                        return self.local.folder_of(coordinates)
-                    looked.append(f"{remote.name}: not there")
-                except RefusedError as error:
-                    raise RefusedError(f"{coordinates} of {remote.name} is refused: {error}") from error
-                except GooseLikeError as error:
-                    looked.append(str(error))
+        if self.remotes:
+            from .fetching import fetch_from  # of no use to a session's start
+
+            more = fetch_from(self.remotes, coordinates, self.local.fill, self.tell, self.gnupg_home)
+            if more is None:
+                return self.local.folder_of(coordinates)
+            looked += more
         places = "".join(f"\n  {one}" for one in looked)
         raise GooseLikeError(
             f"there is no component {coordinates}; check its coordinates, or install it with "
             f"`goose-like component install FOLDER`. It was looked for in{places}"
         )
-
-    def _fetched_from(self, remote: Remote, coordinates: Coordinates) -> bool:
-        def write(folder: Path) -> bool:
-            return fetch_component(remote, coordinates, folder, self.tell, self.gnupg_home)
-
-        if not self.local.fill(coordinates, write):
-            return False
-        self.tell(f"{coordinates} fetched from {remote.name}")
-        return True
-
-
-def shown(address: RemoteAddress) -> str:
-    """A remote's address without a password."""
-    before, _, after = address.url.partition("://")
-    return f"{before}://{after.rpartition('@')[2]}" if after else address.url

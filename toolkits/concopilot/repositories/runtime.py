@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from goose_like.errors import GooseLikeError, UsageError
 
 from ..described.coordinates import Coordinates
-from .listing import COMPLETED
+from .layout import COMPLETED
 from .sources import CONFIG_FILES
 
 FOLDER = ".runtime"

@@ -57,6 +57,12 @@ class RemoteAddress(Value):
     snapshot: Annotated[Policy, BeforeValidator(_given)] = Policy()
     release: Annotated[Policy, BeforeValidator(_given)] = Policy()
 
+    @property
+    def shown(self) -> str:
+        """Its address without a password."""
+        before, _, after = self.url.partition("://")
+        return f"{before}://{after.rpartition('@')[2]}" if after else self.url
+
     def serves(self, is_snapshot: bool) -> bool:
         """Whether it is asked for such versions."""
         return (self.snapshot if is_snapshot else self.release).enable

@@ -1,0 +1,89 @@
+"""Calls: from the arguments of a tool to what a model reads of a command's answer."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from goose_like.toolkit import ToolError
+
+from .assets.assets import Assets
+from .assets.words import part
+from .config import Config
+from .described.arguments import check, check_response, given
+from .described.definition import Command, commands_of
+from .described.references import Reference, read_reference
+from .ensemble import Ensemble
+from .roster import Member, Roster
+from .sharing import Sharing
+from .surroundings import Surroundings
+
+_SHOWN_CHARACTERS = 2_000
+
+
+class Calls:
+    """What a session's model does with components."""
+
+    def __init__(self, config: Config, around: Surroundings, roster: Roster) -> None:
+        self._config = config
+        self._around = around
+        self._sharing = Sharing(Assets(around.session))
+        self._ensemble = Ensemble(config, around, roster, self._sharing)
+        self._commands: dict[tuple[Path, str], Command] = {}
+
+    async def run(self, member: Member, name: str, arguments: Mapping[str, Any]) -> str:
+        """The answer of a command, after asking where that is to be asked, with what else is to be told.
+
+        Raises:
+            ToolError: the arguments are wrong, or the command failed.
+            DeniedError: it was not allowed.
+        """
+        command, workspace = self._command(member, name), self._around.workspace
+        checked = check(command.parameter, given(command.parameter, arguments))
+        if checked.faults:
+            raise ToolError(f"wrong arguments for {member.name}'s {name}: {'; '.join(checked.faults)}")
+        param, live = self._sharing.resolved(command.parameter, checked)
+        line = json.dumps(checked.value, ensure_ascii=False)
+        await workspace.permit("command", f"{member.key} {name} {line}", f"{member.name} {name}: {_clipped(line)}")
+        if workspace.mode != "read-only":
+            await workspace.tell_change(None, [member.name, name, line])
+        asked = {"command": name, "param": param, "live": live, "assets": self._sharing.ids}
+        answer, notes = await self._ensemble.command(member, asked, self._config.timeout_s)
+        self._sharing.take(answer["assets"])
+        response = answer["response"]
+        if deviations := check_response(command.response, response):
+            notes = [*notes, f"the answer is not as {member.name} describes it: {'; '.join(deviations)}"]
+        left = await workspace.inspect_changes()
+        text = self._sharing.shown(response, f"{member.name} {name}", self._config.asset_characters)
+        return "\n".join([text, *(f"[{note}]" for note in (*notes, *left))])
+
+    def listed(self) -> str:
+        """The assets that there are."""
+        return "\n".join(self._sharing.listed()) or "there are no assets yet"
+
+    def asset(self, asset_id: str, path: str, start: int) -> str:
+        """An asset or a part of it, as text.
+
+        Raises:
+            ToolError: there is none, or the path leads nowhere.
+        """
+        named = read_reference(asset_id) or Reference(asset_id)
+        steps = named.field_path or tuple(path.strip("/").split("/"))
+        return part(self._sharing.assets.retrieve(Reference(named.asset_id, steps)), start)
+
+    async def close(self) -> list[str]:
+        """Ends what runs; gives what went wrong."""
+        return await self._ensemble.close()
+
+    def _command(self, member: Member, name: str) -> Command:
+        """A command as its config.yaml described it at its first call."""
+        key = member.file, name
+        if key not in self._commands:
+            self._commands |= {(member.file, each.name): each for each in commands_of(member.file)}
+        if key not in self._commands:
+            raise ToolError(f"{member.file} has no command {name!r} any more; tell the person to start a new session")
+        return self._commands[key]
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
