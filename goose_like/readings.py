@@ -22,9 +22,10 @@ def kept(store: Store, kind: type[R], files: Iterable[Path], read: Callable[[Pat
     marks = {file: _mark(kind, file) for file in files}
     texts = store.get(filter(None, marks.values()))
     new: dict[str, str] = {}
-    for file, mark in marks.items():
-        reading = _parsed(kind, texts.get(mark, ""))
+    for file in marks:
+        reading = _parsed(kind, texts.get(marks[file], ""))
         if reading is None:
+            mark = _mark(kind, file)  # by now it may have settled
             reading = read(file)
             if mark:
                 new[mark] = reading.model_dump_json(exclude_unset=True)
