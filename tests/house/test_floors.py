@@ -16,8 +16,8 @@ FLOORS = {
     1: "message memory errors places plain spawner repositories environment contents frames store schema",
     2: "events fault plugins output images trust difference source tree ignored serve/query serve/sse serve/seal "
     "serve/assets",
-    3: "readings artifact cli/guard tool command profile history notifier sandbox records reversal lines plan "
-    "cli/visible cli/rows cli/files serve/metrics serve/body serve/results",
+    3: "readings yaml_nodes artifact cli/guard tool command profile history notifier sandbox records reversal lines "
+    "plan cli/visible cli/rows cli/files serve/metrics serve/body serve/results",
     4: "policy provider spawn inspection jail reach keys profile_schema undo sessions providers/wire shorter "
     "command_file cli/code cli/phrases serve/ledger serve/carried serve/client_calls "
     "serve/artifacts serve/citations serve/request serve/surroundings",

@@ -10,9 +10,10 @@ import yaml
 
 from goose_like.errors import GooseLikeError, UsageError
 from goose_like.fault import Fault, Reading
+from goose_like.yaml_nodes import line_of
 
 from .coordinates import Coordinates
-from .document import Document, entries, line_of, read_document
+from .document import Document, entries, read_document
 from .entry import Prompt
 from .grammar import Grammar
 from .kinds import Parameter, Response

@@ -6,9 +6,10 @@ from typing import Any
 import yaml
 
 from goose_like.plugins import nearest
+from goose_like.yaml_nodes import line_of
 
 from .arguments import fitting
-from .document import entries, line_of, plain
+from .document import entries, plain
 from .kinds import (
     Anything,
     Choice,
