@@ -407,7 +407,7 @@ def test_files_that_can_not_be_read(folder):
     (folder / ".hidden.yaml").write_text("no plugin")
     os.mkfifo(folder / "pipe.yaml")
     assert [line.partition(";")[0] for line in told(Project.read(folder))] == [
-        "dir.yaml: this is a folder; name the file in it",
+        "dir.yaml: this is a folder",
         "gone.yaml: this is no file that can be read",
         "large.yaml: this is larger than 1,000,000 bytes, and no plugin",
         "pipe.yaml: this is no file that can be read",

@@ -7,6 +7,7 @@ from goose_like.errors import ProfileError
 from goose_like.tool import AnyArguments, Marks, Tool, ToolSpec
 from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
 
+from .commands.extra import require_extra
 from .config import Config
 from .described.entry import Offer
 from .roster import Member, open_roster
@@ -18,6 +19,7 @@ class ComponentsToolkit(Toolkit):
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
+        require_extra()
         self._asked = Config.read(self.config)
         self._roster = open_roster(self._asked, self.workspace.root, notifier.log)
         self._calls: Any = None
