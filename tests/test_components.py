@@ -226,3 +226,11 @@ async def test_the_person_may_say_no(tmp_path):
     async with company(tmp_path, "notes", approval="ask") as made:
         assert "not allowed" in await made.failed("notes_write", name="a", text="b")
         assert not (made.root / "a.txt").exists()
+
+
+async def test_the_profile_picks_among_the_tools(tmp_path):
+    async with company(tmp_path, "notes", "greeter", tools=["notes_read", "get_asset"]) as made:
+        assert list(made.tools) == ["notes_read", "get_asset"]
+    with pytest.raises(ProfileError, match=r"no tool 'notes_reed' to pick; did you mean 'notes_read'"):
+        async with company(tmp_path, "notes", tools=["notes_reed"]):
+            pass

@@ -4,7 +4,8 @@ from functools import partial
 from typing import Any
 
 from goose_like.errors import ProfileError
-from goose_like.tool import AnyArguments, Marks, Tool, ToolSpec
+from goose_like.plugins import did_you_mean
+from goose_like.tool import AnyArguments, Marks, Tool, ToolSpec, make_tool
 from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
 
 from .commands.extra import require_extra
@@ -31,11 +32,16 @@ class ComponentsToolkit(Toolkit):
 
     def tools(self) -> tuple[Tool, ...]:
         """A tool for each command, beside those for assets; the config may pick among all."""
-        own = {name: getattr(self, name) for name in self.tool_names()}
-        theirs = {name: (member, offer) for name, member, offer in self._roster.tools()}
+        own = {name: make_tool(getattr(self, name)) for name in self.tool_names()}
+        theirs = {name: self._tool_of(name, member, offer) for name, member, offer in self._roster.tools()}
         if taken := [name for name in theirs if name in own]:
             raise ProfileError(f"a component's command has the name of a tool, {taken[0]!r}; rename the component")
-        return (*(self._tool_of(name, *each) for name, each in theirs.items()), *super().tools())
+        there = theirs | own
+        picked = there if self._asked.tools is None else self._asked.tools
+        for name in picked:
+            if name not in there:
+                raise ProfileError(f"no tool {name!r} to pick; {did_you_mean(name, there)}", ("config", "tools"))
+        return tuple(there[name] for name in picked)
 
     async def close(self) -> None:
         """Has components finalised, resources last, and ends their process."""
