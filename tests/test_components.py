@@ -234,3 +234,13 @@ async def test_the_profile_picks_among_the_tools(tmp_path):
     with pytest.raises(ProfileError, match=r"no tool 'notes_reed' to pick; did you mean 'notes_read'"):
         async with company(tmp_path, "notes", tools=["notes_reed"]):
             pass
+
+
+async def test_two_tools_of_one_name_are_told(tmp_path):
+    twin = used("notes", config={"name": "greeter_greet"})
+    other = used("escaper", config={"name": "greeter"})
+    async with company(tmp_path, twin, other) as made:
+        assert {"greeter_greet_write", "greeter_read"} < set(made.tools)
+    with pytest.raises(ProfileError, match=r"two tools are called 'a_b_0_read'.*config: \{name: \.\.\.\}"):
+        async with company(tmp_path, used("notes", config={"name": "a b"}), used("escaper", config={"name": "a/b"})):
+            pass
