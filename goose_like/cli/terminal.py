@@ -154,7 +154,7 @@ def echo(is_on: bool) -> Iterator[None]:
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-def screen(*, says_answer: bool) -> Notifier:
+def screen(*, says_answer: bool) -> Screen:
     """What shows progress on stderr, and asks there when somebody is there."""
     console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
     kind = PersonScreen if has_person() else Screen

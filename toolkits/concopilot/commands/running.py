@@ -12,7 +12,7 @@ from goose_like.cli.start import finish, settled_profile
 from goose_like.cli.terminal import Lines, is_terminal, screen
 from goose_like.cli.visible import visible
 from goose_like.errors import CredentialError, UsageError
-from goose_like.events import Answer, Event, Question, Status
+from goose_like.events import Answer, Event, Question
 from goose_like.journal import Journal
 from goose_like.notifier import Notifier
 from goose_like.profile import Profile
@@ -114,7 +114,7 @@ async def _perform(wanted: Wanted, method: Literal["construct", "run"], profile:
         finally:
             for fault in await ensemble.close():
                 front.log(fault)
-            front.notify(Status(text=""))
+            front.pause()
         return code
 
 
@@ -149,8 +149,12 @@ class AtTerminal(Notifier):
             self._is_at_prompt = False
             self.print("\n")
 
+    def pause(self) -> None:
+        """Takes away what tells that something is going on."""
+        self._screen.pause()
+
     def print(self, text: str) -> None:
         """Shows what a component says, at once."""
-        self._screen.notify(Status(text=""))  # what was drawn there goes first
+        self.pause()
         sys.stdout.write(text)
         sys.stdout.flush()
