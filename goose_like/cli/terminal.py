@@ -14,7 +14,6 @@ from typing import Any, TextIO
 from rich.console import Console
 
 from ..events import Answer, Event, Question
-from ..notifier import Notifier
 from .render import Screen
 
 _CHOICES: dict[str, Answer] = {

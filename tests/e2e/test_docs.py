@@ -24,16 +24,18 @@ from goose_like.serve.client_calls import FURTHER
 
 ROOT = Path(__file__).resolve().parents[2]
 SESSIONS = ("start", "planned", "resume", "list", "show", "export", "import", "fork", "rename", "clear")
+COMPONENT = ("list", "show", "check", "new", "install", "fetch", "build", "run", "deploy")
 COMMANDS = [
     ["--help"],
     *([name, "--help"] for name in ("run", "doctor", "completion", "help", "version")),
-    *([name, "--help"] for name in ("session", "profile", "toolkit", "provider", "trust", "plugin")),
+    *([name, "--help"] for name in ("session", "profile", "toolkit", "provider", "trust", "plugin", "component")),
     *(["session", name, "--help"] for name in SESSIONS),
     *(["profile", name, "--help"] for name in ("list", "show", "check", "new", "edit", "use", "schema")),
     *(["provider", name, "--help"] for name in ("list", "check", "login", "logout")),
     *(["toolkit", name, "--help"] for name in ("list", "show", "new")),
     *(["trust", name, "--help"] for name in ("add", "list", "forget")),
     *(["plugin", name, "--help"] for name in ("list", "check", "test", "run", "new")),
+    *(["component", name, "--help"] for name in COMPONENT),
 ]
 
 
