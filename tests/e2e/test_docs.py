@@ -90,6 +90,8 @@ def test_readme_has_the_lines_that_are_tested_here():
 def test_a_command_of_the_readme(place, line):
     if "analyst" in line and find_spec("ipykernel") is None:
         pytest.skip("the extra `analyst` is not installed")
+    if line.startswith("goose-like component") and find_spec("jsonschema") is None:
+        pytest.skip("the extra `components` is not installed")
     if line.startswith("goose-like serve"):  # it would not end by itself
         pytest.importorskip("uvicorn")
         with serving(place, *shlex.split(line, comments=True)[2:], env={"OPENAI_API_KEY": "k"}) as server:
