@@ -14,7 +14,6 @@ from typing import Any, TextIO
 from rich.console import Console
 
 from ..events import Answer, Event, Question
-from ..notifier import Notifier
 from .render import Screen
 
 _CHOICES: dict[str, Answer] = {
@@ -154,7 +153,7 @@ def echo(is_on: bool) -> Iterator[None]:
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-def screen(*, says_answer: bool) -> Notifier:
+def screen(*, says_answer: bool) -> Screen:
     """What shows progress on stderr, and asks there when somebody is there."""
     console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
     kind = PersonScreen if has_person() else Screen

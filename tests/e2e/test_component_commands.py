@@ -85,10 +85,15 @@ def test_a_plugin_and_a_copilot_work_as_they_are_written(words: Place):
     how = ("--skip-setup", "--sandbox", "full")
     built = component(words, "build", "words", *how)
     assert built.returncode == 0, built.stderr
+    assert built.stdout == "words can be made; its configuration is words/.config/config.yaml\n"
     profiles = words.home / "config" / "profiles.yaml"
     profiles.parent.mkdir(exist_ok=True)
     profiles.write_text(f"talk: {{processor: '{words.script('Good day to you.')}', toolkits: []}}\n")
-    assert component(words, "new", "copilot", "talk").returncode == 0
+    begun = component(words, "new", "copilot", "talk")
+    assert "goose-like component install talk talk_interactor\n" in begun.stderr
+    early = component(words, "run", "talk", "--profile", "talk", *how)
+    assert early.returncode == 1
+    assert early.stderr.startswith(f"goose-like: there is no component org.example:talk-interactor:{SNAPSHOT}; ")
     assert component(words, "install", ".").returncode == 0
     env = {"HOME": str(words.home)}
     done = words.run("component", "run", "talk", "--profile", "talk", *how, env=env, input="hello\nexit\n")
@@ -136,6 +141,122 @@ def test_faults_are_told_with_their_lines(words: Place):
     assert "config.yaml:5: type: expected text" in done.stderr
     assert not repository(words).exists()
     assert component(words, "show", "words").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "said"),
+    [
+        (
+            "package: words",
+            "package: wrods",
+            0,
+            "remark: setup.package: 'wrods' is not the package in this folder, 'words'",
+        ),
+        (
+            "type: plugin",
+            "type: plugn",
+            0,
+            "config.yaml:5: remark: type: 'plugn' is none that ConCopilot knows; did you mean",
+        ),
+        ("title: words", "title: words\n  prompt_file_name: p.txt", 1, "no such file in words/.config; write it"),
+    ],
+)
+def test_slips_are_told_by_check(words: Place, old, new, code, said):
+    replaced(words, old, new)
+    done = component(words, "check", "words")
+    assert (done.returncode, said in " ".join(done.stdout.split())) == (code, True), done.stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (
+            b"from .words import Words\n__all__ = ['constructor']\n",
+            "words/__init__.py: there is no function `constructor`",
+        ),
+        (b"\n\ndef constructor(:\n", "words/__init__.py:3: this is no Python: invalid syntax"),
+        (b"x = '\0'\n", "cannot contain null bytes"),
+        (b"(" * 5000, "words/__init__.py"),
+        (b"from .words import *\n", "nothing is wrong"),
+        (b"from .words import Words as constructor\n", "nothing is wrong"),
+        (b"if True:\n    constructor = lambda config: None\n", "nothing is wrong"),
+    ],
+)
+def test_code_that_can_make_nothing_is_told_by_check(words: Place, source, said):
+    (words.work / "words" / "__init__.py").write_bytes(source)
+    done = component(words, "check", "words")
+    assert (done.returncode, said in done.stdout) == ("nothing" not in said, True), done.stdout
+
+
+def used(place: Place, use: str) -> "subprocess.CompletedProcess[str]":
+    """A run of a profile that uses these components, whose model calls `words count_words`."""
+    file = place.home / "config" / "profiles.yaml"
+    file.parent.mkdir(exist_ok=True)
+    model = place.script({"calls": [{"tool": "words_count_words", "arguments": {"text": "a b"}}]}, "done")
+    file.write_text(
+        f"mine:\n  processor: {model}\n  toolkits:\n    - name: components\n      config:\n        use: {use}\n"
+    )
+    return place.run("run", "--profile", "mine", "--sandbox", "full", "count", env={"HOME": str(place.home)})
+
+
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        ("[org.ada:words:1.0]", "line 6: expected a mapping with group_id, artifact_id and version, or path; not"),
+        ("[{path: wrods}]", "line 6: wrods: there is nothing at this path; give a component's folder"),
+        ("[{path: .}]", "line 6: .: this is no component's folder: it has no .config/config.yaml"),
+        ("[{path: words}, {path: wards}]", "both have the tool 'words_0_count_words'; give one of them a name"),
+        ("[{path: faulty}]", "faulty: faulty/.config/config.yaml:3: version: YAML reads 1.0 as a number"),
+        ("[{path: silent}]", "words: prompt_file_name names 'p.txt', and there is no such file in"),
+    ],
+)
+def test_what_a_profile_uses_wrongly_is_told_before_anything_runs(words: Place, use, said):
+    text = (words.work / "words/.config/config.yaml").read_text()
+    others = {
+        "wards": ("artifact_id: words", "artifact_id: wards"),
+        "faulty": (f'version: "{SNAPSHOT}"', "version: 1.0"),
+        "silent": ("title: words", "title: words\n  prompt_file_name: p.txt"),
+    }
+    for name, (old, new) in others.items():
+        assert old in text
+        (words.work / name / ".config").mkdir(parents=True)
+        (words.work / name / ".config/config.yaml").write_text(text.replace(old, new))
+    done = used(words, use)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize("path", ["words", "words/.config", "words/.config/config.yaml"])
+def test_a_component_is_used_by_any_path_to_it(words: Place, path):
+    done = used(words, f"[{{path: {path}}}]")
+    assert (done.returncode, '"count": 2' in done.stderr) == (0, True), done.stderr
+
+
+def test_a_package_that_is_nowhere_is_told_with_what_to_do(words: Place):
+    replaced(words, "package: words", "package: nowhere.words")
+    done = component(words, "build", "words", "--skip-setup", "--sandbox", "full")
+    assert done.returncode == 1
+    assert "its `setup.package` 'nowhere.words' is nowhere: pip brings it if" in done.stderr
+    replaced(words, "package: nowhere.words", "package: words")
+    code = words.work / "words" / "words.py"
+    code.write_text(f"import nowhere_at_all\n{code.read_text()}")
+    done = component(words, "build", "words", "--skip-setup", "--sandbox", "full")
+    assert "No module named 'nowhere_at_all'; if pip brings it, name it in `setup.pip` of config.yaml" in done.stderr
+    assert "words/words.py:1 in <module>" in done.stderr
+    assert "importlib" not in done.stderr
+
+
+@pytest.mark.parametrize(("key", "code"), [("\x03", 130), ("\x04", 0)])
+def test_ctrl_c_and_ctrl_d_end_a_copilot(words: Place, opened, key, code):
+    component(words, "new", "copilot", "talk")
+    assert component(words, "install", "talk", "talk_interactor").returncode == 0
+    how = ("--skip-setup", "--sandbox", "full")
+    terminal = opened("component", "run", "talk", *how, HOME=str(words.home))
+    terminal.see("What can I do for you?")
+    terminal.see("\n>")
+    terminal.type(key)
+    assert terminal.ended() == code
+    assert "stopping" not in terminal.rows[-1]
+    assert b"\n" in terminal.raw.rpartition(b"> ")[2]
 
 
 def test_no_secret_is_shown(words: Place):

@@ -24,16 +24,18 @@ from goose_like.serve.client_calls import FURTHER
 
 ROOT = Path(__file__).resolve().parents[2]
 SESSIONS = ("start", "planned", "resume", "list", "show", "export", "import", "fork", "rename", "clear")
+COMPONENT = ("list", "show", "check", "new", "install", "fetch", "build", "run", "deploy")
 COMMANDS = [
     ["--help"],
     *([name, "--help"] for name in ("run", "doctor", "completion", "help", "version")),
-    *([name, "--help"] for name in ("session", "profile", "toolkit", "provider", "trust", "plugin")),
+    *([name, "--help"] for name in ("session", "profile", "toolkit", "provider", "trust", "plugin", "component")),
     *(["session", name, "--help"] for name in SESSIONS),
     *(["profile", name, "--help"] for name in ("list", "show", "check", "new", "edit", "use", "schema")),
     *(["provider", name, "--help"] for name in ("list", "check", "login", "logout")),
     *(["toolkit", name, "--help"] for name in ("list", "show", "new")),
     *(["trust", name, "--help"] for name in ("add", "list", "forget")),
     *(["plugin", name, "--help"] for name in ("list", "check", "test", "run", "new")),
+    *(["component", name, "--help"] for name in COMPONENT),
 ]
 
 
@@ -88,6 +90,8 @@ def test_readme_has_the_lines_that_are_tested_here():
 def test_a_command_of_the_readme(place, line):
     if "analyst" in line and find_spec("ipykernel") is None:
         pytest.skip("the extra `analyst` is not installed")
+    if line.startswith("goose-like component") and find_spec("jsonschema") is None:
+        pytest.skip("the extra `components` is not installed")
     if line.startswith("goose-like serve"):  # it would not end by itself
         pytest.importorskip("uvicorn")
         with serving(place, *shlex.split(line, comments=True)[2:], env={"OPENAI_API_KEY": "k"}) as server:

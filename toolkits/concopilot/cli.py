@@ -115,8 +115,12 @@ def component_new(
     """Write a component: its configuration and code that works."""
     from .commands.scaffold import write_component
 
-    for file in write_component(type_name, name, path, group_id):
+    files = write_component(type_name, name, path, group_id)
+    for file in files:
         _said(f"wrote {file}")
+    if type_name == "copilot":
+        folders = dict.fromkeys(str(file.parent) for file in files if not file.parent.name.startswith("."))
+        _tell(f"it finds its interactor once both are installed: goose-like component install {' '.join(folders)}")
 
 
 @app.command("install", epilog="Example: goose-like component install .")

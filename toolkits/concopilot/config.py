@@ -75,6 +75,8 @@ class Config(Value):
                 text = f"{'toolkit components' if len(path) == 1 else 'a component'} has no {path[-1]!r}; {near}"
             elif path and path[-1] == "version":
                 text = f"version: write it as text, e.g. '1.0', not {fault['input']!r}"
+            elif path[0] == "use" and len(path) == 2:
+                text = f"expected a mapping with group_id, artifact_id and version, or path; not {fault['input']!r}"
             else:
                 text = in_words(fault, "the config of 'components'")
             raise ProfileError(text, ("config", *path)) from error

@@ -8,7 +8,7 @@ from goose_like.plugins import did_you_mean
 from goose_like.toolkit import ToolError
 
 from .described.arguments import check
-from .described.definition import Command, commands_of
+from .described.definition import commands_of
 from .described.kinds import schema
 from .models.cerebrum import Brain
 from .models.llm import infer
@@ -102,7 +102,3 @@ class Desk:
             Question(kind="words", subject="a component", text=about, detail=about)
         )
         return answer.words if answer.is_allowed else None
-
-
-def _is_wrapped(command: Command) -> bool:
-    return command.parameter is not None and command.parameter.is_wrapped

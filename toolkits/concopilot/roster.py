@@ -110,13 +110,18 @@ class Finder:
         """
         reading = self._readings.get(file) or read_entry(file)
         if reading.value is None:
-            told = "\n".join(str(fault) for fault in reading.faults if not fault.is_remark)
-            raise GooseLikeError(f"{told}\nmend it; `goose-like component check {file.parent.parent}` tells all")
+            faults = [fault for fault in reading.faults if not fault.is_remark]
+            told = "\n".join(str(fault.model_copy(update={"file": self._shown(fault.file)})) for fault in faults)
+            raise GooseLikeError(f"{told}\nmend it; `goose-like component check {self._shown(file)}` tells all")
         entry = reading.value
         effective = overlaid(Layer(entry.config, str(file)), Layer(config, source))
         key = f"{entry.coordinates}#{0 if instance is None else instance}"
         self._read[str(file)] = member = Member(key, entry, effective, file)
         return member
+
+    def _shown(self, file: Path) -> Path:
+        """As a person who is in this folder would name it."""
+        return file.relative_to(self.folder) if file.is_relative_to(self.folder) else file
 
     def read_before(self, file: str) -> Member | None:
         """The component of a config.yaml that was read here."""
@@ -164,13 +169,22 @@ class Roster:
         return [member for member in self.members.values() if member.entry.as_plugin]
 
     def tools(self) -> Iterator[tuple[str, Member, Offer]]:
-        """Each command with its name as a tool: the plugin's and its own; of two of one name, with its instance."""
+        """Each command with its name as a tool: the plugin's and its own; of two of one name, with its instance.
+
+        Raises:
+            ProfileError: two would have the same.
+        """
         plugins = self.plugins
         names = [_NO_NAME.sub("_", member.name).strip("_") or "component" for member in plugins]
+        taken: dict[str, str] = {}
         for member, name in zip(plugins, names, strict=True):
             own = name if names.count(name) == 1 else f"{name}_{_NO_NAME.sub('_', member.key.partition('#')[2])}"
             for offer in member.entry.offers:
-                yield f"{own}_{_NO_NAME.sub('_', offer.name)}"[:_TOOL_CHARACTERS], member, offer
+                tool = f"{own}_{_NO_NAME.sub('_', offer.name)}"[:_TOOL_CHARACTERS]
+                if tool in taken:
+                    raise ProfileError(_alike(tool, taken[tool], member.key), ("config", "use"))
+                taken[tool] = member.key
+                yield tool, member, offer
 
     def needed(self, member: Member) -> list[Member]:
         """The resources that must be there before it is."""
@@ -238,17 +252,27 @@ def _entries(value: object) -> Sequence[Mapping[str, Any]]:
     return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else ()
 
 
+def _alike(tool: str, one: str, other: str) -> str:
+    if one == other:
+        return f"{one} has two commands that would both be the tool {tool!r}; rename one of them"
+    return f"{one} and {other} both have the tool {tool!r}; give one of them a name: `config: {{name: ...}}` beside it"
+
+
 def _named(used: Used) -> str:
     return used.path or f"{used.group_id}:{used.artifact_id}:{used.version}"
 
 
 def _config_file(folder: Path) -> Path:
-    """The config.yaml of a component's folder, or of the `.config` in it."""
+    """The config.yaml of a component's folder, or of the `.config` in it; or that file itself."""
+    if folder.is_file():
+        return folder
+    if not folder.exists():
+        raise GooseLikeError("there is nothing at this path; give a component's folder")
     for place in (folder / ".config", folder):
         for name in ("config.yaml", "config.yml"):
             if (place / name).is_file():
                 return place / name
-    raise GooseLikeError(f"{folder} is no component: it has no .config/config.yaml")
+    raise GooseLikeError("this is no component's folder: it has no .config/config.yaml")
 
 
 def open_roster(

@@ -24,6 +24,7 @@ INSIDE = Path(__file__).with_name("inside")
 _INTERRUPT_GRACE_S = 4.0
 _FINISH_S = 10.0
 _START_S = 60.0
+_OWN_ERROR = "HostError"
 _SAID_BYTES = 16_384
 _SAID_LINES = 8
 _LINE_BYTES = 256 << 20
@@ -301,6 +302,8 @@ class Stage:
 def _settle(done: "asyncio.Future[Any]", message: Message) -> None:
     if error := message.get("error"):
         frames = "".join(f"\n  {frame}" for frame in error.get("frames", ()))
-        done.set_exception(ComponentError(f"{error['type']}: {error['message']}{frames}", str(error["type"])))
+        kind = str(error["type"])
+        named = "" if kind == _OWN_ERROR else f"{kind}: "  # words that were ours in the first place
+        done.set_exception(ComponentError(f"{named}{error['message']}{frames}", kind))
     else:
         done.set_result(message.get("result"))

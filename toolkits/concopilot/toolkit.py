@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from goose_like.errors import ProfileError
+from goose_like.errors import GooseLikeError, ProfileError
 from goose_like.plugins import did_you_mean
 from goose_like.tool import AnyArguments, Marks, Tool, ToolSpec, make_tool
 from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
@@ -88,7 +88,10 @@ class ComponentsToolkit(Toolkit):
         return Tool(spec, partial(self._call, member, offer.name), AnyArguments, Marks(time_limit_s=None))
 
     def _told(self, member: Member) -> str:
-        prompt = member.entry.prompts.read(member.file.parent, [self.workspace.root])
+        try:
+            prompt = member.entry.prompts.read(member.file.parent, [self.workspace.root])
+        except GooseLikeError as error:
+            raise ProfileError(f"{member.name}: {error}") from error
         about = " ".join(member.entry.description.split())
         return f"- {member.name}: {about}" + (f"\n{prompt}" if prompt else "")
 

@@ -10,6 +10,7 @@ from goose_like.build import open_models
 from goose_like.cli.once import Stdout, stoppable
 from goose_like.cli.start import finish, settled_profile
 from goose_like.cli.terminal import Lines, is_terminal, screen
+from goose_like.cli.visible import visible
 from goose_like.errors import CredentialError, UsageError
 from goose_like.events import Answer, Event, Question
 from goose_like.journal import Journal
@@ -108,9 +109,12 @@ async def _perform(wanted: Wanted, method: Literal["construct", "run"], profile:
         ensemble = Ensemble(config, around, roster, Sharing(Assets(session)))
         try:
             _, code = await stoppable(ensemble.perform(method, member, wanted.arguments), front, out)
+            if method == "construct" and code == 0:
+                front.print(f"{visible(f'{member.name} can be made; its configuration is {member.file}')}\n")
         finally:
             for fault in await ensemble.close():
                 front.log(fault)
+            front.pause()
         return code
 
 
@@ -120,8 +124,10 @@ class AtTerminal(Notifier):
     def __init__(self) -> None:
         self._screen = screen(says_answer=False)
         self._lines = Lines()
+        self._is_at_prompt = False
 
     def notify(self, event: Event) -> None:
+        self._leave_prompt()
         self._screen.notify(event)
 
     async def ask(self, question: Question) -> Answer:
@@ -130,10 +136,25 @@ class AtTerminal(Notifier):
         self.print(question.text)
         if is_terminal(sys.stdin):
             self.print("> ")
+            self._is_at_prompt = True
         line = await self._lines.next()
+        if line:
+            self._is_at_prompt = False  # the terminal has shown its end
+        self._leave_prompt()
         return Answer(choice="allow", by="person", words=line.rstrip("\r\n")) if line else Answer()
+
+    def _leave_prompt(self) -> None:
+        """What comes after Ctrl-D or Ctrl-C begins a line."""
+        if self._is_at_prompt:
+            self._is_at_prompt = False
+            self.print("\n")
+
+    def pause(self) -> None:
+        """Takes away what tells that something is going on."""
+        self._screen.pause()
 
     def print(self, text: str) -> None:
         """Shows what a component says, at once."""
+        self.pause()
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -17,6 +17,7 @@ from goose_like.plugins import nearest
 from .coordinates import Coordinates
 from .definition import Definition, read_definition
 from .document import Document, read_document
+from .package import package_faults
 
 _RECOMMENDED = {
     "url": "where its project is",
@@ -25,6 +26,12 @@ _RECOMMENDED = {
 }
 _KEYS = {"name", "id"}
 """Known, and not in the schema: they are read where `config` does not say them."""
+
+_TYPES = {
+    *("plugin", "resource", "storage", "cerebrum", "interactor", "copilot", "agent", "user_interface"),
+    *("message_manager", "plugin_manager", "resource_manager", "plugin_prompt_generator"),
+}
+"""Those of the framework; any other is a component's own affair."""
 
 _LIMIT_COMPARED = 50
 
@@ -57,7 +64,7 @@ def check_file(file: Path) -> tuple[Fault, ...]:
     by_schema = [fault for fault in _against_schema(document) if fault.line not in lines]
     faults = [*reading.faults, *by_schema, *_included(document), *_near_misses(document), *_recommended(document)]
     if reading.value:
-        faults += _prompt(reading.value)
+        faults += [*_prompt(reading.value), *_near_type(reading.value), *package_faults(reading.value)]
     return tuple(sorted(dict.fromkeys(faults), key=lambda fault: fault.place))
 
 
@@ -121,6 +128,12 @@ def _near_misses(document: Document) -> Iterator[Fault]:
             )
 
 
+def _near_type(definition: Definition) -> Iterator[Fault]:
+    if definition.type not in _TYPES and (near := nearest(definition.type, _TYPES)):
+        text = f"type: {definition.type!r} is none that ConCopilot knows; did you mean {near!r}?"
+        yield definition.document.fault(("type",), text, is_remark=True)
+
+
 def _recommended(document: Document) -> Iterator[Fault]:
     for key, what in _RECOMMENDED.items():
         if not document.data.get(key):
@@ -129,7 +142,7 @@ def _recommended(document: Document) -> Iterator[Fault]:
 
 def _prompt(definition: Definition) -> Iterator[Fault]:
     try:
-        definition.prompt(definition.file.parent)
+        definition.prompts.read(definition.file.parent)
     except GooseLikeError as error:
         key = "prompt_file_name" if definition.prompts.file_name else "prompt_file_path"
         yield definition.document.fault(("info", key), f"info.{key}: {error}")

@@ -47,7 +47,7 @@ class Prompt(Value):
             if not any(file.is_relative_to(root.resolve()) for root in (folder, *reach)):
                 raise GooseLikeError(f"{key} names {name!r}, which is outside of {folder}; put it there")
             if not file.is_file():
-                raise GooseLikeError(f"{key} names {name!r}, and there is no such file in {folder}")
+                raise GooseLikeError(f"{key} names {name!r}, and there is no such file in {folder}; write it")
             if file.stat().st_size > _LIMIT_PROMPT_BYTES:
                 raise GooseLikeError(f"{folder / name}: a prompt has {_LIMIT_PROMPT_BYTES:,} bytes at most; shorten it")
             return file.read_bytes().decode("utf-8-sig").strip()

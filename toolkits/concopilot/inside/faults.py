@@ -1,10 +1,12 @@
 """What went wrong in a component, for the host: in words, with the places in the component's own code."""
 
+import importlib
 import traceback
 from pathlib import Path
 from typing import Any
 
 _OURS = str(Path(__file__).parent)
+_IMPORTING = str(Path(importlib.__file__).parent)
 _FRAMES = 5
 
 
@@ -17,6 +19,8 @@ def told(error: BaseException) -> dict[str, Any]:
     frames = [
         f"{frame.filename}:{frame.lineno} in {frame.name}"
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith((_OURS, "<frozen"))
+        if not frame.filename.startswith((_OURS, _IMPORTING, "<frozen"))
     ]
+    if isinstance(error, ModuleNotFoundError) and error.name and error.name.partition(".")[0] != "concopilot":
+        words += "; if pip brings it, name it in `setup.pip` of config.yaml"
     return {"type": type(error).__name__, "message": words or type(error).__name__, "frames": frames[-_FRAMES:]}

@@ -108,11 +108,23 @@ def constructor_of(config: Mapping[str, Any]) -> Callable[..., Any]:
     package = (config.get("setup") or {}).get("package")
     if not package:
         raise ImportError("its config.yaml has no `setup.package`; name the package whose `constructor` makes it")
-    module = import_module(package)
+    try:
+        module = import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name and f"{package}.".startswith(f"{error.name}."):
+            raise ImportError(_nowhere(package)) from None
+        raise
     if not callable(getattr(module, "constructor", None)):
         raise ImportError(f"{package} ({module.__file__}) has no function `constructor`; add one that takes `config`")
     constructor: Callable[..., Any] = module.constructor
     return constructor
+
+
+def _nowhere(package: str) -> str:
+    return (
+        f"its `setup.package` {package!r} is nowhere: pip brings it if `setup.pip` names what holds it; if it is a "
+        "folder, `path` in the profile (conpack: --add-src-folder-to-path) names the one that it lies in"
+    )
 
 
 def construct(config: Mapping[str, Any], args: Sequence[str] = ()) -> None:

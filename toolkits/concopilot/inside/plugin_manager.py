@@ -1,6 +1,7 @@
 """PluginManager: the plugins of a copilot; and PluginPromptGenerator, which tells a model of each."""
 
 import abc
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -114,6 +115,16 @@ class PluginManager(AbstractPlugin):
         return {}
 
 
+def _described(plugin: Plugin) -> str:
+    """A plugin and its commands, as a model may read of them."""
+    info = plugin.config.info or {}
+    lines = [f"{plugin.name}: {info.get('description_for_model') or info.get('description') or ''}".rstrip()]
+    for command in plugin.config.commands or ():
+        takes = json.dumps(command.get("parameter"), ensure_ascii=False, default=str)
+        lines.append(f"- {command.get('command_name')}: {command.get('description') or ''} It takes: {takes}")
+    return "\n".join(lines)
+
+
 class BasicPluginManager(PluginManager):
     """The plugins that its configuration lists."""
 
@@ -128,19 +139,14 @@ class BasicPluginManager(PluginManager):
             self.add_plugin(create_component(named))
 
     def generate_prompt(self) -> None:
-        """
-        Raises:
-            ValueError: when a plugin has no prompt, and there is no generator.
-        """
+        """Gives each plugin a prompt that has none, where there is a generator."""
         for plugin in self.plugins:
-            if plugin.prompt:
-                continue
-            if self.plugin_prompt_generator is None:
-                raise ValueError(f"{told(plugin)} has no prompt, and {told(self)} no plugin_prompt_generator: name one")
-            plugin.prompt = self.plugin_prompt_generator.generate_prompt(plugin)
+            if not plugin.prompt and self.plugin_prompt_generator is not None:
+                plugin.prompt = self.plugin_prompt_generator.generate_prompt(plugin)
 
     def get_combined_prompt(self) -> str:
-        return "\n\n".join(plugin.prompt or "" for plugin in self.plugins)
+        """The prompts of all plugins in one; of a plugin without, what its config.yaml says of it."""
+        return "\n\n".join(plugin.prompt or _described(plugin) for plugin in self.plugins)
 
     @property
     def plugin_prompt_generator(self) -> Any:
