@@ -1,7 +1,7 @@
 """A real exchange whose profile has components; only the model is played."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -35,11 +35,15 @@ class Hired:
     def system(self) -> str:
         return self.played.requests[-1].system
 
-    async def does(self, *wanted: tuple[str, dict[str, Any]]) -> list[ToolResult]:
-        """The results that a turn has in which the model wants one call after the other."""
+    async def does(self, *wanted: tuple[str, dict[str, Any]], meanwhile: Sequence[Any] = ()) -> list[ToolResult]:
+        """The results that a turn has in which the model wants one call after the other.
+
+        `meanwhile` is what the model answers to components that ask it.
+        """
         before = len(self._results)
         for at, (name, arguments) in enumerate(wanted, before):
             self.played.script.append(calls(call(name, json.dumps(arguments), f"c{at}")))
+        self.played.script += meanwhile
         self.played.script.append("That was it.")
         assert (await self.exchange.reply("go on")).reason == "stop"
         return self._results[before:]
