@@ -2,14 +2,14 @@
 
 import json
 import sysconfig
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 from typing import Any
 
 import pytest
 from concopilot_real import real_python
 from fakes import call, calls
+from goose_like_toolkits.concopilot.environment import default_folder
 from hired import COMPONENTS, Hired, hired, installed, named
 
 from goose_like.events import Answer, ToolProgress
@@ -120,3 +120,17 @@ async def test_two_instances_of_a_storage_with_0_among_them(at_work):
         placed = made.root / ".runtime" / "org" / "concopilot" / "basic" / "storage" / "disk-storage" / "0.0.1"
         assert sorted(folder.name for folder in placed.iterdir()) == ["0", "b"]
         assert [(made.root / name / "a.txt").read_text() for name in ("one", "two")] == ["first", "second"]
+
+
+async def test_the_real_package_is_installed_where_a_profile_wants_it(real_python, tmp_path, monkeypatch):
+    """By pip, with what it needs from around; a component need not ask for it."""
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    around = [str(site) for site in real_python.parent.parent.glob("lib/python3*/site-packages")]
+    path = [*around, sysconfig.get_path("purelib")]
+    use = {"path": str(COMPONENTS / "workshop" / "postman")}
+    how = {"real": True, "pip_params": ["--no-deps"], "path": path, "answer": ALLOWED}
+    async with hired(tmp_path, use, **how) as made:
+        assert json.loads(await made.ok("postman_send"))["content"]["command"] == "echo"
+        (asked,) = [each for each in made.recorder.questions if "pip install" in each.text]
+        assert "pip install concopilot --no-deps" in asked.text
+        assert any(default_folder(made.root).glob("lib/python3*/site-packages/concopilot/framework/__init__.py"))
