@@ -48,8 +48,10 @@ class Copilot:
         self.place = place
         self.env = {"HOME": str(place.home), **env}
         folders = [str(WORKSHOP / name) for name in ("talker", "notes", "greeter", "prompter", "copilot")]
-        done = place.run("component", "install", *folders, str(GUIDEBOOK / "ledger"), env=self.env)
+        folders += [str(GUIDEBOOK / "ledger"), str(GUIDEBOOK / "clerk")]
+        done = place.run("component", "install", *folders, env=self.env)
         assert done.returncode == 0, done.stderr
+        assert len(done.stdout.splitlines()) == len(folders)  # and nothing is to be done about the copilot's package
 
     def says(self, *steps: Any) -> None:
         """What the model answers."""
@@ -63,13 +65,17 @@ class Copilot:
             YAML().dump({"default": {"processor": model, "toolkits": []}}, target)
 
     def add_ledger(self) -> None:
-        """Gives the copilot in the local repository a resource that tells when it is opened and closed."""
+        """Gives the copilot in the local repository a resource that tells when it is opened and closed, and a plugin
+        that writes into it."""
         folder = self.place.home / ".concopilot/repository/org/example/workshop/copilot/1.0.0"
         file = folder / "copilot-1.0.0-config.yaml"
         data = YAML(typ="safe").load(file)
         data["config"]["resource_manager"]["config"]["resources"].append(
             {"group_id": "org.example.guidebook", "artifact_id": "ledger", "version": "1.0.0"}
         )
+        data["config"]["plugin_manager"]["config"]["plugins"] += [
+            {"group_id": "org.example.guidebook", "artifact_id": "clerk", "version": "1.0.0"},
+        ]
         with file.open("w") as target:
             YAML().dump(data, target)
 
@@ -83,6 +89,12 @@ class Copilot:
         process = self.start(by, *words)
         out, err = process.communicate(typed, timeout=300)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether no process is left whose program or folders are this person's."""
+        every = subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True, check=True).stdout
+        return str(self.place.home) not in every
 
     @property
     def ledger(self) -> list[str]:
@@ -115,7 +127,7 @@ def test_it_does_what_the_user_types(copilot: Copilot, by: str):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "What shall we write down?\nYour note is kept, Ada.\nThere is nothing else.\n"
     assert (copilot.place.work / "shopping.txt").read_text() == "milk"
-    assert copilot.ledger == ["opened", "closed"]
+    assert (copilot.ledger[0], copilot.ledger[-1], len(copilot.ledger)) == ("opened", "closed", 4)
     placed = copilot.place.work / ".runtime" / "org" / "example" / "workshop"
     assert (placed / "greeter" / "1.0.0" / "0" / "config.yaml").is_file()
 
@@ -126,7 +138,7 @@ def test_it_ends_where_nothing_is_typed(copilot: Copilot, by: str, typed: str):
     copilot.says("never asked")
     done = copilot.run(by, typed)
     assert (done.returncode, done.stdout) == (0, "What shall we write down?\n"), done.stderr
-    assert copilot.ledger == ["opened", "closed"]
+    assert (copilot.ledger[0], copilot.ledger[-1], len(copilot.ledger)) == ("opened", "closed", 4)
 
 
 def test_a_wrong_call_goes_back_to_the_model_and_not_to_the_plugin(copilot: Copilot):
@@ -143,10 +155,10 @@ def test_a_wrong_call_goes_back_to_the_model_and_not_to_the_plugin(copilot: Copi
 def test_a_model_that_fails_ends_it_with_its_words_and_closed_resources(copilot: Copilot):
     copilot.says({"error": {"status": 401, "text": "bad key"}})
     done = copilot.run("component", "go\n")
-    assert done.returncode != 0
+    assert done.returncode == 1
     assert "bad key" in done.stderr
     assert "Traceback" not in done.stderr
-    assert copilot.ledger == ["opened", "closed"]
+    assert (copilot.ledger[0], copilot.ledger[-1], len(copilot.ledger)) == ("opened", "closed", 4)
 
 
 @pytest.mark.parametrize("by", COMMANDS)
@@ -168,9 +180,27 @@ def test_ctrl_c_ends_it_with_closed_resources(copilot: Copilot, by: str, stage: 
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, ""), err
     assert "Traceback" not in err
-    assert copilot.ledger == ["opened", "closed"]
-    every = subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True, check=True).stdout
-    assert str(copilot.place.home) not in every
+    assert (copilot.ledger[0], copilot.ledger[-1], len(copilot.ledger)) == ("opened", "closed", 4)
+    assert copilot.is_gone
+
+
+@pytest.mark.parametrize("is_deaf", [False, True])
+def test_ctrl_c_while_a_plugin_hangs(copilot: Copilot, is_deaf: bool):
+    """One that ignores it is ended, and what it held with it."""
+    copilot.says({"calls": [plugin("clerk_write", line="now", then="ignore" if is_deaf else "hang")]})
+    process = copilot.start("component")
+    assert process.stdin is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    ledger = copilot.place.work / "ledger.log"
+    while not ledger.exists() or "clerk: now" not in copilot.ledger:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert copilot.ledger[3:] == ([] if is_deaf else ["clerk went", "closed"])
+    assert copilot.is_gone
 
 
 @pytest.mark.local

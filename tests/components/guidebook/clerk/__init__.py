@@ -1,6 +1,7 @@
 """Uses a ledger that is not its own."""
 
 import os
+import time
 
 from concopilot.framework.plugin import AbstractPlugin
 
@@ -25,6 +26,12 @@ class Clerk(AbstractPlugin):
             raise RuntimeError("out of ink")
         if param.then == "crash":
             os._exit(5)
+        while param.then in ("hang", "ignore"):
+            try:
+                time.sleep(0.05)
+            except KeyboardInterrupt:
+                if param.then == "hang":
+                    raise
         return f"{len(param.line)} characters"
 
 
