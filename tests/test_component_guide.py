@@ -1,6 +1,8 @@
 """The general guide, section by section: its YAML, filled in, as the tools of a running session."""
 
+import asyncio
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 from hired import COMPONENTS, hired, installed, named
 
+from goose_like.errors import ProfileError
 from goose_like.events import Logged
 
 ADDRESS = {"number": 12, "street": "Main Street"}
@@ -209,6 +212,21 @@ async def test_a_command_that_a_person_adds_in_the_copy_is_a_tool_in_the_next_se
         assert "pizzeria_spell" not in made.tools
         assert await made.ok("pizzeria_praise", param="good") == '"good"'
         assert "Takes call it when" in made.system
+
+
+async def test_what_a_person_breaks_in_the_copy_is_told_with_what_finds_it(tmp_path, repository):
+    async with hired(tmp_path, named("pizzeria")):
+        pass
+    file = next((tmp_path / "project" / ".runtime").rglob("config.yaml"))
+    file.write_text(file.read_text().replace("as_plugin: true", "as_plugin: maybe"))
+    with pytest.raises(ProfileError, match=r"config\.yaml:6: as_plugin: expected true or false") as raised:
+        async with hired(tmp_path, named("pizzeria")):
+            pass
+    command = re.search("`goose-like (.+)`", str(raised.value))
+    assert command
+    words = [sys.executable, "-m", "goose_like", *command[1].split()]
+    checked = await asyncio.to_thread(subprocess.run, words, capture_output=True, text=True, check=False)
+    assert (checked.returncode, "config.yaml:6: as_plugin" in checked.stdout) == (1, True), checked.stderr
 
 
 # --- resources

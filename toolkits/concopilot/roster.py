@@ -111,7 +111,7 @@ class Finder:
         reading = self._readings.get(file) or read_entry(file)
         if reading.value is None:
             told = "\n".join(str(fault) for fault in reading.faults if not fault.is_remark)
-            raise GooseLikeError(f"{told}\nmend it; `goose-like component check {file.parent.parent}` tells all")
+            raise GooseLikeError(f"{told}\nmend it; `goose-like component check {file}` tells all")
         entry = reading.value
         effective = overlaid(Layer(entry.config, str(file)), Layer(config, source))
         key = f"{entry.coordinates}#{0 if instance is None else instance}"
