@@ -85,9 +85,10 @@ class Ensemble:
         return [lost] if lost else []
 
     async def installed(self, member: Member) -> None:
-        """What it names in `setup.pip` is there, by the person's leave."""
+        """What it names in `setup.pip` is there, by the person's leave, and `concopilot` where that is wanted."""
         if self._config.setup:
-            await self._environment.install(member.entry.pip, member.name)
+            real = (("concopilot",),) if self._config.real else ()
+            await self._environment.install((*real, *member.entry.pip), member.name)
 
     # --- the process
 

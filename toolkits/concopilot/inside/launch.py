@@ -20,6 +20,7 @@ def main() -> None:
     os.dup2(nothing, 0)
     os.close(nothing)
     faulthandler.enable(all_threads=False)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     wire = Wire(connection)
     connect(wire)
     builtins.input = _asked
@@ -66,6 +67,7 @@ def _set_up(
 
 def _asked(prompt: object = "") -> str:
     """In place of `input`: the person is asked by the host."""
+    sys.stdout.flush()
     text = call("ask", text=str(prompt))
     if text is None:
         raise EOFError("nobody answers any more")

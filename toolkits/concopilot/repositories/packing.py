@@ -19,6 +19,9 @@ from .settings import Settings, address_of
 from .signing import Signer, ask_hidden, ask_passphrase
 from .sources import config_files, import_root, remember_roots
 
+_SERVED = ("concopilot", "goose_like_stage")
+"""Packages that are there for every component."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sent:
@@ -73,7 +76,7 @@ def install(
     remember_roots(known, found.keys() - known.keys())
     for one in definitions:
         tell(f"{one.coordinates} installed in {repository.folder_of(one.coordinates)}")
-        if str(one.coordinates) not in known:
+        if str(one.coordinates) not in known and one.package.partition(".")[0] not in _SERVED:
             tell(
                 f"  its package {one.package!r} is not where its configuration is: install it with pip, or name its "
                 "folder by `path` in the profile"

@@ -1,0 +1,7 @@
+"""Another user of the same ledger."""
+
+from guidebook.clerk import Clerk
+
+
+def constructor(config):
+    return Clerk(config)

@@ -1,0 +1,216 @@
+"""A copilot of components of one's own, by the real commands: what it prints, what it leaves, how it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from subprocess import PIPE
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from command import Place
+from loopback import raw, threaded
+from ruamel.yaml import YAML
+
+pytestmark = pytest.mark.skipif(
+    not entry_points(group="goose_like.cli", name="component"), reason="installed without this command"
+)
+
+WORKSHOP = Path(__file__).resolve().parent.parent / "components" / "workshop"
+GUIDEBOOK = WORKSHOP.with_name("guidebook")
+COPILOT = "org.example.workshop:copilot:1.0.0"
+CONPACK = "goose_like_toolkits.concopilot.conpack"
+COMMANDS = {
+    "component": ("-m", "goose_like", "component", "run", COPILOT),
+    "conpack": (
+        *("-m", CONPACK, "run", "--group-id=org.example.workshop", "--artifact-id=copilot", "--version=1.0.0"),
+    ),
+}
+
+
+class Unhomed(Place):
+    """One whose files lie by the XDG rules."""
+
+    def env(self, **more: str) -> dict[str, str]:
+        return {name: value for name, value in super().env(**more).items() if name != "GOOSE_LIKE_HOME"}
+
+
+class Copilot:
+    """The workshop's copilot in the local repository of a person."""
+
+    def __init__(self, place: Place, env: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.place = place
+        self.env = {"HOME": str(place.home), **env}
+        folders = [str(WORKSHOP / name) for name in ("talker", "notes", "greeter", "prompter", "copilot")]
+        folders += [str(GUIDEBOOK / "ledger"), str(GUIDEBOOK / "clerk")]
+        done = place.run("component", "install", *folders, env=self.env)
+        assert done.returncode == 0, done.stderr
+        assert len(done.stdout.splitlines()) == len(folders)  # and nothing is to be done about the copilot's package
+
+    def says(self, *steps: Any) -> None:
+        """What the model answers."""
+        self.asks(self.place.script(*steps))
+
+    def asks(self, model: str) -> None:
+        """Which model the default profile has."""
+        profiles = self.place.home / "config" / "profiles.yaml"
+        profiles.parent.mkdir(exist_ok=True)
+        with profiles.open("w") as target:
+            YAML().dump({"default": {"processor": model, "toolkits": []}}, target)
+
+    def add_ledger(self) -> None:
+        """Gives the copilot in the local repository a resource that tells when it is opened and closed, and a plugin
+        that writes into it."""
+        folder = self.place.home / ".concopilot/repository/org/example/workshop/copilot/1.0.0"
+        file = folder / "copilot-1.0.0-config.yaml"
+        data = YAML(typ="safe").load(file)
+        data["config"]["resource_manager"]["config"]["resources"].append(
+            {"group_id": "org.example.guidebook", "artifact_id": "ledger", "version": "1.0.0"}
+        )
+        data["config"]["plugin_manager"]["config"]["plugins"] += [
+            {"group_id": "org.example.guidebook", "artifact_id": "clerk", "version": "1.0.0"},
+        ]
+        with file.open("w") as target:
+            YAML().dump(data, target)
+
+    def start(self, by: str, *words: str) -> "subprocess.Popen[str]":
+        how: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE, "text": True}
+        command = [sys.executable, *COMMANDS[by], *words]
+        return subprocess.Popen(command, cwd=self.place.work, env=self.place.env(**self.env), **how)
+
+    def run(self, by: str, typed: str, *words: str) -> "subprocess.CompletedProcess[str]":
+        """What comes of it where this is typed, and then nothing more."""
+        process = self.start(by, *words)
+        out, err = process.communicate(typed, timeout=300)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether no process is left whose program or folders are this person's."""
+        every = subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True, check=True).stdout
+        return str(self.place.home) not in every
+
+    @property
+    def ledger(self) -> list[str]:
+        """What the resource wrote that tells when it is opened and closed."""
+        return (self.place.work / "ledger.log").read_text().splitlines()
+
+
+@pytest.fixture
+def copilot(place: Place) -> Copilot:
+    made = Copilot(place)
+    made.add_ledger()
+    return made
+
+
+def plugin(name: str, /, **arguments: Any) -> dict[str, Any]:
+    return {"tool": name, "arguments": arguments}
+
+
+@pytest.mark.parametrize("by", COMMANDS)
+def test_it_does_what_the_user_types(copilot: Copilot, by: str):
+    copilot.says(
+        {
+            "text": "I'll keep it.",
+            "calls": [plugin("notes_write", name="shopping", text="milk"), plugin("greeter_greet", who="Ada")],
+        },
+        {"text": "Your note is kept, Ada.", "expect": "Tell the user in one sentence"},
+        {"text": "There is nothing else.", "expect": "anything else"},
+    )
+    done = copilot.run(by, "Keep milk on the shopping note\nanything else?\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "What shall we write down?\nYour note is kept, Ada.\nThere is nothing else.\n"
+    assert (copilot.place.work / "shopping.txt").read_text() == "milk"
+    assert (copilot.ledger[0], copilot.ledger[-1], len(copilot.ledger)) == ("opened", "closed", 4)
+    placed = copilot.place.work / ".runtime" / "org" / "example" / "workshop"
+    assert (placed / "greeter" / "1.0.0" / "0" / "config.yaml").is_file()
+
+
+@pytest.mark.parametrize("by", COMMANDS)
+@pytest.mark.parametrize("typed", ["", "\n"])
+def test_it_ends_where_nothing_is_typed(copilot: Copilot, by: str, typed: str):
+    copilot.says("never asked")
+    done = copilot.run(by, typed)
+    assert (done.returncode, done.stdout) == (0, "What shall we write down?\n"), done.stderr
+    assert (copilot.ledger[0], copilot.ledger[-1], len(copilot.ledger)) == ("opened", "closed", 4)
+
+
+def test_a_wrong_call_goes_back_to_the_model_and_not_to_the_plugin(copilot: Copilot):
+    copilot.says(
+        {"calls": [plugin("notes_write", name="a")]},
+        {"calls": [plugin("notes_write", name="a", text="b")], "expect": "text: this is missing"},
+        "Done.",
+    )
+    done = copilot.run("component", "go\n")
+    assert (done.returncode, done.stdout) == (0, "What shall we write down?\nDone.\n"), done.stderr
+    assert (copilot.place.work / "a.txt").read_text() == "b"
+
+
+def test_a_model_that_fails_ends_it_with_its_words_and_closed_resources(copilot: Copilot):
+    copilot.says({"error": {"status": 401, "text": "bad key"}})
+    done = copilot.run("component", "go\n")
+    assert done.returncode == 1
+    assert "bad key" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (copilot.ledger[0], copilot.ledger[-1], len(copilot.ledger)) == ("opened", "closed", 4)
+
+
+@pytest.mark.parametrize("by", COMMANDS)
+@pytest.mark.parametrize("stage", ["the user", "the model"])
+def test_ctrl_c_ends_it_with_closed_resources(copilot: Copilot, by: str, stage: str):
+    with threaded([raw(hang_s=300)]) as server:
+        copilot.env |= {"OPENAI_BASE_URL": f"http://127.0.0.1:{server.port}/v1", "OPENAI_API_KEY": "k"}
+        copilot.asks("openai:any-model")
+        process = copilot.start(by)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "What shall we write down?\n"
+        if stage == "the model":
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            while not server.requests:
+                time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, ""), err
+    assert "Traceback" not in err
+    assert (copilot.ledger[0], copilot.ledger[-1], len(copilot.ledger)) == ("opened", "closed", 4)
+    assert copilot.is_gone
+
+
+@pytest.mark.parametrize("is_deaf", [False, True])
+def test_ctrl_c_while_a_plugin_hangs(copilot: Copilot, is_deaf: bool):
+    """One that ignores it is ended, and what it held with it."""
+    copilot.says({"calls": [plugin("clerk_write", line="now", then="ignore" if is_deaf else "hang")]})
+    process = copilot.start("component")
+    assert process.stdin is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    ledger = copilot.place.work / "ledger.log"
+    while not ledger.exists() or "clerk: now" not in copilot.ledger:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert copilot.ledger[3:] == ([] if is_deaf else ["clerk went", "closed"])
+    assert copilot.is_gone
+
+
+@pytest.mark.local
+@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra `local` is not installed")
+def test_the_embedded_model_writes_the_note(place: Place):
+    """With the weights of the person's own cache."""
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    own = {"XDG_CACHE_HOME": cache, "XDG_CONFIG_HOME": str(place.home / "c"), "XDG_STATE_HOME": str(place.home / "s")}
+    copilot = Copilot(Unhomed(place.home, place.work), own)
+    done = copilot.run("component", "Keep the note shopping: milk and eggs\n\n", "--profile", "local")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("What shall we write down?\n")
+    assert (place.work / "shopping.txt").is_file(), done.stdout
