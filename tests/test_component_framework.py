@@ -352,3 +352,28 @@ result = [
     assert found[10:12] == [True, {"obj": 1, "key": 2, "self": 3}]
     assert "'a' has no asset_type" in found[12][1]
     assert found[13] == {}
+
+
+def test_a_plugin_without_a_prompt_is_told_by_its_config(stage: Stage) -> None:
+    program = """
+from concopilot.framework.plugin import AbstractPlugin
+from concopilot.framework.plugin.manager import BasicPluginManager
+
+class Plain(AbstractPlugin):
+    def command(self, command_name, param, **kwargs):
+        return {}
+
+who = {"group_id": "org.demo", "version": "1"}
+manager = BasicPluginManager({**who, "artifact_id": "m", "type": "plugin_manager", "as_plugin": False, "config": {}})
+commands = [{"command_name": "count", "description": "Counts.", "parameter": {"type": "string"}}, {"command_name": "x"}]
+info = {"title": "plain", "description": "for people", "description_for_model": "for models"}
+plain = {**who, "artifact_id": "p", "type": "plugin", "as_plugin": True, "info": info, "commands": commands}
+manager.add_plugin(Plain(plain))
+manager.add_plugin(Plain({**plain, "info": {"title": "own", "prompt": "mine"}}))
+manager.generate_prompt()
+result = manager.get_combined_prompt().splitlines()
+"""
+    first, count, *rest = stage.ours(program)
+    assert first == "plain: for models"
+    assert count == '- count: Counts. It takes: {"type": "string"}'
+    assert rest[-2:] == ["", "mine"]

@@ -170,7 +170,7 @@ def test_each_help_has_an_example_that_works(place, words):
     shown = place.run(*words)
     assert shown.returncode == 0
     examples = re.findall(r"(?:Example|Try): (goose-like (?:[^\n]|\n +)*)", shown.stdout)
-    if len(words) == 2 and words[0] in ("session", "profile", "toolkit", "provider", "trust", "plugin"):
+    if len(words) == 2 and words[0] in ("session", "profile", "toolkit", "provider", "trust", "plugin", "component"):
         return  # a group: its commands have the examples
     assert examples, shown.stdout
     (place.work / "key.txt").write_text("k")
@@ -185,12 +185,27 @@ def test_each_help_has_an_example_that_works(place, words):
     if "plugin" in words:
         there = "there_already" if "new" in words else "word_count"
         assert run_line(place, f"goose-like plugin new {there}").returncode == 0
+    if "component" in words:
+        bring_components(place, has_name="new" not in words)
     if "trust" in words:
         bring_profiles(place, "default: {extends: default}")
     if "forget" in words:
         assert run_line(place, "goose-like trust add").returncode == 0
     line = " ".join(examples[0].split()).replace("--profile local", "--profile default")
-    done = run_line(place, line)
+    own = {"HOME": str(place.home)} if "component" in words else {}
+    done = run_line(place, line, **own)
+    assert done.returncode == 0, done.stderr
+
+
+def bring_components(place, *, has_name: bool) -> None:
+    """The components that examples name, installed, and the folder that one is deployed to."""
+    if find_spec("jsonschema") is None:
+        pytest.skip("the extra `components` is not installed")
+    made = [f"goose-like component new {kind}" for kind in ("plugin ocr", "copilot my_copilot")]
+    if has_name:
+        made.append("goose-like component new plugin word_count")
+    made += ["sed -i s/-SNAPSHOT// ocr/.config/config.yaml", "goose-like component install .", "mkdir ~/shared"]
+    done = run_line(place, " && ".join(made), HOME=str(place.home))
     assert done.returncode == 0, done.stderr
 
 

@@ -187,7 +187,7 @@ def component_run(
     raise typer.Exit(run(_wanted(found, component, working_directory, skip_setup, pip_params, arguments or [], *how)))
 
 
-@app.command("deploy", epilog="Example: goose-like component deploy . --to https://maven.example.org/components")
+@app.command("deploy", epilog="Example: goose-like component deploy . --to ~/shared")
 def component_deploy(
     paths: PathsArgument,
     to: Annotated[
