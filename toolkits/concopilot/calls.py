@@ -42,15 +42,11 @@ class Calls:
         checked = check(command.parameter, given(command.parameter, arguments))
         if checked.faults:
             raise ToolError(f"wrong arguments for {member.name}'s {name}: {'; '.join(checked.faults)}")
-        param, live = self._sharing.resolved(command.parameter, checked)
         line = json.dumps(checked.value, ensure_ascii=False)
         await workspace.permit("command", f"{member.key} {name} {line}", f"{member.name} {name}: {_clipped(line)}")
         if workspace.mode != "read-only":
             await workspace.tell_change(None, [member.name, name, line])
-        asked = {"command": name, "param": param, "live": live, "assets": self._sharing.ids}
-        answer, notes = await self._ensemble.command(member, asked, self._config.timeout_s)
-        self._sharing.take(answer["assets"])
-        response = answer["response"]
+        response, notes = await self._ensemble.command(member, name, command.parameter, checked)
         if deviations := check_response(command.response, response):
             notes = [*notes, f"the answer is not as {member.name} describes it: {'; '.join(deviations)}"]
         left = await workspace.inspect_changes()
