@@ -1,7 +1,7 @@
 """Calls: from the arguments of a tool to what a model reads of a command's answer."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +46,15 @@ class Calls:
         await workspace.permit("command", f"{member.key} {name} {line}", f"{member.name} {name}: {_clipped(line)}")
         if workspace.mode != "read-only":
             await workspace.tell_change(None, [member.name, name, line])
-        response, notes = await self._ensemble.command(member, name, command.parameter, checked)
+        try:
+            response, notes = await self._ensemble.command(member, name, command.parameter, checked)
+        except ToolError as error:
+            raise ToolError(_with_notes(str(error), await workspace.inspect_changes())) from error
         if deviations := check_response(command.response, response):
             notes = [*notes, f"the answer is not as {member.name} describes it: {'; '.join(deviations)}"]
         left = await workspace.inspect_changes()
         text = self._sharing.shown(response, f"{member.name} {name}", self._config.asset_characters)
-        return "\n".join([text, *(f"[{note}]" for note in (*notes, *left))])
+        return _with_notes(text, [*notes, *left])
 
     def listed(self) -> str:
         """The assets that there are."""
@@ -79,6 +82,10 @@ class Calls:
         if key not in self._commands:
             raise ToolError(f"{member.file} has no command {name!r} any more; tell the person to start a new session")
         return self._commands[key]
+
+
+def _with_notes(text: str, notes: Iterable[str]) -> str:
+    return "\n".join([text, *(f"[{note}]" for note in notes)])
 
 
 def _clipped(text: str) -> str:

@@ -30,7 +30,7 @@ _SAID_LINES = 8
 _LINE_BYTES = 256 << 20
 _ERROR_CHARACTERS = 8_000
 _QUESTIONS = 64
-_CLOSED_S = 2.0
+_CLOSED_S = 1.0
 
 # A package of its own, found by no name that a component could mean.
 _BOOT = """
