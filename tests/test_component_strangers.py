@@ -123,6 +123,21 @@ async def test_a_prompt_is_of_no_hidden_folder(tmp_path):
             made.kit.prompt()
 
 
+async def test_a_mapping_that_looks_like_bytes_is_none(tmp_path):
+    async with company(tmp_path, "postman") as made:
+        for param in ({"$base64": "aGk="}, {"$$base64": "x"}, {"$base64": 7}):
+            said = await made.value("postman_describe", param=param)
+            assert said == {"seen": repr(param), "back": param}
+
+
+async def test_what_only_the_process_has_is_told_as_such(tmp_path):
+    async with company(tmp_path, "picture") as made:
+        reference = await made.ok("picture_object")
+        assert "in the components' process" in await made.failed("get_asset", asset_id=reference)
+        drawn = await made.value("picture_draw", width=1, height=1, shade=128)
+        assert "128" in await made.ok("get_asset", asset_id=drawn["asset_id"], path="")
+
+
 # --- several at once, and stopped ones
 
 
@@ -176,7 +191,7 @@ async def test_a_resource_whose_call_was_stopped_is_opened_once(tmp_path):
         log = made.root / "pool.log"
         running = asyncio.create_task(made.outcome("fetch_get", url="http://127.0.0.1:9"))
         async with asyncio.timeout(20):
-            while not log.exists():
+            while not log.exists():  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -67,8 +67,8 @@ class Calls:
             ToolError: there is none, or the path leads nowhere.
         """
         named = read_reference(asset_id) or Reference(asset_id)
-        steps = named.field_path or tuple(path.strip("/").split("/"))
-        return part(self._sharing.assets.retrieve(Reference(named.asset_id, steps)), start)
+        steps = named.field_path or tuple(filter(None, path.split("/")))
+        return part(self._sharing.retrieve(Reference(named.asset_id, steps)), start)
 
     async def close(self) -> list[str]:
         """Ends what runs; gives what went wrong."""

@@ -66,6 +66,14 @@ class Sharing:
         lines = [f"{key}: {kind}, {what}{f'; {about}' if about else ''}" for key, kind, what, about in (*kept, *live)]
         return [*lines, *self.assets.damage]
 
+    def retrieve(self, reference: Reference) -> Any:
+        """What it leads to here. Raises: ToolError: nowhere, or to what only the stage has or had."""
+        if reference.asset_id in self._lost:
+            raise ToolError(f"{reference} was held by the components' process, which has ended; make it anew")
+        if reference.asset_id in self._live:
+            raise ToolError(f"{reference} is in the components' process alone; give the reference to a command")
+        return self.assets.retrieve(reference)
+
     def resolved(self, parameter: Parameter | None, checked: Checked) -> tuple[Any, list[Any]]:
         """The value with what its references mean, and the places where the stage puts in what only it has.
 
@@ -76,12 +84,10 @@ class Sharing:
         for path in checked.references:
             reference = read_reference(_at(value, path))
             assert reference is not None
-            if reference.asset_id in self._lost:
-                raise ToolError(f"{reference} was held by the components' process, which has ended; make it anew")
             if reference.asset_id in self._live:
                 live.append([path, {"asset_id": reference.asset_id, "field_path": list(reference.field_path)}])
             else:
-                value = _put(value, path, self.assets.retrieve(reference))
+                value = _put(value, path, self.retrieve(reference))
         if checked.references and (faults := check(parameter, _without_bytes(value)).faults):
             raise ToolError(f"what the references lead to does not fit: {'; '.join(faults)}")
         return packed(value, "the parameter"), live

@@ -10,6 +10,7 @@ from goose_like.build import open_models
 from goose_like.cli.once import Stdout, stoppable
 from goose_like.cli.start import finish, settled_profile
 from goose_like.cli.terminal import Lines, is_terminal, screen
+from goose_like.cli.visible import visible
 from goose_like.errors import CredentialError, UsageError
 from goose_like.events import Answer, Event, Question
 from goose_like.journal import Journal
@@ -135,5 +136,5 @@ class AtTerminal(Notifier):
 
     def print(self, text: str) -> None:
         """Shows what a component says, at once."""
-        sys.stdout.write(text)
+        sys.stdout.write(visible(text) if is_terminal(sys.stdout) else text)
         sys.stdout.flush()
