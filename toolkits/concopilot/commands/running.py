@@ -99,20 +99,27 @@ async def _perform(wanted: Wanted, method: Literal["construct", "run"], profile:
             journal,
             front.print,
         )
-        config = Config(
-            path=tuple(map(str, wanted.roots)), pip_params=wanted.pip_parameters, setup=not wanted.is_setup_skipped
-        )
-        roster = open_roster(config, workspace.root, journal.log, wanted.repositories)
-        member = roster.with_more(wanted.component)
-        if method == "run" and member.entry.type not in _COPILOTS:
-            raise UsageError(f"{member.name} is a {member.entry.type}; only a copilot can be run")
-        ensemble = Ensemble(config, around, roster, Sharing(Assets(session)))
-        try:
-            _, code = await stoppable(ensemble.perform(method, member, wanted.arguments), front, out)
-        finally:
-            for fault in await ensemble.close():
-                front.log(fault)
-        return code
+        return await _worked(wanted, method, around, front, out)
+
+
+async def _worked(
+    wanted: Wanted, method: Literal["construct", "run"], around: Surroundings, front: "AtTerminal", out: Stdout
+) -> int:
+    """One component at work until it ends or the person stops it; gives the exit code."""
+    config = Config(
+        path=tuple(map(str, wanted.roots)), pip_params=wanted.pip_parameters, setup=not wanted.is_setup_skipped
+    )
+    roster = open_roster(config, around.workspace.root, around.notifier.log, wanted.repositories)
+    member = roster.with_more(wanted.component)
+    if method == "run" and member.entry.type not in _COPILOTS:
+        raise UsageError(f"{member.name} is a {member.entry.type}; only a copilot can be run")
+    ensemble = Ensemble(config, around, roster, Sharing(Assets(around.session)))
+    try:
+        _, code = await stoppable(ensemble.perform(method, member, wanted.arguments), front, out)
+    finally:
+        for fault in await ensemble.close():
+            front.log(fault)
+    return code
 
 
 class AtTerminal(Notifier):

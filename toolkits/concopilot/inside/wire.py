@@ -76,18 +76,23 @@ class Wire:
 
     def _send(self, line: bytes) -> None:
         """Sends a line as a whole: an interrupt amid it waits for its end."""
-        is_main = threading.current_thread() is threading.main_thread()
-        self._is_held |= is_main
+        if threading.current_thread() is not threading.main_thread():
+            self._put(line)
+            return
+        self._is_held, self._was_interrupted = True, False
+        try:
+            self._put(line)
+        finally:
+            self._is_held = False
+        if self._was_interrupted:
+            raise KeyboardInterrupt
+
+    def _put(self, line: bytes) -> None:
         try:
             with self._sending:
                 self._connection.sendall(line)
         except OSError as error:
             raise HostError("the host is gone") from error
-        finally:
-            self._is_held &= not is_main
-        if is_main and self._was_interrupted:
-            self._was_interrupted = False
-            raise KeyboardInterrupt
 
     def _read(self) -> None:
         with self._connection.makefile("rb") as lines:
