@@ -16,7 +16,7 @@ class Stranger(AbstractPlugin):
 
     def say(self, param):
         line()._connection.sendall(param.line.encode() + b"\n")
-        time.sleep(60)
+        time.sleep(1)
 
     def leave(self, param):
         line()._connection.shutdown(socket.SHUT_RDWR)
