@@ -1,7 +1,7 @@
 """Calls: from the arguments of a tool to what a model reads of a command's answer."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,20 +42,19 @@ class Calls:
         checked = check(command.parameter, given(command.parameter, arguments))
         if checked.faults:
             raise ToolError(f"wrong arguments for {member.name}'s {name}: {'; '.join(checked.faults)}")
-        param, live = self._sharing.resolved(command.parameter, checked)
         line = json.dumps(checked.value, ensure_ascii=False)
         await workspace.permit("command", f"{member.key} {name} {line}", f"{member.name} {name}: {_clipped(line)}")
         if workspace.mode != "read-only":
             await workspace.tell_change(None, [member.name, name, line])
-        asked = {"command": name, "param": param, "live": live, "assets": self._sharing.ids}
-        answer, notes = await self._ensemble.command(member, asked, self._config.timeout_s)
-        self._sharing.take(answer["assets"])
-        response = answer["response"]
+        try:
+            response, notes = await self._ensemble.command(member, name, command.parameter, checked)
+        except ToolError as error:
+            raise ToolError(_with_notes(str(error), await workspace.inspect_changes())) from error
         if deviations := check_response(command.response, response):
             notes = [*notes, f"the answer is not as {member.name} describes it: {'; '.join(deviations)}"]
         left = await workspace.inspect_changes()
         text = self._sharing.shown(response, f"{member.name} {name}", self._config.asset_characters)
-        return "\n".join([text, *(f"[{note}]" for note in (*notes, *left))])
+        return _with_notes(text, [*notes, *left])
 
     def listed(self) -> str:
         """The assets that there are."""
@@ -68,8 +67,8 @@ class Calls:
             ToolError: there is none, or the path leads nowhere.
         """
         named = read_reference(asset_id) or Reference(asset_id)
-        steps = named.field_path or tuple(path.strip("/").split("/"))
-        return part(self._sharing.assets.retrieve(Reference(named.asset_id, steps)), start)
+        steps = named.field_path or tuple(filter(None, path.split("/")))
+        return part(self._sharing.retrieve(Reference(named.asset_id, steps)), start)
 
     async def close(self) -> list[str]:
         """Ends what runs; gives what went wrong."""
@@ -83,6 +82,10 @@ class Calls:
         if key not in self._commands:
             raise ToolError(f"{member.file} has no command {name!r} any more; tell the person to start a new session")
         return self._commands[key]
+
+
+def _with_notes(text: str, notes: Iterable[str]) -> str:
+    return "\n".join([text, *(f"[{note}]" for note in notes)])
 
 
 def _clipped(text: str) -> str:

@@ -56,7 +56,7 @@ class Desk:
             case "resolve", {"config": dict(named)}:
                 return await self._whole(self._finder.member(named, "the component that names it"))
             case "resolve_file", {"config_file": str(file)}:
-                return await self._whole(self._finder.read(self._finder.folder / file, {}))
+                return await self._whole(self._finder.own(file))
             case "llm", {"model": "processor" | "accelerator" as model, "param": dict(asked)}:
                 return await infer(around.view, asked, model, limits=around.limits, history=around.session.history)
             case "interact", {"param": dict(asked), "plugins": list(plugins)}:
@@ -77,7 +77,7 @@ class Desk:
 
     def _tools_of(self, plugin: Mapping[str, Any]) -> PluginTools:
         """A plugin of a copilot, as a model is told of it."""
-        name, member = str(plugin["name"]), self._finder.read_before(str(plugin["file"]))
+        name, member = str(plugin.get("name")), self._finder.read_before(str(plugin.get("file")))
         if member is None:
             raise ToolError(f"the plugin {name} was not made of a config.yaml that is known here")
         commands = {command.name: command for command in commands_of(member.file)}
@@ -93,7 +93,7 @@ class Desk:
             )
             for each in commands.values()
         ]
-        return PluginTools(name, str(plugin["prompt"]) or member.entry.description, told, faults)
+        return PluginTools(name, str(plugin.get("prompt") or "") or member.entry.description, told, faults)
 
     async def _asked(self, text: str) -> str | None:
         """What the person types; None where nobody is there."""

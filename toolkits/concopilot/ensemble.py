@@ -10,13 +10,15 @@ from goose_like.toolkit import ToolError
 from goose_like.workspace import Process
 
 from .config import Config
+from .described.arguments import Checked
+from .described.kinds import Parameter
 from .desk import Desk
 from .environment import Environment
 from .repositories.repository import OWN
 from .repositories.sources import import_root, known_roots
 from .roster import Member, Roster
 from .sharing import Sharing
-from .stage import INSIDE, Message, Stage, StageError
+from .stage import INSIDE, Message, Stage, StageError, through
 from .surroundings import Surroundings
 
 _LOAD_S = 120.0
@@ -35,19 +37,26 @@ class Ensemble:
         )
         self._stage: Stage | None = None
         self._loaded: list[str] = []
-        self._lost = ""
+        self._lost: list[str] | None = None
+        self._is_closed = False
         self._one_at_a_time = asyncio.Lock()
 
-    async def command(self, member: Member, params: Message, limit_s: float) -> tuple[Message, list[str]]:
+    async def command(
+        self, member: Member, name: str, parameter: Parameter | None, checked: Checked
+    ) -> tuple[Any, list[str]]:
         """What a command of a component gives, with what else is to be told.
 
         Raises:
             ToolError: it failed, did not end in time, or the process died of it.
         """
         async with self._one_at_a_time:
-            notes = await self._ready(member)
-            answer: Message = await self._call("command", {"key": member.key, **params}, limit_s)
-            return answer, notes
+            await self._ready(member)
+            # Not before: assets come and go with the call before this one.
+            param, live = self._sharing.resolved(parameter, checked)
+            asked = {"key": member.key, "command": name, "param": param, "live": live, "assets": self._sharing.ids}
+            answer = await self._call("command", asked, self._config.timeout_s)
+            response, faults = self._sharing.taken(answer)
+            return response, [*self._told_loss(), *faults]
 
     async def perform(self, method: Literal["construct", "run"], member: Member, args: Sequence[str]) -> None:
         """Constructs a component, or runs a copilot to its end, however long that takes.
@@ -61,19 +70,22 @@ class Ensemble:
             await self._call(method, {"config": member.whole, "args": list(args)}, None)
 
     async def close(self) -> list[str]:
-        """Has all finalised and ends the process; gives what went wrong."""
-        stage, self._stage = self._stage, None
-        return await stage.finish() if stage else []
+        """Ends a call that runs, has all finalised and ends the process; gives what went wrong."""
+        self._is_closed = True
+        if self._stage:
+            await self._stage.interrupt()
+        async with self._one_at_a_time:
+            stage, self._stage = self._stage, None
+            return await stage.finish() if stage else []
 
     # --- what a call needs
 
-    async def _ready(self, member: Member) -> list[str]:
-        """The stage with this component and its resources; gives what was lost before."""
+    async def _ready(self, member: Member) -> None:
+        """The stage with this component and its resources."""
         wanted = [*self.roster.needed(member), member]
         for each in wanted:
             await self.installed(each)
         await self._alive()
-        lost, self._lost = self._lost, ""
         for each in wanted:
             if each.key not in self._loaded:
                 needs = [{"key": need.key, "asked": need.asked} for need in each.needs]
@@ -82,7 +94,14 @@ class Ensemble:
                 except ToolError as error:
                     raise ToolError(f"{each.name} can't be made: {error}") from error
                 self._loaded.append(each.key)
-        return [lost] if lost else []
+
+    def _told_loss(self) -> list[str]:
+        """What was lost since this was told last."""
+        lost, self._lost = self._lost, None
+        if lost is None:
+            return []
+        held = f"; what these held is gone: {', '.join(dict.fromkeys(lost))}" if lost else ""
+        return [f"the components' process is a new one{held}"]
 
     async def installed(self, member: Member) -> None:
         """What it names in `setup.pip` is there, by the person's leave, and `concopilot` where that is wanted."""
@@ -93,6 +112,8 @@ class Ensemble:
     # --- the process
 
     async def _alive(self) -> None:
+        if self._is_closed:
+            raise ToolError("the session is at its end; no component is called any more")
         if self._stage and self._stage.end:
             await self._drop()
         if self._stage is None:
@@ -150,7 +171,7 @@ class Ensemble:
             raise
         except asyncio.CancelledError:
             if stage.end:
-                await asyncio.shield(self._drop())
+                await through(self._drop())
             raise
 
     async def _drop(self) -> None:
@@ -159,7 +180,6 @@ class Ensemble:
         gone, self._loaded = self._loaded, []
         self._sharing.lose()
         names = [self.roster.members[key].name for key in gone if key in self.roster.members]
-        held = f"; what these held is gone: {', '.join(names)}" if names else ""
-        self._lost = f"the components' process is a new one{held}"
+        self._lost = [*(self._lost or ()), *names]
         if stage:
             await stage.close()

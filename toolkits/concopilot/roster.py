@@ -1,5 +1,6 @@
 """Roster: the components of a session: which there are, how each is configured, and what each needs of the others."""
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -78,24 +79,53 @@ class Finder:
         self._read: dict[str, Member] = {}
 
     def file(self, used: Mapping[str, Any]) -> Path:
-        """The config.yaml that counts for what a mapping names: group_id, artifact_id, version, or path.
+        """The config.yaml that counts for what the person names: group_id, artifact_id, version, or path.
 
         Raises:
             GooseLikeError: there is none.
         """
         if path := used.get("path"):
             return _config_file(self.folder / Path(str(path)).expanduser())
-        coordinates = Coordinates(*(used.get(part) for part in _PARTS))  # type: ignore[arg-type]
-        place = used.get("instance_id"), used.get("config_file"), used.get("config_folder")
-        return self._runtime.place(coordinates, *place)
+        return self._placed(used)
 
-    def member(self, used: Mapping[str, Any], source: str) -> Member:
-        """The component that a mapping names, as `file`, with its `instance_id` and `config`.
+    def chosen(self, used: Mapping[str, Any]) -> Member:
+        """The component that the person's profile names, as `file`, with its `instance_id` and `config`.
 
         Raises:
             GooseLikeError: there is none, or its config.yaml can't be used.
         """
-        return self.read(self.file(used), used.get("config") or {}, used.get("instance_id"), source)
+        return self._configured(self.file(used), used, "profile")
+
+    def member(self, named: Mapping[str, Any], source: str) -> Member:
+        """The component that another one names. It is a stranger's word: no path of ours comes of it.
+
+        Raises:
+            GooseLikeError: there is none, or its config.yaml can't be used.
+        """
+        return self._configured(self._placed(named), named, source)
+
+    def own(self, file: str) -> Member:
+        """The component of a file in the working directory that another one names.
+
+        Raises:
+            GooseLikeError: it lies elsewhere or in a folder with a leading dot, or can't be used.
+        """
+        root = Path(os.path.realpath(self.folder))
+        place = Path(os.path.realpath(root / file.replace("\0", "?")))
+        if not place.is_relative_to(root) or not self._runtime.is_open(place.relative_to(root)):
+            raise GooseLikeError(f"{file!r} is not in the working directory {root}, or hidden there; put it there")
+        return self.read(place, {})
+
+    def _placed(self, named: Mapping[str, Any]) -> Path:
+        coordinates = Coordinates(*(named.get(part) for part in _PARTS))  # type: ignore[arg-type]
+        place = named.get("instance_id"), named.get("config_file"), named.get("config_folder")
+        return self._runtime.place(coordinates, *place)
+
+    def _configured(self, file: Path, named: Mapping[str, Any], source: str) -> Member:
+        config = named.get("config")
+        if not isinstance(config, Mapping | None):
+            raise GooseLikeError(f"config: expected a mapping, not {str(config)[:80]!r}; it is in {source}")
+        return self.read(file, config or {}, named.get("instance_id"), source)
 
     def look_at(self, files: Iterable[Path]) -> None:
         """Reads several at once, from the cache where they have not changed."""
@@ -142,7 +172,7 @@ class Roster:
         finder.look_at(self._there(named))
         for at, used in enumerate(config.use):
             try:
-                member = finder.member(named[at], "profile")
+                member = finder.chosen(named[at])
                 if member.key in self.members:
                     raise ProfileError(f"{member.key} is used twice; give one of the two another instance_id")
             except ProfileError as error:
@@ -291,4 +321,4 @@ def open_roster(
         named = [RemoteAddress(url=url) for url in config.repositories]
         remotes = (*named, *(remote for remote in settings.remotes if remote.url != PUBLIC))
         repositories = Repositories(LocalRepository(settings.local), remotes, tell=tell)
-    return Roster(config, Finder(Runtime(folder, repositories), folder))
+    return Roster(config, Finder(Runtime(folder, repositories, config.dot_folders), folder))

@@ -1,9 +1,12 @@
 """Sharing: the session's assets between the host, which keeps them, and the stage, where some live only."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
+from goose_like.message import Value, Words
 from goose_like.toolkit import ToolError
 
 from .assets.assets import Assets
@@ -14,6 +17,26 @@ from .described.kinds import Parameter
 from .described.references import Reference, read_reference
 
 _OWN = ("asset_type", "asset_name", "description", "content_type")
+
+
+class _Put(Value):
+    """An asset that is new or different; `live` are the kinds of what only the stage can hold of it."""
+
+    id: Words
+    asset: dict[str, Any]
+    live: list[str] = []
+
+
+class _Changes(Value):
+    put: list[_Put] = []
+    removed: list[Words] = []
+
+
+class _Answer(Value):
+    """What a command gives."""
+
+    response: Any = None
+    assets: _Changes = _Changes()
 
 
 class Sharing:
@@ -43,6 +66,14 @@ class Sharing:
         lines = [f"{key}: {kind}, {what}{f'; {about}' if about else ''}" for key, kind, what, about in (*kept, *live)]
         return [*lines, *self.assets.damage]
 
+    def retrieve(self, reference: Reference) -> Any:
+        """What it leads to here. Raises: ToolError: nowhere, or to what only the stage has or had."""
+        if reference.asset_id in self._lost:
+            raise ToolError(f"{reference} was held by the components' process, which has ended; make it anew")
+        if reference.asset_id in self._live:
+            raise ToolError(f"{reference} is in the components' process alone; give the reference to a command")
+        return self.assets.retrieve(reference)
+
     def resolved(self, parameter: Parameter | None, checked: Checked) -> tuple[Any, list[Any]]:
         """The value with what its references mean, and the places where the stage puts in what only it has.
 
@@ -53,39 +84,59 @@ class Sharing:
         for path in checked.references:
             reference = read_reference(_at(value, path))
             assert reference is not None
-            if reference.asset_id in self._lost:
-                raise ToolError(f"{reference} was held by the components' process, which has ended; make it anew")
             if reference.asset_id in self._live:
                 live.append([path, {"asset_id": reference.asset_id, "field_path": list(reference.field_path)}])
             else:
-                value = _put(value, path, self.assets.retrieve(reference))
+                value = _put(value, path, self.retrieve(reference))
         if checked.references and (faults := check(parameter, _without_bytes(value)).faults):
             raise ToolError(f"what the references lead to does not fit: {'; '.join(faults)}")
         return packed(value, "the parameter"), live
 
-    def take(self, changes: Mapping[str, Any]) -> None:
-        """What became of assets in the stage."""
-        for put in changes["put"]:
-            key, fields = str(put["id"]), dict(put["asset"])
-            if put["live"]:
-                self._live[key] = fields
+    def taken(self, answer: Any) -> tuple[Any, list[str]]:
+        """What a command gave, once what became of assets is kept; and what of that could not be.
+
+        Raises:
+            ToolError: it is no answer.
+        """
+        try:
+            told = _Answer.model_validate(answer)
+            response = unpacked(told.response)
+            return response, [*self._add(told.assets.put), *self._remove(told.assets.removed)]
+        except (ValidationError, RecursionError) as error:
+            raise ToolError(
+                f"the component gave what is no answer: {type(error).__name__}; mend the component"
+            ) from error
+
+    def _add(self, assets: Iterable[_Put]) -> Iterator[str]:
+        for put in assets:
+            fields = dict(put.asset)
+            if put.live:
+                self._live[put.id] = fields
                 continue
-            self._live.pop(key, None)
+            self._live.pop(put.id, None)
             kind, name, about, content_type = (_text(fields.pop(name, None)) for name in _OWN)
             content = unpacked(fields.pop("content", None))
             fields.pop("asset_id", None)
-            self.assets.add(
-                content,
-                asset_type=kind or "value",
-                asset_name=name,
-                description=about,
-                content_type=content_type,
-                asset_id=key,
-                more=fields,
-            )
-        for key in changes["removed"]:
-            if self._live.pop(str(key), None) is None:
-                self.assets.remove(str(key))
+            try:
+                self.assets.add(
+                    content,
+                    asset_type=kind or "value",
+                    asset_name=name,
+                    description=about,
+                    content_type=content_type,
+                    asset_id=put.id,
+                    more=fields,
+                )
+            except ToolError as error:
+                yield f"the asset {put.id} was not kept: {error}"
+
+    def _remove(self, removed: Iterable[str]) -> Iterator[str]:
+        for key in removed:
+            if self._live.pop(key, None) is None:
+                try:
+                    self.assets.remove(key)
+                except ToolError as error:
+                    yield f"the asset {key} could not be removed: {error}"
 
     def lose(self) -> None:
         """The stage has ended, and with it what lived there."""
@@ -94,7 +145,7 @@ class Sharing:
 
     def shown(self, response: Any, about: str, limit: int) -> str:
         """A response as a model reads it: bytes are assets, and so is all that is long."""
-        value = self._kept(unpacked(response), about)
+        value = self._kept(response, about)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         return self.assets.as_asset(text, asset_type="response", description=about, limit=limit)
 

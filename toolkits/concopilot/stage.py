@@ -1,6 +1,7 @@
 """Stage: the process in which components run, started with the first call and anew after its end."""
 
 import asyncio
+import codecs
 import json
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -28,6 +29,9 @@ _OWN_ERROR = "HostError"
 _SAID_BYTES = 16_384
 _SAID_LINES = 8
 _LINE_BYTES = 256 << 20
+_ERROR_CHARACTERS = 8_000
+_QUESTIONS = 64
+_CLOSED_S = 1.0
 
 # A package of its own, found by no name that a component could mean.
 _BOOT = """
@@ -100,6 +104,8 @@ class Stage:
         self._speaking = Context()
         self._writer: asyncio.StreamWriter | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._questions: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Semaphore(_QUESTIONS)
 
     @classmethod
     async def start(
@@ -133,7 +139,7 @@ class Stage:
             await stage._open()
             await stage.call("setup", settings, _START_S)
         except BaseException as error:
-            await asyncio.shield(stage.close())
+            await through(stage.close())
             if isinstance(error, StageError | ComponentError):
                 raise ToolError(f"the process for components does not start: {error}") from error
             raise
@@ -142,12 +148,13 @@ class Stage:
     async def _open(self) -> None:
         reader, self._writer = await asyncio.open_connection(sock=self._connection, limit=_LINE_BYTES)
         self._begin(self._watch(), Context())
-        self._begin(self._listen(reader), Context())
+        self._begin(self._listen(reader, self._writer), Context())
 
     async def call(self, method: str, params: Message, limit_s: float | None) -> Any:
         """What it answers. One at a time; where one is cancelled, it is interrupted, and ended where it ignores that.
 
-        The time that it waits for the host does not count to `limit_s`.
+        What the stage asked meanwhile is given up with a call that is cancelled. The time that it waits for the host
+        does not count to `limit_s`.
 
         Raises:
             ComponentError: what a component raised.
@@ -164,7 +171,9 @@ class Stage:
             if not await self._done_within(done, clock, limit_s):
                 await self._stopped(done, f"its time limit of {limit_s:g} s was over")
         except asyncio.CancelledError:
-            await asyncio.shield(self._settled(done))
+            for question in self._questions:
+                question.cancel()
+            await through(self._settled(done))
             raise
         finally:
             self._waiting.pop(number, None)
@@ -191,12 +200,18 @@ class Stage:
         else:
             self._connection.close()
 
+    async def interrupt(self) -> None:
+        """Ends the call that runs, if one does; the process with it where it ignores that."""
+        for done in list(self._waiting.values()):
+            await self._settled(done)
+
     async def finish(self) -> list[str]:
         """Has all components finalised, then ends the process; gives what went wrong."""
         faults: list[str] = []
         if not self.end:
             try:
-                faults = await self.call("finish", {}, _FINISH_S)
+                told = await self.call("finish", {}, _FINISH_S)
+                faults = [str(fault) for fault in told] if isinstance(told, list) else []
             except ToolError as error:
                 faults = [str(error)]
         await self.close()
@@ -211,8 +226,10 @@ class Stage:
                 return False
             clock.changed.clear()
             changed = asyncio.ensure_future(clock.changed.wait())
-            await asyncio.wait({done, changed}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
-            changed.cancel()
+            try:
+                await asyncio.wait({done, changed}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                changed.cancel()
         return True
 
     async def _stopped(self, done: "asyncio.Future[Any]", why: str) -> None:
@@ -240,44 +257,57 @@ class Stage:
             raise StageError(self._how_it_ended())
         self._writer.write(json.dumps(message).encode() + b"\n")
 
-    async def _listen(self, reader: asyncio.StreamReader) -> None:
+    async def _listen(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Takes what it says. It comes from a stranger: what makes no sense is its end."""
         try:
             while line := await reader.readline():
                 message = json.loads(line)
                 if "method" in message:
-                    serving = self._serve(message["id"], str(message["method"]), dict(message["params"]))
-                    self._begin(serving, self._speaking)
+                    # Who asks faster than we answer, or takes no answers, is not heard meanwhile.
+                    await self._room.acquire()
+                    await writer.drain()
+                    self._hear(message["id"], str(message["method"]), dict(message["params"]))
                 elif (done := self._waiting.get(message["id"])) and not done.done():
                     _settle(done, message)
+            await asyncio.sleep(_CLOSED_S)  # of a process that died, `_watch` says how
+            why = "it closed its line"
         except (ValueError, KeyError, TypeError, RecursionError, OSError) as error:
-            self._ended(f"it said what is none of its language ({type(error).__name__}: {error})")
-            await self._process.stop(0)
+            why = f"it said what is none of its language ({type(error).__name__}: {error})"
+        self._ended(why)
+        await self._process.stop(0)
+
+    def _hear(self, number: Any, method: str, params: Message) -> None:
+        task = self._begin(self._serve(number, method, params), self._speaking)
+        self._questions.add(task)
+        task.add_done_callback(self._questions.discard)
+        task.add_done_callback(lambda _: self._room.release())
 
     async def _serve(self, number: Any, method: str, params: Message) -> None:
         """One question of the stage."""
         clock = self._clock
         if clock:
             clock.ask()
+        answer: Message = {"error": {"message": f"{method}: it was given up"}}
         try:
-            answer: Message = {"result": await self._answer(method, params)}
+            answer = {"result": await self._answer(method, params)}
         except GooseLikeError as error:
             answer = {"error": {"message": str(error)}}
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OSError) as error:
             answer = {"error": {"message": f"{method}: {type(error).__name__}: {error}"}}
         finally:
             if clock:
                 clock.told()
-        with suppress(StageError):
-            self._send({"id": number, **answer})
+            with suppress(StageError):
+                self._send({"id": number, **answer})
 
     async def _watch(self) -> None:
         """Reads what the process prints, so that it never waits for us, and tells of its end."""
+        text = codecs.getincrementaldecoder("utf-8")(errors="replace")
         try:
             while chunk := await self._process.read():
                 self._said += chunk
                 del self._said[:-_SAID_BYTES]
-                self._speaking.copy().run(self._show, chunk.decode(errors="replace"))
+                self._speaking.copy().run(self._show, text.decode(chunk))
             self._ended(ending(await self._process.wait()))
         except GooseLikeError as error:
             self._ended(str(error))
@@ -293,17 +323,31 @@ class Stage:
         hint = ", perhaps for want of memory" if "SIGKILL" in self.end else ""
         return f"the components' process died ({self.end}{hint})" + (f"; it said last:\n{said}" if said else "")
 
-    def _begin(self, work: Coroutine[Any, Any, None], context: Context) -> None:
+    def _begin(self, work: Coroutine[Any, Any, None], context: Context) -> asyncio.Task[None]:
         task = asyncio.create_task(work, context=context.copy())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
+
+
+async def through(work: Coroutine[Any, Any, Any]) -> None:
+    """Does something to its end, however often it is cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
 
 
 def _settle(done: "asyncio.Future[Any]", message: Message) -> None:
-    if error := message.get("error"):
-        frames = "".join(f"\n  {frame}" for frame in error.get("frames", ()))
-        kind = str(error["type"])
-        named = "" if kind == _OWN_ERROR else f"{kind}: "  # words that were ours in the first place
-        done.set_exception(ComponentError(f"{named}{error['message']}{frames}", kind))
-    else:
+    """Raises: ValueError, KeyError, TypeError: it is no reply."""
+    if "error" not in message:
         done.set_result(message.get("result"))
+        return
+    error = dict(message["error"])
+    kind, frames = str(error["type"]), "".join(f"\n  {frame}" for frame in list(error.get("frames", ())))
+    named = "" if kind == _OWN_ERROR else f"{kind}: "  # words that were ours in the first place
+    done.set_exception(ComponentError(f"{named}{_clipped(str(error['message']))}{_clipped(frames)}", kind))
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _ERROR_CHARACTERS else f"{text[:_ERROR_CHARACTERS]}..."

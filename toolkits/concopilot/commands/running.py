@@ -99,23 +99,30 @@ async def _perform(wanted: Wanted, method: Literal["construct", "run"], profile:
             journal,
             front.print,
         )
-        config = Config(
-            path=tuple(map(str, wanted.roots)), pip_params=wanted.pip_parameters, setup=not wanted.is_setup_skipped
-        )
-        roster = open_roster(config, workspace.root, journal.log, wanted.repositories)
-        member = roster.with_more(wanted.component)
-        if method == "run" and member.entry.type not in _COPILOTS:
-            raise UsageError(f"{member.name} is a {member.entry.type}; only a copilot can be run")
-        ensemble = Ensemble(config, around, roster, Sharing(Assets(session)))
-        try:
-            _, code = await stoppable(ensemble.perform(method, member, wanted.arguments), front, out)
-            if method == "construct" and code == 0:
-                front.print(f"{visible(f'{member.name} can be made; its configuration is {member.file}')}\n")
-        finally:
-            for fault in await ensemble.close():
-                front.log(fault)
-            front.pause()
-        return code
+        return await _worked(wanted, method, around, front, out)
+
+
+async def _worked(
+    wanted: Wanted, method: Literal["construct", "run"], around: Surroundings, front: "AtTerminal", out: Stdout
+) -> int:
+    """One component at work until it ends or the person stops it; gives the exit code."""
+    config = Config(
+        path=tuple(map(str, wanted.roots)), pip_params=wanted.pip_parameters, setup=not wanted.is_setup_skipped
+    )
+    roster = open_roster(config, around.workspace.root, around.notifier.log, wanted.repositories)
+    member = roster.with_more(wanted.component)
+    if method == "run" and member.entry.type not in _COPILOTS:
+        raise UsageError(f"{member.name} is a {member.entry.type}; only a copilot can be run")
+    ensemble = Ensemble(config, around, roster, Sharing(Assets(around.session)))
+    try:
+        _, code = await stoppable(ensemble.perform(method, member, wanted.arguments), front, out)
+        if method == "construct" and code == 0:
+            front.print(f"{member.name} can be made; its configuration is {member.file}\n")
+    finally:
+        for fault in await ensemble.close():
+            front.log(fault)
+        front.pause()
+    return code
 
 
 class AtTerminal(Notifier):
@@ -156,5 +163,5 @@ class AtTerminal(Notifier):
     def print(self, text: str) -> None:
         """Shows what a component says, at once."""
         self.pause()
-        sys.stdout.write(text)
+        sys.stdout.write(visible(text) if is_terminal(sys.stdout) else text)
         sys.stdout.flush()

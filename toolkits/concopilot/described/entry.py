@@ -31,7 +31,8 @@ class Prompt(Value):
     def read(self, folder: Path, reach: Sequence[Path] = ()) -> str:
         """The words; "" if there are none. Of the three the first counts.
 
-        `folder` is where its configuration lies; a file is read only from there or from below a folder of `reach`.
+        `folder` is where its configuration lies; a file is read only from there or from below a folder of `reach`, and
+        of no hidden folder there.
 
         Raises:
             GooseLikeError: the file is elsewhere, not there, too large or no UTF-8.
@@ -44,7 +45,7 @@ class Prompt(Value):
             return ""
         try:
             file = (folder / name).resolve()
-            if not any(file.is_relative_to(root.resolve()) for root in (folder, *reach)):
+            if not any(_is_open(file, root.resolve()) for root in (folder, *reach)):
                 raise GooseLikeError(f"{key} names {name!r}, which is outside of {folder}; put it there")
             if not file.is_file():
                 raise GooseLikeError(f"{key} names {name!r}, and there is no such file in {folder}; write it")
@@ -54,6 +55,13 @@ class Prompt(Value):
         except (OSError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())
             raise GooseLikeError(f"{folder / name}: can't be read: {reason}; it is the {key} of a component") from error
+
+
+def _is_open(file: Path, root: Path) -> bool:
+    """Whether a file is below a folder, by no name that begins with a dot but `.runtime`."""
+    if not file.is_relative_to(root):
+        return False
+    return all(not part.startswith(".") or part == ".runtime" for part in file.relative_to(root).parts)
 
 
 class Entry(Value):

@@ -14,7 +14,7 @@ def told(error: BaseException) -> dict[str, Any]:
     """Its type, its words and where it came up, innermost last."""
     try:
         words = str(error)
-    except Exception:  # its own `__str__` is broken
+    except BaseException:  # its own `__str__` is broken
         words = "(it can't say what)"
     frames = [
         f"{frame.filename}:{frame.lineno} in {frame.name}"

@@ -36,6 +36,8 @@ class Components:
             config: all of its config.yaml, with its effective `config`.
             resources: `key` of each that it uses (loaded before), and `asked`: the type under which it asks for it.
         """
+        if there := self._loaded.get(key):  # the host gave up that call when this was done already
+            return {"name": there.name, "id": str(there.id)}
         component = constructed(config)
         if not isinstance(component, Resource):
             manager = BasicResourceManager(ClassDict.convert({**_MANAGER, "as_plugin": False, "config": {}}))

@@ -3,11 +3,14 @@
 import base64
 import datetime
 import os
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
 _DEPTH = 60
+_BYTES = "$base64"
+_QUOTED = re.compile(r"\$+base64")
 
 Keep = Callable[[Any], Any]
 """What stands in JSON for a value that it can't hold."""
@@ -26,12 +29,13 @@ def plain(value: Any, keep: Keep, depth: int = 0) -> Any:
     if isinstance(value, float):
         return float(value)
     if isinstance(value, Mapping):
-        return {_key(key): plain(entry, keep, depth + 1) for key, entry in value.items()}
+        made = {_key(key): plain(entry, keep, depth + 1) for key, entry in value.items()}
+        return {f"${key}" if _is_quoted(made) else key: entry for key, entry in made.items()}
     if isinstance(value, list | tuple | set | frozenset):
         entries = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
         return [plain(entry, keep, depth + 1) for entry in entries]
     if isinstance(value, bytes | bytearray | memoryview):
-        return {"$base64": base64.b64encode(bytes(value)).decode("ascii")}
+        return {_BYTES: base64.b64encode(bytes(value)).decode("ascii")}
     if isinstance(value, uuid.UUID | os.PathLike):
         return str(value)
     if isinstance(value, datetime.date | datetime.time):
@@ -44,12 +48,17 @@ def plain(value: Any, keep: Keep, depth: int = 0) -> Any:
 def unplain(value: Any) -> Any:
     """The same from JSON: bytes are bytes again."""
     if isinstance(value, dict):
-        if value.keys() == {"$base64"}:
-            return base64.b64decode(value["$base64"])
-        return {key: unplain(entry) for key, entry in value.items()}
+        if value.keys() == {_BYTES}:
+            return base64.b64decode(value[_BYTES])
+        return {key[1:] if _is_quoted(value) else key: unplain(entry) for key, entry in value.items()}
     if isinstance(value, list):
         return [unplain(entry) for entry in value]
     return value
+
+
+def _is_quoted(value: Mapping[str, Any]) -> bool:
+    """Whether it looks like bytes, and so has one more `$` in JSON."""
+    return len(value) == 1 and _QUOTED.fullmatch(next(iter(value))) is not None
 
 
 def _key(key: Any) -> str:

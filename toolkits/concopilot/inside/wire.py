@@ -25,6 +25,8 @@ class Wire:
         self._replies: dict[int, queue.SimpleQueue[Mapping[str, Any]]] = {}
         self._number = 0
         self._is_serving = False
+        self._is_held = False
+        self._was_interrupted = False
         threading.Thread(target=self._read, name="wire", daemon=True).start()
 
     def call(self, method: str, **params: Any) -> Any:
@@ -39,7 +41,7 @@ class Wire:
             number = self._number
         self._replies[number] = reply
         try:
-            self._send({"id": number, "method": method, "params": params})
+            self._send(_line({"id": number, "method": method, "params": params}))
             answer = reply.get()
         finally:
             self._replies.pop(number, None)
@@ -51,21 +53,41 @@ class Wire:
         """Serves one request after another until the host is gone. `told` says what went wrong in one."""
         signal.signal(signal.SIGINT, self._interrupted)
         while (request := self._requests.get()) is not None:
+            self._send(self._served(request, handlers, told))
+
+    def _served(
+        self, request: Mapping[str, Any], handlers: Mapping[str, Handler], told: Callable[[BaseException], Any]
+    ) -> bytes:
+        """The line with the reply. An interrupt that comes too late for the request makes no difference."""
+        try:
             try:
                 self._is_serving = True
-                answer = {"result": handlers[request["method"]](**request["params"])}
+                return _line({"id": request["id"], "result": handlers[request["method"]](**request["params"])})
+            finally:
                 self._is_serving = False
-            except BaseException as error:  # strangers' code: `sys.exit` and an interrupt end a request, not us
-                self._is_serving = False
-                answer = {"error": told(error)}
-            self._send({"id": request["id"], **answer})
+        except BaseException as error:  # strangers' code: `sys.exit` and an interrupt end a request, not us
+            return _line({"id": request["id"], "error": told(error)})
 
     def _interrupted(self, *_: object) -> None:
-        if self._is_serving:
+        if self._is_held:
+            self._was_interrupted = self._is_serving
+        elif self._is_serving:
             raise KeyboardInterrupt
 
-    def _send(self, message: Mapping[str, Any]) -> None:
-        line = json.dumps(message, ensure_ascii=True, allow_nan=True).encode() + b"\n"
+    def _send(self, line: bytes) -> None:
+        """Sends a line as a whole: an interrupt amid it waits for its end."""
+        if threading.current_thread() is not threading.main_thread():
+            self._put(line)
+            return
+        self._is_held, self._was_interrupted = True, False
+        try:
+            self._put(line)
+        finally:
+            self._is_held = False
+        if self._was_interrupted:
+            raise KeyboardInterrupt
+
+    def _put(self, line: bytes) -> None:
         try:
             with self._sending:
                 self._connection.sendall(line)
@@ -83,6 +105,10 @@ class Wire:
         self._requests.put(None)
         for waiting in list(self._replies.values()):
             waiting.put({"error": {"message": "the host is gone"}})
+
+
+def _line(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message, ensure_ascii=True, allow_nan=True).encode() + b"\n"
 
 
 _wire: Wire | None = None

@@ -4,7 +4,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -33,11 +33,15 @@ class Repository(Protocol):
 
 
 class Runtime:
-    """`folder` is the working directory: nothing is read or written outside of it, wherever a link there may lead."""
+    """`folder` is the working directory: nothing is read or written outside of it, wherever a link there may lead.
 
-    def __init__(self, folder: Path, repository: Repository) -> None:
+    Nor is it in folders whose names begin with a dot, but for `.runtime` and `dot_folders`.
+    """
+
+    def __init__(self, folder: Path, repository: Repository, dot_folders: Iterable[str] = ()) -> None:
         self._folder = folder
         self._repository = repository
+        self._dot_folders = {FOLDER, *dot_folders}
 
     def place(
         self,
@@ -71,6 +75,10 @@ class Runtime:
             raise GooseLikeError(f"{place}: can't hold {coordinates}: {reason}; is there a link in the way?") from error
         return place / name
 
+    def is_open(self, path: Path) -> bool:
+        """Whether a path relative to the working directory leads through no folder that is hidden from components."""
+        return all(not part.startswith(".") or part in self._dot_folders for part in path.parts)
+
     def _parts(self, coordinates: Coordinates, instance_id: Any, config_folder: str | None) -> tuple[str, ...]:
         """Where it lies, relative to the working directory: no link is on that way at this moment."""
         folder = Path(FOLDER, coordinates.instance_folder(instance_id))
@@ -83,7 +91,12 @@ class Runtime:
             raise UsageError(
                 f"{folder}: this leads out of the working directory {self._folder}; choose a `config_folder` within it"
             )
-        return Path(real).relative_to(root).parts
+        place = Path(real).relative_to(root)
+        if not self.is_open(place):
+            raise UsageError(
+                f"{folder}: a folder with a leading dot is not for components; take another or name it in `dot_folders`"
+            )
+        return place.parts
 
     def _there(self, parts: tuple[str, ...], names: tuple[str, ...]) -> str | None:
         try:

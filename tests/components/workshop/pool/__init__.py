@@ -1,5 +1,6 @@
 """A pool of connections that tells in a file when it is opened and closed."""
 
+import time
 import urllib.request
 
 from concopilot.framework.resource import Resource
@@ -9,6 +10,10 @@ class Pool(Resource):
     def initialize(self):
         self._opener = urllib.request.build_opener()
         self._tell("open")
+        try:
+            time.sleep(self.config.config.slow_s)
+        except KeyboardInterrupt:
+            self._tell("interrupted")
 
     def finalize(self):
         self._tell("close")

@@ -6,6 +6,8 @@ class Postman(AbstractPlugin):
     def command(self, command_name, param, **kwargs):
         if command_name == "echo":
             return param
+        if command_name == "describe":
+            return {"seen": repr(dict(param)), "back": param}
         fields = {
             "sender": {"role": "cerebrum", "id": "c1", "name": "brain"},
             "receiver": {"role": "plugin", "id": self.id, "name": self.name},
