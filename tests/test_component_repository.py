@@ -59,7 +59,7 @@ def component(root: Path, version: str = "1.0") -> Path:
     """A component with two more files, one of them in a folder."""
     folder = root / "texts" / "words"
     (folder / ".config" / "prompts").mkdir(parents=True, exist_ok=True)
-    (folder / "__init__.py").touch()
+    (folder / "__init__.py").write_text("def constructor(config): ...\n")
     (folder / ".config" / "config.yaml").write_text(YAML.replace("VERSION", version))
     (folder / ".config" / "read me.md").write_text("Zählt Wörter.\r\n")
     (folder / ".config" / "prompts" / "long.md").write_text("count")
@@ -177,7 +177,7 @@ def test_the_import_root_is_above_the_package(tmp_path):
     assert import_root(file, "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p") is None
     assert import_root(file, "") is None
     (tmp_path / "src" / "other").mkdir(parents=True)
-    (tmp_path / "src" / "other" / "__init__.py").touch()
+    (tmp_path / "src" / "other" / "__init__.py").write_text("def constructor(config): ...\n")
     assert import_root(file, "other", [tmp_path / "src"]) == tmp_path / "src"
 
 
