@@ -225,7 +225,8 @@ async def test_what_a_person_breaks_in_the_copy_is_told_with_what_finds_it(tmp_p
     command = re.search("`goose-like (.+)`", str(raised.value))
     assert command
     words = [sys.executable, "-m", "goose_like", *command[1].split()]
-    checked = await asyncio.to_thread(subprocess.run, words, capture_output=True, text=True, check=False)
+    folder = tmp_path / "project"
+    checked = await asyncio.to_thread(subprocess.run, words, cwd=folder, capture_output=True, text=True, check=False)
     assert (checked.returncode, "config.yaml:6: as_plugin" in checked.stdout) == (1, True), checked.stderr
 
 

@@ -6,7 +6,7 @@ import json
 import pytest
 from company import company, used
 
-from goose_like.errors import GooseLikeError
+from goose_like.errors import GooseLikeError, ProfileError
 
 DISK = {"group_id": "org.concopilot.basic.resource.category", "artifact_id": "disk", "version": "0.0.0"}
 WHOLE = """
@@ -224,11 +224,11 @@ async def test_the_end_of_a_session_ends_what_runs_and_finalises(tmp_path):
 
 
 async def test_each_command_has_a_name_of_its_own(tmp_path):
-    instances = [used("greeter", instance_id=name, config={"greeting": {"word": name}}) for name in ("a b", "a_b")]
-    async with company(tmp_path, *instances) as made:
-        assert (await made.value("greeter_a_b_greet", who="Ada"))["text"].startswith("a b Ada")
-        assert (await made.value("greeter_a_b_greet_2", who="Ada"))["text"].startswith("a_b Ada")
-    long = [used("greeter", instance_id=name, config={"name": "n" * 90}) for name in ("a", "b")]
+    instances = [used("greeter", instance_id=name) for name in ("a b", "a_b")]
+    with pytest.raises(ProfileError, match=r"both have the tool 'greeter_a_b_greet'.*config: \{name: \.\.\.\}"):
+        async with company(tmp_path, *instances):
+            pass
+    long = [used("greeter", instance_id=name, config={"name": f"{name}{'n' * 90}"}) for name in ("a", "b")]
     async with company(tmp_path, *long) as made:
-        assert len([name for name in made.tools if name.startswith("nnn")]) == 2
+        assert len([name for name in made.tools if name[1:].startswith("nnn")]) == 2
         assert max(map(len, made.tools)) == 64

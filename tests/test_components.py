@@ -241,6 +241,6 @@ async def test_two_tools_of_one_name_are_told(tmp_path):
     other = used("escaper", config={"name": "greeter"})
     async with company(tmp_path, twin, other) as made:
         assert {"greeter_greet_write", "greeter_read"} < set(made.tools)
-    with pytest.raises(ProfileError, match=r"two tools are called 'a_b_0_read'.*config: \{name: \.\.\.\}"):
+    with pytest.raises(ProfileError, match=r"both have the tool 'a_b_0_read'.*config: \{name: \.\.\.\}"):
         async with company(tmp_path, used("notes", config={"name": "a b"}), used("escaper", config={"name": "a/b"})):
             pass

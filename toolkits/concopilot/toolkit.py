@@ -33,14 +33,11 @@ class ComponentsToolkit(Toolkit):
     def tools(self) -> tuple[Tool, ...]:
         """A tool for each command, beside those for assets; the config may pick among all."""
         own = {name: make_tool(getattr(self, name)) for name in self.tool_names()}
-        theirs: dict[str, Tool] = {}
-        for name, member, offer in self._roster.tools():
-            if name in own or name in theirs:
-                raise ProfileError(
-                    f"two tools are called {name!r}, one of them a command of {member.key}; give that component "
-                    "another name: config: {name: ...}"
-                )
-            theirs[name] = self._tool_of(name, member, offer)
+        theirs = {name: self._tool_of(name, member, offer) for name, member, offer in self._roster.tools()}
+        if taken := [name for name in theirs if name in own]:
+            raise ProfileError(
+                f"a component's command has the name of a tool, {taken[0]!r}; give the component another"
+            )
         there = theirs | own
         picked = there if self._asked.tools is None else self._asked.tools
         for name in picked:
