@@ -2,10 +2,13 @@
 
 import asyncio
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 
 import pytest
-from company import company, used
+from company import COMPONENTS, company, used
+from goose_like_toolkits.concopilot.described.coordinates import Coordinates
+from goose_like_toolkits.concopilot.repositories.repository import LocalRepository
 
 from goose_like.errors import ProfileError
 from goose_like.events import Answer
@@ -76,6 +79,21 @@ async def test_a_resource_is_shared_opened_once_and_closed_once_after_its_users(
 async def test_a_missing_resource_is_told_at_the_start(tmp_path):
     with pytest.raises(ProfileError, match=r"fetch needs a resource with type 'http'.*add one to `use`"):
         async with company(tmp_path, "fetch"):
+            pass
+
+
+async def test_one_resource_that_two_configure_differently_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def with_log(name: str, log: str) -> dict:
+        pool = {"group_id": "org.example.workshop", "artifact_id": "pool", "version": "1.0.0", "config": {"log": log}}
+        return used(name, config={"resources": [{"type": "http", **pool}]})
+
+    LocalRepository(Path.home() / ".concopilot" / "repository").install(
+        [(COMPONENTS / "workshop" / "pool" / ".config", Coordinates("org.example.workshop", "pool", "1.0.0"))]
+    )
+    with pytest.raises(ProfileError, match=r"headline and another component configure org\.example\.workshop:pool"):
+        async with company(tmp_path, with_log("fetch", "a.log"), with_log("headline", "b.log")):
             pass
 
 

@@ -307,6 +307,11 @@ def test_deployed_to_a_server_and_fetched_by_another_person(words: Place, tmp_pa
         folder = repository(other) / "org" / "ada" / "words" / SNAPSHOT
         assert (done.returncode, done.stdout) == (0, f"{folder}\n"), done.stderr
         assert done.stderr == f"{coordinates} fetched from {server.url}\n"
+        third = Place(tmp_path / "third", words.work)
+        third.home.mkdir()
+        done = component(third, "install", coordinates, "--settings", str(settings))
+        assert (done.returncode, "fetched from" in done.stderr) == (0, True), done.stderr
+        assert (repository(third) / "org" / "ada" / "words" / SNAPSHOT / "__COMPLETED").exists()
     done = component(other, "show", coordinates, "--settings", str(settings))
     assert done.returncode == 0  # the server is gone, and not needed
     done = component(other, "fetch", coordinates, "--anew", "--settings", str(settings))

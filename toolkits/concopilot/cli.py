@@ -125,12 +125,23 @@ def component_new(
 
 @app.command("install", epilog="Example: goose-like component install .")
 def component_install(
-    paths: PathsArgument, repository: RepositoryOption = None, settings: SettingsOption = None
+    components: Annotated[
+        list[str],
+        typer.Argument(help="Component folders, trees of them, or GROUP:ARTIFACT:VERSION.", metavar="COMPONENT..."),
+    ],
+    repository: RepositoryOption = None,
+    settings: SettingsOption = None,
 ) -> None:
-    """Check components and put them in the local repository: all of them, or none."""
+    """Check components and put them in the local repository, those of folders all or none; fetch what is named."""
     from .repositories.packing import install
+    from .repositories.sources import parted
 
-    install(paths, _repositories(settings, repository).local, _said)
+    repositories = _repositories(settings, repository)
+    paths, named = parted(components)
+    if paths:
+        install(paths, repositories.local, _said)
+    for coordinates in named:
+        _said(str(repositories.find(coordinates)))
 
 
 @app.command("fetch", epilog="Example: goose-like component fetch org.example:ocr:0.1.0")

@@ -3,22 +3,18 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from goose_like.errors import GooseLikeError, ProfileError
 from goose_like.fault import Reading
-from goose_like.memory import uncollected
-from goose_like.places import cache_folder
 from goose_like.plugins import did_you_mean
-from goose_like.readings import kept
-from goose_like.store import Store
 
 from .config import Config, Used
 from .described.coordinates import Coordinates
-from .described.entry import Entry, Offer, read_entry
+from .described.entry import Entry, Offer, read_entries
 from .described.overriding import Effective, Layer, overlaid
 from .repositories.repository import LocalRepository, Repositories
 from .repositories.runtime import Runtime
@@ -128,9 +124,8 @@ class Finder:
         return self.read(file, config or {}, named.get("instance_id"), source)
 
     def look_at(self, files: Iterable[Path]) -> None:
-        """Reads several at once, from the cache where they have not changed."""
-        with uncollected(), closing(Store(cache_folder() / "components.sqlite")) as store:
-            self._readings |= kept(store, Reading[Entry], files, read_entry)
+        """Reads several at once; as they are now, they count for the session."""
+        self._readings |= read_entries(files)
 
     def read(self, file: Path, config: Mapping[str, Any], instance: object = None, source: str = "") -> Member:
         """The component of a config.yaml, with `config` laid over its own.
@@ -138,7 +133,7 @@ class Finder:
         Raises:
             GooseLikeError: it can't be used.
         """
-        reading = self._readings.get(file) or read_entry(file)
+        reading = self._readings.get(file) or read_entries([file])[file]
         if reading.value is None:
             faults = [fault for fault in reading.faults if not fault.is_remark]
             told = "\n".join(str(fault.model_copy(update={"file": self._shown(fault.file)})) for fault in faults)
@@ -244,7 +239,13 @@ class Roster:
         """The resource that an entry of `resources` means: one of its own, one that is used, or one that we bring."""
         if entry.get("group_id"):
             own = self.finder.member(entry, str(member.file))
-            return self.members.setdefault(own.key, own)
+            there_is = self.members.setdefault(own.key, own)
+            if there_is.effective.value != own.effective.value:
+                raise GooseLikeError(
+                    f"{member.name} and another component configure {own.key} differently; give one of the two an "
+                    "instance_id of its own"
+                )
+            return there_is
         there = [each for each in self.members.values() if each.is_resource and _fits(each, entry)]
         if there:
             return there[0]

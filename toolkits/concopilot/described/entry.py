@@ -1,12 +1,17 @@
 """Entry: what a session's start needs of a config.yaml; read once, and kept while the file is as it was."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from goose_like.errors import GooseLikeError
 from goose_like.fault import Reading
+from goose_like.memory import uncollected
 from goose_like.message import Value
+from goose_like.places import cache_folder
+from goose_like.readings import kept
+from goose_like.store import Store
 
 from .coordinates import Coordinates
 
@@ -123,3 +128,9 @@ def read_entry(file: Path) -> Reading[Entry]:
         data=dict(definition.data),
     )
     return Reading[Entry](value=entry, faults=reading.faults)
+
+
+def read_entries(files: Iterable[Path]) -> dict[Path, Reading[Entry]]:
+    """As `read_entry`, of several, and from the cache where they have not changed."""
+    with uncollected(), closing(Store(cache_folder() / "components.sqlite")) as store:
+        return dict(kept(store, Reading[Entry], files, read_entry))

@@ -53,7 +53,7 @@ def _set_up(
     settings = import_module("concopilot.package.config").Settings()
     settings.working_directory, settings.skip_setup = root, True
     guards = import_module(".guards", __package__)
-    os.environ["TMPDIR"] = tmp
+    os.environ.update(TMPDIR=tmp)
     guards.Guard(root, [os.path.dirname(__file__), *readable, *paths], dot_folders, [tmp]).install()
     components = performing.Components()
     return {

@@ -14,7 +14,7 @@ from typing import Protocol
 from goose_like.errors import GooseLikeError, UsageError
 
 from ..described.coordinates import Coordinates
-from ..described.entry import read_entry
+from ..described.entry import read_entries
 from .layout import COMPLETED, is_added, put_in_place
 from .progress import Tell
 from .settings import RemoteAddress, Settings
@@ -183,9 +183,8 @@ class FolderShelf:
 
     @cached_property
     def _found(self) -> dict[Coordinates, Path]:
-        files = sorted(self.folder.glob("*/.config/config.yaml"))
-        read = ((file, read_entry(file).value) for file in files)
-        return {entry.coordinates: file.parent for file, entry in read if entry}
+        read = read_entries(sorted(self.folder.glob("*/.config/config.yaml")))
+        return {each.value.coordinates: file.parent for file, each in read.items() if each.value}
 
 
 def _silent(words: str) -> None:

@@ -32,6 +32,17 @@ def meant(component: str) -> Coordinates | Path:
     return parse(component)
 
 
+def parted(components: Iterable[str]) -> tuple[list[Path], list[Coordinates]]:
+    """Of what a person names the paths, and the coordinates."""
+    paths, named = list[Path](), list[Coordinates]()
+    for each in components:
+        if ":" in each and os.sep not in each and not os.path.exists(each):
+            named.append(parse(each))
+        else:
+            paths.append(Path(each))
+    return paths, named
+
+
 def config_files(path: Path, *, is_recursive: bool = True) -> list[Path]:
     """The config files of the components at a path: a config.yaml, a `.config`, a component's folder or a tree of them.
 
