@@ -84,13 +84,13 @@ class Finder:
             return _config_file(self.folder / Path(str(path)).expanduser())
         return self._placed(used)
 
-    def chosen(self, used: Mapping[str, Any]) -> Member:
-        """The component that the person's profile names, as `file`, with its `instance_id` and `config`.
+    def chosen(self, used: Mapping[str, Any], file: Path | None = None) -> Member:
+        """The component that the person's profile names, with its `instance_id` and `config`; `file` is its, if known.
 
         Raises:
             GooseLikeError: there is none, or its config.yaml can't be used.
         """
-        return self._configured(self.file(used), used, "profile")
+        return self._configured(file or self.file(used), used, "profile")
 
     def member(self, named: Mapping[str, Any], source: str) -> Member:
         """The component that another one names. It is a stranger's word: no path of ours comes of it.
@@ -164,10 +164,11 @@ class Roster:
         self.finder = finder
         self.members: dict[str, Member] = {}
         named = [used.model_dump(exclude_none=True) for used in config.use]
-        finder.look_at(self._there(named))
+        files = self._there(named)
+        finder.look_at(files.values())
         for at, used in enumerate(config.use):
             try:
-                member = finder.chosen(named[at])
+                member = finder.chosen(named[at], files.get(at))
                 if member.key in self.members:
                     raise ProfileError(f"{member.key} is used twice; give one of the two another instance_id")
             except ProfileError as error:
@@ -182,11 +183,13 @@ class Roster:
             except GooseLikeError as error:
                 raise ProfileError(str(error), ("config", "use", at)) from error
 
-    def _there(self, named: Iterable[Mapping[str, Any]]) -> Iterator[Path]:
-        """The files of those that there are; what is wrong with the others is told in its turn."""
-        for used in named:
+    def _there(self, named: Sequence[Mapping[str, Any]]) -> dict[int, Path]:
+        """The files of those that there are, by their place; what is wrong with the others is told in its turn."""
+        files = {}
+        for at, used in enumerate(named):
             with suppress(GooseLikeError):
-                yield self.finder.file(used)
+                files[at] = self.finder.file(used)
+        return files
 
     @property
     def plugins(self) -> list[Member]:

@@ -14,9 +14,9 @@ from goose_like.yaml_nodes import line_of
 
 from .coordinates import Coordinates
 from .document import Document, entries, read_document
-from .entry import Prompt
 from .grammar import Grammar
 from .kinds import Parameter, Response
+from .prompt import Prompt
 
 _TOLD = {"title", "description", "description_for_model", "prompt", "prompt_file_name", "prompt_file_path"}
 

@@ -1,11 +1,10 @@
 """Entry: what a session's start needs of a config.yaml; read once, and kept while the file is as it was."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from goose_like.errors import GooseLikeError
 from goose_like.fault import Reading
 from goose_like.memory import uncollected
 from goose_like.message import Value
@@ -14,8 +13,7 @@ from goose_like.readings import kept
 from goose_like.store import Store
 
 from .coordinates import Coordinates
-
-_LIMIT_PROMPT_BYTES = 256_000
+from .prompt import Prompt
 
 
 class Offer(Value):
@@ -24,49 +22,6 @@ class Offer(Value):
     name: str
     description: str
     arguments: dict[str, Any]
-
-
-class Prompt(Value):
-    """Where the words come from that a component has for a model: itself, a file beside its config.yaml, or any."""
-
-    text: str = ""
-    file_name: str = ""
-    file_path: str = ""
-
-    def read(self, folder: Path, reach: Sequence[Path] = ()) -> str:
-        """The words; "" if there are none. Of the three the first counts.
-
-        `folder` is where its configuration lies; a file is read only from there or from below a folder of `reach`, and
-        of no hidden folder there.
-
-        Raises:
-            GooseLikeError: the file is elsewhere, not there, too large or no UTF-8.
-        """
-        if self.text:
-            return self.text
-        key = "prompt_file_name" if self.file_name else "prompt_file_path"
-        name = self.file_name or self.file_path
-        if not name:
-            return ""
-        try:
-            file = (folder / name).resolve()
-            if not any(_is_open(file, root.resolve()) for root in (folder, *reach)):
-                raise GooseLikeError(f"{key} names {name!r}, which is outside of {folder}; put it there")
-            if not file.is_file():
-                raise GooseLikeError(f"{key} names {name!r}, and there is no such file in {folder}; write it")
-            if file.stat().st_size > _LIMIT_PROMPT_BYTES:
-                raise GooseLikeError(f"{folder / name}: a prompt has {_LIMIT_PROMPT_BYTES:,} bytes at most; shorten it")
-            return file.read_bytes().decode("utf-8-sig").strip()
-        except (OSError, ValueError, RuntimeError) as error:
-            reason = " ".join(str(error).split())
-            raise GooseLikeError(f"{folder / name}: can't be read: {reason}; it is the {key} of a component") from error
-
-
-def _is_open(file: Path, root: Path) -> bool:
-    """Whether a file is below a folder, by no name that begins with a dot but `.runtime`."""
-    if not file.is_relative_to(root):
-        return False
-    return all(not part.startswith(".") or part == ".runtime" for part in file.relative_to(root).parts)
 
 
 class Entry(Value):
