@@ -1,13 +1,14 @@
 """Prints what 100 ConCopilot components add to a session's start. `python bench/components.py [--rounds N]`.
 
 Each start is a process of its own that builds the exchange of a profile, with the toolkit `components` and without it.
-The components lie in the local repository; the first time each is copied to `.runtime`, and what was read of a file is
-kept by the first start that is not among those that wrote it. Counted are the processes that
+The components are put in the local repository by `goose-like component install`, which also keeps what it reads;
+for the last row all that was kept is removed, as if another program had put them there. Counted are the processes that
 were started as well: there must be none until a command is called.
 """
 
 import argparse
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -131,13 +132,11 @@ def main() -> None:
     rounds = options.parse_args().rounds
     with tempfile.TemporaryDirectory() as place:
         top = Path(place)
-        repository = top / ".concopilot" / "repository" / "org" / "example" / "many"
         for number in range(COUNT):
-            folder = repository / f"counter-{number}" / "1.0.0"
-            folder.mkdir(parents=True)
-            (folder / f"counter-{number}-1.0.0-config.yaml").write_text(YAML.format(number=number))
-            (folder / "__COMPLETED").touch()
-        took: dict[str, list[float]] = {"without": [], "the first time": [], "the second": [], "from then on": []}
+            written = top / "written" / f"counter-{number}" / ".config"
+            written.mkdir(parents=True)
+            (written / "config.yaml").write_text(YAML.format(number=number))
+        took: dict[str, list[float]] = {"without": [], "just installed": [], "from then on": [], "never read": []}
         for at in range(rounds):
             folder = top / f"work{at}"
             folder.mkdir()
@@ -145,7 +144,11 @@ def main() -> None:
             env = {**os.environ, "HOME": str(top), "GOOSE_LIKE_HOME": str(top / f"home{at}")}
             started(0, folder, env)  # so that none of the three is the first to read its modules
             took["without"].append(started(0, folder, env))
-            for when in ("the first time", "the second", "from then on"):
+            install = [sys.executable, "-m", "goose_like", "component", "install", str(top / "written")]
+            subprocess.run(install, env=env, capture_output=True, check=True)
+            for when in ("just installed", "from then on", "never read"):
+                if when == "never read":
+                    shutil.rmtree(top / f"home{at}")
                 took[when].append(started(COUNT, folder, env))
     floor = statistics.median(took["without"])
     for when, spent in took.items():

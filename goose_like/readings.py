@@ -1,34 +1,39 @@
-"""Readings: what was read of files, kept from session to session while the files are as they were."""
+"""Readings: what was read of files, kept from session to session by what these files hold."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from . import __version__
-from .fault import Reading
+from .fault import LIMIT_BYTES, Reading
 from .store import Store
 
 R = TypeVar("R", bound=Reading[Any])
 
-_TICK_NS = 50_000_000
-"""What was written just now may be written again without looking different."""
 
+def kept(
+    store: Store, kind: type[R], files: Iterable[Path], read: Callable[[Path], R], *, is_placeless: bool = False
+) -> Iterator[tuple[Path, R]]:
+    """What is read of each file, from the store where a file of this content was read before.
 
-def kept(store: Store, kind: type[R], files: Iterable[Path], read: Callable[[Path], R]) -> Iterator[tuple[Path, R]]:
-    """What is read of each file, from the store where it has not changed since."""
-    marks = {file: _mark(kind, file) for file in files}
+    At another place it counts as another one, unless what `read` gives `is_placeless`: then its faults get the place of
+    the file that is asked for, and nothing else in it may name one.
+    """
+    marks = {file: _mark(kind, file, is_placeless) for file in files}
     texts = store.get(filter(None, marks.values()))
     new: dict[str, str] = {}
-    for file in marks:
-        reading = _parsed(kind, texts.get(marks[file], ""))
+    for file, mark in marks.items():
+        reading = _parsed(kind, texts.get(mark, ""))
         if reading is None:
-            mark = _mark(kind, file)  # by now it may have settled
             reading = read(file)
-            if mark:
+            if mark and mark == _mark(kind, file, is_placeless):  # else it was written meanwhile
                 new[mark] = reading.model_dump_json(exclude_unset=True)
+        elif is_placeless and reading.faults:
+            moved = tuple(fault.model_copy(update={"file": file}) for fault in reading.faults)
+            reading = reading.model_copy(update={"faults": moved})
         yield file, reading
     store.put(new)
 
@@ -40,13 +45,14 @@ def _parsed(kind: type[R], text: str) -> R | None:
         return None
 
 
-def _mark(kind: type[R], file: Path) -> str:
-    """A name for a file as it is; empty where it may soon be another under the same name, or is named in no UTF-8."""
+def _mark(kind: type[R], file: Path, is_placeless: bool) -> str:
+    """A name for what a file holds; empty where it can't be read, or is no file that people wrote."""
+    place = "" if is_placeless else str(file)
     try:
-        str(file).encode()
-        found = file.stat()
+        place.encode()
+        if not file.is_file() or file.stat().st_size > LIMIT_BYTES:
+            return ""
+        content = sha256(file.read_bytes()).hexdigest()
     except (OSError, ValueError):
         return ""
-    if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < _TICK_NS:
-        return ""
-    return "\0".join(map(str, (__version__, kind.__name__, file, found.st_mtime_ns, found.st_ctime_ns, found.st_size)))
+    return "\0".join((__version__, kind.__name__, place, content))

@@ -216,6 +216,23 @@ def test_another_folder(runtime, work, shelf):
     assert shelf.asked == 1
 
 
+def test_what_counts_before_there_is_a_copy(runtime, work, shelf):
+    stored = {name: shelf.folder / f"stock-0.1.0-{name}" for name in ("config.yaml", "config_web.yaml")}
+    assert runtime.source(STOCK) == stored["config.yaml"]
+    assert runtime.source(STOCK, config_file="config_web.yaml") == stored["config_web.yaml"]
+    assert runtime.source(STOCK, config_file="mine.yaml") == stored["config.yaml"]
+    assert list(work.iterdir()) == []
+    copy = runtime.place(STOCK)
+    assert runtime.source(STOCK) == runtime.source(STOCK, config_file="mine.yaml") == copy
+    assert runtime.source(STOCK, "other") == stored["config.yaml"]
+    with pytest.raises(UsageError, match="config_file"):
+        runtime.source(STOCK, config_file="../x")
+    for name in stored.values():
+        name.unlink()
+    with pytest.raises(GooseLikeError, match=r"has no config\.yaml"):
+        runtime.source(STOCK, "other")
+
+
 def test_a_copy_without_its_config_is_filled_and_what_is_there_stays(runtime, work):
     folder = runtime.place(STOCK).parent
     (folder / "words.md").write_text("mine")

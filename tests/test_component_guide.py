@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from goose_like_toolkits.concopilot.repositories.packing import install
+from goose_like_toolkits.concopilot.repositories.repository import LocalRepository
+from goose_like_toolkits.concopilot.repositories.settings import read_settings
 from hired import COMPONENTS, hired, installed, named
 
 from goose_like.errors import ProfileError
@@ -184,7 +187,9 @@ async def test_two_instances_have_files_and_configuration_of_their_own(tmp_path,
         named("pizzeria", instance_id="north", config={"nested": {"left": "northern"}}),
     )
     async with hired(tmp_path, *use) as made:
+        assert not (made.root / ".runtime").exists()  # until one is called
         assert (await config_of(made, "pizzeria_0_order"))["nested"]["left"] == "zeroth"
+        assert (await config_of(made, "pizzeria_north_order"))["nested"]["left"] == "northern"
     placed = tmp_path / "project" / ".runtime" / "org" / "example" / "guidebook" / "pizzeria" / "1.0.0"
     assert sorted(folder.name for folder in placed.iterdir()) == ["0", "north"]
     assert sorted(file.name for file in (placed / "north").iterdir()) == ["config.yaml", "prompt.md"]
@@ -205,6 +210,7 @@ async def test_two_instances_have_files_and_configuration_of_their_own(tmp_path,
 async def test_a_command_that_a_person_adds_in_the_copy_is_a_tool_in_the_next_session(tmp_path, repository):
     async with hired(tmp_path, named("pizzeria")) as made:
         assert "pizzeria_praise" not in made.tools
+        await made.ok("pizzeria_spell", param="good")
     file = next((tmp_path / "project" / ".runtime").rglob("config.yaml"))
     text = file.read_text().replace("command_name: spell", "command_name: praise").replace("Takes orders; ", "Takes ")
     file.write_text(text)
@@ -215,8 +221,8 @@ async def test_a_command_that_a_person_adds_in_the_copy_is_a_tool_in_the_next_se
 
 
 async def test_what_a_person_breaks_in_the_copy_is_told_with_what_finds_it(tmp_path, repository):
-    async with hired(tmp_path, named("pizzeria")):
-        pass
+    async with hired(tmp_path, named("pizzeria")) as made:
+        await made.ok("pizzeria_spell", param="good")
     file = next((tmp_path / "project" / ".runtime").rglob("config.yaml"))
     file.write_text(file.read_text().replace("as_plugin: true", "as_plugin: maybe"))
     with pytest.raises(ProfileError, match=r"config\.yaml:6: as_plugin: expected true or false") as raised:
@@ -228,6 +234,45 @@ async def test_what_a_person_breaks_in_the_copy_is_told_with_what_finds_it(tmp_p
     folder = tmp_path / "project"
     checked = await asyncio.to_thread(subprocess.run, words, cwd=folder, capture_output=True, text=True, check=False)
     assert (checked.returncode, "config.yaml:6: as_plugin" in checked.stdout) == (1, True), checked.stderr
+
+
+async def test_before_its_first_call_a_component_says_what_the_repositorys_files_say(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    own = "  prompt: Never order without an address.\n"
+    changed = Path(copied(tmp_path, "pizzeria", own, "")["path"])
+    install([changed], LocalRepository(read_settings(None).local), lambda words: None)
+    async with hired(tmp_path, named("pizzeria")) as made:
+        await made.ok("pizzeria_spell", param="good")
+        assert "Never order after ten." in made.system
+    copy = next((tmp_path / "project" / ".runtime").rglob("prompt.md"))
+    copy.write_text("Order at once.")
+    async with hired(tmp_path, named("pizzeria")) as made:
+        await made.does()
+        assert "Order at once." in made.system
+        assert "Never order after ten." not in made.system
+
+
+async def test_sandbox_read_only_leaves_no_copy(tmp_path, repository):
+    async with hired(tmp_path, named("pizzeria", config={"key1": "mine"}), mode="read-only") as made:
+        assert (await config_of(made, "pizzeria_order"))["key1"] == "mine"
+        assert [each.name for each in made.root.iterdir()] == []
+
+
+async def test_what_install_has_read_no_session_reads_again(tmp_path, repository):
+    start = """
+import sys
+from pathlib import Path
+from goose_like_toolkits.concopilot.described.entry import read_entries
+(reading,) = read_entries([Path(sys.argv[1])]).values()
+print(reading.value.coordinates, "yaml" in sys.modules)
+"""
+    stored = next(repository.rglob("*config.yaml"))
+    elsewhere = tmp_path / "config.yaml"
+    shutil.copy(stored, elsewhere)
+    for file in (stored, elsewhere):
+        words = [sys.executable, "-c", start, str(file)]
+        read = await asyncio.to_thread(subprocess.run, words, capture_output=True, text=True, check=True)
+        assert read.stdout == "org.example.guidebook:pizzeria:1.0.0 False\n"
 
 
 # --- resources

@@ -73,11 +73,11 @@ class Desk:
     async def _whole(self, member: Member) -> dict[str, Any]:
         """All of a component's configuration, once what it needs is installed."""
         await self._install(member)
-        return member.whole
+        return self._finder.given(member)
 
     def _tools_of(self, plugin: Mapping[str, Any]) -> PluginTools:
         """A plugin of a copilot, as a model is told of it."""
-        name, member = str(plugin.get("name")), self._finder.read_before(str(plugin.get("file")))
+        name, member = str(plugin.get("name")), self._finder.given_as(str(plugin.get("file")))
         if member is None:
             raise ToolError(f"the plugin {name} was not made of a config.yaml that is known here")
         commands = {command.name: command for command in commands_of(member.file)}

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from goose_like.errors import GooseLikeError
 from goose_like.reach import Reach
 from goose_like.toolkit import ToolError
 from goose_like.workspace import Process
@@ -67,7 +68,7 @@ class Ensemble:
         async with self._one_at_a_time:
             await self.installed(member)
             await self._alive()
-            await self._call(method, {"config": member.whole, "args": list(args)}, None)
+            await self._call(method, {"config": self.roster.finder.given(member), "args": list(args)}, None)
 
     async def close(self) -> list[str]:
         """Ends a call that runs, has all finalised and ends the process; gives what went wrong."""
@@ -90,8 +91,9 @@ class Ensemble:
             if each.key not in self._loaded:
                 needs = [{"key": need.key, "asked": need.asked} for need in each.needs]
                 try:
-                    await self._call("load", {"key": each.key, "config": each.whole, "resources": needs}, _LOAD_S)
-                except ToolError as error:
+                    config = self.roster.finder.given(each)
+                    await self._call("load", {"key": each.key, "config": config, "resources": needs}, _LOAD_S)
+                except GooseLikeError as error:
                     raise ToolError(f"{each.name} can't be made: {error}") from error
                 self._loaded.append(each.key)
 

@@ -4,20 +4,21 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from goose_like.errors import GooseLikeError, ProfileError
 from goose_like.fault import Reading
 from goose_like.plugins import did_you_mean
+from goose_like.workspace import Workspace
 
 from .config import Config, Used
 from .described.coordinates import Coordinates
 from .described.entry import Entry, Offer, read_entries
 from .described.overriding import Effective, Layer, overlaid
 from .repositories.repository import LocalRepository, Repositories
-from .repositories.runtime import Runtime
+from .repositories.runtime import Repository, Runtime
 from .repositories.settings import PUBLIC, RemoteAddress, read_settings
 
 _PARTS = ("group_id", "artifact_id", "version")
@@ -40,12 +41,16 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A component, configured. `key` is its own among all, `file` the config.yaml that was read."""
+    """A component, configured. `key` is its own among all, `file` the config.yaml that was read.
+
+    `instance` says by its arguments for `Runtime.place` where its own copy of a repository's files will be.
+    """
 
     key: str
     entry: Entry
     effective: Effective
     file: Path
+    instance: tuple[Any, ...] = ()
     needs: tuple[Need, ...] = ()
 
     @property
@@ -57,22 +62,22 @@ class Member:
     def is_resource(self) -> bool:
         return self.entry.type == "resource"
 
-    @property
-    def whole(self) -> dict[str, Any]:
-        """All of its config.yaml with its effective `config`, as its constructor takes it."""
-        info = {"config_folder": str(self.file.parent), "config_file": self.file.name}
-        return {**self.entry.data, "config": self.effective.value, "_config_info": info}
+    def prompt(self, reach: Sequence[Path]) -> str:
+        """Its words for a model; as `Prompt.read`."""
+        return self.entry.prompts.read(self.file.parent, reach, self.entry.coordinates.prefix)
 
 
 class Finder:
     """Finds components and reads their configuration, by what a profile or another component says of them."""
 
-    def __init__(self, runtime: Runtime, folder: Path) -> None:
-        """`folder` is where relative paths begin."""
-        self.folder = folder
-        self._runtime = runtime
+    def __init__(self, workspace: Workspace, repository: Repository, dot_folders: Iterable[str] = ()) -> None:
+        """Relative paths begin in the working directory; components may use `dot_folders` there."""
+        self.folder = workspace.root
+        self._workspace = workspace
+        self._repository = repository
+        self._runtime = Runtime(self.folder, repository, dot_folders)
         self._readings: dict[Path, Reading[Entry]] = {}
-        self._read: dict[str, Member] = {}
+        self._given: dict[str, Member] = {}
 
     def file(self, used: Mapping[str, Any]) -> Path:
         """The config.yaml that counts for what the person names: group_id, artifact_id, version, or path.
@@ -82,7 +87,7 @@ class Finder:
         """
         if path := used.get("path"):
             return _config_file(self.folder / Path(str(path)).expanduser())
-        return self._placed(used)
+        return self._runtime.source(*_instance(used))
 
     def chosen(self, used: Mapping[str, Any], file: Path | None = None) -> Member:
         """The component that the person's profile names, with its `instance_id` and `config`; `file` is its, if known.
@@ -90,7 +95,8 @@ class Finder:
         Raises:
             GooseLikeError: there is none, or its config.yaml can't be used.
         """
-        return self._configured(file or self.file(used), used, "profile")
+        instance = () if used.get("path") else _instance(used)
+        return self._configured(file or self.file(used), used, "profile", instance)
 
     def member(self, named: Mapping[str, Any], source: str) -> Member:
         """The component that another one names. It is a stranger's word: no path of ours comes of it.
@@ -98,7 +104,8 @@ class Finder:
         Raises:
             GooseLikeError: there is none, or its config.yaml can't be used.
         """
-        return self._configured(self._placed(named), named, source)
+        instance = _instance(named)
+        return self._configured(self._runtime.source(*instance), named, source, instance)
 
     def own(self, file: str) -> Member:
         """The component of a file in the working directory that another one names.
@@ -112,16 +119,11 @@ class Finder:
             raise GooseLikeError(f"{file!r} is not in the working directory {root}, or hidden there; put it there")
         return self.read(place, {})
 
-    def _placed(self, named: Mapping[str, Any]) -> Path:
-        coordinates = Coordinates(*(named.get(part) for part in _PARTS))  # type: ignore[arg-type]
-        place = named.get("instance_id"), named.get("config_file"), named.get("config_folder")
-        return self._runtime.place(coordinates, *place)
-
-    def _configured(self, file: Path, named: Mapping[str, Any], source: str) -> Member:
+    def _configured(self, file: Path, named: Mapping[str, Any], source: str, instance: tuple[Any, ...]) -> Member:
         config = named.get("config")
         if not isinstance(config, Mapping | None):
             raise GooseLikeError(f"config: expected a mapping, not {str(config)[:80]!r}; it is in {source}")
-        return self.read(file, config or {}, named.get("instance_id"), source)
+        return replace(self.read(file, config or {}, named.get("instance_id"), source), instance=instance)
 
     def look_at(self, files: Iterable[Path]) -> None:
         """Reads several at once; as they are now, they count for the session."""
@@ -140,17 +142,45 @@ class Finder:
             raise GooseLikeError(f"{told}\nmend it; `goose-like component check {self._shown(file)}` tells all")
         entry = reading.value
         effective = overlaid(Layer(entry.config, str(file)), Layer(config, source))
-        key = f"{entry.coordinates}#{0 if instance is None else instance}"
-        self._read[str(file)] = member = Member(key, entry, effective, file)
-        return member
+        return Member(f"{entry.coordinates}#{0 if instance is None else instance}", entry, effective, file)
+
+    def given(self, member: Member) -> dict[str, Any]:
+        """All of its config.yaml with its effective `config`, as its constructor takes it.
+
+        The file that this names is its own: where it is used for the first time, the repository's are copied there. In
+        sandbox `read-only` that is a folder of the session's.
+
+        Raises:
+            GooseLikeError: they can't be.
+        """
+        file = self.own_file(member)
+        self._given[str(file)] = member
+        info = {"config_folder": str(file.parent), "config_file": file.name}
+        return {**member.entry.data, "config": member.effective.value, "_config_info": info}
+
+    def own_file(self, member: Member) -> Path:
+        """The config file of a component, as it sees it: that of its copy, which is there by then.
+
+        Raises:
+            GooseLikeError: it can't be made.
+        """
+        if not member.instance:
+            return member.file
+        if self._workspace.mode != "read-only":
+            return self._runtime.place(*member.instance)
+        file = self._runtime.source(*member.instance)
+        if file.is_relative_to(self.folder):
+            return file
+        aside = Runtime(self._workspace.tmp / "components", self._repository)
+        return Path(self._workspace.inside(aside.place(*member.instance[:3])))
+
+    def given_as(self, file: str) -> Member | None:
+        """The component to which this config file was given."""
+        return self._given.get(file)
 
     def _shown(self, file: Path) -> Path:
         """As a person who is in this folder would name it."""
         return file.relative_to(self.folder) if file.is_relative_to(self.folder) else file
-
-    def read_before(self, file: str) -> Member | None:
-        """The component of a config.yaml that was read here."""
-        return self._read.get(file)
 
 
 class Roster:
@@ -236,7 +266,7 @@ class Roster:
             return member
         asked = [*_entries(member.entry.data.get("resources")), *_entries(member.effective.value.get("resources"))]
         needs = tuple(Need(self._resource(entry, member).key, str(entry.get("type") or "")) for entry in asked)
-        return Member(member.key, member.entry, member.effective, member.file, tuple(dict.fromkeys(needs)))
+        return replace(member, needs=tuple(dict.fromkeys(needs)))
 
     def _resource(self, entry: Mapping[str, Any], member: Member) -> Member:
         """The resource that an entry of `resources` means: one of its own, one that is used, or one that we bring."""
@@ -262,7 +292,7 @@ class Roster:
             {**{part: getattr(_BUILT_IN[kind], part) for part in _PARTS}, "config": given}, str(member.file)
         )
         key = f"{made.key.partition('#')[0]}#{'/'.join(str(value) for value in given.values())}"
-        return self.members.setdefault(key, Member(key, made.entry, made.effective, made.file))
+        return self.members.setdefault(key, replace(made, key=key))
 
     def _missing(self, entry: Mapping[str, Any], member: Member) -> str:
         words = ", ".join(f"{key} {entry[key]!r}" for key in ("type", "id", "name") if entry.get(key))
@@ -296,6 +326,12 @@ def _named(used: Used) -> str:
     return used.path or f"{used.group_id}:{used.artifact_id}:{used.version}"
 
 
+def _instance(named: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What `Runtime.place` and `Runtime.source` take, of what is said of a component."""
+    coordinates = Coordinates(*(named.get(part) for part in _PARTS))  # type: ignore[arg-type]
+    return coordinates, named.get("instance_id"), named.get("config_file"), named.get("config_folder")
+
+
 def _config_file(folder: Path) -> Path:
     """The config.yaml of a component's folder, or of the `.config` in it; or that file itself."""
     if folder.is_file():
@@ -310,7 +346,7 @@ def _config_file(folder: Path) -> Path:
 
 
 def open_roster(
-    config: Config, folder: Path, tell: Callable[[str], None], repositories: Repositories | None = None
+    config: Config, workspace: Workspace, tell: Callable[[str], None], repositories: Repositories | None = None
 ) -> Roster:
     """The roster of a profile's config in a working directory; `tell` takes sentences for the person.
 
@@ -325,4 +361,4 @@ def open_roster(
         named = [RemoteAddress(url=url) for url in config.repositories]
         remotes = (*named, *(remote for remote in settings.remotes if remote.url != PUBLIC))
         repositories = Repositories(LocalRepository(settings.local), remotes, tell=tell)
-    return Roster(config, Finder(Runtime(folder, repositories, config.dot_folders), folder))
+    return Roster(config, Finder(workspace, repositories, config.dot_folders))

@@ -22,7 +22,7 @@ class ComponentsToolkit(Toolkit):
         super().__init__(notifier, requires, **kwargs)
         require_extra()
         self._asked = Config.read(self.config)
-        self._roster = open_roster(self._asked, self.workspace.root, notifier.log)
+        self._roster = open_roster(self._asked, self.workspace, notifier.log)
         self._calls: Any = None
 
     def prompt(self) -> str:
@@ -86,7 +86,7 @@ class ComponentsToolkit(Toolkit):
 
     def _told(self, member: Member) -> str:
         try:
-            prompt = member.entry.prompts.read(member.file.parent, [self.workspace.root])
+            prompt = member.prompt([self.workspace.root])
         except GooseLikeError as error:
             raise ProfileError(f"{member.name}: {error}") from error
         about = " ".join(member.entry.description.split())

@@ -109,7 +109,7 @@ async def _worked(
     config = Config(
         path=tuple(map(str, wanted.roots)), pip_params=wanted.pip_parameters, setup=not wanted.is_setup_skipped
     )
-    roster = open_roster(config, around.workspace.root, around.notifier.log, wanted.repositories)
+    roster = open_roster(config, around.workspace, around.notifier.log, wanted.repositories)
     member = roster.with_more(wanted.component)
     if method == "run" and member.entry.type not in _COPILOTS:
         raise UsageError(f"{member.name} is a {member.entry.type}; only a copilot can be run")
@@ -117,7 +117,7 @@ async def _worked(
     try:
         _, code = await stoppable(ensemble.perform(method, member, wanted.arguments), front, out)
         if method == "construct" and code == 0:
-            front.print(f"{member.name} can be made; its configuration is {member.file}\n")
+            front.print(f"{member.name} can be made; its configuration is {roster.finder.own_file(member)}\n")
     finally:
         for fault in await ensemble.close():
             front.log(fault)

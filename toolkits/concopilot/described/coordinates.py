@@ -47,6 +47,11 @@ class Coordinates:
         return Path(*self.group_id.split("."), self.artifact_id, self.version)
 
     @property
+    def prefix(self) -> str:
+        """What the names of its files begin with in a repository."""
+        return f"{self.artifact_id}-{self.version}-"
+
+    @property
     def is_snapshot(self) -> bool:
         return self.version.lower().endswith(_SNAPSHOT)
 

@@ -1,4 +1,4 @@
-"""Entry: what a session's start needs of a config.yaml; read once, and kept while the file is as it was."""
+"""Entry: what a session's start needs of a config.yaml; each that was ever read is kept by its content."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -86,6 +86,6 @@ def read_entry(file: Path) -> Reading[Entry]:
 
 
 def read_entries(files: Iterable[Path]) -> dict[Path, Reading[Entry]]:
-    """As `read_entry`, of several, and from the cache where they have not changed."""
+    """As `read_entry`, of several, and from the cache where such files were read before, wherever they lay."""
     with uncollected(), closing(Store(cache_folder() / "components.sqlite")) as store:
-        return dict(kept(store, Reading[Entry], files, read_entry))
+        return dict(kept(store, Reading[Entry], files, read_entry, is_placeless=True))

@@ -16,11 +16,11 @@ class Prompt(Value):
     file_name: str = ""
     file_path: str = ""
 
-    def read(self, folder: Path, reach: Sequence[Path] = ()) -> str:
+    def read(self, folder: Path, reach: Sequence[Path] = (), prefix: str = "") -> str:
         """The words; "" if there are none. Of the three the first counts.
 
         `folder` is where its configuration lies; a file is read only from there or from below a folder of `reach`, and
-        of no hidden folder there.
+        of no hidden folder there. A repository's name for it, which begins with `prefix`, goes before its own.
 
         Raises:
             GooseLikeError: the file is elsewhere, not there, too large or no UTF-8.
@@ -32,7 +32,7 @@ class Prompt(Value):
         if not name:
             return ""
         try:
-            file = (folder / name).resolve()
+            file = _named(folder / name, prefix).resolve()
             if not any(_is_open(file, root.resolve()) for root in (folder, *reach)):
                 raise GooseLikeError(f"{key} names {name!r}, which is outside of {folder}; put it there")
             if not file.is_file():
@@ -43,6 +43,12 @@ class Prompt(Value):
         except (OSError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())
             raise GooseLikeError(f"{folder / name}: can't be read: {reason}; it is the {key} of a component") from error
+
+
+def _named(file: Path, prefix: str) -> Path:
+    """A file by the name that it has there."""
+    stored = file.with_name(f"{prefix}{file.name}") if prefix and file.name else file
+    return stored if stored.is_file() else file
 
 
 def _is_open(file: Path, root: Path) -> bool:

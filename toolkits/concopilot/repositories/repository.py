@@ -24,14 +24,9 @@ OWN = Path(__file__).parents[1] / "components"
 """The components that come along."""
 
 
-def prefix_of(coordinates: Coordinates) -> str:
-    """What the names of a component's files begin with in a repository."""
-    return f"{coordinates.artifact_id}-{coordinates.version}-"
-
-
 def config_file_in(folder: Path, coordinates: Coordinates) -> Path | None:
     """The config file in a component's folder of a repository, with the prefix or without."""
-    names = [f"{prefix}{name}" for prefix in (prefix_of(coordinates), "") for name in CONFIG_FILES]
+    names = [f"{prefix}{name}" for prefix in (coordinates.prefix, "") for name in CONFIG_FILES]
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
@@ -91,13 +86,16 @@ class LocalRepository:
         Raises:
             GooseLikeError: there are links out of such a folder, or it can't be read, or nothing can be written here.
         """
+        installed = list(components)
         with ExitStack() as stack:
             made = []
-            for config_folder, coordinates in components:
+            for config_folder, coordinates in installed:
                 target = stack.enter_context(self._begun(coordinates))
-                _copy(config_folder, target, prefix_of(coordinates))
+                _copy(config_folder, target, coordinates.prefix)
                 made.append((target, self.folder_of(coordinates)))
-            return [self._finished(*each) for each in made]
+            done = [self._finished(*each) for each in made]
+        self._read(coordinates for _, coordinates in installed)
+        return done
 
     def fill(self, coordinates: Coordinates, write: Callable[[Path], bool]) -> bool:
         """Puts in place what `write` writes to a new folder, unless it gives False. Nothing half is ever there."""
@@ -105,7 +103,13 @@ class LocalRepository:
             if not write(made):
                 return False
             self._finished(made, self.folder_of(coordinates))
+        self._read([coordinates])
         return True
+
+    def _read(self, components: Iterable[Coordinates]) -> None:
+        """Reads their config files, so that the first session that uses them need not."""
+        files = (config_file_in(self.folder_of(coordinates), coordinates) for coordinates in components)
+        read_entries(filter(None, files))
 
     @contextmanager
     def _begun(self, coordinates: Coordinates) -> Iterator[Path]:

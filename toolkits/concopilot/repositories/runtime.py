@@ -1,4 +1,4 @@
-"""Runtime: the copies of components' configuration in a working directory, made once, then a person's to edit."""
+"""Runtime: the copies of components' configuration in a working directory, made at their first use, then a person's."""
 
 import os
 import secrets
@@ -61,19 +61,38 @@ class Runtime:
             GooseLikeError: the repository has no such component, or nothing can be written.
         """
         parts = self._parts(coordinates, instance_id, config_folder)
-        wanted = (_name(config_file),) if config_file else CONFIG_FILES
-        place = self._folder.joinpath(*parts)
-        try:
+        wanted = _wanted(config_file)
+        with self._held(coordinates, parts) as place:
             if (name := self._there(parts, wanted)) is None:
                 source = None if self._there(parts, CONFIG_FILES) else self._repository.find(coordinates)
                 with _opened(self._folder, parts, make=True) as folder:
                     if source:
-                        _copy(source, folder, f"{coordinates.artifact_id}-{coordinates.version}-")
+                        _copy(source, folder, coordinates.prefix)
                     name = _begun(folder, wanted, coordinates)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise GooseLikeError(f"{place}: can't hold {coordinates}: {reason}; is there a link in the way?") from error
-        return place / name
+            return place / name
+
+    def source(
+        self,
+        coordinates: Coordinates,
+        instance_id: Any = None,
+        config_file: str | None = None,
+        config_folder: str | None = None,
+    ) -> Path:
+        """The config file that counts for an instance now: its own, or the repository's that this would begin as.
+
+        Raises:
+            UsageError, GooseLikeError: as `place`; but nothing is written.
+        """
+        parts = self._parts(coordinates, instance_id, config_folder)
+        wanted = _wanted(config_file)
+        with self._held(coordinates, parts) as place:
+            if name := self._there(parts, wanted) or self._there(parts, CONFIG_FILES):
+                return place / name
+        folder = self._repository.find(coordinates)
+        names = [f"{prefix}{name}" for name in (*wanted, *CONFIG_FILES) for prefix in (coordinates.prefix, "")]
+        if name := next((name for name in names if (folder / name).is_file()), None):
+            return folder / name
+        raise _without_config(coordinates)
 
     def is_open(self, path: Path) -> bool:
         """Whether a path relative to the working directory leads through no folder that is hidden from components."""
@@ -98,6 +117,16 @@ class Runtime:
             )
         return place.parts
 
+    @contextmanager
+    def _held(self, coordinates: Coordinates, parts: tuple[str, ...]) -> Iterator[Path]:
+        """Where an instance lies; what the system refuses there is told."""
+        place = self._folder.joinpath(*parts)
+        try:
+            yield place
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise GooseLikeError(f"{place}: can't hold {coordinates}: {reason}; is there a link in the way?") from error
+
     def _there(self, parts: tuple[str, ...], names: tuple[str, ...]) -> str | None:
         try:
             with _opened(self._folder, parts, make=False) as folder:
@@ -106,11 +135,17 @@ class Runtime:
             return None
 
 
-def _name(config_file: Any) -> str:
+def _wanted(config_file: Any) -> tuple[str, ...]:
+    if not config_file:
+        return CONFIG_FILES
     is_name = isinstance(config_file, str) and Path(config_file).name == config_file and "\0" not in config_file
     if not is_name or config_file.startswith("."):
         raise UsageError(f"config_file: {config_file!r} is no name of a file beside config.yaml; write only its name")
-    return str(config_file)
+    return (str(config_file),)
+
+
+def _without_config(coordinates: Coordinates) -> GooseLikeError:
+    return GooseLikeError(f"{coordinates} has no config.yaml in its repository; install it again")
 
 
 def _begun(folder: int, wanted: tuple[str, ...], coordinates: Coordinates) -> str:
@@ -119,7 +154,7 @@ def _begun(folder: int, wanted: tuple[str, ...], coordinates: Coordinates) -> st
         return name
     default = _first(folder, CONFIG_FILES)
     if default is None:
-        raise GooseLikeError(f"{coordinates} has no config.yaml in its repository; install it again")
+        raise _without_config(coordinates)
     with open(os.open(default, _FILE, dir_fd=folder), "rb") as file:
         _write(folder, wanted[0], file)
     return wanted[0]

@@ -1,0 +1,93 @@
+"""What was read of files, kept by what they hold."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from goose_like.fault import LIMIT_BYTES, Fault, Reading
+from goose_like.readings import kept
+from goose_like.store import Store
+
+
+class Reader:
+    """Gives a file's text as the value, and how often it was asked to."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.count = 0
+        self.fault = ""
+
+    def read(self, file: Path) -> Reading[str]:
+        self.count += 1
+        try:
+            text = file.read_text()
+        except OSError as error:
+            return Reading[str](faults=(Fault(file=file, text=str(error.strerror)),))
+        return Reading[str](value=text, faults=(Fault(file=file, line=1, text=self.fault),) if self.fault else ())
+
+    def all(self, *files: Path, **how: bool) -> list[Reading[str]]:
+        return [reading for _, reading in kept(self.store, Reading[str], files, self.read, **how)]
+
+
+@pytest.fixture
+def reader(tmp_path):
+    return Reader(Store(tmp_path / "kept.sqlite"))
+
+
+def test_what_a_file_holds_is_read_once(reader, tmp_path):
+    file = tmp_path / "a"
+    file.write_text("one")
+    assert [each.value for each in reader.all(file)] == ["one"]
+    os.utime(file, (1, 1))
+    assert [each.value for each in reader.all(file)] == ["one"]
+    assert reader.count == 1
+    seen = file.stat()
+    file.write_text("two")
+    os.utime(file, ns=(seen.st_atime_ns, seen.st_mtime_ns))  # as long and as old as before
+    assert [each.value for each in reader.all(file)] == ["two"]
+    assert reader.count == 2
+
+
+@pytest.mark.parametrize(("is_placeless", "count"), [(True, 1), (False, 2)])
+def test_another_place_is_another_file_unless_that_makes_no_difference(reader, tmp_path, is_placeless, count):
+    one, other = tmp_path / "one", tmp_path / "other"
+    reader.fault = "wrong"
+    for file in (one, other):
+        file.write_text("same")
+        (reading,) = reader.all(file, is_placeless=is_placeless)
+        assert [str(fault) for fault in reading.faults] == [f"{file}:1: wrong"]
+    assert reader.count == count
+
+
+def test_what_is_written_while_it_is_read_is_not_kept(reader, tmp_path):
+    file = tmp_path / "a"
+    file.write_text("one")
+    read = reader.read
+
+    def late(path: Path) -> Reading[str]:
+        path.write_text("two")
+        return read(path)
+
+    reader.read = late
+    assert [each.value for each in reader.all(file)] == ["two"]
+    file.write_text("one")
+    reader.read = read
+    assert [each.value for each in reader.all(file)] == ["one"]
+
+
+def test_what_is_no_file_that_people_wrote_is_read_each_time(reader, tmp_path):
+    large = tmp_path / "large"
+    large.write_text("x" * (LIMIT_BYTES + 1))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    gone = tmp_path / "gone"
+    for _ in range(2):
+        reading = reader.all(large, gone)
+        assert (len(reading[0].value), str(reading[1].faults[0])) == (
+            LIMIT_BYTES + 1,
+            f"{gone}: No such file or directory",
+        )
+    assert reader.count == 4
+    reader.read = lambda file: Reading[str](value="not opened")
+    assert [each.value for each in reader.all(pipe)] == ["not opened"]
