@@ -137,13 +137,13 @@ class Answered(Value):
 class Reminded(Value):
     """Text that we, not the person, add to the end of what the model reads; `about` says which of our reasons it was.
 
-    `plan`: it has gone stale; `tasks`: the model says it is done while tasks are open; `news`: what changed meanwhile,
-    with its `facts` by toolkit and name.
+    `plan`: it has gone stale; `tasks`: the model says it is done while tasks are open; `sameness`: it runs in a circle;
+    `news`: what changed meanwhile, with its `facts` by toolkit and name.
     """
 
     type: Literal["reminded"] = "reminded"
     text: Words
-    about: Literal["", "plan", "tasks", "news"] = Field(default="", exclude_if=operator.not_)
+    about: Literal["", "plan", "tasks", "sameness", "news"] = Field(default="", exclude_if=operator.not_)
     facts: dict[str, Words] = Field(default={}, exclude_if=operator.not_)
 
 

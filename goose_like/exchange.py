@@ -41,6 +41,7 @@ from .view import ExchangeView
 from .workspace import Workspace
 
 REMIND_AFTER_STEPS = 8
+REMIND_AFTER_SAME_STEPS = 3
 SAME_FAILURES_TOLD = 3
 SAME_FAILURES = 5
 
@@ -203,6 +204,7 @@ class Exchange:
 
     async def _ask_model(self) -> MessageCompleted:
         """One step: the model's message, recorded. A request that the vendor finds too long is made shorter once."""
+        self._remind_of_sameness()
         await self._tell_news()
         self._remind_of_plan()
         self._note_prompt(is_thought=False)
@@ -360,6 +362,13 @@ class Exchange:
             lines = "\n".join(f"- [{task.status}] {task.description}" for task in history.plan)
             text = f"Your plan, {done} of {len(history.plan)} tasks complete (update it if it has changed):\n{lines}"
             self.journal.emit(Reminded(text=text, about="plan"))
+
+    def _remind_of_sameness(self) -> None:
+        """Tells a model that it runs in a circle. It may also wait for something, so that this is no end."""
+        times = self.history.same_steps
+        if self.history.messages[-1].role == "tool" and times % REMIND_AFTER_SAME_STEPS == 0:
+            text = f"Your last {times} steps made the same calls and had the same results. Do something else, or end."
+            self.journal.emit(Reminded(text=text, about="sameness"))
 
     async def _tell_news(self) -> None:
         """What changed since the model was told: at the end, where it stays, so that all before it is cached."""

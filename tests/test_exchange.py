@@ -5,7 +5,7 @@ import dataclasses
 import json
 import tempfile
 import threading
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 
 import pytest
@@ -65,6 +65,11 @@ def echo(text: str) -> str:
 
 def fail():
     raise ValueError("no")
+
+
+def various(number):
+    """Calls, each another one."""
+    return [calls(call("echo", json.dumps({"text": str(at)}))) for at in range(number)]
 
 
 def kinds(events):
@@ -423,7 +428,7 @@ async def test_events_of_threads_come_before_the_result(bench):
 
 
 async def test_stale_plan_is_put_before_the_model_again(bench):
-    b = bench([calls(call("echo", '{"text": "x"}')) for _ in range(18)] + ["Done.", "Done."], echo)
+    b = bench([*various(18), "Done.", "Done."], echo)
     b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="in-progress"), Task(description="plant"))))
     await b.exchange.reply("Hi.")
     tasks = "- [in-progress] dig\n- [planned] plant"
@@ -437,7 +442,7 @@ async def test_stale_plan_is_put_before_the_model_again(bench):
 
 
 async def test_a_finished_plan_is_not_reminded(bench):
-    b = bench([calls(call("echo", '{"text": "x"}')) for _ in range(12)] + ["Done."], echo)
+    b = bench([*various(12), "Done."], echo)
     b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="complete"),)))
     await b.exchange.reply("Hi.")
     assert b.told(Reminded) == []
@@ -468,7 +473,7 @@ async def test_a_toolkits_doubt_and_open_tasks_are_both_asked_back(bench):
 
 async def test_news_are_told_once_whatever_they_look_like(bench):
     true = {"a": {"notes: of two": "one\ntwo: three", "same": "1"}, "b": {"same": "2", "none": ""}}
-    b = bench([calls(call("echo", '{"text": "x"}')) for _ in range(3)] + ["Done.", "Done."], echo)
+    b = bench([*various(3), "Done.", "Done."], echo)
 
     def source(name):
         async def news():
@@ -495,6 +500,33 @@ async def test_the_same_failing_call_is_told_and_then_ends_the_turn(bench):
     assert len(b.provider.requests) == 5
     assert ["has failed" in output for output in b.outputs] == [False, False, True, True, True]
     assert "this very call has failed 3 times" in b.outputs[2]
+
+
+async def test_a_model_that_runs_in_a_circle_is_told(bench):
+    same = calls(call("echo", '{"text": "one"}'))
+    b = bench([*[same] * 7, "Done."], echo)
+    assert (await b.exchange.reply("Hi.")).reason == "stop"
+    said = [event.text for event in b.told(Reminded)]
+    assert [text.partition(" made")[0] for text in said] == ["Your last 3 steps", "Your last 6 steps"]
+    assert "Do something else, or end." in said[0]
+    assert b.outputs == ["one"] * 7
+    assert_append_only(b.provider.requests)
+    b.provider.script += [same, "Done."]
+    await b.exchange.reply("Again.")
+    assert len(b.told(Reminded)) == 2
+
+
+async def test_no_circle_is_where_something_changes(bench):
+    counter = count()
+
+    def look() -> str:
+        """Looks."""
+        return str(next(counter) // 2)
+
+    other = [calls(call("echo", '{"text": "one"}')), calls(call("echo", '{"text": "two"}'))]
+    b = bench([*[calls(call("look"))] * 8, *other * 4, "Done."], echo, look)
+    assert (await b.exchange.reply("Hi.")).reason == "stop"
+    assert b.told(Reminded) == []
 
 
 async def test_a_failing_call_may_be_made_again_when_another_succeeded(bench):
