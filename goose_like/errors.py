@@ -17,6 +17,9 @@ The other codes belong to ends that are no errors: 0 done, 3 steps, 4 cost, 5 to
 143 SIGTERM (see `events.TurnFinished`).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class GooseLikeError(Exception):
     """A failure told to the person in one sentence that ends with the next step."""
@@ -34,6 +37,16 @@ class ProfileError(UsageError):
     def __init__(self, text: str, path: tuple[str | int, ...] = ()) -> None:
         super().__init__(text)
         self.path = path
+
+
+@contextmanager
+def at_place(*path: str | int) -> Iterator[None]:
+    """Profile errors that come up within are about this place of the profile, and the place within that they say."""
+    try:
+        yield
+    except ProfileError as error:
+        error.path = (*path, *error.path)
+        raise
 
 
 class DeniedError(GooseLikeError):

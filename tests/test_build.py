@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 from fakes import Played, call, calls
 
-from goose_like import build
-from goose_like.build import NO_MODEL, build_exchange
+from goose_like import models
+from goose_like.build import build_exchange
 from goose_like.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
 from goose_like.events import Logged, SessionStarted
 from goose_like.message import Message
+from goose_like.models import NO_MODEL
 from goose_like.moderator import Truncate
 from goose_like.notifier import Recorder
 from goose_like.profile import Profile, find_profile
@@ -329,9 +330,9 @@ async def test_a_model_that_is_not_there():
 
 
 async def test_no_model_at_all(monkeypatch):
-    monkeypatch.setattr(build, "provider_class", lambda name: Absent)
+    monkeypatch.setattr(models, "provider_class", lambda name: Absent)
     with pytest.raises(CredentialError) as caught:
-        build.choose_models(Profile())
+        models.choose_models(Profile())
     assert str(caught.value) == NO_MODEL
 
 

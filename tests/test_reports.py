@@ -6,9 +6,9 @@ import re
 import pytest
 
 from goose_like import plugins
-from goose_like.build import default_profile
 from goose_like.cli import reports
 from goose_like.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
+from goose_like.models import default_profile
 from goose_like.plugins import found
 from goose_like.profile import find_profile
 from goose_like.providers.local import LocalProvider

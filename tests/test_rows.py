@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from loopback import Loopback, Response, called, listed, raw, refusal, said, sse
 
-from goose_like import build
-from goose_like.build import build_exchange, provider_class, provider_names
+from goose_like import models
+from goose_like.build import build_exchange
 from goose_like.errors import CredentialError, ModelUnavailableError, ProfileError, ProviderError, RateLimitError
 from goose_like.events import MessageCompleted
 from goose_like.message import Message, Thinking, ToolCall, ToolResult
+from goose_like.models import provider_class, provider_names
 from goose_like.notifier import Recorder
 from goose_like.profile import ModelChoice, Profile
 from goose_like.provider import Probed, Request, ToolSpec
@@ -112,19 +113,19 @@ def test_a_misspelt_provider_gets_the_nearest_of_all(own):
 def test_the_order_of_the_keys_that_decide(monkeypatch):
     assert list(provider_names())[:2] == ["anthropic", "openai"]
     monkeypatch.setenv("XAI_API_KEY", "k")  # a row without a model whose name lasts
-    assert build._first_with_key() is None
+    assert models._first_with_key() is None
     monkeypatch.setenv("GROQ_API_KEY", "k")
     monkeypatch.setenv("MISTRAL_API_KEY", "k")
-    strong, fast = build.choose_models(Profile())
+    strong, fast = models.choose_models(Profile())
     assert (strong.model, fast.model) == ("mistral:mistral-large-latest", "mistral:mistral-small-latest")
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    assert build._first_with_key() == "openai"
+    assert models._first_with_key() == "openai"
 
 
 def test_the_table_is_not_read_where_an_installed_provider_has_a_key(own, monkeypatch):
     own("broken: [")
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    assert build._first_with_key() == "openai"
+    assert models._first_with_key() == "openai"
     assert missing("openai:m") is None
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from rich.table import Column, Table
 from rich.text import Text
 
-from ..build import open_model
 from ..command import Command, command
 from ..desk import Desk
 from ..errors import UsageError
@@ -15,6 +14,7 @@ from ..events import PlanUpdated
 from ..fork import fork as fork_session
 from ..history import estimate_tokens
 from ..mentions import mention
+from ..models import open_model
 from ..plugins import found
 from ..prices import cost_usd
 from ..profile import ModelChoice, find_profile, sources

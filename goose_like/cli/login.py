@@ -5,8 +5,8 @@ import os
 import sys
 
 from .. import keys
-from ..build import provider_class
 from ..errors import UsageError
+from ..models import provider_class
 from ..profile import ModelChoice
 from ..provider import Probed
 

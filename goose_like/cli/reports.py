@@ -12,9 +12,11 @@ from rich.table import Table
 from ruamel.yaml import YAML
 
 from .. import __version__, keys
-from ..build import build_exchange, choose_models, code_of, default_profile, provider_class, provider_names
+from ..build import build_exchange
 from ..compat import load_toolkit
 from ..errors import GooseLikeError, ModelUnavailableError, ProviderError
+from ..guarded import code_of
+from ..models import choose_models, default_profile, provider_class, provider_names
 from ..notifier import Notifier
 from ..oversights import oversights, written_tools
 from ..places import cache_folder, config_folder, sessions_folder

@@ -7,8 +7,8 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from ..build import choose_models, default_profile, label_of
 from ..errors import ProfileError
+from ..models import choose_models, default_profile, label_of
 from ..policy import warning
 from ..profile import ModelChoice, Profile, find_profile
 from ..session import Session

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from ..build import choose_models, label_of
 from ..cli.start import Chosen, chosen_profile
 from ..errors import ProfileError, UsageError
+from ..models import choose_models, label_of
 from .app import AppFactory
 from .discovery import About
 from .metrics import Board

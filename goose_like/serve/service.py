@@ -7,7 +7,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..build import build_exchange, open_models
+from ..build import build_exchange
+from ..models import open_models
 from ..notifier import Notifier
 from ..profile import Limits, Profile
 from ..provider import Models

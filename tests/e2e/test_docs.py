@@ -13,8 +13,8 @@ from goose_like_toolkits.openbb.config import Config
 from loopback import answer, said, sse, threaded, words
 from serving import serving
 
-from goose_like.build import provider_class
 from goose_like.compat import load_toolkit
+from goose_like.models import provider_class
 from goose_like.oversights import written_tools
 from goose_like.plugins import found
 from goose_like.profile import sources

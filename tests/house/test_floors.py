@@ -29,7 +29,7 @@ FLOORS = {
     "providers/constrained providers/scripted providers/probe providers/connection serve/guard",
     7: "toolkit moderator nested cli/running cli/markdown cli/table providers/openai providers/anthropic "
     "providers/tagged transfer/archive transfer/markdown transfer/page",
-    8: "exchange synopsis compat testing oversights cli/render cli/completion cli/pages",
+    8: "guarded models exchange synopsis compat testing oversights cli/render cli/completion cli/pages",
     9: "build desk cli/status cli/terminal cli/scaffold providers/local",
     10: "cli/login cli/going_back cli/complete cli/own_command cli/reports cli/trust cli/once "
     "cli/live cli/edit cli/sessions serve/service serve/servable",

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
-from goose_like.build import open_models
 from goose_like.errors import UsageError
+from goose_like.models import open_models
 from goose_like.notifier import Notifier
 from goose_like.profile import Profile, find_profile
 from goose_like.provider import Model

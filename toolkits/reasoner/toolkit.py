@@ -4,8 +4,8 @@ from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
-from goose_like.build import open_model
 from goose_like.errors import ProfileError
+from goose_like.models import open_model
 from goose_like.profile import ModelChoice
 from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
 from goose_like.view import ModelView

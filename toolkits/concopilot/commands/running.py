@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from goose_like.build import open_models
 from goose_like.cli.once import Stdout, stoppable
 from goose_like.cli.start import finish, settled_profile
 from goose_like.cli.terminal import Lines, is_terminal, screen
@@ -14,6 +13,7 @@ from goose_like.cli.visible import visible
 from goose_like.errors import CredentialError, UsageError
 from goose_like.events import Answer, Event, Question
 from goose_like.journal import Journal
+from goose_like.models import open_models
 from goose_like.notifier import Notifier
 from goose_like.profile import Profile
 from goose_like.providers.absent import absent
