@@ -685,8 +685,10 @@ async def test_a_boss_delegates(root):
 
 async def test_a_controller_that_goes_round_in_circles_is_told(root):
     again = act("run_code", code="print(1)")
-    async with at_work(boss("run_code"), [again, again, act("run_code", code="print(2)"), finish()]) as place:
+    async with at_work(boss("run_code"), [again, again, again, act("run_code", code="print(2)"), finish()]) as place:
         await place.run.work("count")
-    now = [memory.rpartition("# Now")[2] for memory in place.memories]
-    assert ["one and the same" in text for text in now] == [False, False, True, False]
-    assert "The newest 2 actions" in now[2]
+    said = [[message.text for message in request.messages] for request in place.provider.requests if request.tools]
+    assert [any("last 3 steps made the same calls" in text for text in each) for each in said] == [
+        *[False] * 3,
+        *[True] * 2,  # the rounds that are still shown
+    ]

@@ -20,14 +20,21 @@ def parsed(source: str, what: str) -> ast.Module:
         ToolError: it does not, with the line.
     """
     try:
-        with warnings.catch_warnings(action="ignore"):  # odd escapes are told to who runs it
-            compile(source, "<library>", "exec", dont_inherit=True)
-            return ast.parse(source)
+        return _tree(source)
     except SyntaxError as error:
         line = f" in line {error.lineno}" if error.lineno else ""
         raise ToolError(f"{what} has a syntax error{line}: {error.msg}; mend it") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise ToolError(f"{what} can't be read as Python: {error}; mend it") from error
+
+
+@lru_cache(maxsize=2)
+def _tree(source: str) -> ast.Module:
+    """Asked several times in a round, of a text that few of them change; nobody changes the tree."""
+    with warnings.catch_warnings(action="ignore"):  # odd escapes are told to who runs it
+        tree = ast.parse(source)
+        compile(tree, "<library>", "exec", dont_inherit=True)
+    return tree
 
 
 def outline(source: str, detail: Detail = "docstrings") -> str:
@@ -40,7 +47,7 @@ def outline(source: str, detail: Detail = "docstrings") -> str:
 
 @lru_cache(maxsize=4)
 def entries(source: str, detail: Detail = "docstrings") -> tuple[str, ...]:
-    """The same, one text for each of them. Asked in each round, of a text that few of them change."""
+    """The same, one text for each of them."""
     try:
         tree = parsed(source.removeprefix("\ufeff"), "the file")
         return tuple("\n".join(lines) for node in tree.body if (lines := list(_shown(node, detail))))

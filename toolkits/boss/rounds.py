@@ -10,12 +10,11 @@ from goose_like.profile import Profile
 from goose_like.toolkit import Notifier, Requirements, Toolkit
 
 from .boss import Boss, Run
-from .entries import cut, entries
+from .entries import cut
 from .memory import Memory
 from .notes import Notes
 
 _MOST_WORDS = 3
-_SAME_TOLD = 2
 
 
 class Rounds(Toolkit):
@@ -67,7 +66,7 @@ class Rounds(Toolkit):
         step = "Check whether the goal is reached; then finish."
         if left:
             step = f"Work on step {left[0]} of the plan: {history.plan[left[0] - 1].description}"
-        now = f"Round {had + 1} of {self._spec.max_round}.{last} {step}{self._again()}"
+        now = f"Round {had + 1} of {self._spec.max_round}.{last} {step}"
         return [*self._notes.told(), ("Now", now)]
 
     def demand(self) -> str | None:
@@ -96,14 +95,6 @@ class Rounds(Toolkit):
     def _open_steps(self) -> list[int]:
         """The numbers of the plan's steps that are still to be done."""
         return [number for number, step in enumerate(self.session.history.plan, 1) if step.status in OPEN]
-
-    def _again(self) -> str:
-        """What is said to a controller that goes round in circles."""
-        done = [(entry.call.name, entry.call.arguments, entry.result.output) for entry in entries(self.session.history)]
-        times = sum(1 for _ in takewhile(lambda each: each == done[-1], reversed(done)))
-        if times < _SAME_TOLD:
-            return ""
-        return f"\nThe newest {times} actions were one and the same, and so was their result: do something else."
 
 
 def _first_line(text: str) -> str:
