@@ -25,7 +25,7 @@ from goose_like_toolkits.concopilot.repositories.repository import (
 )
 from goose_like_toolkits.concopilot.repositories.settings import RemoteAddress, read_settings
 from goose_like_toolkits.concopilot.repositories.signing import Signer, verify
-from goose_like_toolkits.concopilot.repositories.sources import config_files, import_root, known_roots
+from goose_like_toolkits.concopilot.repositories.sources import config_files, import_root, known_packages
 from gpg_keys import end_agent, secret_key
 
 from goose_like.errors import GooseLikeError, UsageError
@@ -110,7 +110,7 @@ def test_an_installed_component_lies_as_concopilot_lays_it(installed):
     }
     assert installed.all() == [WORDS]
     assert config_file_in(installed.folder_of(WORDS), WORDS) == folder / CONFIG
-    assert known_roots() == {str(WORDS): str(installed.folder.parent)}
+    assert known_packages() == {str(WORDS): installed.folder.parent / "texts"}
 
 
 def test_installed_again_nothing_of_the_former_one_stays(installed, tmp_path):
@@ -569,7 +569,7 @@ def test_what_is_written_can_be_installed(type_name, tmp_path, local):
             compile(file.read_text(), file, "exec")
     definition, *more = install([tmp_path], local, print)
     assert definition.package == f"around.my_{type_name}"
-    assert known_roots()[f"org.example:my-{type_name.replace('_', '-')}:0.1.0-SNAPSHOT"] == str(tmp_path)
+    assert set(known_packages().values()) == {tmp_path / "around"}
     assert [each.type for each in more] == (["interactor"] if type_name == "copilot" else [])
     assert len(files) == 3 + 3 * len(more)
     with pytest.raises(UsageError, match="is there already"):

@@ -7,8 +7,11 @@ from threading import Thread
 
 import pytest
 from company import COMPONENTS, company, used
+from goose_like_toolkits.concopilot.commands.scaffold import write_component
 from goose_like_toolkits.concopilot.described.coordinates import Coordinates
+from goose_like_toolkits.concopilot.repositories.packing import install
 from goose_like_toolkits.concopilot.repositories.repository import LocalRepository
+from goose_like_toolkits.concopilot.repositories.settings import read_settings
 
 from goose_like.errors import ProfileError
 from goose_like.events import Answer
@@ -215,6 +218,21 @@ async def test_a_component_stays_in_the_running_directory(tmp_path, mode):
         assert not (tmp_path / "out.txt").exists()
         if mode == "workspace":
             await made.failed("escaper_read", path=str(tmp_path / "secret.txt"), by="program")
+
+
+@pytest.mark.parametrize("mode", ["workspace", "full"])
+async def test_of_an_installed_component_its_package_is_reached_and_nothing_beside_it(tmp_path, monkeypatch, mode):
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    there = tmp_path / "mine"
+    write_component("plugin", "counter", there, "org.example")
+    (there / "private.txt").write_text("secret")
+    install([there / "counter"], LocalRepository(read_settings(None).local), print)
+    counter = {"group_id": "org.example", "artifact_id": "counter", "version": "0.1.0-SNAPSHOT"}
+    async with company(tmp_path, "escaper", counter, mode=mode) as made:
+        assert (await made.value("counter_count_words", text="to be"))["count"] == 2
+        assert "counter" in await made.ok("escaper_read", path=str(there / "counter" / "__init__.py"))
+        said = await made.failed("escaper_read", path=str(there / "private.txt"))
+        assert "secret" not in said
 
 
 async def test_a_dot_folder_with_leave(tmp_path):

@@ -16,7 +16,7 @@ from .described.kinds import Parameter
 from .desk import Desk
 from .environment import Environment
 from .repositories.repository import OWN
-from .repositories.sources import import_root, known_roots
+from .repositories.sources import import_root, known_packages
 from .roster import Member, Roster
 from .sharing import Sharing
 from .stage import INSIDE, Message, Stage, StageError, through
@@ -123,12 +123,12 @@ class Ensemble:
 
     async def _start(self) -> Stage:
         around, root = self._around, self._around.workspace.root
-        paths = self._import_roots()
+        named, installed = self._named_roots(), tuple(filter(Path.is_dir, known_packages().values()))
+        paths = dict.fromkeys((*named, *(package.parent for package in installed)))
+        readable = (self._environment.folder, *named, *installed)
         tmp = around.workspace.tmp / "components"
         tmp.mkdir(exist_ok=True)
-        reach = Reach(
-            readable=(INSIDE, self._environment.folder, *paths), dot_folders=(".runtime", *self._config.dot_folders)
-        )
+        reach = Reach(readable=(INSIDE, *readable), dot_folders=(".runtime", *self._config.dot_folders))
 
         async def spawn(argv: Sequence[str], stdin: int) -> Process:
             return await around.workspace.spawn(
@@ -143,7 +143,7 @@ class Ensemble:
         settings: Message = {
             "root": str(root),
             "paths": [str(path) for path in paths],
-            "readable": [str(self._environment.folder)],
+            "readable": [str(path) for path in readable],
             "dot_folders": list(reach.dot_folders),
             "tmp": around.workspace.inside(tmp),
         }
@@ -151,16 +151,15 @@ class Ensemble:
         python = await self._environment.python()
         return await Stage.start(spawn, python, settings, desk.answer, around.show)
 
-    def _import_roots(self) -> tuple[Path, ...]:
-        """Where packages of components lie that are not installed with pip."""
+    def _named_roots(self) -> tuple[Path, ...]:
+        """Where packages lie of the components whose folders the profile names."""
         folders = [self.roster.finder.folder / Path(each).expanduser() for each in self._config.path]
         derived = [
             import_root(member.file, member.entry.package)
             for member in self.roster.members.values()
             if not member.file.is_relative_to(OWN)
         ]
-        known = [Path(each) for each in known_roots().values()]
-        found = [each.resolve() for each in (*folders, *derived, *known) if each is not None]
+        found = [each.resolve() for each in (*folders, *derived) if each is not None]
         return tuple(dict.fromkeys(each for each in found if each.is_dir()))
 
     async def _call(self, method: str, params: Message, limit_s: float | None) -> Any:

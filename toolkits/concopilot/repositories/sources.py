@@ -1,4 +1,4 @@
-"""Where components are written: folders with a `.config`, and which root their packages are imported from."""
+"""Where components are written: folders with a `.config`, and where their packages are imported from."""
 
 import fcntl
 import json
@@ -16,7 +16,7 @@ CONFIG_FOLDER = ".config"
 CONFIG_FILES = ("config.yaml", "config.yml")
 """The first that there is counts."""
 
-_ROOTS = "component-roots.json"
+_PACKAGES = "component-packages.json"
 
 
 def meant(component: str) -> Coordinates | Path:
@@ -98,37 +98,39 @@ def import_root(config_file: Path, package: str, roots: Iterable[Path] = ()) -> 
     return None
 
 
-def known_roots() -> dict[str, str]:
-    """The import roots of components installed from folders, by coordinates as "group:artifact:version".
+def known_packages() -> dict[str, Path]:
+    """The topmost packages of components installed from folders, by coordinates as "group:artifact:version".
+
+    Each is imported from the folder that it lies in, where a person may have anything else.
 
     Raises:
         GooseLikeError: the file that remembers them can't be read.
     """
-    file = state_folder() / _ROOTS
+    file = state_folder() / _PACKAGES
     try:
-        roots = json.loads(file.read_bytes())
-        return {str(coordinates): str(root) for coordinates, root in roots.items()}
+        packages = json.loads(file.read_bytes())
+        return {str(coordinates): Path(package) for coordinates, package in packages.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError, TypeError) as error:
         raise GooseLikeError(f"{file} can't be read; remove it and install your components again") from error
 
 
-def remember_roots(roots: Mapping[str, Path], forgotten: Iterable[str] = ()) -> None:
-    """Keeps these import roots by coordinates, and forgets those of others; another process waits meanwhile."""
+def remember_packages(packages: Mapping[str, Path], forgotten: Iterable[str] = ()) -> None:
+    """Keeps these topmost packages by coordinates, and forgets those of others; another process waits meanwhile."""
     place = state_folder()
     try:
         place.mkdir(parents=True, exist_ok=True)
         lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            kept = {**known_roots(), **{coordinates: str(root) for coordinates, root in roots.items()}}
+            kept = {coordinates: str(package) for coordinates, package in {**known_packages(), **packages}.items()}
             for coordinates in forgotten:
                 kept.pop(coordinates, None)
-            made = place / f".{_ROOTS}.{secrets.token_hex(6)}"
+            made = place / f".{_PACKAGES}.{secrets.token_hex(6)}"
             made.write_text(json.dumps(kept, indent=1, sort_keys=True), encoding="utf-8")
-            made.replace(place / _ROOTS)
+            made.replace(place / _PACKAGES)
         finally:
             os.close(lock)
     except OSError as error:
-        raise GooseLikeError(f"{place / _ROOTS} can't be written: {error.strerror}; is the folder yours?") from error
+        raise GooseLikeError(f"{place / _PACKAGES} can't be written: {error.strerror}; is the folder yours?") from error
