@@ -25,7 +25,7 @@ from goose_like_toolkits.concopilot.repositories.repository import (
 )
 from goose_like_toolkits.concopilot.repositories.settings import RemoteAddress, read_settings
 from goose_like_toolkits.concopilot.repositories.signing import Signer, verify
-from goose_like_toolkits.concopilot.repositories.sources import config_files, import_root, known_packages
+from goose_like_toolkits.concopilot.repositories.sources import config_files, known_packages, topmost_package
 from gpg_keys import end_agent, secret_key
 
 from goose_like.errors import GooseLikeError, UsageError
@@ -169,16 +169,16 @@ def test_what_is_no_component_is_said(tmp_path):
     assert config_files(tmp_path) == [tmp_path / "texts" / "words" / ".config" / "config.yaml"]
 
 
-def test_the_import_root_is_above_the_package(tmp_path):
+def test_the_topmost_package_is_imported(tmp_path):
     file = component(tmp_path) / ".config" / "config.yaml"
-    assert import_root(file, "texts.words") == tmp_path
-    assert import_root(file, "words") == tmp_path / "texts"
-    assert import_root(file, "other.words") is None
-    assert import_root(file, "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p") is None
-    assert import_root(file, "") is None
+    assert topmost_package(file, "texts.words") == tmp_path / "texts"
+    assert topmost_package(file, "words") == tmp_path / "texts" / "words"
+    assert topmost_package(file, "other.words") is None
+    assert topmost_package(file, "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p") is None
+    assert topmost_package(file, "") is None
     (tmp_path / "src" / "other").mkdir(parents=True)
     (tmp_path / "src" / "other" / "__init__.py").write_text("def constructor(config): ...\n")
-    assert import_root(file, "other", [tmp_path / "src"]) == tmp_path / "src"
+    assert topmost_package(file, "other", [tmp_path / "src"]) == tmp_path / "src" / "other"
 
 
 def test_from_a_server_and_back(server: ComponentServer, local, installed):

@@ -235,6 +235,20 @@ async def test_of_an_installed_component_its_package_is_reached_and_nothing_besi
         assert "secret" not in said
 
 
+async def test_of_two_versions_the_code_of_the_one_that_is_used_counts(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    for version in ("1.0.0", "2.0.0"):
+        write_component("plugin", "counter", tmp_path / version, "org.example")
+        config = tmp_path / version / "counter" / ".config" / "config.yaml"
+        config.write_text(config.read_text().replace("0.1.0-SNAPSHOT", version))
+        code = tmp_path / version / "counter" / "counter.py"
+        code.write_text(code.read_text().replace("len(words),", f"{version[0]},"))
+        install([tmp_path / version], LocalRepository(read_settings(None).local), print)
+    newer = {"group_id": "org.example", "artifact_id": "counter", "version": "2.0.0"}
+    async with company(tmp_path, newer) as made:
+        assert (await made.value("counter_count_words", text="to be or not"))["count"] == 2
+
+
 async def test_a_dot_folder_with_leave(tmp_path):
     (tmp_path / "project" / ".hidden").mkdir(parents=True)
     (tmp_path / "project" / ".hidden" / "key").write_text("opened")

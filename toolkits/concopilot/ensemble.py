@@ -16,7 +16,7 @@ from .described.kinds import Parameter
 from .desk import Desk
 from .environment import Environment
 from .repositories.repository import OWN
-from .repositories.sources import import_root, known_packages
+from .repositories.sources import known_packages, topmost_package
 from .roster import Member, Roster
 from .sharing import Sharing
 from .stage import INSIDE, Message, Stage, StageError, through
@@ -122,13 +122,8 @@ class Ensemble:
             self._stage = await self._start()
 
     async def _start(self) -> Stage:
-        around, root = self._around, self._around.workspace.root
-        named, installed = self._named_roots(), tuple(filter(Path.is_dir, known_packages().values()))
-        paths = dict.fromkeys((*named, *(package.parent for package in installed)))
-        readable = (self._environment.folder, *named, *installed)
-        tmp = around.workspace.tmp / "components"
-        tmp.mkdir(exist_ok=True)
-        reach = Reach(readable=(INSIDE, *readable), dot_folders=(".runtime", *self._config.dot_folders))
+        around = self._around
+        reach, settings = self._placed()
 
         async def spawn(argv: Sequence[str], stdin: int) -> Process:
             return await around.workspace.spawn(
@@ -140,27 +135,36 @@ class Ensemble:
                 reach=reach,
             )
 
-        settings: Message = {
-            "root": str(root),
-            "paths": [str(path) for path in paths],
-            "readable": [str(path) for path in readable],
-            "dot_folders": list(reach.dot_folders),
-            "tmp": around.workspace.inside(tmp),
-        }
         desk = Desk(around, self.roster.finder, self._sharing, self.installed, self._config.llm)
         python = await self._environment.python()
         return await Stage.start(spawn, python, settings, desk.answer, around.show)
 
-    def _named_roots(self) -> tuple[Path, ...]:
-        """Where packages lie of the components whose folders the profile names."""
-        folders = [self.roster.finder.folder / Path(each).expanduser() for each in self._config.path]
-        derived = [
-            import_root(member.file, member.entry.package)
-            for member in self.roster.members.values()
-            if not member.file.is_relative_to(OWN)
-        ]
-        found = [each.resolve() for each in (*folders, *derived) if each is not None]
-        return tuple(dict.fromkeys(each for each in found if each.is_dir()))
+    def _placed(self) -> tuple[Reach, Message]:
+        """What the process sees, and what it is told of that."""
+        workspace, dot_folders = self._around.workspace, (".runtime", *self._config.dot_folders)
+        named = [(workspace.root / Path(each).expanduser()).resolve() for each in self._config.path]
+        folders = [each for each in named if each.is_dir()]
+        packages = self._packages()
+        paths = dict.fromkeys((*folders, *(package.parent for package in packages)))
+        readable = (self._environment.folder, *folders, *packages)
+        tmp = workspace.tmp / "components"
+        tmp.mkdir(exist_ok=True)
+        settings: Message = {
+            "root": str(workspace.root),
+            "paths": [str(path) for path in paths],
+            "readable": [str(path) for path in readable],
+            "dot_folders": list(dot_folders),
+            "tmp": workspace.inside(tmp),
+        }
+        return Reach(readable=(INSIDE, *readable), dot_folders=dot_folders), settings
+
+    def _packages(self) -> list[Path]:
+        """The topmost packages of components that are not installed with pip; of one name the first counts."""
+        members = [member for member in self.roster.members.values() if not member.file.is_relative_to(OWN)]
+        known = known_packages()
+        installed = [known.pop(str(member.entry.coordinates), None) for member in members]
+        found = (topmost_package(member.file, member.entry.package) for member in members)
+        return [each for each in (*found, *installed, *known.values()) if each and each.is_dir()]
 
     async def _call(self, method: str, params: Message, limit_s: float | None) -> Any:
         stage = self._stage

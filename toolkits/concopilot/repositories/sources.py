@@ -84,8 +84,8 @@ def _below(root: Path) -> Iterator[Path]:
         names[:] = sorted(name for name in names if not name.startswith(".") and name != "__pycache__")
 
 
-def import_root(config_file: Path, package: str, roots: Iterable[Path] = ()) -> Path | None:
-    """The folder from which `setup.package` can be imported: `root/a/b` for the package `a.b` gives `root`.
+def topmost_package(config_file: Path, package: str, roots: Iterable[Path] = ()) -> Path | None:
+    """The folder by which `setup.package` is imported: `root/a/b` for the package `a.b` gives `root/a`.
 
     None where the component's folder is not named as its package, or has no `__init__.py`, and none of `roots` has it.
     """
@@ -94,7 +94,7 @@ def import_root(config_file: Path, package: str, roots: Iterable[Path] = ()) -> 
     own = [folder.parents[len(names) - 1]] if folder.parts[-len(names) :] == tuple(names) else []
     for root in (*own, *roots):
         if package and root.joinpath(*names, "__init__.py").is_file():
-            return root.absolute()
+            return root.absolute() / names[0]
     return None
 
 
