@@ -13,6 +13,7 @@ from component_server import ComponentServer, component_server, reply
 from goose_like_toolkits.concopilot.commands.scaffold import TYPES, write_component
 from goose_like_toolkits.concopilot.described.coordinates import Coordinates
 from goose_like_toolkits.concopilot.repositories.deploying import deploy, target_for
+from goose_like_toolkits.concopilot.repositories.layout import config_file_in
 from goose_like_toolkits.concopilot.repositories.listing import RefusedError, read_listing
 from goose_like_toolkits.concopilot.repositories.packing import install
 from goose_like_toolkits.concopilot.repositories.progress import Progress
@@ -21,11 +22,15 @@ from goose_like_toolkits.concopilot.repositories.repository import (
     FolderShelf,
     LocalRepository,
     Repositories,
-    config_file_in,
 )
 from goose_like_toolkits.concopilot.repositories.settings import RemoteAddress, read_settings
 from goose_like_toolkits.concopilot.repositories.signing import Signer, verify
-from goose_like_toolkits.concopilot.repositories.sources import config_files, known_packages, topmost_package
+from goose_like_toolkits.concopilot.repositories.sources import (
+    config_file_at,
+    config_files,
+    known_packages,
+    topmost_package,
+)
 from gpg_keys import end_agent, secret_key
 
 from goose_like.errors import GooseLikeError, UsageError
@@ -167,6 +172,17 @@ def test_what_is_no_component_is_said(tmp_path):
         config_files(tmp_path, is_recursive=False)
     (tmp_path / "texts" / "loop").symlink_to(tmp_path)
     assert config_files(tmp_path) == [tmp_path / "texts" / "words" / ".config" / "config.yaml"]
+
+
+def test_a_copy_of_a_configuration_is_a_component_where_no_other_is_below(tmp_path):
+    copy = tmp_path / "config.yaml"
+    copy.write_text(YAML)
+    assert config_file_at(tmp_path) == copy
+    assert config_files(tmp_path) == config_files(tmp_path, is_recursive=False) == [copy]
+    inner = component(tmp_path) / ".config" / "config.yaml"
+    assert config_files(tmp_path) == [inner]
+    assert config_file_at(tmp_path / "texts") is None
+    assert config_file_at(tmp_path / "texts" / "words") == inner
 
 
 def test_the_topmost_package_is_imported(tmp_path):

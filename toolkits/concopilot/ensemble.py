@@ -15,9 +15,10 @@ from .described.arguments import Checked
 from .described.kinds import Parameter
 from .desk import Desk
 from .environment import Environment
+from .member import Member
 from .repositories.repository import OWN
 from .repositories.sources import known_packages, topmost_package
-from .roster import Member, Roster
+from .roster import Roster
 from .sharing import Sharing
 from .stage import INSIDE, Message, Stage, StageError, through
 from .surroundings import Surroundings

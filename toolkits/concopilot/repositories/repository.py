@@ -15,19 +15,12 @@ from goose_like.errors import GooseLikeError, UsageError
 
 from ..described.coordinates import Coordinates
 from ..described.entry import read_entries
-from .layout import COMPLETED, is_added, put_in_place
+from .layout import COMPLETED, config_file_in, is_added, put_in_place
 from .progress import Tell
 from .settings import RemoteAddress, Settings
-from .sources import CONFIG_FILES
 
 OWN = Path(__file__).parents[1] / "components"
 """The components that come along."""
-
-
-def config_file_in(folder: Path, coordinates: Coordinates) -> Path | None:
-    """The config file in a component's folder of a repository, with the prefix or without."""
-    names = [f"{prefix}{name}" for prefix in (coordinates.prefix, "") for name in CONFIG_FILES]
-    return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 class Shelf(Protocol):

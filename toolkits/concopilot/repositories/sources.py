@@ -25,9 +25,11 @@ def meant(component: str) -> Coordinates | Path:
     Raises:
         UsageError: it is neither.
     """
-    if os.sep in component or os.path.exists(component):
-        return config_files(Path(component), is_recursive=False)[0]
-    if ":" not in component:
+    if file := config_file_at(Path(component)):
+        return file
+    if os.path.exists(component):
+        raise _no_component(component)
+    if os.sep in component or ":" not in component:
         raise UsageError(f"there is nothing at {component}; give a component's folder, or {FORM}")
     return parse(component)
 
@@ -43,28 +45,38 @@ def parted(components: Iterable[str]) -> tuple[list[Path], list[Coordinates]]:
     return paths, named
 
 
+def config_file_at(path: Path) -> Path | None:
+    """The config file of the component at this very path: itself, the one in its `.config`, or that of a copy of this.
+
+    None where there is none.
+    """
+    if path.is_file():
+        return path
+    places = [folder / name for folder in (path / CONFIG_FOLDER, path) for name in CONFIG_FILES]
+    return next((place for place in places if place.is_file()), None)
+
+
 def config_files(path: Path, *, is_recursive: bool = True) -> list[Path]:
-    """The config files of the components at a path: a config.yaml, a `.config`, a component's folder or a tree of them.
+    """The config files of the components at a path, as `config_file_at`, else of those in the tree below it.
 
     Nothing is looked for below a component, in hidden folders, virtual environments and behind links.
 
     Raises:
         UsageError: there is nothing, or no component.
     """
-    if path.is_file():
-        return [path]
-    if not path.is_dir():
+    own = config_file_at(path)
+    if own is None and not path.is_dir():
         raise UsageError(f"there is nothing at {path}; give a component's folder, or one with components in it")
-    own = path if path.absolute().name == CONFIG_FOLDER else path / CONFIG_FOLDER
-    if own.is_dir():
-        return [_config_in(own)]
-    found = [_config_in(folder) for folder in _below(path)] if is_recursive else []
-    if not found:
-        raise UsageError(
-            f"there is no component in {path}: one is a folder with {CONFIG_FOLDER}/{CONFIG_FILES[0]}"
-            + ("" if is_recursive else "; --recursive looks in the folders below, too")
-        )
-    return found
+    is_tree = is_recursive and (own is None or own.parent == path)  # a config.yaml at its top may be of anything
+    if found := [_config_in(folder) for folder in _below(path)] if is_tree else []:
+        return found
+    if own is None:
+        raise _no_component(path, "" if is_recursive else "; --recursive looks in the folders below, too")
+    return [own]
+
+
+def _no_component(path: str | Path, more: str = "") -> UsageError:
+    return UsageError(f"there is no component in {path}: one is a folder with {CONFIG_FOLDER}/{CONFIG_FILES[0]}{more}")
 
 
 def _config_in(folder: Path) -> Path:
