@@ -11,7 +11,7 @@ import pytest
 import yaml
 from component_server import ComponentServer, component_server, reply
 from goose_like_toolkits.concopilot.commands.scaffold import TYPES, write_component
-from goose_like_toolkits.concopilot.described.coordinates import Coordinates
+from goose_like_toolkits.concopilot.described.coordinates import Coordinates, parse
 from goose_like_toolkits.concopilot.repositories.deploying import deploy, target_for
 from goose_like_toolkits.concopilot.repositories.layout import config_file_in
 from goose_like_toolkits.concopilot.repositories.listing import RefusedError, read_listing
@@ -686,3 +686,12 @@ def test_what_can_not_be_written_is_said(tmp_path, local):
     with pytest.raises(GooseLikeError, match=r"word-count/1.0 can't be written"):
         install([component(tmp_path)], local, print)
     assert os.listdir(local.folder_of(WORDS).parent) == ["1.0"]
+
+
+def test_what_was_probably_meant_is_told(installed):
+    found = Repositories(installed, shelves=())
+    for wrong in ("org.example.text:word-count:1.0.1", "org.example.text:wordcount:1.0", "org.exmple:word-count:1.0"):
+        with pytest.raises(GooseLikeError, match=rf"no component {wrong}; did you mean {WORDS}\?"):
+            found.find(parse(wrong))
+    with pytest.raises(GooseLikeError, match="; check its coordinates, or install it with"):
+        found.find(parse("org.example.text:pizzeria:1.0"))

@@ -278,6 +278,15 @@ async def test_the_person_may_say_no(tmp_path):
         assert not (made.root / "a.txt").exists()
 
 
+async def test_what_gives_a_session_nothing_is_told(tmp_path):
+    write_component("copilot", "talk", tmp_path, "org.example")
+    async with company(tmp_path, {"path": str(tmp_path / "talk")}, "greeter") as made:
+        (said,) = made.logged
+        assert said.startswith(
+            "components: talk is of type copilot, and a session has use for plugins and resources only"
+        )
+
+
 async def test_the_profile_picks_among_the_tools(tmp_path):
     async with company(tmp_path, "notes", "greeter", tools=["notes_read", "get_asset"]) as made:
         assert list(made.tools) == ["notes_read", "get_asset"]

@@ -187,4 +187,11 @@ def open_roster(
         named = [RemoteAddress(url=url) for url in config.repositories]
         remotes = (*named, *(remote for remote in settings.remotes if remote.url != PUBLIC))
         repositories = Repositories(LocalRepository(settings.local), remotes, tell=tell)
-    return Roster(config, Finder(workspace, repositories, config.dot_folders))
+    roster = Roster(config, Finder(workspace, repositories, config.dot_folders))
+    for member in roster.members.values():
+        if not member.entry.as_plugin and not member.is_resource:
+            tell(
+                f"components: {member.name} is of type {member.entry.type}, and a session has use for plugins and "
+                "resources only; take it out of `use`, or run it if it is a copilot: goose-like component run"
+            )
+    return roster

@@ -154,7 +154,8 @@ def _shown(value: Any, key: str) -> Any:
 
 
 def _said(value: Any) -> str:
-    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+    is_plain = isinstance(value, str) and value and value == value.strip()
+    return value if is_plain else json.dumps(value, ensure_ascii=False)
 
 
 def _described(definition: Definition, rows: Sequence[tuple[str, Any, str]]) -> dict[str, Any]:

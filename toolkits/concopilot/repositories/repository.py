@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from goose_like.errors import GooseLikeError, UsageError
+from goose_like.plugins import nearest
 
 from ..described.coordinates import Coordinates
 from ..described.entry import read_entries
@@ -236,7 +237,14 @@ class Repositories:
                 return self.local.folder_of(coordinates)
             looked += more
         places = "".join(f"\n  {one}" for one in looked)
+        check = f"did you mean {near}? If not," if (near := self._nearest(coordinates)) else "check its coordinates, or"
         raise GooseLikeError(
-            f"there is no component {coordinates}; check its coordinates, or install it with "
+            f"there is no component {coordinates}; {check} install it with "
             f"`goose-like component install FOLDER`. It was looked for in{places}"
         )
+
+    def _nearest(self, coordinates: Coordinates) -> str | None:
+        """What is here and was probably meant."""
+        here = [each for shelf in self.at_hand for each in shelf.all()]
+        alike = [str(each) for each in here if nearest(coordinates.artifact_id, [each.artifact_id])]
+        return nearest(str(coordinates), alike)
