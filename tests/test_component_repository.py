@@ -174,6 +174,13 @@ def test_what_is_no_component_is_said(tmp_path):
     assert config_files(tmp_path) == [tmp_path / "texts" / "words" / ".config" / "config.yaml"]
 
 
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b"])
+def test_at_a_name_that_no_file_can_have_there_is_nothing(name):
+    assert config_file_at(Path(name)) is None
+    with pytest.raises(UsageError, match="there is nothing at"):
+        config_files(Path(name))
+
+
 def test_a_copy_of_a_configuration_is_a_component_where_no_other_is_below(tmp_path):
     copy = tmp_path / "config.yaml"
     copy.write_text(YAML)

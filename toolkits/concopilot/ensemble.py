@@ -1,6 +1,7 @@
 """Ensemble: a session's components at work, all on one stage."""
 
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -143,8 +144,8 @@ class Ensemble:
     def _placed(self) -> tuple[Reach, Message]:
         """What the process sees, and what it is told of that."""
         workspace, dot_folders = self._around.workspace, (".runtime", *self._config.dot_folders)
-        named = [(workspace.root / Path(each).expanduser()).resolve() for each in self._config.path]
-        folders = [each for each in named if each.is_dir()]
+        named = [workspace.root / os.path.expanduser(each) for each in self._config.path]
+        folders = [each.resolve() for each in named if os.path.isdir(each)]
         packages = self._packages()
         paths = dict.fromkeys((*folders, *(package.parent for package in packages)))
         readable = (self._environment.folder, *folders, *packages)

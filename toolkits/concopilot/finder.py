@@ -36,7 +36,7 @@ class Finder:
             GooseLikeError: there is none.
         """
         if path := used.get("path"):
-            if file := config_file_at(self.folder / Path(str(path)).expanduser()):
+            if file := config_file_at(self.folder / os.path.expanduser(str(path))):
                 return file
             raise GooseLikeError("there is no component at this path; give the folder with its .config/config.yaml")
         return self._runtime.source(Instance.of(used))

@@ -50,10 +50,9 @@ def config_file_at(path: Path) -> Path | None:
 
     None where there is none.
     """
-    if path.is_file():
-        return path
     places = [folder / name for folder in (path / CONFIG_FOLDER, path) for name in CONFIG_FILES]
-    return next((place for place in places if place.is_file()), None)
+    # Not Path's own: that raises for names which no file can have.
+    return next((place for place in (path, *places) if os.path.isfile(place)), None)
 
 
 def config_files(path: Path, *, is_recursive: bool = True) -> list[Path]:
@@ -65,7 +64,7 @@ def config_files(path: Path, *, is_recursive: bool = True) -> list[Path]:
         UsageError: there is nothing, or no component.
     """
     own = config_file_at(path)
-    if own is None and not path.is_dir():
+    if own is None and not os.path.isdir(path):
         raise UsageError(f"there is nothing at {path}; give a component's folder, or one with components in it")
     is_tree = is_recursive and (own is None or own.parent == path)  # a config.yaml at its top may be of anything
     if found := [_config_in(folder) for folder in _below(path)] if is_tree else []:
