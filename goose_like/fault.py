@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from pydantic import ConfigDict
+
 from .message import Value, Words
 
 T = TypeVar("T")
@@ -31,6 +33,8 @@ class Fault(Value):
 
 class Reading(Value, Generic[T]):
     """What was read of a file, None if nothing could be, and what is wrong with it."""
+
+    model_config = ConfigDict(ser_json_inf_nan="constants")  # else YAML's `.inf` would be None once it was kept
 
     value: T | None = None
     faults: tuple[Fault, ...] = ()

@@ -30,12 +30,20 @@ def kept(
         if reading is None:
             reading = read(file)
             if mark and mark == _mark(kind, file, is_placeless):  # else it was written meanwhile
-                new[mark] = reading.model_dump_json(exclude_unset=True)
-        elif is_placeless and reading.faults:
-            moved = tuple(fault.model_copy(update={"file": file}) for fault in reading.faults)
-            reading = reading.model_copy(update={"faults": moved})
+                placed = _moved(reading, Path()) if is_placeless else reading
+                new[mark] = placed.model_dump_json(exclude_unset=True)
+        elif is_placeless:
+            reading = _moved(reading, file)
         yield file, reading
     store.put(new)
+
+
+def _moved(reading: R, file: Path) -> R:
+    """As if it were of another file."""
+    if not reading.faults:
+        return reading
+    faults = tuple(fault.model_copy(update={"file": file}) for fault in reading.faults)
+    return reading.model_copy(update={"faults": faults})
 
 
 def _parsed(kind: type[R], text: str) -> R | None:

@@ -11,7 +11,7 @@ from goose_like_toolkits.concopilot.described.checking import check_file, compon
 from goose_like_toolkits.concopilot.described.coordinates import Coordinates, parse
 from goose_like_toolkits.concopilot.described.document import read_document
 from goose_like_toolkits.concopilot.described.overriding import Layer, overlaid
-from goose_like_toolkits.concopilot.repositories.runtime import Runtime
+from goose_like_toolkits.concopilot.repositories.runtime import Instance, Runtime
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -185,76 +185,78 @@ PLACE = ".runtime/org/example/shop/stock/0.1.0"
 
 @pytest.mark.parametrize("instance", [None, 0, "0"])
 def test_a_copy_is_made_once_and_edited_ones_stay(runtime, work, shelf, instance):
-    file = runtime.place(STOCK, instance)
+    file = runtime.place(Instance(STOCK, instance))
     assert file == work / PLACE / "0/config.yaml"
     assert texts(file.parent) == COPY
     file.write_text("from: person")
-    assert runtime.place(STOCK, 0).read_text() == "from: person"
+    assert runtime.place(Instance(STOCK, 0)).read_text() == "from: person"
     assert shelf.asked == 1
 
 
 def test_instances_have_copies_of_their_own(runtime, work):
-    assert runtime.place(STOCK, "large") == work / PLACE / "large/config.yaml"
-    assert runtime.place(STOCK) == work / PLACE / "0/config.yaml"
+    assert runtime.place(Instance(STOCK, "large")) == work / PLACE / "large/config.yaml"
+    assert runtime.place(Instance(STOCK)) == work / PLACE / "0/config.yaml"
 
 
 def test_another_file_of_the_folder(runtime):
-    assert runtime.place(STOCK, config_file="config_web.yaml").read_text() == "from: web"
-    mine = runtime.place(STOCK, config_file="mine.yaml")
+    assert runtime.place(Instance(STOCK, config_file="config_web.yaml")).read_text() == "from: web"
+    mine = runtime.place(Instance(STOCK, config_file="mine.yaml"))
     assert (mine.name, mine.read_text()) == ("mine.yaml", "from: repository")
     mine.write_text("from: person")
-    assert runtime.place(STOCK, config_file="mine.yaml").read_text() == "from: person"
+    assert runtime.place(Instance(STOCK, config_file="mine.yaml")).read_text() == "from: person"
 
 
 def test_another_folder(runtime, work, shelf):
-    assert runtime.place(STOCK, config_folder="mine/stock") == work / "mine/stock/config.yaml"
-    assert runtime.place(STOCK, config_folder=str(work / "mine/stock")) == work / "mine/stock/config.yaml"
+    assert runtime.place(Instance(STOCK, config_folder="mine/stock")) == work / "mine/stock/config.yaml"
+    assert runtime.place(Instance(STOCK, config_folder=str(work / "mine/stock"))) == work / "mine/stock/config.yaml"
     (work / "own").mkdir()
     (work / "own/config.yml").write_text("from: person")
-    assert runtime.place(STOCK, config_folder="own") == work / "own/config.yml"
+    assert runtime.place(Instance(STOCK, config_folder="own")) == work / "own/config.yml"
     assert texts(work / "own") == {"config.yml": "from: person"}
     assert shelf.asked == 1
 
 
 def test_what_counts_before_there_is_a_copy(runtime, work, shelf):
     stored = {name: shelf.folder / f"stock-0.1.0-{name}" for name in ("config.yaml", "config_web.yaml")}
-    assert runtime.source(STOCK) == stored["config.yaml"]
-    assert runtime.source(STOCK, config_file="config_web.yaml") == stored["config_web.yaml"]
-    assert runtime.source(STOCK, config_file="mine.yaml") == stored["config.yaml"]
+    assert runtime.source(Instance(STOCK)) == stored["config.yaml"]
+    assert runtime.source(Instance(STOCK, config_file="config_web.yaml")) == stored["config_web.yaml"]
+    assert runtime.source(Instance(STOCK, config_file="mine.yaml")) == stored["config.yaml"]
     assert list(work.iterdir()) == []
-    copy = runtime.place(STOCK)
-    assert runtime.source(STOCK) == runtime.source(STOCK, config_file="mine.yaml") == copy
-    assert runtime.source(STOCK, "other") == stored["config.yaml"]
+    copy = runtime.place(Instance(STOCK))
+    assert runtime.source(Instance(STOCK)) == runtime.source(Instance(STOCK, config_file="mine.yaml")) == copy
+    assert runtime.source(Instance(STOCK, "other")) == stored["config.yaml"]
     with pytest.raises(UsageError, match="config_file"):
-        runtime.source(STOCK, config_file="../x")
+        runtime.source(Instance(STOCK, config_file="../x"))
     for name in stored.values():
         name.unlink()
     with pytest.raises(GooseLikeError, match=r"has no config\.yaml"):
-        runtime.source(STOCK, "other")
+        runtime.source(Instance(STOCK, "other"))
 
 
 def test_a_copy_without_its_config_is_filled_and_what_is_there_stays(runtime, work):
-    folder = runtime.place(STOCK).parent
+    folder = runtime.place(Instance(STOCK)).parent
     (folder / "words.md").write_text("mine")
     (folder / "config.yaml").unlink()
-    runtime.place(STOCK)
+    runtime.place(Instance(STOCK))
     assert texts(folder) == COPY | {"words.md": "mine"}
 
 
 def test_a_copy_that_was_cut_off_is_made_anew(work, shelf):
     (shelf.folder / "stock-0.1.0-zz").symlink_to(shelf.folder / "nowhere")
     with pytest.raises(GooseLikeError, match="is there a link in the way"):
-        Runtime(work, shelf).place(STOCK)
+        Runtime(work, shelf).place(Instance(STOCK))
     folder = work / PLACE / "0"
     (folder / "config.yaml").write_text("half of i")
     (shelf.folder / "stock-0.1.0-zz").unlink()
-    assert Runtime(work, shelf).place(STOCK, config_file="config_web.yaml").read_text() == "from: web"
+    assert Runtime(work, shelf).place(Instance(STOCK, config_file="config_web.yaml")).read_text() == "from: web"
     assert texts(folder) == COPY
 
 
 def test_sessions_may_begin_at_once(work, shelf):
     places = []
-    threads = [threading.Thread(target=lambda: places.append(Runtime(work, shelf).place(STOCK))) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: places.append(Runtime(work, shelf).place(Instance(STOCK)))) for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -265,29 +267,29 @@ def test_sessions_may_begin_at_once(work, shelf):
 
 def test_a_component_that_there_is_not_leaves_nothing(runtime, work):
     with pytest.raises(GooseLikeError, match="looked in"):
-        runtime.place(parse("org.example:other:1"))
+        runtime.place(Instance(parse("org.example:other:1")))
     assert list(work.iterdir()) == []
 
 
 def test_a_repository_without_a_config_is_told(runtime, shelf):
     (shelf.folder / "stock-0.1.0-config.yaml").unlink()
     with pytest.raises(GooseLikeError, match=r"has no config\.yaml"):
-        runtime.place(STOCK)
+        runtime.place(Instance(STOCK))
 
 
 @pytest.mark.parametrize("name", ["..", "../x", "a/b", "/etc/passwd", ".hidden", "", "a\0", 3])
 def test_a_config_file_is_a_name(runtime, name):
     if name == "":
-        assert runtime.place(STOCK, config_file=name).name == "config.yaml"
+        assert runtime.place(Instance(STOCK, config_file=name)).name == "config.yaml"
     else:
         with pytest.raises(UsageError, match="config_file"):
-            runtime.place(STOCK, config_file=name)
+            runtime.place(Instance(STOCK, config_file=name))
 
 
 @pytest.mark.parametrize("folder", ["..", "../work2", "/tmp", "x/../../y", "a\0", 3])
 def test_a_config_folder_is_within_the_working_directory(runtime, folder):
     with pytest.raises(UsageError, match=r"working directory|no name"):
-        runtime.place(STOCK, config_folder=folder)
+        runtime.place(Instance(STOCK, config_folder=folder))
 
 
 @pytest.mark.parametrize("link", [".runtime", ".runtime/org", PLACE, f"{PLACE}/0"])
@@ -296,32 +298,32 @@ def test_no_link_leads_out(runtime, work, tmp_path, link):
     (work / link).parent.mkdir(parents=True, exist_ok=True)
     (work / link).symlink_to(tmp_path / "outside")
     with pytest.raises(UsageError, match="leads out of the working directory"):
-        runtime.place(STOCK)
+        runtime.place(Instance(STOCK))
     assert list((tmp_path / "outside").iterdir()) == []
 
 
 def test_a_link_for_a_file_is_not_followed(runtime, work, tmp_path):
     (tmp_path / "secret").write_text("secret")
-    folder = runtime.place(STOCK).parent
+    folder = runtime.place(Instance(STOCK)).parent
     (folder / "config.yaml").unlink()
     (folder / "config.yaml").symlink_to(tmp_path / "secret")
     with pytest.raises(GooseLikeError, match="is no file"):
-        runtime.place(STOCK)
+        runtime.place(Instance(STOCK))
     (folder / "config.yaml").unlink()
     os.mkfifo(folder / "config.yaml")
     with pytest.raises(GooseLikeError, match="is no file"):
-        runtime.place(STOCK)
+        runtime.place(Instance(STOCK))
 
 
 def test_a_circle_of_links_is_told(runtime, work):
     (work / ".runtime").symlink_to(work / ".runtime")
     with pytest.raises(GooseLikeError, match="can't hold"):
-        runtime.place(STOCK)
+        runtime.place(Instance(STOCK))
 
 
 def test_a_working_directory_behind_a_link(work, shelf, tmp_path):
     (tmp_path / "way").symlink_to(work)
-    assert Runtime(tmp_path / "way", shelf).place(STOCK) == tmp_path / "way" / PLACE / "0/config.yaml"
+    assert Runtime(tmp_path / "way", shelf).place(Instance(STOCK)) == tmp_path / "way" / PLACE / "0/config.yaml"
 
 
 GOOD = (

@@ -11,8 +11,9 @@ import pytest
 import yaml
 from component_server import ComponentServer, component_server, reply
 from goose_like_toolkits.concopilot.commands.scaffold import TYPES, write_component
-from goose_like_toolkits.concopilot.described.coordinates import Coordinates
+from goose_like_toolkits.concopilot.described.coordinates import Coordinates, parse
 from goose_like_toolkits.concopilot.repositories.deploying import deploy, target_for
+from goose_like_toolkits.concopilot.repositories.layout import config_file_in
 from goose_like_toolkits.concopilot.repositories.listing import RefusedError, read_listing
 from goose_like_toolkits.concopilot.repositories.packing import install
 from goose_like_toolkits.concopilot.repositories.progress import Progress
@@ -21,11 +22,15 @@ from goose_like_toolkits.concopilot.repositories.repository import (
     FolderShelf,
     LocalRepository,
     Repositories,
-    config_file_in,
 )
 from goose_like_toolkits.concopilot.repositories.settings import RemoteAddress, read_settings
 from goose_like_toolkits.concopilot.repositories.signing import Signer, verify
-from goose_like_toolkits.concopilot.repositories.sources import config_files, import_root, known_roots
+from goose_like_toolkits.concopilot.repositories.sources import (
+    config_file_at,
+    config_files,
+    known_packages,
+    topmost_package,
+)
 from gpg_keys import end_agent, secret_key
 
 from goose_like.errors import GooseLikeError, UsageError
@@ -110,7 +115,7 @@ def test_an_installed_component_lies_as_concopilot_lays_it(installed):
     }
     assert installed.all() == [WORDS]
     assert config_file_in(installed.folder_of(WORDS), WORDS) == folder / CONFIG
-    assert known_roots() == {str(WORDS): str(installed.folder.parent)}
+    assert known_packages() == {str(WORDS): installed.folder.parent / "texts"}
 
 
 def test_installed_again_nothing_of_the_former_one_stays(installed, tmp_path):
@@ -169,16 +174,34 @@ def test_what_is_no_component_is_said(tmp_path):
     assert config_files(tmp_path) == [tmp_path / "texts" / "words" / ".config" / "config.yaml"]
 
 
-def test_the_import_root_is_above_the_package(tmp_path):
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b"])
+def test_at_a_name_that_no_file_can_have_there_is_nothing(name):
+    assert config_file_at(Path(name)) is None
+    with pytest.raises(UsageError, match="there is nothing at"):
+        config_files(Path(name))
+
+
+def test_a_copy_of_a_configuration_is_a_component_where_no_other_is_below(tmp_path):
+    copy = tmp_path / "config.yaml"
+    copy.write_text(YAML)
+    assert config_file_at(tmp_path) == copy
+    assert config_files(tmp_path) == config_files(tmp_path, is_recursive=False) == [copy]
+    inner = component(tmp_path) / ".config" / "config.yaml"
+    assert config_files(tmp_path) == [inner]
+    assert config_file_at(tmp_path / "texts") is None
+    assert config_file_at(tmp_path / "texts" / "words") == inner
+
+
+def test_the_topmost_package_is_imported(tmp_path):
     file = component(tmp_path) / ".config" / "config.yaml"
-    assert import_root(file, "texts.words") == tmp_path
-    assert import_root(file, "words") == tmp_path / "texts"
-    assert import_root(file, "other.words") is None
-    assert import_root(file, "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p") is None
-    assert import_root(file, "") is None
+    assert topmost_package(file, "texts.words") == tmp_path / "texts"
+    assert topmost_package(file, "words") == tmp_path / "texts" / "words"
+    assert topmost_package(file, "other.words") is None
+    assert topmost_package(file, "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p") is None
+    assert topmost_package(file, "") is None
     (tmp_path / "src" / "other").mkdir(parents=True)
     (tmp_path / "src" / "other" / "__init__.py").write_text("def constructor(config): ...\n")
-    assert import_root(file, "other", [tmp_path / "src"]) == tmp_path / "src"
+    assert topmost_package(file, "other", [tmp_path / "src"]) == tmp_path / "src" / "other"
 
 
 def test_from_a_server_and_back(server: ComponentServer, local, installed):
@@ -569,7 +592,7 @@ def test_what_is_written_can_be_installed(type_name, tmp_path, local):
             compile(file.read_text(), file, "exec")
     definition, *more = install([tmp_path], local, print)
     assert definition.package == f"around.my_{type_name}"
-    assert known_roots()[f"org.example:my-{type_name.replace('_', '-')}:0.1.0-SNAPSHOT"] == str(tmp_path)
+    assert set(known_packages().values()) == {tmp_path / "around"}
     assert [each.type for each in more] == (["interactor"] if type_name == "copilot" else [])
     assert len(files) == 3 + 3 * len(more)
     with pytest.raises(UsageError, match="is there already"):
@@ -670,3 +693,12 @@ def test_what_can_not_be_written_is_said(tmp_path, local):
     with pytest.raises(GooseLikeError, match=r"word-count/1.0 can't be written"):
         install([component(tmp_path)], local, print)
     assert os.listdir(local.folder_of(WORDS).parent) == ["1.0"]
+
+
+def test_what_was_probably_meant_is_told(installed):
+    found = Repositories(installed, shelves=())
+    for wrong in ("org.example.text:word-count:1.0.1", "org.example.text:wordcount:1.0", "org.exmple:word-count:1.0"):
+        with pytest.raises(GooseLikeError, match=rf"no component {wrong}; did you mean {WORDS}\?"):
+            found.find(parse(wrong))
+    with pytest.raises(GooseLikeError, match="; check its coordinates, or install it with"):
+        found.find(parse("org.example.text:pizzeria:1.0"))

@@ -7,8 +7,11 @@ from threading import Thread
 
 import pytest
 from company import COMPONENTS, company, used
+from goose_like_toolkits.concopilot.commands.scaffold import write_component
 from goose_like_toolkits.concopilot.described.coordinates import Coordinates
+from goose_like_toolkits.concopilot.repositories.packing import install
 from goose_like_toolkits.concopilot.repositories.repository import LocalRepository
+from goose_like_toolkits.concopilot.repositories.settings import read_settings
 
 from goose_like.errors import ProfileError
 from goose_like.events import Answer
@@ -217,6 +220,35 @@ async def test_a_component_stays_in_the_running_directory(tmp_path, mode):
             await made.failed("escaper_read", path=str(tmp_path / "secret.txt"), by="program")
 
 
+@pytest.mark.parametrize("mode", ["workspace", "full"])
+async def test_of_an_installed_component_its_package_is_reached_and_nothing_beside_it(tmp_path, monkeypatch, mode):
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    there = tmp_path / "mine"
+    write_component("plugin", "counter", there, "org.example")
+    (there / "private.txt").write_text("secret")
+    install([there / "counter"], LocalRepository(read_settings(None).local), print)
+    counter = {"group_id": "org.example", "artifact_id": "counter", "version": "0.1.0-SNAPSHOT"}
+    async with company(tmp_path, "escaper", counter, mode=mode) as made:
+        assert (await made.value("counter_count_words", text="to be"))["count"] == 2
+        assert "counter" in await made.ok("escaper_read", path=str(there / "counter" / "__init__.py"))
+        said = await made.failed("escaper_read", path=str(there / "private.txt"))
+        assert "secret" not in said
+
+
+async def test_of_two_versions_the_code_of_the_one_that_is_used_counts(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    for version in ("1.0.0", "2.0.0"):
+        write_component("plugin", "counter", tmp_path / version, "org.example")
+        config = tmp_path / version / "counter" / ".config" / "config.yaml"
+        config.write_text(config.read_text().replace("0.1.0-SNAPSHOT", version))
+        code = tmp_path / version / "counter" / "counter.py"
+        code.write_text(code.read_text().replace("len(words),", f"{version[0]},"))
+        install([tmp_path / version], LocalRepository(read_settings(None).local), print)
+    newer = {"group_id": "org.example", "artifact_id": "counter", "version": "2.0.0"}
+    async with company(tmp_path, newer) as made:
+        assert (await made.value("counter_count_words", text="to be or not"))["count"] == 2
+
+
 async def test_a_dot_folder_with_leave(tmp_path):
     (tmp_path / "project" / ".hidden").mkdir(parents=True)
     (tmp_path / "project" / ".hidden" / "key").write_text("opened")
@@ -244,6 +276,15 @@ async def test_the_person_may_say_no(tmp_path):
     async with company(tmp_path, "notes", approval="ask") as made:
         assert "not allowed" in await made.failed("notes_write", name="a", text="b")
         assert not (made.root / "a.txt").exists()
+
+
+async def test_what_gives_a_session_nothing_is_told(tmp_path):
+    write_component("copilot", "talk", tmp_path, "org.example")
+    async with company(tmp_path, {"path": str(tmp_path / "talk")}, "greeter") as made:
+        (said,) = made.logged
+        assert said.startswith(
+            "components: talk is of type copilot, and a session has use for plugins and resources only"
+        )
 
 
 async def test_the_profile_picks_among_the_tools(tmp_path):

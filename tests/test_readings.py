@@ -1,7 +1,9 @@
 """What was read of files, kept by what they hold."""
 
+import math
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,6 +60,30 @@ def test_another_place_is_another_file_unless_that_makes_no_difference(reader, t
         (reading,) = reader.all(file, is_placeless=is_placeless)
         assert [str(fault) for fault in reading.faults] == [f"{file}:1: wrong"]
     assert reader.count == count
+
+
+def test_a_file_whose_place_no_utf8_can_name_is_kept_by_what_it_holds(reader, tmp_path):
+    file = tmp_path / os.fsdecode(b"f\xff")
+    file.write_text("one")
+    reader.fault = "wrong"
+    for _ in range(2):
+        (reading,) = reader.all(file, is_placeless=True)
+        assert (reading.value, reading.faults[0].file) == ("one", file)
+    assert reader.count == 1
+
+
+def test_endless_numbers_are_kept_as_such(tmp_path):
+    file = tmp_path / "a"
+    file.write_text("limits")
+    limits = {"most": math.inf, "least": [-math.inf]}
+
+    def read(file: Path) -> Reading[dict[str, Any]]:
+        return Reading[dict[str, Any]](value=limits)
+
+    store = Store(tmp_path / "kept.sqlite")
+    for _ in range(2):
+        ((_, reading),) = kept(store, Reading[dict[str, Any]], [file], read)
+        assert reading.value == limits
 
 
 def test_what_is_written_while_it_is_read_is_not_kept(reader, tmp_path):

@@ -203,8 +203,12 @@ def used(place: Place, use: str) -> "subprocess.CompletedProcess[str]":
     ("use", "said"),
     [
         ("[org.ada:words:1.0]", "line 6: expected a mapping with group_id, artifact_id and version, or path; not"),
-        ("[{path: wrods}]", "line 6: wrods: there is nothing at this path; give a component's folder"),
-        ("[{path: .}]", "line 6: .: this is no component's folder: it has no .config/config.yaml"),
+        (
+            "[{path: wrods}]",
+            "line 6: wrods: there is no component at this path; give the folder with its .config/config.yaml",
+        ),
+        ("[{path: .}]", "line 6: .: there is no component at this path"),
+        ("[{path: ~nobodyx/words}]", "line 6: ~nobodyx/words: there is no component at this path"),
         ("[{path: words}, {path: wards}]", "both have the tool 'words_0_count_words'; give one of them a name"),
         ("[{path: faulty}]", "faulty: faulty/.config/config.yaml:3: version: YAML reads 1.0 as a number"),
         ("[{path: silent}]", "words: prompt_file_name names 'p.txt', and there is no such file in"),

@@ -14,7 +14,8 @@ from .described.arguments import check, check_response, given
 from .described.definition import Command, commands_of
 from .described.references import Reference, read_reference
 from .ensemble import Ensemble
-from .roster import Member, Roster
+from .member import Member
+from .roster import Roster
 from .sharing import Sharing
 from .surroundings import Surroundings
 

@@ -10,10 +10,11 @@ from goose_like.toolkit import ToolError
 from .described.arguments import check
 from .described.definition import commands_of
 from .described.kinds import schema
+from .finder import Finder
+from .member import Member
 from .models.cerebrum import Brain
 from .models.llm import infer
 from .models.plugin_calls import PluginCommand, PluginTools
-from .roster import Finder, Member
 from .sharing import Sharing
 from .surroundings import Surroundings
 

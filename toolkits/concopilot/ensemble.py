@@ -1,6 +1,7 @@
 """Ensemble: a session's components at work, all on one stage."""
 
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -15,9 +16,10 @@ from .described.arguments import Checked
 from .described.kinds import Parameter
 from .desk import Desk
 from .environment import Environment
+from .member import Member
 from .repositories.repository import OWN
-from .repositories.sources import import_root, known_roots
-from .roster import Member, Roster
+from .repositories.sources import known_packages, topmost_package
+from .roster import Roster
 from .sharing import Sharing
 from .stage import INSIDE, Message, Stage, StageError, through
 from .surroundings import Surroundings
@@ -122,13 +124,8 @@ class Ensemble:
             self._stage = await self._start()
 
     async def _start(self) -> Stage:
-        around, root = self._around, self._around.workspace.root
-        paths = self._import_roots()
-        tmp = around.workspace.tmp / "components"
-        tmp.mkdir(exist_ok=True)
-        reach = Reach(
-            readable=(INSIDE, self._environment.folder, *paths), dot_folders=(".runtime", *self._config.dot_folders)
-        )
+        around = self._around
+        reach, settings = self._placed()
 
         async def spawn(argv: Sequence[str], stdin: int) -> Process:
             return await around.workspace.spawn(
@@ -140,28 +137,36 @@ class Ensemble:
                 reach=reach,
             )
 
-        settings: Message = {
-            "root": str(root),
-            "paths": [str(path) for path in paths],
-            "readable": [str(self._environment.folder)],
-            "dot_folders": list(reach.dot_folders),
-            "tmp": around.workspace.inside(tmp),
-        }
         desk = Desk(around, self.roster.finder, self._sharing, self.installed, self._config.llm)
         python = await self._environment.python()
         return await Stage.start(spawn, python, settings, desk.answer, around.show)
 
-    def _import_roots(self) -> tuple[Path, ...]:
-        """Where packages of components lie that are not installed with pip."""
-        folders = [self.roster.finder.folder / Path(each).expanduser() for each in self._config.path]
-        derived = [
-            import_root(member.file, member.entry.package)
-            for member in self.roster.members.values()
-            if not member.file.is_relative_to(OWN)
-        ]
-        known = [Path(each) for each in known_roots().values()]
-        found = [each.resolve() for each in (*folders, *derived, *known) if each is not None]
-        return tuple(dict.fromkeys(each for each in found if each.is_dir()))
+    def _placed(self) -> tuple[Reach, Message]:
+        """What the process sees, and what it is told of that."""
+        workspace, dot_folders = self._around.workspace, (".runtime", *self._config.dot_folders)
+        named = [workspace.root / os.path.expanduser(each) for each in self._config.path]
+        folders = [each.resolve() for each in named if os.path.isdir(each)]
+        packages = self._packages()
+        paths = dict.fromkeys((*folders, *(package.parent for package in packages)))
+        readable = (self._environment.folder, *folders, *packages)
+        tmp = workspace.tmp / "components"
+        tmp.mkdir(exist_ok=True)
+        settings: Message = {
+            "root": str(workspace.root),
+            "paths": [str(path) for path in paths],
+            "readable": [str(path) for path in readable],
+            "dot_folders": list(dot_folders),
+            "tmp": workspace.inside(tmp),
+        }
+        return Reach(readable=(INSIDE, *readable), dot_folders=dot_folders), settings
+
+    def _packages(self) -> list[Path]:
+        """The topmost packages of components that are not installed with pip; of one name the first counts."""
+        members = [member for member in self.roster.members.values() if not member.file.is_relative_to(OWN)]
+        known = known_packages()
+        installed = [known.pop(str(member.entry.coordinates), None) for member in members]
+        found = (topmost_package(member.file, member.entry.package) for member in members)
+        return [each for each in (*found, *installed, *known.values()) if each and each.is_dir()]
 
     async def _call(self, method: str, params: Message, limit_s: float | None) -> Any:
         stage = self._stage

@@ -11,7 +11,8 @@ from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
 from .commands.extra import require_extra
 from .config import Config
 from .described.entry import Offer
-from .roster import Member, open_roster
+from .member import Member
+from .roster import open_roster
 from .surroundings import Surroundings
 
 

@@ -14,12 +14,13 @@ from goose_like.cli.visible import one_line, visible
 from goose_like.errors import GooseLikeError, UsageError
 
 from ..described.checking import check_file
-from ..described.coordinates import Coordinates
+from ..described.coordinates import PARTS, Coordinates
 from ..described.definition import Definition, read_definition
 from ..described.document import read_document
 from ..described.kinds import schema
 from ..described.overriding import Layer, overlaid
-from ..repositories.repository import Repositories, Shelf, config_file_in
+from ..repositories.layout import config_file_in
+from ..repositories.repository import Repositories, Shelf
 from ..repositories.sources import CONFIG_FILES, config_files, meant
 from .drawing import drawn
 
@@ -125,7 +126,7 @@ def _outer(path: Path, coordinates: Coordinates) -> Layer:
     if document is None:
         raise UsageError(visible("\n".join(str(fault) for fault in read_document(file).faults)))
     for at, included in _mappings(document.data):
-        named = [included.get(part) for part in ("group_id", "artifact_id", "version")]
+        named = [included.get(part) for part in PARTS]
         if ":".join(map(str, named)).lower() == str(coordinates).lower() and at:
             config = included.get("config")
             return Layer(config if isinstance(config, Mapping) else {}, str(file), document, (*at, "config"))
@@ -153,7 +154,8 @@ def _shown(value: Any, key: str) -> Any:
 
 
 def _said(value: Any) -> str:
-    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+    is_plain = isinstance(value, str) and value and value == value.strip()
+    return value if is_plain else json.dumps(value, ensure_ascii=False)
 
 
 def _described(definition: Definition, rows: Sequence[tuple[str, Any, str]]) -> dict[str, Any]:

@@ -15,6 +15,9 @@ _INSTANCE = re.compile(r"[^./\\\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*")
 _LIMIT = 100
 _SNAPSHOT = "-snapshot"
 
+PARTS = ("group_id", "artifact_id", "version")
+"""By what names a component is named in YAML."""
+
 FORM = "GROUP:ARTIFACT:VERSION, such as org.example:ocr:0.1.0"
 
 

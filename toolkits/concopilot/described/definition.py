@@ -12,7 +12,7 @@ from goose_like.errors import GooseLikeError, UsageError
 from goose_like.fault import Fault, Reading
 from goose_like.yaml_nodes import line_of
 
-from .coordinates import Coordinates
+from .coordinates import PARTS, Coordinates
 from .document import Document, entries, read_document
 from .grammar import Grammar
 from .kinds import Parameter, Response
@@ -144,12 +144,11 @@ class _Reader:
 
     def _coordinates(self) -> Coordinates | None:
         try:
-            parts = ("group_id", "artifact_id", "version")
-            if missing := [part for part in parts if self._data.get(part) is None]:
+            if missing := [part for part in PARTS if self._data.get(part) is None]:
                 for part in missing:
                     self._wrong(part, "expected text", None)
                 return None
-            return Coordinates(*(self._data[part] for part in parts))
+            return Coordinates(*(self._data[part] for part in PARTS))
         except UsageError as error:
             part = str(error).partition(":")[0]
             self._own_faults.append(self._document.fault((part,), str(error)))

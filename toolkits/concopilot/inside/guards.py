@@ -83,7 +83,7 @@ class Guard:
     Below `root` all may be done, but for folders whose names begin with a dot and files named `.env` or `.env.*`: only
     those in `dot_folders` are open. Below `readable` (more files and folders; Python's own and the system's libraries
     are among them in any case) may be read, also where that is a reserved name; below `writable` (a folder for
-    temporary files) all may be done.
+    temporary files) all may be done. Of `listed` (folders that packages are imported from) the names may be listed.
     """
 
     def __init__(
@@ -92,6 +92,7 @@ class Guard:
         readable: Iterable[StrPath] = (),
         dot_folders: Iterable[str] = (),
         writable: Iterable[StrPath] = (),
+        listed: Iterable[StrPath] = (),
     ) -> None:
         python = (sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(sys.executable))
         self._shown = str(root)
@@ -99,6 +100,7 @@ class Guard:
         self._leave = frozenset(dot_folders)
         self._writable = _real(writable)
         self._readable = _real((*readable, *python, *_SYSTEM))
+        self._listed = frozenset(each for path in listed for each in (os.fspath(path), os.path.realpath(path)))
         self._folders: dict[str, tuple[int, int, str]] = {}
         self._levels: dict[str, Level] = {}
         self._others: dict[str, Callable[..., None]] = {
@@ -153,6 +155,8 @@ class Guard:
                 path: Any = args[place] if place < len(args) else None
                 if path is None and event in ("os.listdir", "os.scandir"):
                     path = "."
+                if event == "os.listdir" and path in self._listed:  # so does the import system
+                    continue
                 self.check(path, act, args[fd] if fd is not None and fd < len(args) else -1)
         elif (take := self._others.get(event)) is not None:
             take(*args)

@@ -42,7 +42,7 @@ def _set_up(
     Args:
         root: the running directory.
         paths: where their packages lie, beside the environment's.
-        readable: what else they may read.
+        readable: what they may read.
         dot_folders: the folders with a leading dot that they may use.
         tmp: the folder for temporary files.
     """
@@ -54,7 +54,7 @@ def _set_up(
     settings.working_directory, settings.skip_setup = root, True
     guards = import_module(".guards", __package__)
     os.environ.update(TMPDIR=tmp)
-    guards.Guard(root, [os.path.dirname(__file__), *readable, *paths], dot_folders, [tmp]).install()
+    guards.Guard(root, [os.path.dirname(__file__), *readable], dot_folders, [tmp], listed=paths).install()
     components = performing.Components()
     return {
         "load": components.load,

@@ -3,8 +3,12 @@
 import errno
 import shutil
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from ..described.coordinates import Coordinates
+from .sources import CONFIG_FILES
 
 LISTING = "__FILES.yaml"
 """Beside a component's files: `{name: sha256}` of them and their signatures. Written last, so where it is all is."""
@@ -20,6 +24,12 @@ def is_added(name: str) -> bool:
     """Whether it is a checksum or a signature or a mark, and no file of the component's own."""
     last = name.rpartition("/")[2]
     return last.lower().endswith(ADDED) or last in (LISTING, COMPLETED)
+
+
+def config_file_in(folder: Path, coordinates: Coordinates, names: Sequence[str] = CONFIG_FILES) -> Path | None:
+    """The first of these files that there is in a component's folder of a repository, with the prefix or without."""
+    stored = [f"{prefix}{name}" for name in names for prefix in (coordinates.prefix, "")]
+    return next((folder / name for name in stored if (folder / name).is_file()), None)
 
 
 def put_in_place(made: Path, target: Path) -> None:

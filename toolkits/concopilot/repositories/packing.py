@@ -17,7 +17,7 @@ from .progress import Tell
 from .repository import LocalRepository
 from .settings import Settings, address_of
 from .signing import Signer, ask_hidden, ask_passphrase
-from .sources import config_files, import_root, remember_roots
+from .sources import config_files, remember_packages, topmost_package
 
 _SERVED = ("concopilot", "goose_like_stage")
 """Packages that are there for every component."""
@@ -71,9 +71,9 @@ def install(
     files = [file for path in paths for file in config_files(path, is_recursive=is_recursive)]
     definitions = checked(dict.fromkeys(files))
     repository.install((definition.file.parent, definition.coordinates) for definition in definitions)
-    found = {str(one.coordinates): import_root(one.file, one.package, roots) for one in definitions}
-    known = {coordinates: root for coordinates, root in found.items() if root}
-    remember_roots(known, found.keys() - known.keys())
+    found = {str(one.coordinates): topmost_package(one.file, one.package, roots) for one in definitions}
+    known = {coordinates: package for coordinates, package in found.items() if package}
+    remember_packages(known, found.keys() - known.keys())
     for one in definitions:
         tell(f"{one.coordinates} installed in {repository.folder_of(one.coordinates)}")
         if str(one.coordinates) not in known and one.package.partition(".")[0] not in _SERVED:

@@ -12,22 +12,16 @@ from pathlib import Path
 from typing import Protocol
 
 from goose_like.errors import GooseLikeError, UsageError
+from goose_like.plugins import nearest
 
 from ..described.coordinates import Coordinates
 from ..described.entry import read_entries
-from .layout import COMPLETED, is_added, put_in_place
+from .layout import COMPLETED, config_file_in, is_added, put_in_place
 from .progress import Tell
 from .settings import RemoteAddress, Settings
-from .sources import CONFIG_FILES
 
 OWN = Path(__file__).parents[1] / "components"
 """The components that come along."""
-
-
-def config_file_in(folder: Path, coordinates: Coordinates) -> Path | None:
-    """The config file in a component's folder of a repository, with the prefix or without."""
-    names = [f"{prefix}{name}" for prefix in (coordinates.prefix, "") for name in CONFIG_FILES]
-    return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 class Shelf(Protocol):
@@ -243,7 +237,14 @@ class Repositories:
                 return self.local.folder_of(coordinates)
             looked += more
         places = "".join(f"\n  {one}" for one in looked)
+        check = f"did you mean {near}? If not," if (near := self._nearest(coordinates)) else "check its coordinates, or"
         raise GooseLikeError(
-            f"there is no component {coordinates}; check its coordinates, or install it with "
+            f"there is no component {coordinates}; {check} install it with "
             f"`goose-like component install FOLDER`. It was looked for in{places}"
         )
+
+    def _nearest(self, coordinates: Coordinates) -> str | None:
+        """What is here and was probably meant."""
+        here = [each for shelf in self.at_hand for each in shelf.all()]
+        alike = [str(each) for each in here if nearest(coordinates.artifact_id, [each.artifact_id])]
+        return nearest(str(coordinates), alike)

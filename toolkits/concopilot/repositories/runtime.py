@@ -4,20 +4,20 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from goose_like.errors import GooseLikeError, UsageError
 
-from ..described.coordinates import Coordinates
-from .layout import COMPLETED
+from ..described.coordinates import PARTS, Coordinates
+from .layout import config_file_in, is_added
 from .sources import CONFIG_FILES
 
 FOLDER = ".runtime"
 
-_LEFT_OUT = {".md5", ".sha1", ".sha256", ".sha512", ".asc"}
 _UNFINISHED = ".unfinished"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
@@ -32,6 +32,30 @@ class Repository(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One use of a component, with files of its own.
+
+    `config_file` is another file in its folder than config.yaml, begun as a copy of that; `config_folder` is another
+    folder in the working directory. A stranger may have named them: they are checked where they are used.
+    """
+
+    coordinates: Coordinates
+    instance_id: Any = None
+    config_file: str | None = None
+    config_folder: str | None = None
+
+    @classmethod
+    def of(cls, named: Mapping[str, Any]) -> "Instance":
+        """That of who names a component.
+
+        Raises:
+            UsageError: its coordinates can't be such.
+        """
+        coordinates = Coordinates(*(named.get(part) for part in PARTS))  # type: ignore[arg-type]
+        return cls(coordinates, named.get("instance_id"), named.get("config_file"), named.get("config_folder"))
+
+
 class Runtime:
     """`folder` is the working directory: nothing is read or written outside of it, wherever a link there may lead.
 
@@ -43,25 +67,16 @@ class Runtime:
         self._repository = repository
         self._dot_folders = {FOLDER, *dot_folders}
 
-    def place(
-        self,
-        coordinates: Coordinates,
-        instance_id: Any = None,
-        config_file: str | None = None,
-        config_folder: str | None = None,
-    ) -> Path:
+    def place(self, instance: Instance) -> Path:
         """The config file of an instance, which begins as a copy of the repository's.
 
-        What is there stays as it is, unless its copying never came to its end: then it is copied anew. `config_file` is
-        another one in that folder, begun as a copy of config.yaml; `config_folder` another folder in the working
-        directory.
+        What is there stays as it is, unless its copying never came to its end: then it is copied anew.
 
         Raises:
             UsageError: one of the names can't be that of a file or folder there.
             GooseLikeError: the repository has no such component, or nothing can be written.
         """
-        parts = self._parts(coordinates, instance_id, config_folder)
-        wanted = _wanted(config_file)
+        coordinates, parts, wanted = instance.coordinates, self._parts(instance), _wanted(instance.config_file)
         with self._held(coordinates, parts) as place:
             if (name := self._there(parts, wanted)) is None:
                 source = None if self._there(parts, CONFIG_FILES) else self._repository.find(coordinates)
@@ -71,36 +86,28 @@ class Runtime:
                     name = _begun(folder, wanted, coordinates)
             return place / name
 
-    def source(
-        self,
-        coordinates: Coordinates,
-        instance_id: Any = None,
-        config_file: str | None = None,
-        config_folder: str | None = None,
-    ) -> Path:
+    def source(self, instance: Instance) -> Path:
         """The config file that counts for an instance now: its own, or the repository's that this would begin as.
 
         Raises:
             UsageError, GooseLikeError: as `place`; but nothing is written.
         """
-        parts = self._parts(coordinates, instance_id, config_folder)
-        wanted = _wanted(config_file)
+        coordinates, parts, wanted = instance.coordinates, self._parts(instance), _wanted(instance.config_file)
         with self._held(coordinates, parts) as place:
             if name := self._there(parts, wanted) or self._there(parts, CONFIG_FILES):
                 return place / name
-        folder = self._repository.find(coordinates)
-        names = [f"{prefix}{name}" for name in (*wanted, *CONFIG_FILES) for prefix in (coordinates.prefix, "")]
-        if name := next((name for name in names if (folder / name).is_file()), None):
-            return folder / name
+        if file := config_file_in(self._repository.find(coordinates), coordinates, (*wanted, *CONFIG_FILES)):
+            return file
         raise _without_config(coordinates)
 
     def is_open(self, path: Path) -> bool:
         """Whether a path relative to the working directory leads through no folder that is hidden from components."""
         return all(not part.startswith(".") or part in self._dot_folders for part in path.parts)
 
-    def _parts(self, coordinates: Coordinates, instance_id: Any, config_folder: str | None) -> tuple[str, ...]:
+    def _parts(self, instance: Instance) -> tuple[str, ...]:
         """Where it lies, relative to the working directory: no link is on that way at this moment."""
-        folder = Path(FOLDER, coordinates.instance_folder(instance_id))
+        folder = Path(FOLDER, instance.coordinates.instance_folder(instance.instance_id))
+        config_folder = instance.config_folder
         if config_folder is not None and config_folder != "":
             if not isinstance(config_folder, str) or "\0" in config_folder:
                 raise UsageError(f"config_folder: {config_folder!r} is no name of a folder")
@@ -178,7 +185,7 @@ def _copy(source: Path, folder: int, prefix: str) -> None:
 
 def _targets(names: list[str], prefix: str) -> list[tuple[str, str]]:
     """What a repository's files are called in a copy, and what they are called there."""
-    wanted = [name for name in names if Path(name).suffix.lower() not in _LEFT_OUT and name not in (COMPLETED, prefix)]
+    wanted = [name for name in names if not is_added(name) and name != prefix]
     # Of two for one name that with the prefix comes last, and counts.
     named = {name.removeprefix(prefix): name for name in sorted(wanted, key=lambda name: name.startswith(prefix))}
     return sorted((target, name) for target, name in named.items() if target != _UNFINISHED)

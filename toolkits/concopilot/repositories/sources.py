@@ -1,4 +1,4 @@
-"""Where components are written: folders with a `.config`, and which root their packages are imported from."""
+"""Where components are written: folders with a `.config`, and where their packages are imported from."""
 
 import fcntl
 import json
@@ -16,7 +16,7 @@ CONFIG_FOLDER = ".config"
 CONFIG_FILES = ("config.yaml", "config.yml")
 """The first that there is counts."""
 
-_ROOTS = "component-roots.json"
+_PACKAGES = "component-packages.json"
 
 
 def meant(component: str) -> Coordinates | Path:
@@ -25,9 +25,11 @@ def meant(component: str) -> Coordinates | Path:
     Raises:
         UsageError: it is neither.
     """
-    if os.sep in component or os.path.exists(component):
-        return config_files(Path(component), is_recursive=False)[0]
-    if ":" not in component:
+    if file := config_file_at(Path(component)):
+        return file
+    if os.path.exists(component):
+        raise _no_component(component)
+    if os.sep in component or ":" not in component:
         raise UsageError(f"there is nothing at {component}; give a component's folder, or {FORM}")
     return parse(component)
 
@@ -43,28 +45,37 @@ def parted(components: Iterable[str]) -> tuple[list[Path], list[Coordinates]]:
     return paths, named
 
 
+def config_file_at(path: Path) -> Path | None:
+    """The config file of the component at this very path: itself, the one in its `.config`, or that of a copy of this.
+
+    None where there is none.
+    """
+    places = [folder / name for folder in (path / CONFIG_FOLDER, path) for name in CONFIG_FILES]
+    # Not Path's own: that raises for names which no file can have.
+    return next((place for place in (path, *places) if os.path.isfile(place)), None)
+
+
 def config_files(path: Path, *, is_recursive: bool = True) -> list[Path]:
-    """The config files of the components at a path: a config.yaml, a `.config`, a component's folder or a tree of them.
+    """The config files of the components at a path, as `config_file_at`, else of those in the tree below it.
 
     Nothing is looked for below a component, in hidden folders, virtual environments and behind links.
 
     Raises:
         UsageError: there is nothing, or no component.
     """
-    if path.is_file():
-        return [path]
-    if not path.is_dir():
+    own = config_file_at(path)
+    if own is None and not os.path.isdir(path):
         raise UsageError(f"there is nothing at {path}; give a component's folder, or one with components in it")
-    own = path if path.absolute().name == CONFIG_FOLDER else path / CONFIG_FOLDER
-    if own.is_dir():
-        return [_config_in(own)]
-    found = [_config_in(folder) for folder in _below(path)] if is_recursive else []
-    if not found:
-        raise UsageError(
-            f"there is no component in {path}: one is a folder with {CONFIG_FOLDER}/{CONFIG_FILES[0]}"
-            + ("" if is_recursive else "; --recursive looks in the folders below, too")
-        )
-    return found
+    is_tree = is_recursive and (own is None or own.parent == path)  # a config.yaml at its top may be of anything
+    if found := [_config_in(folder) for folder in _below(path)] if is_tree else []:
+        return found
+    if own is None:
+        raise _no_component(path, "" if is_recursive else "; --recursive looks in the folders below, too")
+    return [own]
+
+
+def _no_component(path: str | Path, more: str = "") -> UsageError:
+    return UsageError(f"there is no component in {path}: one is a folder with {CONFIG_FOLDER}/{CONFIG_FILES[0]}{more}")
 
 
 def _config_in(folder: Path) -> Path:
@@ -84,8 +95,8 @@ def _below(root: Path) -> Iterator[Path]:
         names[:] = sorted(name for name in names if not name.startswith(".") and name != "__pycache__")
 
 
-def import_root(config_file: Path, package: str, roots: Iterable[Path] = ()) -> Path | None:
-    """The folder from which `setup.package` can be imported: `root/a/b` for the package `a.b` gives `root`.
+def topmost_package(config_file: Path, package: str, roots: Iterable[Path] = ()) -> Path | None:
+    """The folder by which `setup.package` is imported: `root/a/b` for the package `a.b` gives `root/a`.
 
     None where the component's folder is not named as its package, or has no `__init__.py`, and none of `roots` has it.
     """
@@ -94,41 +105,43 @@ def import_root(config_file: Path, package: str, roots: Iterable[Path] = ()) -> 
     own = [folder.parents[len(names) - 1]] if folder.parts[-len(names) :] == tuple(names) else []
     for root in (*own, *roots):
         if package and root.joinpath(*names, "__init__.py").is_file():
-            return root.absolute()
+            return root.absolute() / names[0]
     return None
 
 
-def known_roots() -> dict[str, str]:
-    """The import roots of components installed from folders, by coordinates as "group:artifact:version".
+def known_packages() -> dict[str, Path]:
+    """The topmost packages of components installed from folders, by coordinates as "group:artifact:version".
+
+    Each is imported from the folder that it lies in, where a person may have anything else.
 
     Raises:
         GooseLikeError: the file that remembers them can't be read.
     """
-    file = state_folder() / _ROOTS
+    file = state_folder() / _PACKAGES
     try:
-        roots = json.loads(file.read_bytes())
-        return {str(coordinates): str(root) for coordinates, root in roots.items()}
+        packages = json.loads(file.read_bytes())
+        return {str(coordinates): Path(package) for coordinates, package in packages.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError, TypeError) as error:
         raise GooseLikeError(f"{file} can't be read; remove it and install your components again") from error
 
 
-def remember_roots(roots: Mapping[str, Path], forgotten: Iterable[str] = ()) -> None:
-    """Keeps these import roots by coordinates, and forgets those of others; another process waits meanwhile."""
+def remember_packages(packages: Mapping[str, Path], forgotten: Iterable[str] = ()) -> None:
+    """Keeps these topmost packages by coordinates, and forgets those of others; another process waits meanwhile."""
     place = state_folder()
     try:
         place.mkdir(parents=True, exist_ok=True)
         lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            kept = {**known_roots(), **{coordinates: str(root) for coordinates, root in roots.items()}}
+            kept = {coordinates: str(package) for coordinates, package in {**known_packages(), **packages}.items()}
             for coordinates in forgotten:
                 kept.pop(coordinates, None)
-            made = place / f".{_ROOTS}.{secrets.token_hex(6)}"
+            made = place / f".{_PACKAGES}.{secrets.token_hex(6)}"
             made.write_text(json.dumps(kept, indent=1, sort_keys=True), encoding="utf-8")
-            made.replace(place / _ROOTS)
+            made.replace(place / _PACKAGES)
         finally:
             os.close(lock)
     except OSError as error:
-        raise GooseLikeError(f"{place / _ROOTS} can't be written: {error.strerror}; is the folder yours?") from error
+        raise GooseLikeError(f"{place / _PACKAGES} can't be written: {error.strerror}; is the folder yours?") from error
