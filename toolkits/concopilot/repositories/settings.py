@@ -22,8 +22,12 @@ def home() -> Path:
     return Path.home() / ".concopilot"
 
 
-def _address(url: str) -> str:
-    parts = urlsplit(url)  # it raises ValueError, which pydantic tells
+def checked_address(url: str) -> str:
+    """A repository's address, checked for pydantic; as it may hold a password, it is not in what is told."""
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise PydanticCustomError("told", "this URL can't be read; give one such as https://example.org") from error
     scheme = parts.scheme.lower()
     if "://" in url and scheme not in ("http", "https", "file"):
         raise PydanticCustomError("told", "it is reached by http:, https:, file: or as a folder's path")
@@ -53,7 +57,7 @@ class Policy(Value):
 class RemoteAddress(Value):
     """A remote repository: a URL, or a folder's path, and which kinds of versions it is asked for."""
 
-    url: Annotated[Words, AfterValidator(_address)]
+    url: Annotated[Words, AfterValidator(checked_address)]
     snapshot: Annotated[Policy, BeforeValidator(_given)] = Policy()
     release: Annotated[Policy, BeforeValidator(_given)] = Policy()
 
@@ -89,7 +93,7 @@ def address_of(url: str) -> RemoteAddress:
     try:
         return RemoteAddress(url=url)
     except ValidationError as error:
-        raise UsageError(f"{url!r} is no repository: {error.errors()[0]['msg']}") from error
+        raise UsageError(f"that is no repository's address: {error.errors()[0]['msg']}") from error
 
 
 def read_settings(file: Path | None = None) -> Settings:
