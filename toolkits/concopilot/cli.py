@@ -212,6 +212,9 @@ def component_deploy(
         str | None, typer.Option(help="Sign with it; better in the variable CONPACK_GPG_PASSPHRASE.")
     ] = None,
     gnupg_home: Annotated[Path | None, typer.Option(help="The folder of GPG keys.", metavar="DIR")] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="With --to: name and password may go by http, for all to read.")
+    ] = False,
     repository: RepositoryOption = None,
     settings: SettingsOption = None,
 ) -> None:
@@ -221,7 +224,7 @@ def component_deploy(
     from .repositories.settings import read_settings
 
     read = read_settings(settings)
-    sent = Sent(to, repo_user_name, repo_user_pwd, gpg_passphrase, gnupg_home)
+    sent = Sent(to, repo_user_name, repo_user_pwd, gpg_passphrase, gnupg_home, insecure)
     deploy_all(paths, read, LocalRepository(repository or read.local), sent, _said)
 
 

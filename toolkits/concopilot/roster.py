@@ -2,14 +2,14 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from goose_like.errors import GooseLikeError, ProfileError
 from goose_like.fault import Reading
+from goose_like.notifier import Notifier
 from goose_like.plugins import did_you_mean
 from goose_like.workspace import Workspace
 
@@ -194,10 +194,12 @@ class Roster:
         self.finder = finder
         self.members: dict[str, Member] = {}
         named = [used.model_dump(exclude_none=True) for used in config.use]
-        files = self._there(named)
+        files, fault = self._there(named)
         finder.look_at(files.values())
         for at, used in enumerate(config.use):
             try:
+                if fault and at == len(files):
+                    raise fault
                 member = finder.chosen(named[at], files.get(at))
                 if member.key in self.members:
                     raise ProfileError(f"{member.key} is used twice; give one of the two another instance_id")
@@ -213,13 +215,15 @@ class Roster:
             except GooseLikeError as error:
                 raise ProfileError(str(error), ("config", "use", at)) from error
 
-    def _there(self, named: Sequence[Mapping[str, Any]]) -> dict[int, Path]:
-        """The files of those that there are, by their place; what is wrong with the others is told in its turn."""
-        files = {}
+    def _there(self, named: Sequence[Mapping[str, Any]]) -> tuple[dict[int, Path], GooseLikeError | None]:
+        """The files by their place up to the first that there is none of, and why: a repository is not asked twice."""
+        files: dict[int, Path] = {}
         for at, used in enumerate(named):
-            with suppress(GooseLikeError):
+            try:
                 files[at] = self.finder.file(used)
-        return files
+            except GooseLikeError as error:
+                return files, error
+        return files, None
 
     @property
     def plugins(self) -> list[Member]:
@@ -346,9 +350,12 @@ def _config_file(folder: Path) -> Path:
 
 
 def open_roster(
-    config: Config, workspace: Workspace, tell: Callable[[str], None], repositories: Repositories | None = None
+    config: Config,
+    workspace: Workspace,
+    notifier: Notifier,
+    repositories: Repositories | None = None,
 ) -> Roster:
-    """The roster of a profile's config in a working directory; `tell` takes sentences for the person.
+    """The roster of a profile's config in a working directory; the person hears of what is fetched, which blocks.
 
     Without `repositories` they are the local one and those that the profile and the settings name. The public one is
     asked by command alone: a session's start reaches for no site that nobody named.
@@ -360,5 +367,5 @@ def open_roster(
         settings = read_settings(None)
         named = [RemoteAddress(url=url) for url in config.repositories]
         remotes = (*named, *(remote for remote in settings.remotes if remote.url != PUBLIC))
-        repositories = Repositories(LocalRepository(settings.local), remotes, tell=tell)
+        repositories = Repositories(LocalRepository(settings.local), remotes, tell=notifier.log, follow=notifier.status)
     return Roster(config, Finder(workspace, repositories, config.dot_folders))

@@ -29,7 +29,7 @@ def target_for(settings: Settings, is_snapshot: bool, credentials: tuple[str, st
     if address is None:
         raise UsageError(f"no repository in the settings takes {kind}; add one to `repos`")
     _require_open(address)
-    return open_remote(address.url, credentials)
+    return open_remote(address.url, credentials, insecure=address.insecure)
 
 
 def _require_open(address: RemoteAddress) -> None:

@@ -14,7 +14,7 @@ from .checksums import LIMIT_BYTES as LIMIT_DIGEST_BYTES
 from .checksums import READ, digest, stated
 from .layout import is_added
 from .listing import RefusedError
-from .progress import Tell
+from .progress import Tell, slow
 from .remote import Remote, open_remote, place_of
 from .settings import RemoteAddress
 from .signing import verify
@@ -31,8 +31,11 @@ def fetch_from(
     fill: Callable[[Coordinates, Callable[[Path], bool]], bool],
     tell: Tell,
     gnupg_home: Path | None,
+    follow: Tell | None = None,
 ) -> list[str] | None:
     """Has `fill` put a component in place that the first remote has which has it: None; or where it was not found.
+
+    `tell` is given what happened, `follow` what goes on, where it takes long; without one `tell` is.
 
     Raises:
         RefusedError: a remote gave what is damaged, badly signed or out to do harm; nothing of it is kept.
@@ -43,8 +46,11 @@ def fetch_from(
             kind = "snapshots" if coordinates.is_snapshot else "releases"
             looked.append(f"{address.shown}: not asked for {kind}, as the settings say")
             continue
-        with closing(open_remote(address.url)) as remote:
-            write = partial(fetch_component, remote, coordinates, tell=tell, gnupg_home=gnupg_home)
+        with (
+            closing(open_remote(address.url, insecure=address.insecure)) as remote,
+            slow(f"asking {remote.name} for {coordinates}", follow or tell),
+        ):
+            write = partial(fetch_component, remote, coordinates, tell=tell, gnupg_home=gnupg_home, follow=follow)
             try:
                 if fill(coordinates, write):
                     tell(f"{coordinates} fetched from {remote.name}")
@@ -58,7 +64,12 @@ def fetch_from(
 
 
 def fetch_component(
-    remote: Remote, coordinates: Coordinates, folder: Path, tell: Tell, gnupg_home: Path | None = None
+    remote: Remote,
+    coordinates: Coordinates,
+    folder: Path,
+    tell: Tell,
+    gnupg_home: Path | None = None,
+    follow: Tell | None = None,
 ) -> bool:
     """Writes a component's files to an empty folder. Whether the remote has it.
 
@@ -79,7 +90,7 @@ def fetch_component(
     signed: dict[str, bool] = {}
     for name, sha256 in own.items():
         target, path = folder / name, f"{place_of(coordinates)}/{name}"
-        _fetch(remote, path, target, min(left, _LIMIT_FILE_BYTES), tell)
+        _fetch(remote, path, target, min(left, _LIMIT_FILE_BYTES), follow or tell)
         left -= target.stat().st_size
         notes |= dict.fromkeys(_checked(remote, path, target, sha256))
         # Where the listing is one of ours it names the signatures: another one is of a snapshot that was replaced.

@@ -25,13 +25,17 @@ _SERVED = ("concopilot", "goose_like_stage")
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Who deploys: to where, in the place of what the settings say, and with which name, password and key."""
+    """Who deploys: to where, in the place of what the settings say, and with which name, password and key.
+
+    `insecure` is of `to`, as in the settings.
+    """
 
     to: str | None = None
     user_name: str | None = None
     password: str | None = None
     passphrase: str | None = None
     gnupg_home: Path | None = None
+    insecure: bool = False
 
 
 def checked(files: Iterable[Path]) -> list[Definition]:
@@ -100,7 +104,7 @@ def deploy_all(
         GooseLikeError: as `install`; or the remote does not take them.
     """
     if sent.to:
-        settings = settings.model_copy(update={"remotes": (address_of(sent.to),)})
+        settings = settings.model_copy(update={"remotes": (address_of(sent.to, insecure=sent.insecure),)})
     files = [file for path in paths for file in config_files(path, is_recursive=is_recursive)]
     wanted = [definition.coordinates for definition in checked(dict.fromkeys(files))]
     credentials = _credentials(sent)

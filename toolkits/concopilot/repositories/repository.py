@@ -116,16 +116,17 @@ class LocalRepository:
         above = self.folder_of(coordinates).parent
         try:
             above.mkdir(parents=True, exist_ok=True)
-            made = Path(tempfile.mkdtemp(prefix=f".{coordinates.version}.", dir=above))
+            # Removed with the process, too, if that ends in the middle.
+            folder = tempfile.TemporaryDirectory(
+                prefix=f".{coordinates.version}.", dir=above, ignore_cleanup_errors=True
+            )
         except OSError as error:
             raise GooseLikeError(
                 f"{above} can't be written: {error.strerror}; name another local repository: local_repo_path in "
                 "settings.yaml, or --repository"
             ) from error
-        try:
-            yield made
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
+        with folder as made:
+            yield Path(made)
 
     def _finished(self, made: Path, target: Path) -> Path:
         try:
@@ -200,13 +201,14 @@ class Repositories:
     """Where a component is looked for, in this order: the local repository, `shelves`, then the remotes.
 
     What a remote gives is kept in the local one. `tell` is given sentences for the person: where something comes from,
-    what could not be verified, how far a long transfer is.
+    what could not be verified; `follow` what goes on, e.g. how far a long transfer is (without one, `tell` is).
     """
 
     local: LocalRepository
     remotes: Sequence[RemoteAddress] = ()
     shelves: Sequence[Shelf] = (FolderShelf(OWN, "goose_like"),)
     tell: Tell = _silent
+    follow: Tell | None = None
     gnupg_home: Path | None = None
 
     @classmethod
@@ -238,7 +240,7 @@ class Repositories:
         if self.remotes:
             from .fetching import fetch_from  # of no use to a session's start
 
-            more = fetch_from(self.remotes, coordinates, self.local.fill, self.tell, self.gnupg_home)
+            more = fetch_from(self.remotes, coordinates, self.local.fill, self.tell, self.gnupg_home, self.follow)
             if more is None:
                 return self.local.folder_of(coordinates)
             looked += more

@@ -55,11 +55,15 @@ class Policy(Value):
 
 
 class RemoteAddress(Value):
-    """A remote repository: a URL, or a folder's path, and which kinds of versions it is asked for."""
+    """A remote repository: a URL, or a folder's path, and which kinds of versions it is asked for.
+
+    With `insecure` a user's name and password may be sent there by http.
+    """
 
     url: Annotated[Words, AfterValidator(checked_address)]
     snapshot: Annotated[Policy, BeforeValidator(_given)] = Policy()
     release: Annotated[Policy, BeforeValidator(_given)] = Policy()
+    insecure: bool = False
 
     @property
     def shown(self) -> str:
@@ -84,14 +88,14 @@ class Settings(Value):
     remotes: tuple[RemoteAddress, ...]
 
 
-def address_of(url: str) -> RemoteAddress:
+def address_of(url: str, *, insecure: bool = False) -> RemoteAddress:
     """A remote repository that a person names on the command line.
 
     Raises:
         UsageError: it is none.
     """
     try:
-        return RemoteAddress(url=url)
+        return RemoteAddress(url=url, insecure=insecure)
     except ValidationError as error:
         raise UsageError(f"that is no repository's address: {error.errors()[0]['msg']}") from error
 
