@@ -19,7 +19,17 @@ WorkingOption = Annotated[
 ]
 SetupOption = Annotated[bool, typer.Option("--skip-setup", help="Install nothing of its setup.pip.")]
 PipOption = Annotated[str, typer.Option(help="More words for pip, e.g. '--no-index --find-links wheels'.")]
-PathsArgument = Annotated[list[Path], typer.Argument(help="Component folders, or trees of them.", metavar="PATH...")]
+
+
+def _path(text: str) -> Path:
+    from .repositories.sources import a_path
+
+    return a_path(text)
+
+
+PathsArgument = Annotated[
+    list[Path], typer.Argument(help="Component folders, or trees of them.", metavar="PATH...", parser=_path)
+]
 WhichArgument = Annotated[str, typer.Argument(help="GROUP:ARTIFACT:VERSION, or its folder.", metavar="COMPONENT")]
 JsonOption = Annotated[bool, typer.Option("--json", help="As JSON.")]
 

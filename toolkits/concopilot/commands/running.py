@@ -114,7 +114,9 @@ async def _worked(
     roster = await aside(partial(open_roster, config, around.workspace, around.notifier, wanted.repositories))
     member = await aside(partial(roster.with_more, wanted.component))
     if method == "run" and member.entry.type not in _COPILOTS:
-        raise UsageError(f"{member.name} is a {member.entry.type}; only a copilot can be run")
+        raise UsageError(
+            f"{member.name} is a {member.entry.type}; only a copilot can be run; `component build` tries others"
+        )
     ensemble = Ensemble(config, around, roster, Sharing(Assets(around.session)))
     try:
         _, code = await stoppable(ensemble.perform(method, member, wanted.arguments), front, out)

@@ -3,8 +3,10 @@
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from goose_like.errors import GooseLikeError
 
@@ -25,6 +27,15 @@ _LIMIT_BYTES = 512 << 20
 _LIMIT_SIGNATURE_BYTES = 64_000
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What became of looking for a component: where it is not, and whether somebody gave no answer."""
+
+    looked: tuple[str, ...] = ()
+    is_unknown: bool = False
+    is_there: bool = False
+
+
 def fetch_from(
     remotes: Iterable[RemoteAddress],
     coordinates: Coordinates,
@@ -32,15 +43,16 @@ def fetch_from(
     tell: Tell,
     gnupg_home: Path | None,
     follow: Tell | None = None,
-) -> list[str] | None:
-    """Has `fill` put a component in place that the first remote has which has it: None; or where it was not found.
+) -> Found:
+    """Has `fill` put a component in place that the first remote has which has it.
 
     `tell` is given what happened, `follow` what goes on, where it takes long; without one `tell` is.
 
     Raises:
         RefusedError: a remote gave what is damaged, badly signed or out to do harm; nothing of it is kept.
     """
-    looked = []
+    looked: list[str] = []
+    is_unknown = False
     for address in remotes:
         if not address.serves(coordinates.is_snapshot):
             kind = "snapshots" if coordinates.is_snapshot else "releases"
@@ -50,17 +62,32 @@ def fetch_from(
             closing(open_remote(address.url, insecure=address.insecure)) as remote,
             slow(f"asking {remote.name} for {coordinates}", follow or tell),
         ):
-            write = partial(fetch_component, remote, coordinates, tell=tell, gnupg_home=gnupg_home, follow=follow)
+            write = partial(_taken, remote, coordinates, tell=tell, gnupg_home=gnupg_home, follow=follow)
             try:
                 if fill(coordinates, write):
                     tell(f"{coordinates} fetched from {remote.name}")
-                    return None
+                    return Found(is_there=True)
                 looked.append(f"{remote.name}: not there")
             except RefusedError as error:
                 raise RefusedError(f"{coordinates} of {remote.name} is refused: {error}") from error
-            except GooseLikeError as error:
+            except _NoAnswer as error:
                 looked.append(str(error))
-    return looked
+                is_unknown = True
+    return Found(tuple(looked), is_unknown=is_unknown)
+
+
+class _NoAnswer(Exception):
+    """A remote failed; another one may do."""
+
+
+def _taken(*what: Any, **how: Any) -> bool:
+    """As `fetch_component`, with failures of the remote told from those of the place that it is written to."""
+    try:
+        return fetch_component(*what, **how)
+    except RefusedError:
+        raise
+    except GooseLikeError as error:
+        raise _NoAnswer(str(error)) from error
 
 
 def fetch_component(

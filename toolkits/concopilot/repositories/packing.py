@@ -103,7 +103,7 @@ def deploy_all(
     Raises:
         GooseLikeError: as `install`; or the remote does not take them.
     """
-    if sent.to:
+    if sent.to is not None:
         settings = settings.model_copy(update={"remotes": (address_of(sent.to, insecure=sent.insecure),)})
     files = [file for path in paths for file in config_files(path, is_recursive=is_recursive)]
     wanted = [definition.coordinates for definition in checked(dict.fromkeys(files))]

@@ -23,6 +23,8 @@ from .sources import CONFIG_FILES
 OWN = Path(__file__).parents[1] / "components"
 """The components that come along."""
 
+_ANOTHER = "name another local repository: local_repo_path in settings.yaml, or --repository"
+
 
 def config_file_in(folder: Path, coordinates: Coordinates) -> Path | None:
     """The config file in a component's folder of a repository, with the prefix or without."""
@@ -70,7 +72,13 @@ class LocalRepository:
         return sorted(each for each in self.all() if (each.group_id, each.artifact_id) == (group_id, artifact_id))
 
     def all(self) -> list[Coordinates]:
-        """Every component that is there, in order."""
+        """Every component that is there, in order.
+
+        Raises:
+            UsageError: where the repository should be is something else.
+        """
+        if os.path.lexists(self.folder) and not self.folder.is_dir():
+            raise UsageError(f"{self.folder} is no folder; {_ANOTHER}")
         found = []
         for folder, names, files in os.walk(self.folder):
             names[:] = [name for name in names if not name.startswith(".")]
@@ -121,10 +129,7 @@ class LocalRepository:
                 prefix=f".{coordinates.version}.", dir=above, ignore_cleanup_errors=True
             )
         except OSError as error:
-            raise GooseLikeError(
-                f"{above} can't be written: {error.strerror}; name another local repository: local_repo_path in "
-                "settings.yaml, or --repository"
-            ) from error
+            raise GooseLikeError(f"{above} can't be written: {error.strerror}; {_ANOTHER}") from error
         with folder as made:
             yield Path(made)
 
@@ -240,12 +245,20 @@ class Repositories:
         if self.remotes:
             from .fetching import fetch_from  # of no use to a session's start
 
-            more = fetch_from(self.remotes, coordinates, self.local.fill, self.tell, self.gnupg_home, self.follow)
-            if more is None:
+            found = fetch_from(self.remotes, coordinates, self.local.fill, self.tell, self.gnupg_home, self.follow)
+            if found.is_there:
                 return self.local.folder_of(coordinates)
-            looked += more
-        places = "".join(f"\n  {one}" for one in looked)
+            looked += found.looked
+            if found.is_unknown:
+                raise GooseLikeError(
+                    f"the component {coordinates} is not here, and not every repository gave an answer; try again when "
+                    f"it does. It was looked for in{_listed(looked)}"
+                )
         raise GooseLikeError(
             f"there is no component {coordinates}; check its coordinates, or install it with "
-            f"`goose-like component install FOLDER`. It was looked for in{places}"
+            f"`goose-like component install FOLDER`. It was looked for in{_listed(looked)}"
         )
+
+
+def _listed(looked: Iterable[str]) -> str:
+    return "".join(f"\n  {one}" for one in looked)

@@ -111,6 +111,8 @@ def read_settings(file: Path | None = None) -> Settings:
         if file:
             raise UsageError(f"there is no file {file}; name another with --settings, or leave it out")
         return _settled(_File())
+    if chosen.is_dir():
+        raise UsageError(f"{chosen} is a folder; name the file in it with --settings")
     source = Source(chosen.name, chosen, read_yaml(chosen))
     try:
         return _settled(_File.model_validate(source.data))

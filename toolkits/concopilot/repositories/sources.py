@@ -26,8 +26,9 @@ def meant(component: str) -> Coordinates | Path:
         UsageError: it is neither.
     """
     if os.sep in component or os.path.exists(component):
-        return config_files(Path(component), is_recursive=False)[0]
+        return the_config_file(Path(component))
     if ":" not in component:
+        _require_words(component)
         raise UsageError(f"there is nothing at {component}; give a component's folder, or {FORM}")
     return parse(component)
 
@@ -36,11 +37,44 @@ def parted(components: Iterable[str]) -> tuple[list[Path], list[Coordinates]]:
     """Of what a person names the paths, and the coordinates."""
     paths, named = list[Path](), list[Coordinates]()
     for each in components:
+        _require_words(each)
         if ":" in each and os.sep not in each and not os.path.exists(each):
             named.append(parse(each))
         else:
             paths.append(Path(each))
     return paths, named
+
+
+def a_path(text: str) -> Path:
+    """The path that a person names.
+
+    Raises:
+        UsageError: it is no name at all, as where a shell's variable is empty; it is not taken for the current folder.
+    """
+    _require_words(text)
+    return Path(text)
+
+
+def _require_words(text: str) -> None:
+    if not text.strip():
+        raise UsageError(f"{text!r} names nothing; give a component's folder, or {FORM}")
+
+
+def the_config_file(path: Path) -> Path:
+    """The config file of the one component at a path.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if path.is_file() or (path / CONFIG_FOLDER).is_dir() or not path.is_dir():
+        return config_files(path)[0]
+    if path.absolute().name == CONFIG_FOLDER:
+        return _config_in(path)
+    below = next(_below(path), None)
+    nearest = f"; there is one in {below.parent}, give its folder" if below else ""
+    raise UsageError(
+        f"there is no component in {path}: one is a folder with {CONFIG_FOLDER}/{CONFIG_FILES[0]}{nearest}"
+    )
 
 
 def config_files(path: Path, *, is_recursive: bool = True) -> list[Path]:
