@@ -13,7 +13,7 @@ from ..described.checking import check_file
 from ..described.coordinates import Coordinates
 from ..described.definition import Definition, read_definition
 from .deploying import deploy, require_new, target_for
-from .progress import Tell
+from .progress import Tell, slow
 from .repository import LocalRepository
 from .settings import Settings, address_of
 from .signing import Signer, ask_hidden, ask_passphrase
@@ -112,7 +112,9 @@ def deploy_all(
         kinds = {one.is_snapshot for one in wanted}
         targets = {kind: stack.enter_context(closing(target_for(settings, kind, credentials))) for kind in kinds}
         for coordinates in wanted:
-            require_new(coordinates, targets[coordinates.is_snapshot])
+            target = targets[coordinates.is_snapshot]
+            with slow(f"asking {target.name} for {coordinates}", tell):
+                require_new(coordinates, target)
         passphrase = ask_passphrase(sent.passphrase)
         signer = None if passphrase is None else Signer(passphrase, sent.gnupg_home)
         install(paths, repository, tell, is_recursive=is_recursive, roots=roots)

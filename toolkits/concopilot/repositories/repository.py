@@ -251,8 +251,8 @@ class Repositories:
             looked += found.looked
             if found.is_unknown:
                 raise GooseLikeError(
-                    f"the component {coordinates} is not here, and not every repository gave an answer; try again when "
-                    f"it does. It was looked for in{_listed(looked)}"
+                    f"there is no component {coordinates} here, and not every repository gave an answer; try again, or "
+                    f"install it with `goose-like component install FOLDER`. It was looked for in{_listed(looked)}"
                 )
         raise GooseLikeError(
             f"there is no component {coordinates}; check its coordinates, or install it with "
