@@ -96,7 +96,7 @@ async def build_exchange(
         guarded: list[Guarded] = []
         for index, choice in _in_order_of_need(profile.toolkits):
             with code_of(choice.name, "toolkits", index):
-                made = _toolkit(
+                made = await _toolkit(
                     choice,
                     toolkits,
                     journal,
@@ -167,7 +167,7 @@ def _in_order_of_need(choices: tuple[ToolkitChoice, ...]) -> list[tuple[int, Too
     return [(places[name], choices[places[name]]) for name in order]
 
 
-def _toolkit(choice: ToolkitChoice, built: dict[str, Toolkit], notifier: Notifier, **kwargs: Any) -> Toolkit:
+async def _toolkit(choice: ToolkitChoice, built: dict[str, Toolkit], notifier: Notifier, **kwargs: Any) -> Toolkit:
     kind = load_toolkit(choice.name)
     requires = Requirements(choice.name, {alias: built[name] for alias, name in choice.requires.items()})
     try:
@@ -177,7 +177,7 @@ def _toolkit(choice: ToolkitChoice, built: dict[str, Toolkit], notifier: Notifie
             f"toolkit {choice.name!r} can't be made: {error} for its __init__; let it take "
             "`self, notifier, requires, **kwargs`: accept **kwargs and pass them to super().__init__"
         ) from error
-    return kind(notifier, requires, config=choice.config, **kwargs)
+    return await kind.prepared(notifier, requires, config=choice.config, **kwargs)
 
 
 def _moderator(profile: Profile, session: Session, toolkits: list[Guarded]) -> Moderator:

@@ -5,7 +5,7 @@ import logging
 from contextvars import copy_context
 from typing import get_args
 
-from .events import Answer, Answered, Asked, Durable, Event, Question, SessionStarted
+from .events import Answer, Answered, Asked, Durable, Event, Question, SessionStarted, Status
 from .history import History
 from .notifier import Notifier
 from .session import Session
@@ -18,7 +18,7 @@ class Journal(Notifier):
     """A Notifier that remembers. Toolkits and exchange hold the same one, so their events share one order.
 
     Made on the event loop; from other threads `notify` gets there by itself. Its first event is `session_started`:
-    what toolkits tell while they are built waits for it.
+    what toolkits tell while they are built waits for it, but for their `status`, which could not be shown later.
     """
 
     def __init__(self, history: History, session: Session | None, front: Notifier) -> None:
@@ -35,7 +35,7 @@ class Journal(Notifier):
         Raises:
             SessionError: when the file can't be written.
         """
-        if self._early is not None and not isinstance(event, SessionStarted):
+        if self._early is not None and not isinstance(event, SessionStarted | Status):
             self._early.append(event)
             return
         if isinstance(event, _DURABLE):
@@ -46,9 +46,10 @@ class Journal(Notifier):
             self._front.notify(event)
         except Exception:
             self._drop_front()
-        early, self._early = self._early or [], None
-        for event in early:
-            self.emit(event)
+        if isinstance(event, SessionStarted):
+            early, self._early = self._early or [], None
+            for told in early:
+                self.emit(told)
 
     def _drop_front(self) -> None:
         """A front-end's fault must not end the turn: it is told once, and the front-end left out."""

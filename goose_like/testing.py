@@ -76,7 +76,7 @@ async def trial(
         session, recorder = Session.temporary(), Recorder()
         stack.callback(session.close)
         models = _answering(answers, session.folder / "answers.yaml")
-        toolkit = kind(
+        toolkit = await kind.prepared(
             recorder,
             Requirements(kind.__name__, requires or {}),
             config=config,

@@ -1,7 +1,7 @@
 """Toolkit: tools, the prompt that goes with them, and their state. Authors import everything from here."""
 
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from .command import Command, command, is_command, make_command
 from .errors import ProfileError
@@ -88,6 +88,14 @@ class Toolkit:
         self.config: dict[str, Any] = dict(kwargs.pop("config", None) or {})
         for name, value in kwargs.items():
             setattr(self, name, value)
+
+    @classmethod
+    async def prepared(cls, notifier: Notifier, requires: Requirements, **kwargs: Any) -> Self:
+        """One that is made, for a session that begins. Override it where something must be waited for before that.
+
+        The person sees what goes on by `notifier.status`, and who stops it cancels this.
+        """
+        return cls(notifier, requires, **kwargs)
 
     def prompt(self) -> str:
         """What this toolkit adds to the system prompt. Asked once; it must not change within a session."""

@@ -46,6 +46,8 @@ def read_nodes(file: Path, what: str, empty: str, take: Callable[[Any, yaml.Node
         if file.stat().st_size > LIMIT_BYTES:
             return refused(file, f"this is larger than {LIMIT_BYTES:,} bytes, and no {what}")
         text = file.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return refused(file, "this is no text in UTF-8; save it as such", 1 + error.object.count(b"\n", 0, error.start))
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a circle of links, to Python 3.12
         return refused(file, f"can't be read: {' '.join(str(error).split())}")
     try:

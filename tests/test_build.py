@@ -16,7 +16,7 @@ from fakes import Played, call, calls
 from goose_like import models
 from goose_like.build import build_exchange
 from goose_like.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
-from goose_like.events import Logged, SessionStarted
+from goose_like.events import Logged, SessionStarted, Status
 from goose_like.message import Message
 from goose_like.models import NO_MODEL
 from goose_like.moderator import Truncate
@@ -308,6 +308,37 @@ async def test_faults_of_a_toolkit_are_told_and_the_others_closed(home, toolkit,
             raise AssertionError("must not be built")
     assert trace[0] == "+One"
     assert trace[-1] == "-One"
+
+
+async def test_what_a_toolkit_waits_for_is_shown_before_the_session_begins(home, monkeypatch):
+    may_go, recorder = asyncio.Event(), Recorder()
+
+    class Prepared(Three):
+        @classmethod
+        async def prepared(cls, notifier, requires, **kwargs):
+            notifier.log("it is fetched")
+            notifier.status("fetching")
+            await may_go.wait()
+            return cls(notifier, requires, **kwargs)
+
+    monkeypatch.setattr(sys.modules[__name__], "Three", Prepared)
+    waiting = asyncio.create_task((opened := built(home, "toolkits: [two, three]", recorder)).__aenter__())
+    while not recorder.events:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert recorder.events == [Status(text="fetching")]
+    may_go.set()
+    await waiting
+    assert [type(event) for event in recorder.events] == [Status, SessionStarted, Logged]
+    await opened.__aexit__(None, None, None)
+    may_go.clear()
+    trace.clear()
+    stopped = asyncio.create_task(built(home, "toolkits: [two, three]").__aenter__())
+    while not trace:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    stopped.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stopped
+    assert trace == ["+Two", "-Two"]
 
 
 async def test_config_picks_tools(home):

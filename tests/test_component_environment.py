@@ -1,6 +1,7 @@
 """The components' environment, with a real one, real pip, and wheels that are made here; no network."""
 
 import asyncio
+import fcntl
 import io
 import json
 import os
@@ -8,6 +9,7 @@ import subprocess
 import tarfile
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -359,3 +361,115 @@ async def test_without_a_sandbox(root: Path, wheels: Path, shared: Path) -> None
         environment = Environment(workspace, shared, pip_params=["--force-reinstall", *offline(wheels)])
         await environment.install(["stable"], "x")
         assert await said(await environment.python(), "import stable; print(stable.VERSION)") == "2.0"
+
+
+@pytest.fixture
+def apart(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder of environments that no other test has."""
+    monkeypatch.setenv("GOOSE_LIKE_HOME", str(tmp_path / "goose"))
+    return tmp_path / "goose/state/environments"
+
+
+def names_in(folder: Path) -> set[str]:
+    return {file.name for file in folder.iterdir()}
+
+
+def record_of(environment: Environment) -> Path:
+    return Path(f"{environment.folder}.json")
+
+
+def noted(environment: Environment) -> dict[str, object]:
+    found = json.loads(record_of(environment).read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def note(environment: Environment, record: dict[str, object]) -> None:
+    record_of(environment).write_text(json.dumps(record))
+
+
+@contextmanager
+def locked(environment: Environment) -> Iterator[None]:
+    with open(f"{environment.folder}.lock", "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+async def made_in(root: Path) -> Environment:
+    """The environment of a running directory, made and left."""
+    await asyncio.to_thread(root.mkdir)
+    workspace, _ = made(root)
+    async with workspace:
+        environment = Environment(workspace)
+        await environment.python()
+        environment.close()
+    return environment
+
+
+async def test_those_of_folders_that_are_gone_go_when_another_is_made(apart: Path, tmp_path: Path) -> None:
+    gone, moved, stays = [await made_in(tmp_path / name) for name in ("gone", "moved", "stays")]
+    (tmp_path / "gone").rmdir()
+    (tmp_path / "moved").rename(tmp_path / "elsewhere")
+    (apart / "another").mkdir()
+    (apart / "another.json").write_text('{"root": "/nowhere"}')
+    (apart / "former.json").write_text(json.dumps({"python": "x", "installed": []}))
+    kept = {"another", "another.json", "former.json"}
+    new = await made_in(tmp_path / "new")
+    for each in (stays, new):
+        kept |= {each.folder.name, f"{each.folder.name}.json", f"{each.folder.name}.lock"}
+    assert names_in(apart) == kept, (gone, moved)
+
+
+async def test_one_that_is_in_use_stays_until_it_is_not(apart: Path, tmp_path: Path) -> None:
+    (root := tmp_path / "work").mkdir()
+    workspace, _ = made(root)
+    async with workspace:
+        environment = Environment(workspace)
+        python = await environment.python()
+        root.rename(tmp_path / "moved")
+        await made_in(tmp_path / "one")
+        assert await said(python, "print(1)") == "1"
+        environment.close()
+        await made_in(tmp_path / "two")
+        assert not environment.folder.exists()
+
+
+async def test_one_that_is_being_changed_stays(apart: Path, tmp_path: Path) -> None:
+    environment = await made_in(tmp_path / "work")
+    (tmp_path / "work").rmdir()
+    with locked(environment):
+        await made_in(tmp_path / "one")
+        assert environment.folder.exists()
+
+
+async def test_one_whose_making_was_cut_off_goes_too(apart: Path, tmp_path: Path) -> None:
+    environment = await made_in(tmp_path / "work")
+    note(environment, noted(environment) | {"python": ""})
+    (tmp_path / "work").rmdir()
+    await made_in(tmp_path / "one")
+    assert not environment.folder.exists()
+    assert record_of(environment).name not in names_in(apart)
+
+
+async def test_one_of_a_former_version_learns_whose_it_is(apart: Path, tmp_path: Path) -> None:
+    environment = await made_in(tmp_path / "work")
+    written = noted(environment)
+    note(environment, {key: value for key, value in written.items() if key != "root"})
+    (mark := environment.folder / "mark").touch()
+    workspace, _ = made(tmp_path / "work")
+    async with workspace:
+        again = Environment(workspace)
+        await again.python()
+        again.close()
+    assert noted(environment) == written
+    assert mark.exists()
+
+
+async def test_a_folder_that_can_not_be_looked_at_is_not_gone(apart: Path, tmp_path: Path) -> None:
+    (tmp_path / "share").mkdir()
+    environment = await made_in(tmp_path / "share/work")
+    (tmp_path / "share/work").rmdir()
+    (tmp_path / "share").rmdir()
+    (tmp_path / "share").symlink_to("share")  # as a share that gives nothing but errors
+    await made_in(tmp_path / "one")
+    assert environment.folder.exists()

@@ -60,13 +60,19 @@ async def chat(
     _tell_the_end(last.history, last.name)
     if ends := [number for number in signals if number != signal.SIGINT or not is_person]:
         return 128 + ends[0]
+    if chat.is_given_up:
+        return 128 + signal.SIGINT
     return 0 if is_person else chat.exit_code
 
 
 @asynccontextmanager
 async def _seated(profile: Profile, prompt: Prompt | None) -> AsyncIterator[Seat]:
     if prompt is None:
-        yield LineSeat()
+        plain = LineSeat()
+        try:
+            yield plain
+        finally:
+            plain.front.pause()
         return
     seat = LiveSeat(prompt, profile.session)
     try:
@@ -84,11 +90,18 @@ def _tell_the_end(history: History, name: str) -> None:
             print(f"resume with: goose-like session resume {shlex.quote(name)}", file=sys.stderr)
 
 
+class _GivenUp(Exception):
+    """The person did not wait for a conversation to begin."""
+
+
 class Chat:
     """What a person types, line by line, and the work that comes of it: one piece at a time, which can be stopped."""
 
     def __init__(self, seat: Seat, project: Project | None = None) -> None:
         self.exit_code = 0
+        self.is_given_up = False
+        self._is_stopped = False
+        self._opening: asyncio.Task[Any] | None = None
         self._seat = seat
         self._project = project
         self._exchange: Exchange | None = None
@@ -107,7 +120,7 @@ class Chat:
         while wanted:
             before, opened, is_built = opened, wanted, False
             try:
-                async with build_exchange(opened.profile, self._seat.front, session=opened.session) as exchange:
+                async with self._built(opened) as exchange:
                     is_built, is_back = True, False
                     if before and before.session is not opened.session:
                         before.session.close()
@@ -117,10 +130,35 @@ class Chat:
                     raise
                 self._seat.show(str(error))
                 wanted, is_back = before, True
+            except _GivenUp:
+                self.is_given_up = before is None or is_back
+                wanted, is_back = (None, False) if self.is_given_up else (before, True)
             plan, first = (), ""
         assert opened
         opened.session.close()
         return opened.session
+
+    @asynccontextmanager
+    async def _built(self, wanted: Reopen) -> AsyncIterator[Exchange]:
+        """Its exchange. While that is built, what would stop work stops that.
+
+        Raises:
+            _GivenUp: it was stopped.
+        """
+        self._opening = task = asyncio.current_task()
+        self._seat.begin(self)
+        try:
+            async with build_exchange(wanted.profile, self._seat.front, session=wanted.session) as exchange:
+                self._opening = None
+                yield exchange
+        except asyncio.CancelledError:
+            if self._opening is None or task is None or not self._is_stopped:
+                raise
+            self._is_stopped = False
+            task.uncancel()
+            raise _GivenUp from None
+        finally:
+            self._opening = None
 
     async def _talk(self, exchange: Exchange, profile: Profile, plan: tuple[Task, ...], first: str) -> Reopen | None:
         """Takes lines until the person leaves, or a command wants to go on elsewhere."""
@@ -165,7 +203,11 @@ class Chat:
     # --- while something runs
 
     def stop(self) -> bool:
-        """Stops what runs; whether something did."""
+        """Stops what runs, or what is waited for before anything can; whether something was."""
+        if self._opening and not self._is_stopped:
+            self._is_stopped = True
+            self._opening.cancel()
+            return True
         if self._work is None or self._work.done():
             return False
         self._seat.front.notify(Status(text="stopping"))

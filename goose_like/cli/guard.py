@@ -1,5 +1,6 @@
 """Around every command: a failure of ours is one line on stderr, and an exit code that tells the truth."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -27,6 +28,11 @@ def guarded(act: Callable[[], int | None]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader of a list has left
+        return 1
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        print(f"goose-like: {error.strerror}: nothing more can be written; make room", file=sys.stderr)
         return 1
     finally:
         for stream in (sys.stdout, sys.stderr):

@@ -61,6 +61,7 @@ class LiveScreen(Screen):
         self._prompt.live = self._live
         self._answer = MarkdownStream()
         self._thought = self._doing = ""
+        self._is_open = False
         self._is_heard = False
         self._marked_ids: set[str] = set()
         self._plan: Sequence[Task] = ()
@@ -103,6 +104,7 @@ class LiveScreen(Screen):
     def open(self, events: Iterable[Durable], plan: Sequence[Task], *, is_new: bool) -> None:
         """Shows a session from now on: what happened in it earlier, as it was drawn then, but for times."""
         self.console.width = self._prompt.size.columns
+        self._is_open, self._doing = True, ""
         if is_new:
             self.finished.clear()
         self._replay(events)
@@ -188,6 +190,8 @@ class LiveScreen(Screen):
                     yield Styled(f"  │{running.label} {one_line(line, width - 6)}", "dim", no_wrap=True)
         if self.began is not None:
             yield from self._waiting(width)
+        elif self._doing and not self._is_open:  # what the session's start waits for
+            yield Styled(one_line(self._doing, width - 2), "dim", no_wrap=True)
         for words in self.queued():
             yield Styled(f"  ⏎ {one_line(words, width - 30)}  (waits; Ctrl-S sends it now)", "cyan", no_wrap=True)
         if any(task.status in ("planned", "in-progress") for task in self._plan):

@@ -122,9 +122,11 @@ class Stdout(Notifier):
         self.words = ""
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._format = output_format
+        self._has_begun = False
 
     def notify(self, event: Event) -> None:
-        if self._format == "stream-json":
+        self._has_begun = self._has_begun or not isinstance(event, Status)
+        if self._format == "stream-json" and self._has_begun:  # the first line is that of the session's start
             self._write(event.model_dump_json() + "\n")
         if isinstance(event, MessageCompleted):
             self.words = "" if event.message.tool_calls else event.message.text

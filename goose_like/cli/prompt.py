@@ -41,13 +41,15 @@ class Prompt:
 
     `live(width, height)` gives the rows above the input and `status(width)` the last row, as text with ANSI colours.
     `on_interrupt` is called for Ctrl-C and says whether there was something to stop; `on_steer` for Ctrl-S, with what
-    was typed, and says whether it took that; `on_paste` for the key that asks for the clipboard's image.
+    was typed, and says whether it took that; `on_paste` for the key that asks for the clipboard's image; `on_leave`
+    when the prompt is taken away.
     """
 
     def __init__(self, history: Path) -> None:
         self.live: Callable[[int, int], str] = lambda width, height: ""
         self.status: Callable[[int], str] = lambda width: ""
         self.on_interrupt: Callable[[], bool] = lambda: False
+        self.on_leave: Callable[[], object] = lambda: None
         self.on_steer: Callable[[str], bool] = lambda words: False
         self.on_paste: Callable[[], None] = lambda: self.print("the session is not open yet; paste once more\n")
         self.completer: Completer = DummyCompleter()
@@ -146,6 +148,7 @@ class Prompt:
     def close(self) -> None:
         """Takes the prompt away; `next` and `answer` give ''."""
         self._is_closed = True
+        self.on_leave()
         self._lines.put_nowait("")
         self._give("")
         if self.app.is_running:

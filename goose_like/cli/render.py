@@ -84,6 +84,7 @@ class Screen(Notifier):
     def notify(self, event: Event) -> None:
         match event:
             case SessionStarted(name=name, profile=profile, models=models):
+                self.pause()
                 self._line(f"session {name} · profile {profile} · {models['processor']}", "dim")
             case TurnStarted():
                 self._is_cut = False
@@ -142,6 +143,7 @@ class Screen(Notifier):
             case TurnFinished():
                 self._close(event)
             case RunFinished(usage=usage, cost_usd=cost):
+                self.pause()
                 if usage.total_tokens:
                     self._line(spent(usage, cost), "dim")
             case _:

@@ -61,6 +61,9 @@ class Seat(Protocol):
     def leave(self) -> None:
         """Lets `next` give ''."""
 
+    def begin(self, work: Work) -> None:
+        """Lets the person stop what a conversation is waiting for before it is there."""
+
     def open(self, desk: Desk, work: Work) -> None:
         """Shows a conversation from now on, with what it was before; `work` can be stopped."""
 
@@ -94,6 +97,9 @@ class LineSeat:
 
     def put(self, text: str) -> None:
         self.show(f"not said: {text}")
+
+    def begin(self, work: Work) -> None:
+        """Signals are all that stops something here."""
 
     def open(self, desk: Desk, work: Work) -> None:
         for damage in desk.exchange.session.damage:
@@ -129,7 +135,11 @@ class LiveSeat:
     def finished(self) -> Sequence[tuple[ToolCall, ToolResult]]:
         return self.screen.finished
 
+    def begin(self, work: Work) -> None:
+        self.prompt.on_interrupt = self.prompt.on_leave = work.stop
+
     def open(self, desk: Desk, work: Work) -> None:
+        self.prompt.on_leave = lambda: None  # who leaves is waited for by `next`
         inbox, session = desk.exchange.inbox, desk.exchange.session
         self.screen.queued, self.screen.put = lambda: inbox.words, inbox.put
         self.prompt.on_interrupt, self.prompt.on_steer = work.stop, work.steer

@@ -93,7 +93,7 @@ def test_a_plugin_and_a_copilot_work_as_they_are_written(words: Place):
     assert "goose-like component install talk talk_interactor\n" in begun.stderr
     early = component(words, "run", "talk", "--profile", "talk", *how)
     assert early.returncode == 1
-    assert early.stderr.startswith(f"goose-like: there is no component org.example:talk-interactor:{SNAPSHOT}; ")
+    assert early.stderr.startswith(f"goose-like: there is no component org.example:talk-interactor:{SNAPSHOT} ")
     assert component(words, "install", ".").returncode == 0
     env = {"HOME": str(words.home)}
     done = words.run("component", "run", "talk", "--profile", "talk", *how, env=env, input="hello\nexit\n")
@@ -202,7 +202,7 @@ def used(place: Place, use: str) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize(
     ("use", "said"),
     [
-        ("[org.ada:words:1.0]", "line 6: expected a mapping with group_id, artifact_id and version, or path; not"),
+        ("[org.ada:words:1.0]", "line 6: use: expected a mapping with group_id, artifact_id and version, or path, not"),
         (
             "[{path: wrods}]",
             "line 6: wrods: there is no component at this path; give the folder with its .config/config.yaml",
@@ -391,6 +391,8 @@ def test_conpack_tells_what_it_takes(place: Place):
         ("run --group-id=org.ada --version=1", "coordinates are three: give --artifact-id, too"),
         ("build", "there is no component in ."),
         ("build --config-file nowhere.yaml", "there is no file nowhere.yaml"),
+        ("install --settings", "argument --settings: expected one argument; `conpack help` tells"),
+        ("help instal", "unknown command 'instal'; did you mean 'install'"),
         ("deploy --repo-user-pwd=x --src-folder=none", "there is nothing at none"),
     ],
 )
@@ -412,3 +414,12 @@ def test_a_library_that_is_missing_is_told_in_one_line(place: Place):
     assert done.stderr == (
         "goose-like: components need jsonschema, which is not installed: pip install 'goose-like[components]'\n"
     )
+
+
+@pytest.mark.parametrize("words", [("list",), ("new", "plugin", "other")])
+def test_a_full_disk_is_told_in_one_sentence(place: Place, words):
+    with open("/dev/full", "w") as full:
+        process = place.start("component", *words, env={"HOME": str(place.home)}, stdout=full)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err.splitlines()[-1].startswith("goose-like: No space left on device: ")) == (1, True)
+    assert "Traceback" not in err

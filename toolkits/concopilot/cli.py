@@ -19,7 +19,17 @@ WorkingOption = Annotated[
 ]
 SetupOption = Annotated[bool, typer.Option("--skip-setup", help="Install nothing of its setup.pip.")]
 PipOption = Annotated[str, typer.Option(help="More words for pip, e.g. '--no-index --find-links wheels'.")]
-PathsArgument = Annotated[list[Path], typer.Argument(help="Component folders, or trees of them.", metavar="PATH...")]
+
+
+def _path(text: str) -> Path:
+    from .repositories.sources import a_path
+
+    return a_path(text)
+
+
+PathsArgument = Annotated[
+    list[Path], typer.Argument(help="Component folders, or trees of them.", metavar="PATH...", parser=_path)
+]
 WhichArgument = Annotated[str, typer.Argument(help="GROUP:ARTIFACT:VERSION, or its folder.", metavar="COMPONENT")]
 JsonOption = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
@@ -212,6 +222,9 @@ def component_deploy(
         str | None, typer.Option(help="Sign with it; better in the variable CONPACK_GPG_PASSPHRASE.")
     ] = None,
     gnupg_home: Annotated[Path | None, typer.Option(help="The folder of GPG keys.", metavar="DIR")] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="With --to: name and password may go by http, for all to read.")
+    ] = False,
     repository: RepositoryOption = None,
     settings: SettingsOption = None,
 ) -> None:
@@ -221,7 +234,7 @@ def component_deploy(
     from .repositories.settings import read_settings
 
     read = read_settings(settings)
-    sent = Sent(to, repo_user_name, repo_user_pwd, gpg_passphrase, gnupg_home)
+    sent = Sent(to, repo_user_name, repo_user_pwd, gpg_passphrase, gnupg_home, insecure)
     deploy_all(paths, read, LocalRepository(repository or read.local), sent, _said)
 
 

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from goose_like.cli.guard import guarded
 from goose_like.cli.visible import visible
@@ -66,10 +66,12 @@ def execute(words: Sequence[str]) -> int:
     command = rest.pop(0).strip().lower() if rest and not rest[0].startswith("-") else None
     if command is None or command == "help" or given.help_cmd:
         subject = rest[0].strip().lower() if command == "help" and rest else command
+        if subject is not None and subject not in ("help", *_COMMANDS):
+            raise _unknown(subject)
         print(help_of(subject if subject in _COMMANDS else None))
         return 0
     if command not in _COMMANDS:
-        raise UsageError(f"unknown command {command!r}; {did_you_mean(command, [*_COMMANDS, 'help'])}")
+        raise _unknown(command)
     require_extra()
     if command in ("build", "run"):
         return _used(command, given, rest)
@@ -100,8 +102,19 @@ def help_of(command: str | None) -> str:
     return "\n".join(lines)
 
 
+def _unknown(command: str) -> UsageError:
+    return UsageError(f"unknown command {command!r}; {did_you_mean(command, [*_COMMANDS, 'help'])}")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells in one sentence what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; `conpack help` tells what there is")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="conpack", add_help=False)
+    parser = _Parser(prog="conpack", add_help=False)
     parser.add_argument("-h", "--help", dest="help_cmd", action="store_true")
     for flag, (value, _, _) in _FLAGS.items():
         if value:

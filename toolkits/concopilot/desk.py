@@ -1,12 +1,14 @@
 """Desk: what the components' process may ask of this one."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 from goose_like.events import Question
 from goose_like.plugins import did_you_mean
 from goose_like.toolkit import ToolError
 
+from .aside import aside
 from .described.arguments import check
 from .described.definition import commands_of
 from .described.kinds import schema
@@ -55,7 +57,9 @@ class Desk:
         around = self._around
         match method, params:
             case "resolve", {"config": dict(named)}:
-                return await self._whole(self._finder.member(named, "the component that names it"))
+                return await self._whole(
+                    await aside(partial(self._finder.member, named, "the component that names it"))
+                )
             case "resolve_file", {"config_file": str(file)}:
                 return await self._whole(self._finder.own(file))
             case "llm", {"model": "processor" | "accelerator" as model, "param": dict(asked)}:

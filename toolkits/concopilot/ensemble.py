@@ -79,7 +79,10 @@ class Ensemble:
             await self._stage.interrupt()
         async with self._one_at_a_time:
             stage, self._stage = self._stage, None
-            return await stage.finish() if stage else []
+            try:
+                return await stage.finish() if stage else []
+            finally:
+                self._environment.close()
 
     # --- what a call needs
 

@@ -13,7 +13,7 @@ import sysconfig
 import venv
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from importlib.metadata import Distribution
 from pathlib import Path
 
@@ -41,9 +41,13 @@ _ELSEWHERE = dict.fromkeys(("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", 
 
 
 class _Record(Value):
-    """What is known of a whole environment: of which Python it was made, and what was installed by which words."""
+    """What is known of a whole environment: of which Python it was made, and what was installed by which words.
+
+    `root` is the running directory whose environment it is; with that it may go.
+    """
 
     python: str
+    root: str = ""
     installed: tuple[tuple[str, ...], ...] = ()
 
 
@@ -77,6 +81,8 @@ class Environment:
         `folder` lies below our state or cache folder; in a sandbox nothing could be installed anywhere else.
         """
         self.folder = folder or default_folder(workspace.root)
+        self._root = "" if folder else os.path.realpath(workspace.root)
+        self._held: int | None = None
         self._workspace = workspace
         self._notifier = notifier or Notifier()
         self._pip_params = tuple(pip_params)
@@ -85,14 +91,25 @@ class Environment:
     async def python(self) -> Path:
         """The environment's Python, which is made if it isn't there, or is one of another Python than ours.
 
+        It stays there until `close`, also where the running directory does not.
+
         Raises:
             GooseLikeError: it can't be made.
         """
-        if not self._is_made():
+        while not self._hold():
             async with self._alone():
                 if not self._is_made():
                     await asyncio.to_thread(self._make)
+        if (record := self._record()) and self._root and not record.root:
+            async with self._alone():
+                _write(self._record_file, record.model_copy(update={"root": self._root}))
         return self.folder / "bin" / "python"
+
+    def close(self) -> None:
+        """Says that its Python is used no more."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
 
     def missing(self, requirements: Iterable[str | Sequence[str]]) -> list[str]:
         """What is not satisfied there of the entries of a `setup.pip`, each in pip's words. Starts no process.
@@ -186,39 +203,55 @@ class Environment:
     def _is_made(self) -> bool:
         return self._record() is not None and (self.folder / "bin" / "python").exists()
 
-    def _make(self) -> None:
+    def _hold(self) -> bool:
+        """Keeps others from removing the environment; whether there is a whole one."""
+        self.close()
         try:
-            self._record_file.unlink(missing_ok=True)
+            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            why = f"{error.strerror}: {error.filename}"
+            raise GooseLikeError(f"the components' environment can't be used: {why}; mend it") from error
+        if not (_is_locked(folder, fcntl.LOCK_SH) and self._is_made()):
+            os.close(folder)
+            return False
+        self._held = folder
+        return True
+
+    def _make(self) -> None:
+        if self._root:
+            remove_abandoned(self.folder.parent)
+        try:
+            record = _Record(python="", root=self._root)
+            _write(self._record_file, record)  # by which one that is never done can be removed, too
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             venv.create(self.folder, symlinks=True)
-            self._write(_Record(python=_our_python()))
+            _write(self._record_file, record.model_copy(update={"python": _our_python()}))
         except OSError as error:
             raise GooseLikeError(
                 f"the components' environment can't be made: {error.strerror}: {error.filename}; make room or mend it"
             ) from error
-
-    def _write(self, record: _Record) -> None:
-        new = self._record_file.with_name(f".{self.folder.name}.{secrets.token_hex(6)}")
-        new.write_text(record.model_dump_json())
-        new.replace(self._record_file)
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
         """Within the block no other session makes or changes it."""
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
-            file = self.folder.with_name(f"{self.folder.name}.lock")
-            lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = _opened_lock(self.folder)
         except OSError as error:
             why = f"{error.strerror}: {error.filename}"
             raise GooseLikeError(f"the components' environment can't be used: {why}; make room or mend it") from error
         try:
-            if not (is_ours := _is_locked(lock)):
+            if not (is_ours := _is_locked(lock) and _is_current(lock, self.folder)):
                 self._notifier.status("another session changes the components' environment")
             while not is_ours:
                 await asyncio.sleep(_POLL_S)
-                is_ours = _is_locked(lock)
+                if not _is_current(lock, self.folder):  # it was removed meanwhile, with the environment
+                    os.close(lock)
+                    lock = _opened_lock(self.folder)
+                is_ours = _is_locked(lock) and _is_current(lock, self.folder)
             yield
         finally:
             os.close(lock)
@@ -253,7 +286,7 @@ class Environment:
                 "tell the person to look at setup.pip of its config.yaml, or at what pip can reach"
             )
         if record := self._record():
-            self._write(record.model_copy(update={"installed": (*record.installed, wanted.words)}))
+            _write(self._record_file, record.model_copy(update={"installed": (*record.installed, wanted.words)}))
         for text in lines:
             if text.startswith("Successfully installed"):
                 self._notifier.log(f"{for_}: {text[0].lower()}{text[1:]}")
@@ -312,9 +345,70 @@ def _our_python() -> str:
     return f"{sys.base_prefix} {sys.version}"
 
 
-def _is_locked(lock: int) -> bool:
+def remove_abandoned(folder: Path) -> None:
+    """Removes the environments in a folder whose running directories are gone; those in use, or being changed, stay.
+
+    What can't be removed now stays for the next time.
+    """
+    for file in folder.glob("*.json"):
+        with suppress(OSError, ValidationError):
+            record = _Record.model_validate_json(file.read_bytes()[:_MAX_RECORD_BYTES])
+            if record.root and _is_gone(record.root):
+                _remove(file, record)
+
+
+def _remove(record_file: Path, record: _Record) -> None:
+    """Removes one as a whole, unless somebody has it."""
+    environment = record_file.with_suffix("")
+    with ExitStack() as stack:
+        held = [_opened_lock(environment)]
+        stack.callback(os.close, held[0])
+        if environment.is_dir():
+            held.append(os.open(environment, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+            stack.callback(os.close, held[1])
+        if all(map(_is_locked, held)) and _is_current(held[0], environment):
+            _write(record_file, record.model_copy(update={"python": ""}))  # it is none, should this be the last we do
+            if environment.is_dir():
+                shutil.rmtree(environment)
+            record_file.unlink()
+            _lock_file(environment).unlink()
+
+
+def _write(record_file: Path, record: _Record) -> None:
+    new = record_file.with_name(f".{record_file.stem}.{secrets.token_hex(6)}")
+    new.write_text(record.model_dump_json())
+    new.replace(record_file)
+
+
+def _is_gone(root: str) -> bool:
+    """Whether it is known not to be there: what can't be looked at may be."""
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.lstat(root)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _lock_file(environment: Path) -> Path:
+    return environment.with_name(f"{environment.name}.lock")
+
+
+def _opened_lock(environment: Path) -> int:
+    return os.open(_lock_file(environment), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _is_current(lock: int, environment: Path) -> bool:
+    """Whether the file that is locked is the one that others would lock."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(lock), os.stat(_lock_file(environment)))
+    return False
+
+
+def _is_locked(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

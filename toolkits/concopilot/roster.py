@@ -1,13 +1,13 @@
 """Roster: the components of a session: which there are, how each is configured, and what each needs of the others."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from goose_like.errors import GooseLikeError, ProfileError
+from goose_like.notifier import Notifier
 from goose_like.plugins import did_you_mean
 from goose_like.workspace import Workspace
 
@@ -39,10 +39,12 @@ class Roster:
         self.finder = finder
         self.members: dict[str, Member] = {}
         named = [used.model_dump(exclude_none=True) for used in config.use]
-        files = self._there(named)
+        files, fault = self._there(named)
         finder.look_at(files.values())
         for at, used in enumerate(config.use):
             try:
+                if fault and at == len(files):
+                    raise fault
                 member = finder.chosen(named[at], files.get(at))
                 if member.key in self.members:
                     raise ProfileError(f"{member.key} is used twice; give one of the two another instance_id")
@@ -58,13 +60,15 @@ class Roster:
             except GooseLikeError as error:
                 raise ProfileError(str(error), ("config", "use", at)) from error
 
-    def _there(self, named: Sequence[Mapping[str, Any]]) -> dict[int, Path]:
-        """The files of those that there are, by their place; what is wrong with the others is told in its turn."""
-        files = {}
+    def _there(self, named: Sequence[Mapping[str, Any]]) -> tuple[dict[int, Path], GooseLikeError | None]:
+        """The files by their place up to the first that there is none of, and why: a repository is not asked twice."""
+        files: dict[int, Path] = {}
         for at, used in enumerate(named):
-            with suppress(GooseLikeError):
+            try:
                 files[at] = self.finder.file(used)
-        return files
+            except GooseLikeError as error:
+                return files, error
+        return files, None
 
     @property
     def plugins(self) -> list[Member]:
@@ -172,9 +176,12 @@ def _named(used: Used) -> str:
 
 
 def open_roster(
-    config: Config, workspace: Workspace, tell: Callable[[str], None], repositories: Repositories | None = None
+    config: Config,
+    workspace: Workspace,
+    notifier: Notifier,
+    repositories: Repositories | None = None,
 ) -> Roster:
-    """The roster of a profile's config in a working directory; `tell` takes sentences for the person.
+    """The roster of a profile's config in a working directory; the person hears of what is fetched, which blocks.
 
     Without `repositories` they are the local one and those that the profile and the settings name. The public one is
     asked by command alone: a session's start reaches for no site that nobody named.
@@ -186,11 +193,11 @@ def open_roster(
         settings = read_settings(None)
         named = [RemoteAddress(url=url) for url in config.repositories]
         remotes = (*named, *(remote for remote in settings.remotes if remote.url != PUBLIC))
-        repositories = Repositories(LocalRepository(settings.local), remotes, tell=tell)
+        repositories = Repositories(LocalRepository(settings.local), remotes, tell=notifier.log, follow=notifier.status)
     roster = Roster(config, Finder(workspace, repositories, config.dot_folders))
     for member in roster.members.values():
         if not member.entry.as_plugin and not member.is_resource:
-            tell(
+            notifier.log(
                 f"components: {member.name} is of type {member.entry.type}, and a session has use for plugins and "
                 "resources only; take it out of `use`, or run it if it is a copilot: goose-like component run"
             )

@@ -1,13 +1,14 @@
 """ComponentsToolkit: each command of a ConCopilot component is a tool."""
 
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from goose_like.errors import GooseLikeError, ProfileError
 from goose_like.plugins import did_you_mean
 from goose_like.tool import AnyArguments, Marks, Tool, ToolSpec, make_tool
 from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
 
+from .aside import aside
 from .commands.extra import require_extra
 from .config import Config
 from .described.entry import Offer
@@ -23,8 +24,13 @@ class ComponentsToolkit(Toolkit):
         super().__init__(notifier, requires, **kwargs)
         require_extra()
         self._asked = Config.read(self.config)
-        self._roster = open_roster(self._asked, self.workspace, notifier.log)
+        self._roster = open_roster(self._asked, self.workspace, notifier)
         self._calls: Any = None
+
+    @classmethod
+    async def prepared(cls, notifier: Notifier, requires: Requirements, **kwargs: Any) -> Self:
+        """One whose components are here: what has to be fetched is, and the person may stop that."""
+        return await aside(partial(cls, notifier, requires, **kwargs))
 
     def prompt(self) -> str:
         """Which components there are, and what each says of itself."""

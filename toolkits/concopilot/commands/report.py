@@ -21,7 +21,7 @@ from ..described.kinds import schema
 from ..described.overriding import Layer, overlaid
 from ..repositories.layout import config_file_in
 from ..repositories.repository import Repositories, Shelf
-from ..repositories.sources import CONFIG_FILES, config_files, meant
+from ..repositories.sources import CONFIG_FILES, config_files, meant, the_config_file
 from .drawing import drawn
 
 _WIDTH = 120
@@ -121,7 +121,7 @@ def _outer(path: Path, coordinates: Coordinates) -> Layer:
     Raises:
         UsageError: it does not include it, or can't be read.
     """
-    file = config_files(path, is_recursive=False)[0]
+    file = the_config_file(path)
     document = read_document(file).value
     if document is None:
         raise UsageError(visible("\n".join(str(fault) for fault in read_document(file).faults)))

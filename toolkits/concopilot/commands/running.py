@@ -3,6 +3,7 @@
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +22,7 @@ from goose_like.session import Session
 from goose_like.view import ExchangeView
 from goose_like.workspace import Workspace
 
+from ..aside import aside
 from ..assets.assets import Assets
 from ..config import Config
 from ..described.coordinates import Coordinates
@@ -109,10 +111,12 @@ async def _worked(
     config = Config(
         path=tuple(map(str, wanted.roots)), pip_params=wanted.pip_parameters, setup=not wanted.is_setup_skipped
     )
-    roster = open_roster(config, around.workspace, around.notifier.log, wanted.repositories)
-    member = roster.with_more(wanted.component)
+    roster = await aside(partial(open_roster, config, around.workspace, around.notifier, wanted.repositories))
+    member = await aside(partial(roster.with_more, wanted.component))
     if method == "run" and member.entry.type not in _COPILOTS:
-        raise UsageError(f"{member.name} is a {member.entry.type}; only a copilot can be run")
+        raise UsageError(
+            f"{member.name} is a {member.entry.type}; only a copilot can be run; `component build` tries others"
+        )
     ensemble = Ensemble(config, around, roster, Sharing(Assets(around.session)))
     try:
         _, code = await stoppable(ensemble.perform(method, member, wanted.arguments), front, out)

@@ -11,12 +11,19 @@ from goose_like.errors import UsageError
 _GROUP = re.compile(r"\w[\w-]*(\.\w[\w-]*)*")
 _ARTIFACT = re.compile(r"\w[\w.-]*")
 _VERSION = re.compile(r"\d+(\.\d+)*(-\w[\w.+-]*)?")
-_INSTANCE = re.compile(r"[^./\\\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*")
+_INSTANCE = re.compile(r"(?! *$)[^./\\\x00-\x1f\x7f][^/\\\x00-\x1f\x7f]*")
 _LIMIT = 100
 _SNAPSHOT = "-snapshot"
 
 PARTS = ("group_id", "artifact_id", "version")
 """By what names a component is named in YAML."""
+
+_FORMS = {
+    "group_id": (_GROUP, "names with dots between, such as org.example"),
+    "artifact_id": (_ARTIFACT, "one name, such as ocr-detection"),
+    "version": (_VERSION, "numbers with dots between, such as 0.1.0 or 0.2.0-SNAPSHOT"),
+    "instance_id": (_INSTANCE, "the name of one folder that begins with no dot, such as notes, or a whole number"),
+}
 
 FORM = "GROUP:ARTIFACT:VERSION, such as org.example:ocr:0.1.0"
 
@@ -37,12 +44,8 @@ class Coordinates:
     version: str
 
     def __post_init__(self) -> None:
-        for part, form, such_as in (
-            ("group_id", _GROUP, "names with dots between, such as org.example"),
-            ("artifact_id", _ARTIFACT, "one name, such as ocr-detection"),
-            ("version", _VERSION, "numbers with dots between, such as 0.1.0 or 0.2.0-SNAPSHOT"),
-        ):
-            _require(part, getattr(self, part), form, such_as)
+        for part in ("group_id", "artifact_id", "version"):
+            require(part, getattr(self, part))
 
     @property
     def folder(self) -> Path:
@@ -65,9 +68,7 @@ class Coordinates:
             UsageError: it is neither text nor a whole number, or can't be the name of a folder.
         """
         name: Any = "0" if instance_id is None else instance_id
-        if isinstance(name, int) and not isinstance(name, bool):
-            name = str(name)
-        _require("instance_id", name, _INSTANCE, "the name of one folder that begins with no dot")
+        require("instance_id", name)
         return self.folder / str(name)
 
     @property
@@ -104,7 +105,14 @@ def parse(text: str) -> Coordinates:
     return Coordinates(*parts)
 
 
-def _require(part: str, value: Any, form: re.Pattern[str], such_as: str) -> None:
+def require(part: str, value: Any) -> None:
+    """
+    Raises:
+        UsageError: the value can't be this part of coordinates, or an `instance_id`; the sentence begins with which.
+    """
+    form, such_as = _FORMS[part]
+    if part == "instance_id" and isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
     if isinstance(value, float):
         raise UsageError(f'{part}: YAML reads {value} as a number; write it in quotes: {part}: "{value}"')
     if not isinstance(value, str):
@@ -116,5 +124,5 @@ def _require(part: str, value: Any, form: re.Pattern[str], such_as: str) -> None
 
 
 def _clipped(value: Any) -> str:
-    said = repr(value)
+    said = str(value).lower() if isinstance(value, bool) else repr(value)
     return said if len(said) <= 80 else said[:77] + "..."

@@ -12,7 +12,7 @@ from ..described.coordinates import Coordinates
 from .checksums import WRITTEN, digest
 from .layout import LISTING, is_added
 from .listing import is_plain, written
-from .progress import Tell
+from .progress import Tell, slow
 from .remote import Remote, open_remote, place_of
 from .settings import PUBLIC, RemoteAddress, Settings
 from .signing import Signer
@@ -29,7 +29,7 @@ def target_for(settings: Settings, is_snapshot: bool, credentials: tuple[str, st
     if address is None:
         raise UsageError(f"no repository in the settings takes {kind}; add one to `repos`")
     _require_open(address)
-    return open_remote(address.url, credentials)
+    return open_remote(address.url, credentials, insecure=address.insecure)
 
 
 def _require_open(address: RemoteAddress) -> None:
@@ -64,7 +64,8 @@ def deploy(folder: Path, coordinates: Coordinates, remote: Remote, signer: Signe
     require_new(coordinates, remote)
     with tempfile.TemporaryDirectory() as made:
         names, own = _packed(folder, Path(made), signer)
-        remote.publish(place_of(coordinates), Path(made), names, tell)
+        with slow(f"sending {coordinates} to {remote.name}", tell):
+            remote.publish(place_of(coordinates), Path(made), names, tell)
     return own
 
 

@@ -3,8 +3,10 @@
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from goose_like.errors import GooseLikeError
 
@@ -14,7 +16,7 @@ from .checksums import LIMIT_BYTES as LIMIT_DIGEST_BYTES
 from .checksums import READ, digest, stated
 from .layout import is_added
 from .listing import RefusedError
-from .progress import Tell
+from .progress import Tell, slow
 from .remote import Remote, open_remote, place_of
 from .settings import RemoteAddress
 from .signing import verify
@@ -25,40 +27,76 @@ _LIMIT_BYTES = 512 << 20
 _LIMIT_SIGNATURE_BYTES = 64_000
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What became of looking for a component: where it is not, and whether somebody gave no answer."""
+
+    looked: tuple[str, ...] = ()
+    is_unknown: bool = False
+    is_there: bool = False
+
+
 def fetch_from(
     remotes: Iterable[RemoteAddress],
     coordinates: Coordinates,
     fill: Callable[[Coordinates, Callable[[Path], bool]], bool],
     tell: Tell,
     gnupg_home: Path | None,
-) -> list[str] | None:
-    """Has `fill` put a component in place that the first remote has which has it: None; or where it was not found.
+    follow: Tell | None = None,
+) -> Found:
+    """Has `fill` put a component in place that the first remote has which has it.
+
+    `tell` is given what happened, `follow` what goes on, where it takes long; without one `tell` is.
 
     Raises:
         RefusedError: a remote gave what is damaged, badly signed or out to do harm; nothing of it is kept.
     """
-    looked = []
+    looked: list[str] = []
+    is_unknown = False
     for address in remotes:
         if not address.serves(coordinates.is_snapshot):
             kind = "snapshots" if coordinates.is_snapshot else "releases"
             looked.append(f"{address.shown}: not asked for {kind}, as the settings say")
             continue
-        with closing(open_remote(address.url)) as remote:
-            write = partial(fetch_component, remote, coordinates, tell=tell, gnupg_home=gnupg_home)
+        with (
+            closing(open_remote(address.url, insecure=address.insecure)) as remote,
+            slow(f"asking {remote.name} for {coordinates}", follow or tell),
+        ):
+            write = partial(_taken, remote, coordinates, tell=tell, gnupg_home=gnupg_home, follow=follow)
             try:
                 if fill(coordinates, write):
                     tell(f"{coordinates} fetched from {remote.name}")
-                    return None
+                    return Found(is_there=True)
                 looked.append(f"{remote.name}: not there")
             except RefusedError as error:
                 raise RefusedError(f"{coordinates} of {remote.name} is refused: {error}") from error
-            except GooseLikeError as error:
+            except _NoAnswer as error:
                 looked.append(str(error))
-    return looked
+                is_unknown = True
+    return Found(tuple(looked), is_unknown=is_unknown)
+
+
+class _NoAnswer(Exception):
+    """A remote failed; another one may do."""
+
+
+def _taken(*what: Any, **how: Any) -> bool:
+    """As `fetch_component`, with failures of the remote told from those of the place that it is written to."""
+    try:
+        return fetch_component(*what, **how)
+    except RefusedError:
+        raise
+    except GooseLikeError as error:
+        raise _NoAnswer(str(error)) from error
 
 
 def fetch_component(
-    remote: Remote, coordinates: Coordinates, folder: Path, tell: Tell, gnupg_home: Path | None = None
+    remote: Remote,
+    coordinates: Coordinates,
+    folder: Path,
+    tell: Tell,
+    gnupg_home: Path | None = None,
+    follow: Tell | None = None,
 ) -> bool:
     """Writes a component's files to an empty folder. Whether the remote has it.
 
@@ -79,7 +117,7 @@ def fetch_component(
     signed: dict[str, bool] = {}
     for name, sha256 in own.items():
         target, path = folder / name, f"{place_of(coordinates)}/{name}"
-        _fetch(remote, path, target, min(left, _LIMIT_FILE_BYTES), tell)
+        _fetch(remote, path, target, min(left, _LIMIT_FILE_BYTES), follow or tell)
         left -= target.stat().st_size
         notes |= dict.fromkeys(_checked(remote, path, target, sha256))
         # Where the listing is one of ours it names the signatures: another one is of a snapshot that was replaced.

@@ -13,7 +13,7 @@ from ..described.checking import check_file
 from ..described.coordinates import Coordinates
 from ..described.definition import Definition, read_definition
 from .deploying import deploy, require_new, target_for
-from .progress import Tell
+from .progress import Tell, slow
 from .repository import LocalRepository
 from .settings import Settings, address_of
 from .signing import Signer, ask_hidden, ask_passphrase
@@ -25,13 +25,17 @@ _SERVED = ("concopilot", "goose_like_stage")
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Who deploys: to where, in the place of what the settings say, and with which name, password and key."""
+    """Who deploys: to where, in the place of what the settings say, and with which name, password and key.
+
+    `insecure` is of `to`, as in the settings.
+    """
 
     to: str | None = None
     user_name: str | None = None
     password: str | None = None
     passphrase: str | None = None
     gnupg_home: Path | None = None
+    insecure: bool = False
 
 
 def checked(files: Iterable[Path]) -> list[Definition]:
@@ -99,8 +103,8 @@ def deploy_all(
     Raises:
         GooseLikeError: as `install`; or the remote does not take them.
     """
-    if sent.to:
-        settings = settings.model_copy(update={"remotes": (address_of(sent.to),)})
+    if sent.to is not None:
+        settings = settings.model_copy(update={"remotes": (address_of(sent.to, insecure=sent.insecure),)})
     files = [file for path in paths for file in config_files(path, is_recursive=is_recursive)]
     wanted = [definition.coordinates for definition in checked(dict.fromkeys(files))]
     credentials = _credentials(sent)
@@ -108,7 +112,9 @@ def deploy_all(
         kinds = {one.is_snapshot for one in wanted}
         targets = {kind: stack.enter_context(closing(target_for(settings, kind, credentials))) for kind in kinds}
         for coordinates in wanted:
-            require_new(coordinates, targets[coordinates.is_snapshot])
+            target = targets[coordinates.is_snapshot]
+            with slow(f"asking {target.name} for {coordinates}", tell):
+                require_new(coordinates, target)
         passphrase = ask_passphrase(sent.passphrase)
         signer = None if passphrase is None else Signer(passphrase, sent.gnupg_home)
         install(paths, repository, tell, is_recursive=is_recursive, roots=roots)

@@ -1,7 +1,9 @@
 """Progress of a transfer: said only where it takes long."""
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 Tell = Callable[[str], None]
@@ -30,6 +32,18 @@ class Progress:
         self.told_at_s = time.monotonic()
         whole = f" of {_megabytes(self.total_bytes)}" if self.total_bytes else ""
         self.tell(f"{self.what}: {_megabytes(self.done_bytes)}{whole}")
+
+
+@contextmanager
+def slow(what: str, tell: Tell) -> Iterator[None]:
+    """Tells what goes on in the block, from another thread, if that isn't over after two seconds."""
+    timer = threading.Timer(_EVERY_S, tell, [what])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _megabytes(size: int) -> str:

@@ -6,11 +6,12 @@ import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
-from goose_like.errors import GooseLikeError
+from goose_like.errors import GooseLikeError, UsageError
 
 from ..described.coordinates import Coordinates
 from .layout import LISTING, is_added, put_in_place
@@ -47,11 +48,16 @@ def place_of(coordinates: Coordinates) -> str:
     return f"{'snapshots' if coordinates.is_snapshot else 'releases'}/{coordinates.folder.as_posix()}"
 
 
-def open_remote(address: str, credentials: tuple[str, str] | None = None) -> Remote:
-    """The repository at a URL or a folder's path; `credentials` are a user's name and password."""
+def open_remote(address: str, credentials: tuple[str, str] | None = None, *, insecure: bool = False) -> Remote:
+    """The repository at a URL or a folder's path; `credentials` are a user's name and password.
+
+    Raises:
+        UsageError: others could read these on their way, and that is not allowed by `insecure`.
+        GooseLikeError: the URL can't be read.
+    """
     parts = urlsplit(address)
     if parts.scheme.lower() in ("http", "https"):
-        return ServerRemote(address, credentials)
+        return ServerRemote(address, credentials, insecure=insecure)
     folder = Path(unquote(parts.path)) if address.lower().startswith("file:") else Path(address).expanduser()
     return FolderRemote(folder, address)
 
@@ -119,7 +125,7 @@ class FolderRemote:
 class ServerRemote:
     """A Maven repository's server: files by GET and PUT, with basic authentication where credentials are known."""
 
-    def __init__(self, url: str, credentials: tuple[str, str] | None = None) -> None:
+    def __init__(self, url: str, credentials: tuple[str, str] | None = None, *, insecure: bool = False) -> None:
         # No module of a session's start: an HTTP library takes longer to import than all else here.
         import httpx2
 
@@ -133,6 +139,11 @@ class ServerRemote:
         # As ConCopilot: what names a site only has its repository below this folder.
         self._base = base if base.path.strip("/") else base.copy_with(path="/repository")
         self._auth = credentials or own
+        if self._auth and not insecure and base.scheme == "http" and not _is_this_machine(base.host):
+            raise UsageError(
+                f"{self.name} would be sent your user name and password for all to read; give its address with https:, "
+                "or allow it by `insecure: true` beside its `url` in settings.yaml (for `deploy --to`: --insecure)"
+            )
         self._client = httpx2.Client(timeout=httpx2.Timeout(30, connect=10), follow_redirects=False)
 
     def files(self, coordinates: Coordinates) -> dict[str, str | None] | None:
@@ -246,6 +257,13 @@ class ServerRemote:
             return body.decode()
         except UnicodeDecodeError:
             return None
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def _require_small(what: str, size: int, limit_bytes: int) -> None:

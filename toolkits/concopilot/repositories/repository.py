@@ -23,6 +23,8 @@ from .settings import RemoteAddress, Settings
 OWN = Path(__file__).parents[1] / "components"
 """The components that come along."""
 
+_ANOTHER = "name another local repository: local_repo_path in settings.yaml, or --repository"
+
 
 class Shelf(Protocol):
     """Where components are that can be used at once."""
@@ -64,7 +66,13 @@ class LocalRepository:
         return sorted(each for each in self.all() if (each.group_id, each.artifact_id) == (group_id, artifact_id))
 
     def all(self) -> list[Coordinates]:
-        """Every component that is there, in order."""
+        """Every component that is there, in order.
+
+        Raises:
+            UsageError: where the repository should be is something else.
+        """
+        if os.path.lexists(self.folder) and not self.folder.is_dir():
+            raise UsageError(f"{self.folder} is no folder; {_ANOTHER}")
         found = []
         for folder, names, files in os.walk(self.folder):
             names[:] = [name for name in names if not name.startswith(".")]
@@ -110,16 +118,14 @@ class LocalRepository:
         above = self.folder_of(coordinates).parent
         try:
             above.mkdir(parents=True, exist_ok=True)
-            made = Path(tempfile.mkdtemp(prefix=f".{coordinates.version}.", dir=above))
+            # Removed with the process, too, if that ends in the middle.
+            folder = tempfile.TemporaryDirectory(
+                prefix=f".{coordinates.version}.", dir=above, ignore_cleanup_errors=True
+            )
         except OSError as error:
-            raise GooseLikeError(
-                f"{above} can't be written: {error.strerror}; name another local repository: local_repo_path in "
-                "settings.yaml, or --repository"
-            ) from error
-        try:
-            yield made
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
+            raise GooseLikeError(f"{above} can't be written: {error.strerror}; {_ANOTHER}") from error
+        with folder as made:
+            yield Path(made)
 
     def _finished(self, made: Path, target: Path) -> Path:
         try:
@@ -194,13 +200,14 @@ class Repositories:
     """Where a component is looked for, in this order: the local repository, `shelves`, then the remotes.
 
     What a remote gives is kept in the local one. `tell` is given sentences for the person: where something comes from,
-    what could not be verified, how far a long transfer is.
+    what could not be verified; `follow` what goes on, e.g. how far a long transfer is (without one, `tell` is).
     """
 
     local: LocalRepository
     remotes: Sequence[RemoteAddress] = ()
     shelves: Sequence[Shelf] = (FolderShelf(OWN, "goose_like"),)
     tell: Tell = _silent
+    follow: Tell | None = None
     gnupg_home: Path | None = None
 
     @classmethod
@@ -232,15 +239,19 @@ class Repositories:
         if self.remotes:
             from .fetching import fetch_from  # of no use to a session's start
 
-            more = fetch_from(self.remotes, coordinates, self.local.fill, self.tell, self.gnupg_home)
-            if more is None:
+            found = fetch_from(self.remotes, coordinates, self.local.fill, self.tell, self.gnupg_home, self.follow)
+            if found.is_there:
                 return self.local.folder_of(coordinates)
-            looked += more
-        places = "".join(f"\n  {one}" for one in looked)
+            looked += found.looked
+            if found.is_unknown:
+                raise GooseLikeError(
+                    f"there is no component {coordinates} here, and not every repository gave an answer; try again, or "
+                    f"install it with `goose-like component install FOLDER`. It was looked for in{_listed(looked)}"
+                )
         check = f"did you mean {near}? If not," if (near := self._nearest(coordinates)) else "check its coordinates, or"
         raise GooseLikeError(
             f"there is no component {coordinates}; {check} install it with "
-            f"`goose-like component install FOLDER`. It was looked for in{places}"
+            f"`goose-like component install FOLDER`. It was looked for in{_listed(looked)}"
         )
 
     def _nearest(self, coordinates: Coordinates) -> str | None:
@@ -248,3 +259,7 @@ class Repositories:
         here = [each for shelf in self.at_hand for each in shelf.all()]
         alike = [str(each) for each in here if nearest(coordinates.artifact_id, [each.artifact_id])]
         return nearest(str(coordinates), alike)
+
+
+def _listed(looked: Iterable[str]) -> str:
+    return "".join(f"\n  {one}" for one in looked)

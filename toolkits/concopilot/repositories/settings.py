@@ -22,8 +22,12 @@ def home() -> Path:
     return Path.home() / ".concopilot"
 
 
-def _address(url: str) -> str:
-    parts = urlsplit(url)  # it raises ValueError, which pydantic tells
+def checked_address(url: str) -> str:
+    """A repository's address, checked for pydantic; as it may hold a password, it is not in what is told."""
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise PydanticCustomError("told", "this URL can't be read; give one such as https://example.org") from error
     scheme = parts.scheme.lower()
     if "://" in url and scheme not in ("http", "https", "file"):
         raise PydanticCustomError("told", "it is reached by http:, https:, file: or as a folder's path")
@@ -51,11 +55,15 @@ class Policy(Value):
 
 
 class RemoteAddress(Value):
-    """A remote repository: a URL, or a folder's path, and which kinds of versions it is asked for."""
+    """A remote repository: a URL, or a folder's path, and which kinds of versions it is asked for.
 
-    url: Annotated[Words, AfterValidator(_address)]
+    With `insecure` a user's name and password may be sent there by http.
+    """
+
+    url: Annotated[Words, AfterValidator(checked_address)]
     snapshot: Annotated[Policy, BeforeValidator(_given)] = Policy()
     release: Annotated[Policy, BeforeValidator(_given)] = Policy()
+    insecure: bool = False
 
     @property
     def shown(self) -> str:
@@ -80,16 +88,16 @@ class Settings(Value):
     remotes: tuple[RemoteAddress, ...]
 
 
-def address_of(url: str) -> RemoteAddress:
+def address_of(url: str, *, insecure: bool = False) -> RemoteAddress:
     """A remote repository that a person names on the command line.
 
     Raises:
         UsageError: it is none.
     """
     try:
-        return RemoteAddress(url=url)
+        return RemoteAddress(url=url, insecure=insecure)
     except ValidationError as error:
-        raise UsageError(f"{url!r} is no repository: {error.errors()[0]['msg']}") from error
+        raise UsageError(f"that is no repository's address: {error.errors()[0]['msg']}") from error
 
 
 def read_settings(file: Path | None = None) -> Settings:
@@ -103,6 +111,8 @@ def read_settings(file: Path | None = None) -> Settings:
         if file:
             raise UsageError(f"there is no file {file}; name another with --settings, or leave it out")
         return _settled(_File())
+    if chosen.is_dir():
+        raise UsageError(f"{chosen} is a folder; name the file in it with --settings")
     source = Source(chosen.name, chosen, read_yaml(chosen))
     try:
         return _settled(_File.model_validate(source.data))

@@ -85,6 +85,9 @@ def ask_hidden(prompt: str) -> str:
     """
     try:
         return getpass(prompt)
+    except KeyboardInterrupt:
+        print(file=sys.stderr)  # what is said next begins a line
+        raise
     except EOFError as error:
         raise DeniedError("nothing is deployed, as you gave no answer") from error
 

@@ -25,11 +25,10 @@ def meant(component: str) -> Coordinates | Path:
     Raises:
         UsageError: it is neither.
     """
-    if file := config_file_at(Path(component)):
-        return file
-    if os.path.exists(component):
-        raise _no_component(component)
-    if os.sep in component or ":" not in component:
+    if os.sep in component or os.path.exists(component):
+        return the_config_file(Path(component))
+    if ":" not in component:
+        _require_words(component)
         raise UsageError(f"there is nothing at {component}; give a component's folder, or {FORM}")
     return parse(component)
 
@@ -38,6 +37,7 @@ def parted(components: Iterable[str]) -> tuple[list[Path], list[Coordinates]]:
     """Of what a person names the paths, and the coordinates."""
     paths, named = list[Path](), list[Coordinates]()
     for each in components:
+        _require_words(each)
         if ":" in each and os.sep not in each and not os.path.exists(each):
             named.append(parse(each))
         else:
@@ -55,6 +55,35 @@ def config_file_at(path: Path) -> Path | None:
     return next((place for place in (path, *places) if os.path.isfile(place)), None)
 
 
+def a_path(text: str) -> Path:
+    """The path that a person names.
+
+    Raises:
+        UsageError: it is no name at all, as where a shell's variable is empty; it is not taken for the current folder.
+    """
+    _require_words(text)
+    return Path(text)
+
+
+def _require_words(text: str) -> None:
+    if not text.strip():
+        raise UsageError(f"{text!r} names nothing; give a component's folder, or {FORM}")
+
+
+def the_config_file(path: Path) -> Path:
+    """The config file of the one component at a path.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if file := config_file_at(path):
+        return file
+    if not os.path.isdir(path):
+        raise _nothing_at(path)
+    below = next(_below(path), None)
+    raise _no_component(path, f"; there is one in {below.parent}, give its folder" if below else "")
+
+
 def config_files(path: Path, *, is_recursive: bool = True) -> list[Path]:
     """The config files of the components at a path, as `config_file_at`, else of those in the tree below it.
 
@@ -65,13 +94,17 @@ def config_files(path: Path, *, is_recursive: bool = True) -> list[Path]:
     """
     own = config_file_at(path)
     if own is None and not os.path.isdir(path):
-        raise UsageError(f"there is nothing at {path}; give a component's folder, or one with components in it")
+        raise _nothing_at(path)
     is_tree = is_recursive and (own is None or own.parent == path)  # a config.yaml at its top may be of anything
     if found := [_config_in(folder) for folder in _below(path)] if is_tree else []:
         return found
     if own is None:
         raise _no_component(path, "" if is_recursive else "; --recursive looks in the folders below, too")
     return [own]
+
+
+def _nothing_at(path: Path) -> UsageError:
+    return UsageError(f"there is nothing at {path}; give a component's folder, or one with components in it")
 
 
 def _no_component(path: str | Path, more: str = "") -> UsageError:

@@ -1,0 +1,47 @@
+"""What blocks in a thread: its value, its error, and that nobody waits for one that was given up."""
+
+import asyncio
+import threading
+
+import pytest
+from goose_like_toolkits.concopilot.aside import aside
+
+from goose_like.cli.once import Stdout
+from goose_like.events import SessionStarted, Status
+
+
+async def test_its_value_and_its_error():
+    def fails() -> int:
+        raise LookupError("nowhere")
+
+    assert await aside(lambda: 3) == 3
+    with pytest.raises(LookupError, match="nowhere"):
+        await aside(fails)
+
+
+async def test_one_that_is_given_up_is_not_waited_for():
+    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        may_end.wait(60)
+        ended.set()
+
+    task = asyncio.create_task(aside(work))
+    await asyncio.to_thread(begun.wait, 60)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not ended.is_set()
+    may_end.set()
+    assert await asyncio.to_thread(ended.wait, 60)
+
+
+async def test_the_first_line_of_a_stream_is_that_of_the_sessions_start(capsys):
+    out = Stdout("stream-json")
+    out.notify(Status(text="fetching"))
+    started = SessionStarted(version="1", name="n", cwd="/", profile="p", models={}, tools=())
+    out.notify(started)
+    out.notify(Status(text="thinking"))
+    kinds = [line.partition(",")[0] for line in capsys.readouterr().out.splitlines()]
+    assert kinds == ['{"type":"session_started"', '{"type":"status"']

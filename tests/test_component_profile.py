@@ -1,0 +1,111 @@
+"""What a profile says of components, and what its writer is told: the key, its place, and what to write."""
+
+import math
+from typing import Any
+
+import pytest
+from goose_like_toolkits.concopilot.config import Config
+
+from goose_like.errors import ProfileError
+
+NAMED = {"group_id": "org.a", "artifact_id": "b", "version": "1.0"}
+
+
+def told(data: dict[Any, Any]) -> tuple[tuple[str | int, ...], str]:
+    with pytest.raises(ProfileError) as raised:
+        Config.read(data)
+    return raised.value.path, str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("instance_id", "", "instance_id: '' can't be one; write the name of one folder"),
+        ("instance_id", " ", "instance_id: ' ' can't be one; write the name of one folder"),
+        ("instance_id", [1], "instance_id: expected text, not [1]; write the name of one folder"),
+        ("instance_id", True, "instance_id: expected text, not true; write the name of one folder"),
+        ("instance_id", {}, "instance_id: expected text, not {}; write the name of one folder"),
+        ("instance_id", 1.5, 'instance_id: YAML reads 1.5 as a number; write it in quotes: instance_id: "1.5"'),
+        ("instance_id", "../x", "instance_id: '../x' can't be one; write the name of one folder"),
+        ("group_id", "", "group_id: '' can't be one; write names with dots between, such as org.example"),
+        ("group_id", True, "group_id: expected text, not true; write names with dots between, such as org.example"),
+        ("artifact_id", " ", "artifact_id: ' ' can't be one; write one name, such as ocr-detection"),
+        ("artifact_id", [], "artifact_id: expected text, not []; write one name, such as ocr-detection"),
+        ("version", "", "version: '' can't be one; write numbers with dots between, such as 0.1.0"),
+        ("version", 1.5, 'version: YAML reads 1.5 as a number; write it in quotes: version: "1.5"'),
+        ("version", 2, "version: expected text, not 2; write numbers with dots between"),
+        ("config", [1], "config: expected a mapping, which is laid over the component's own, not a list"),
+        ("config", None, "config: expected a mapping, which is laid over the component's own, not nothing"),
+        ("config_file", " ", "config_file: expected the name of a file beside its config.yaml, not empty text"),
+        ("config_folder", 3, "config_folder: expected the path of a folder in your working directory, not 3"),
+    ],
+)
+def test_a_key_of_a_component_is_told_with_what_to_write(key, value, words):
+    path, text = told({"use": [{"path": "x"}, NAMED | {key: value}]})
+    assert path == ("config", "use", 1, key)
+    assert text.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        ({}, "a component without group_id and artifact_id and version; give all three, or the `path`"),
+        ({"group_id": "a"}, "a component without artifact_id and version; give all three"),
+        (NAMED | {"version": None}, "a component without version; give all three"),
+        (NAMED | {"path": "x"}, "a component by its path and its coordinates at once; leave one of the two out"),
+        (None, "use: expected a mapping with group_id, artifact_id and version, or path, not nothing"),
+        ("x", "use: expected a mapping with group_id, artifact_id and version, or path, not 'x'"),
+    ],
+)
+def test_which_component_must_be_clear(item, words):
+    path, text = told({"use": [item]})
+    assert path == ("config", "use", 0)
+    assert text.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("use", "x", "use: expected a list of components, e.g. [{path: word_count}], not 'x'"),
+        ("use", None, "use: expected a list of components, e.g. [{path: word_count}], not nothing"),
+        ("repositories", "~", "repositories: expected a list of folders and addresses, e.g. [~/shared], not text"),
+        ("path", "src", "path: expected a list of folders, e.g. [src], not 'src'"),
+        ("path", [" "], "path: empty text can't stand in it; write a list of folders, e.g. [src]"),
+        ("path", [3], "path: 3 can't stand in it; write a list of folders, e.g. [src]"),
+        ("dot_folders", [True], "dot_folders: true can't stand in it; write a list of names of folders, e.g. [.data]"),
+        ("pip_params", "-i http://a:pw@x", "pip_params: expected a list of words for pip, e.g. [--no-index], not text"),
+        ("tools", "x", "tools: expected a list of names of tools, e.g. [list_assets], not 'x'"),
+        ("network", "yes", "network: expected true or false, not 'yes'"),
+        ("real", 1, "real: expected true or false, not 1"),
+        ("setup", None, "setup: expected true or false, not nothing"),
+        ("llm", "Processor", "llm: expected processor or accelerator, not 'Processor'"),
+        ("timeout_s", 0, "timeout_s: expected a number of seconds above 0 and up to 3600, not 0"),
+        ("timeout_s", math.inf, "timeout_s: expected a number of seconds above 0 and up to 3600, not inf"),
+        ("timeout_s", "3", "timeout_s: expected a number of seconds above 0 and up to 3600, not '3'"),
+        ("asset_characters", 1.5, "asset_characters: expected a whole number from 200 on, not 1.5"),
+        ("asset_characters", True, "asset_characters: expected a whole number from 200 on, not true"),
+    ],
+)  # fmt: skip
+def test_a_key_is_told_with_what_to_write(key, value, words):
+    path, text = told({key: value})
+    assert path[:2] == ("config", key)
+    assert text == words
+
+
+@pytest.mark.parametrize("address", [" ", "ftp://ada:secret@x", "http://", "http://ada:secret@[x"])
+def test_an_address_that_is_none_is_told_with_its_place(address):
+    path, text = told({"repositories": ["~/shared", address]})
+    assert path == ("config", "repositories", 1)
+    assert text.startswith("repositories: ")
+    assert "secret" not in text
+
+
+def test_a_key_that_is_no_text():
+    assert told({3: 1})[1].startswith("toolkit components has no '3'; ")
+    assert told({"use": [NAMED | {3: 1}]})[1].startswith("a component has no '3'; ")
+
+
+@pytest.mark.parametrize("instance", [None, 0, -1, 3, "notes", "a b"])
+def test_what_an_instance_may_be_called(instance):
+    (used,) = Config.read({"use": [NAMED | {"instance_id": instance}]}).use
+    assert used.instance_id == instance
