@@ -47,10 +47,7 @@ def is_alike(value: Any, kept: Any) -> bool:
 
 
 def _are_alike(values: Iterable[Any], kept: Iterable[Any]) -> bool:
-    for value, old in zip(values, kept, strict=True):
-        if value is not old and not is_alike(value, old):
-            return False
-    return True
+    return all(value is old or is_alike(value, old) for value, old in zip(values, kept, strict=True))
 
 
 def _told(value: Any) -> _Told:
