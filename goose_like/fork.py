@@ -1,11 +1,10 @@
 """A new session that begins as another one did: with its lines, or those before one of its turns."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from .errors import SessionError, UsageError
+from .errors import UsageError
 from .events import TurnStarted
 from .lines import read_lines
 from .session import Session
@@ -42,8 +41,7 @@ def fork(listed: Listed, *, at: int | None = None, name: str | None = None) -> S
     session = Session.create(name)
     try:
         folder = listed.folder / "outputs"
-        session.take_over(data, str(folder), named_outputs(folder, data))
-        _copy(listed.folder / ASSETS, session.assets)
+        session.take_over(data, str(folder), named_outputs(folder, data), assets_of(listed.folder / ASSETS))
     except BaseException:
         session.close()
         raise
@@ -58,13 +56,9 @@ def named_outputs(folder: Path, lines: bytes) -> Iterator[tuple[str, bytes]]:
             yield file.name, file.read_bytes()
 
 
-def _copy(folder: Path, to: Path) -> None:
-    """Copies the files of a folder, but for those that are being written or are gone meanwhile."""
-    files = [file for file in sorted(folder.glob("[!.]*")) if file.is_file() and not file.is_symlink()]
-    try:
-        for file in files:
-            to.mkdir(exist_ok=True, mode=0o700)
-            with suppress(FileNotFoundError):
-                shutil.copyfile(file, to / file.name)
-    except OSError as error:
-        raise SessionError(f"{to} can't be written: {error}; free some space") from error
+def assets_of(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """The files of a session's `assets` and what is in them, but for those that are being written or are gone."""
+    for file in sorted(folder.glob("[!.]*")):
+        with suppress(FileNotFoundError):
+            if file.is_file() and not file.is_symlink():
+                yield file.name, file.read_bytes()

@@ -221,20 +221,23 @@ class Session:
         self._write(line_of(event, datetime.now(UTC)))
         self._is_empty = self._is_empty and not isinstance(event, TurnStarted)
 
-    def take_over(self, lines: bytes, outputs: str, files: Iterable[tuple[str, bytes]]) -> None:
-        """Begins a new session with another's lines, and the files by name that these name in its folder `outputs`.
+    def take_over(
+        self,
+        lines: bytes,
+        outputs: str,
+        files: Iterable[tuple[str, bytes]],
+        assets: Iterable[tuple[str, bytes]] = (),
+    ) -> None:
+        """Begins a new session with another's lines, the files by name that these name in its folder `outputs`, and
+        those of its assets.
 
         They are copies of this session's own, and the lines name them as such: the other one may be deleted.
 
         Raises:
             SessionError: when the disk is full or gone.
         """
-        try:
-            for name, data in files:
-                self.outputs.mkdir(exist_ok=True)
-                (self.outputs / name).write_bytes(data)
-        except OSError as error:
-            raise SessionError(f"{self.outputs} can't be written: {error}; free some space") from error
+        _fill(self.outputs, files)
+        _fill(self.assets, assets)
         self._write(lines.replace(_in_json(f"{outputs}/"), _in_json(f"{self.outputs}/")) if outputs else lines)
         write_name(self.folder, self._name)
         self._is_empty = False
@@ -259,6 +262,16 @@ class Session:
             self._descriptor = -1
         if not self.is_kept:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _fill(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Writes files by their names into a folder of a session."""
+    try:
+        for name, data in files:
+            folder.mkdir(exist_ok=True, mode=0o700)
+            (folder / name).write_bytes(data)
+    except OSError as error:
+        raise SessionError(f"{folder} can't be written: {error}; free some space") from error
 
 
 def _short_name(taken: set[str]) -> str:

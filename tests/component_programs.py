@@ -54,6 +54,42 @@ def told(call):
     except Exception as error:
         return [type(error).__name__, str(error)]
 '''
+DEMO = """
+from concopilot.framework.message import Message
+from concopilot.framework.plugin import AbstractPlugin
+from concopilot.framework.resource import Resource, BasicResourceManager
+from concopilot.framework.resource.category import Disk
+from concopilot.framework.context import Context
+from concopilot.util import ClassDict
+from concopilot import Settings
+Settings().current_time = lambda: "now"
+
+class Demo(AbstractPlugin):
+    def command(self, command_name, param, **kwargs):
+        return {"answer": command_name, "param": param}
+
+class Pool(Resource):
+    def initialize(self):
+        log.append(f"+{self.id}")
+        if self.config.config.fails:
+            raise OSError(f"{self.id} is down")
+    def finalize(self):
+        log.append(f"-{self.id}")
+        if self.config.config.sticks:
+            raise OSError(f"{self.id} sticks")
+
+log = []
+def config(type="plugin", /, as_plugin=False, **more):
+    return {"group_id": "Org.Demo", "artifact_id": "It", "version": "1.0-B", "type": type, "as_plugin": as_plugin,
+            "config": {}, **more}
+def pool(id, kind="Pool", **more):
+    return Pool(config("resource", resource_type=kind, config={"id": id, **more}))
+def manager(*resources):
+    made = BasicResourceManager(config("resource_manager"))
+    for resource in resources:
+        made.add_resource(resource)
+    return made
+"""
 
 
 class Stage:

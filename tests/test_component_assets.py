@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import uuid
 
 import pytest
@@ -17,6 +18,7 @@ from goose_like.fork import fork
 from goose_like.session import Session
 from goose_like.sessions import find_session
 from goose_like.tool import ToolError
+from goose_like.transfer.archive import archive, take_in
 
 ROWS = {"rows": [{"name": "a", "size": 1}, {"name": "b", "size": [2, 3]}], "total": 2, "a/b": "slash"}
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.binary()
@@ -198,6 +200,39 @@ def test_they_outlast_the_process_and_come_along_with_a_fork():
     assert not (copy.assets / ".half.json").exists()
     session.close()
     assert one.folder == session.folder
+
+
+def test_they_come_along_with_an_export(tmp_path):
+    filled("one", "hello")
+    session = Session.resume("one")
+    Assets(session).add(ROWS, asset_type="table", asset_id="t")
+    Assets(session).add(b"\x00\xff" * 9, asset_type="image", asset_id="a/b \ud83d")
+    (session.assets / ".half.json").write_text("{")
+    os.symlink("/etc/passwd", session.assets / "link.json")
+    before = Assets(session).all()
+    file = tmp_path / "one.json"
+    file.write_text(archive(find_session("one")), encoding="utf-8")  # it may be open
+    session.close()
+    shutil.rmtree(session.folder)
+    copy = take_in(file)
+    copy.close()
+    again = Assets(Session.resume("one"))
+    assert again.all() == before
+    assert again.content("t") == ROWS
+    assert again.content("a/b \ud83d") == b"\x00\xff" * 9
+    assert again.damage == []
+    assert len([*copy.assets.iterdir()]) == 4
+
+
+def test_an_export_of_a_session_without_any(tmp_path):
+    filled("one", "hello")
+    file = tmp_path / "one.json"
+    whole = json.loads(archive(find_session("one")))
+    for written in (whole, {key: value for key, value in whole.items() if key != "assets"}):
+        file.write_text(json.dumps(written))
+        copy = take_in(file)
+        assert not copy.assets.exists()
+        copy.close()
 
 
 def test_a_fork_of_a_session_without_any():

@@ -17,7 +17,7 @@ from loopback import Loopback, answer, called, raw, sse, usage, wish, words
 from vendor_rules import valid_for_anthropic, valid_for_openai
 from vendors import ANTHROPIC, OPENAI, with_keys_only
 
-from goose_like.errors import ProviderError
+from goose_like.errors import BrokenStreamError, ProviderError
 from goose_like.events import MessageCompleted, Nested, SessionStarted, TurnStarted, UsageRecorded
 from goose_like.history import INTERRUPTED
 from goose_like.journal import Journal
@@ -294,6 +294,9 @@ async def test_whatever_was_said_in_whatever_order_is_a_sound_request(history, h
         ({"message_history": [{"sender": {"role": 1}}]}, r"'message_history\[0\]\.sender\.role'.*not 1"),
         ({"assets": 5}, "'assets"),
         ({"require_cost": 1}, "'require_cost'"),
+        ({"max_tokens": "20"}, "'max_tokens': input should be a valid integer, not '20'"),
+        ({"max_tokens": 0}, "'max_tokens'.*greater than 0, not 0"),
+        ({"temperature": float("inf")}, "'temperature'.*not inf"),
     ],
 )
 async def test_what_is_wrong_is_told_by_its_field(asked, told):
@@ -301,6 +304,55 @@ async def test_what_is_wrong_is_told_by_its_field(asked, told):
         with pytest.raises(ToolError, match=told):
             await head.interact(**asked)
         assert head.provider.requests == []
+
+
+# --- what else is wished of the answer
+
+
+async def test_a_caller_bounds_the_answer_and_its_temperature():
+    async with thinking("fine", "fine") as head:
+        await head.interact(command="Go on.", max_tokens=20, temperature=0.25, top_k=3, purpose={"of": "the caller"})
+        await head.interact(command="Go on.", max_tokens=None)
+        assert [(asked.max_tokens, asked.temperature) for asked in head.provider.requests] == [(20, 0.25), (None, None)]
+
+
+async def test_wishes_hold_in_all_requests_of_an_interaction():
+    async with thinking(calls(call("disk_read", "{}")), calls(call("disk_read", '{"path": "a"}', "c2"))) as head:
+        answered = await head.interact(DISK, command="Read.", max_tokens=9.0, temperature=0)
+        assert answered["plugin_call"]["param"] == {"path": "a"}
+        assert [(asked.max_tokens, asked.temperature) for asked in head.provider.requests] == [(9, 0)] * 2
+
+
+async def test_a_temperature_that_the_vendor_refuses_is_left_out():
+    refused = ProviderError("HTTP 400: 'temperature' does not support 0.2 with this model")
+    async with thinking(refused, calls(call("disk_read", "{}")), "fine") as head:
+        assert (await head.interact(DISK, command="Go on.", temperature=0.2))["content"] == "fine"
+        assert [asked.temperature for asked in head.provider.requests] == [0.2, None, None]
+    async with thinking(refused) as head:
+        with pytest.raises(ToolError, match="temperature"):
+            await head.interact(command="Go on.")
+
+
+async def test_an_answer_that_is_cut_where_it_was_asked_for_is_one():
+    cut = MessageCompleted(message=Message.assistant("half an"), is_cut=True)
+    async with thinking([cut], [cut]) as head:
+        assert (await head.interact(command="Go on.", max_tokens=2))["content"] == "half an"
+        with pytest.raises(ToolError, match="cut at the model's output limit"):
+            await head.interact(command="Go on.")
+    nothing = BrokenStreamError("used up before the answer began; raise max_output_tokens", is_retryable=False)
+    async with thinking(nothing) as head:
+        with pytest.raises(ToolError, match="raise `max_tokens`"):
+            await head.interact(command="Go on.", max_tokens=2)
+
+
+async def test_a_call_that_is_cut_goes_back_as_a_wrong_one():
+    half = MessageCompleted(message=calls(call("disk_read", '{"path": "')), is_cut=True)
+    async with thinking([half], "in words, then") as head:
+        assert (await head.interact(DISK, command="Read.", max_tokens=5))["content"] == "in words, then"
+        assert "failed" in head.lines[-1]
+    async with thinking(*[[half]] * 5) as head:
+        with pytest.raises(ToolError, match=r"same failing call.*`max_tokens`"):
+            await head.interact(DISK, command="Read.", max_tokens=5)
 
 
 # --- what is called

@@ -2,47 +2,10 @@
 
 import os
 
-from component_programs import Stage, stage
+from component_programs import DEMO, Stage, stage
 from concopilot_real import Real, real, real_python
 
 __all__ = ["real", "real_python", "stage"]  # fixtures
-
-DEMO = """
-from concopilot.framework.message import Message
-from concopilot.framework.plugin import AbstractPlugin
-from concopilot.framework.resource import Resource, BasicResourceManager
-from concopilot.framework.resource.category import Disk
-from concopilot.framework.context import Context
-from concopilot.util import ClassDict
-from concopilot import Settings
-Settings().current_time = lambda: "now"
-
-class Demo(AbstractPlugin):
-    def command(self, command_name, param, **kwargs):
-        return {"answer": command_name, "param": param}
-
-class Pool(Resource):
-    def initialize(self):
-        log.append(f"+{self.id}")
-        if self.config.config.fails:
-            raise OSError(f"{self.id} is down")
-    def finalize(self):
-        log.append(f"-{self.id}")
-        if self.config.config.sticks:
-            raise OSError(f"{self.id} sticks")
-
-log = []
-def config(type="plugin", /, as_plugin=False, **more):
-    return {"group_id": "Org.Demo", "artifact_id": "It", "version": "1.0-B", "type": type, "as_plugin": as_plugin,
-            "config": {}, **more}
-def pool(id, kind="Pool", **more):
-    return Pool(config("resource", resource_type=kind, config={"id": id, **more}))
-def manager(*resources):
-    made = BasicResourceManager(config("resource_manager"))
-    for resource in resources:
-        made.add_resource(resource)
-    return made
-"""
 
 # --- plugins
 
@@ -240,7 +203,7 @@ result = [" ".join(log), errors]
 """
     )
     log, errors = stage.ours(program)
-    assert log == "+1 +2 -2 -1 +3 +4 +5 -5 -4 -3 +6 +7 -6 +9 +10 -10 -9"
+    assert log == "+1 +2 -2 -1 +3 +4 +5 -5 -4 -3 +6 +7 -7 -6 +9 +10 -10 -9"
     assert errors == [["OSError", "4 sticks"], ["OSError", "7 is down"], "ExceptionGroup"]
 
 

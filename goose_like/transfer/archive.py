@@ -1,4 +1,4 @@
-"""A session as one JSON object with all of its events and the outputs that they name, and back."""
+"""A session as one JSON object with all of its events, the outputs that they name and its assets, and back."""
 
 import json
 import re
@@ -11,10 +11,10 @@ from typing import Any
 from .. import __version__
 from ..errors import GooseLikeError, SessionError
 from ..events import SessionStarted, durable_json
-from ..fork import named_outputs
+from ..fork import assets_of, named_outputs
 from ..lines import line_of, read_lines
 from ..session import Session
-from ..sessions import Listed
+from ..sessions import ASSETS, Listed
 from .goose09 import goose09_events
 
 FORMAT = "goose-like session"
@@ -25,10 +25,20 @@ def archive(listed: Listed) -> str:
     """The object, an event a line. What can't be read of the session is left out."""
     lines = [line for line, _ in read_lines(listed.file.read_bytes(), listed.file, [])]
     folder = listed.folder / "outputs"
-    outputs = {name: b64encode(data).decode() for name, data in named_outputs(folder, b"\n".join(lines))}
-    head = {"format": FORMAT, "version": VERSION, "name": listed.name, "folder": str(folder), "outputs": outputs}
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": listed.name,
+        "folder": str(folder),
+        "outputs": _in_base64(named_outputs(folder, b"\n".join(lines))),
+        "assets": _in_base64(assets_of(listed.folder / ASSETS)),
+    }
     events = ",\n".join(line.decode() for line in lines)
     return f'{json.dumps(head, ensure_ascii=False)[:-1]}, "events": [\n{events}\n]}}\n'
+
+
+def _in_base64(files: Iterable[tuple[str, bytes]]) -> dict[str, str]:
+    return {name: b64encode(data).decode() for name, data in files}
 
 
 def take_in(file: Path, name: str | None = None) -> Session:
@@ -50,7 +60,8 @@ def take_in(file: Path, name: str | None = None) -> Session:
         return _from_goose09(text, file, name)
     head, lines = _opened(text, str(file))
     session = _created(name, str(head.get("name", "")))
-    return _filled(session, lines, str(head.get("folder", "")), _files(head, str(file)))
+    outputs, assets = (_files(head, kind, str(file)) for kind in ("output", "asset"))
+    return _filled(session, lines, str(head.get("folder", "")), outputs, assets)
 
 
 def _opened(text: str, file: str) -> tuple[dict[str, Any], bytes]:
@@ -87,14 +98,18 @@ def _line_of_event(text: str, number: int) -> int:
     return text.count("\n", 0, at) + 1
 
 
-def _files(head: dict[str, Any], file: str) -> Iterator[tuple[str, bytes]]:
-    for name, data in dict(head.get("outputs", {})).items():
+def _files(head: dict[str, Any], kind: str, file: str) -> Iterator[tuple[str, bytes]]:
+    """What stands under `outputs`, or `assets`: files by their names."""
+    given = head.get(f"{kind}s", {})
+    if not isinstance(given, dict):
+        raise SessionError(f"{file}, line 1: `{kind}s` is no object; nothing was imported")
+    for name, data in given.items():
         if not re.fullmatch(r"[\w-][\w.-]*", name):
-            raise SessionError(f"{file}, line 1: {name!r} is no name of an output; nothing was imported")
+            raise SessionError(f"{file}, line 1: {name!r} is no name of an {kind}; nothing was imported")
         try:
             yield name, b64decode(data, validate=True)
         except (ValueError, TypeError):
-            raise SessionError(f"{file}, line 1: the output {name!r} is no base64; nothing was imported") from None
+            raise SessionError(f"{file}, line 1: the {kind} {name!r} is no base64; nothing was imported") from None
 
 
 def _from_goose09(text: str, file: Path, name: str | None) -> Session:
@@ -106,7 +121,7 @@ def _from_goose09(text: str, file: Path, name: str | None) -> Session:
         version=__version__, name=session.name, cwd=str(Path.cwd()), profile="", models={}, tools=()
     )
     lines = [line_of(header, events[0][1]), *(line_of(event, at) for event, at in events)]
-    return _filled(session, b"".join(lines), "", ())
+    return _filled(session, b"".join(lines), "")
 
 
 def _created(name: str | None, wish: str) -> Session:
@@ -118,9 +133,15 @@ def _created(name: str | None, wish: str) -> Session:
         return Session.create()
 
 
-def _filled(session: Session, lines: bytes, folder: str, files: Iterable[tuple[str, bytes]]) -> Session:
+def _filled(
+    session: Session,
+    lines: bytes,
+    folder: str,
+    outputs: Iterable[tuple[str, bytes]] = (),
+    assets: Iterable[tuple[str, bytes]] = (),
+) -> Session:
     try:
-        session.take_over(lines, folder, files)
+        session.take_over(lines, folder, outputs, assets)
     except BaseException:
         session.close()
         raise

@@ -39,6 +39,7 @@ class Ensemble:
             around.workspace, notifier=around.notifier, pip_params=config.pip_params, is_real=config.real
         )
         self._stage: Stage | None = None
+        self._sources: list[Path] = []
         self._loaded: list[str] = []
         self._lost: list[str] | None = None
         self._is_closed = False
@@ -69,7 +70,7 @@ class Ensemble:
         """
         async with self._one_at_a_time:
             await self.installed(member)
-            await self._alive()
+            await self._alive(member)
             await self._call(method, {"config": self.roster.finder.given(member), "args": list(args)}, None)
 
     async def close(self) -> list[str]:
@@ -91,7 +92,7 @@ class Ensemble:
         wanted = [*self.roster.needed(member), member]
         for each in wanted:
             await self.installed(each)
-        await self._alive()
+        await self._alive(*wanted)
         for each in wanted:
             if each.key not in self._loaded:
                 needs = [{"key": need.key, "asked": need.asked} for need in each.needs]
@@ -116,11 +117,29 @@ class Ensemble:
             real = (("concopilot",),) if self._config.real else ()
             await self._environment.install((*real, *member.entry.pip), member.name)
 
+    async def _installed_meanwhile(self, member: Member) -> None:
+        """The same for one that another makes: what a process sees can't become more while it runs."""
+        await self.installed(member)
+        if new := self._unseen(member):
+            raise ToolError(
+                f"{member.name} is installed from {new[0]}, which the components' process sees from its next start on; "
+                "tell the person to start this again"
+            )
+
+    def _unseen(self, *members: Member) -> list[Path]:
+        """Where code of these lies that the process does not see, as it was started before."""
+        paths = (path for member in members for path in self._environment.sources(member.entry.pip))
+        return [path for path in paths if path not in self._sources]
+
     # --- the process
 
-    async def _alive(self) -> None:
+    async def _alive(self, *members: Member) -> None:
+        """A process for these, which may be a new one."""
         if self._is_closed:
             raise ToolError("the session is at its end; no component is called any more")
+        if self._stage and not self._stage.end and self._unseen(*members):
+            for fault in await self._stage.finish():
+                self._around.notifier.log(f"components: {fault}")
         if self._stage and self._stage.end:
             await self._drop()
         if self._stage is None:
@@ -128,6 +147,7 @@ class Ensemble:
 
     async def _start(self) -> Stage:
         around = self._around
+        self._sources = self._environment.sources()
         reach, settings = self._placed()
 
         async def spawn(argv: Sequence[str], stdin: int) -> Process:
@@ -140,7 +160,7 @@ class Ensemble:
                 reach=reach,
             )
 
-        desk = Desk(around, self.roster.finder, self._sharing, self.installed, self._config.llm)
+        desk = Desk(around, self.roster.finder, self._sharing, self._installed_meanwhile, self._config.llm)
         python = await self._environment.python()
         return await Stage.start(spawn, python, settings, desk.answer, around.show)
 
@@ -151,7 +171,7 @@ class Ensemble:
         folders = [each.resolve() for each in named if os.path.isdir(each)]
         packages = self._packages()
         paths = dict.fromkeys((*folders, *(package.parent for package in packages)))
-        readable = (self._environment.folder, *folders, *packages)
+        readable = (self._environment.folder, *self._sources, *folders, *packages)
         tmp = workspace.tmp / "components"
         tmp.mkdir(exist_ok=True)
         settings: Message = {

@@ -122,6 +122,19 @@ class Environment:
         """
         return list(map(str, self._missing(list(map(read, requirements)))))
 
+    def sources(self, requirements: Iterable[str | Sequence[str]] | None = None) -> list[Path]:
+        """The folders of this machine that were installed with `-e`, of a `setup.pip` or all: their code stays there.
+
+        A person saw each in the words that they allowed. What is in the environment could name any others.
+        """
+        record = self._record()
+        wanted = record.installed if record else ()
+        if requirements is not None:
+            asked = [(each,) if isinstance(each, str) else tuple(each) for each in requirements]
+            wanted = tuple(words for words in wanted if words in asked)
+        paths = (local_path(place, self._workspace.root) for words in wanted for place in read(words).editable)
+        return [path.resolve() for path in dict.fromkeys(paths) if path is not None and path.is_dir()]
+
     async def install(self, requirements: Iterable[str | Sequence[str]], for_: str) -> None:
         """Installs what is missing for a component of this name, once a person has seen its words and allowed it.
 

@@ -29,11 +29,15 @@ _PLACE = re.compile(r"[a-z][a-z0-9+.-]*:.*", re.IGNORECASE | re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One installation. `named` are requirements by name, `places` those by URL or path, of which no name is known."""
+    """One installation. `named` are requirements by name, `places` those by URL or path, of which no name is known.
+
+    Of these `editable` are those whose code stays where it is.
+    """
 
     words: tuple[str, ...]
     named: tuple[Requirement, ...]
     places: tuple[str, ...]
+    editable: tuple[str, ...]
 
     def __str__(self) -> str:
         return shlex.join(self.words)
@@ -48,6 +52,7 @@ def read(entry: str | Sequence[str]) -> Wanted:
     words = (entry,) if isinstance(entry, str) else tuple(entry)
     named: list[Requirement] = []
     places: list[str] = []
+    editable: list[str] = []
     left = list(words)
     while left:
         word = left.pop(0)
@@ -66,10 +71,11 @@ def read(entry: str | Sequence[str]) -> Wanted:
         if not value.isprintable():
             raise GooseLikeError(f"setup.pip: {value!r} is no value for {word}; write plain text")
         if name == "editable":
-            places.append(value)
+            editable.append(value)
+    places += editable
     if not named and not places:
         raise GooseLikeError(f"setup.pip: {shlex.join(words)!r} installs nothing; add the name of a package")
-    return Wanted(words, tuple(named), tuple(places))
+    return Wanted(words, tuple(named), tuple(places), tuple(editable))
 
 
 def local_path(word: str, root: Path) -> Path | None:

@@ -11,7 +11,7 @@ from .plugin_manager import PluginManager
 
 
 class InteractParameter(ClassDict):
-    """What a cerebrum is asked. Nothing of it is required."""
+    """What a cerebrum is asked. Nothing of it is required; other keys are passed on."""
 
     def __init__(
         self,

@@ -9,7 +9,8 @@ from typing import Any
 from .class_dict import ClassDict
 from .context import Context
 from .initializer import create, create_component
-from .plugin import AbstractPlugin, expect, finalize_all, told
+from .lifetimes import after, finalize_all
+from .plugin import AbstractPlugin, expect, told
 
 
 class Copilot(AbstractPlugin):
@@ -107,15 +108,15 @@ class BasicCopilot(Copilot):
         """Resources first, then what each component is given, then the plugins and the interactor's prompts."""
         self._ready = []
         if self.resource_manager is not None:
-            self.resource_manager.initialize()
             self._ready.append(self.resource_manager)
+            self.resource_manager.initialize()
             for resource in self._shared_resources():
                 self.resource_manager.add_resource(resource)
             self.config_copilot_resources()
         self.config_copilot_context()
         for component in self._components():
-            component.initialize()
             self._ready.append(component)
+            component.initialize()
         if self.interactor is not None:
             self.interactor.setup_prompts()
             self.interactor.setup_plugins()
@@ -126,7 +127,7 @@ class BasicCopilot(Copilot):
         return self.resources if self.config.config.inherit_self_resources else []
 
     def finalize_copilot(self) -> None:
-        """What was made ready, the last first; a component that fails stops no other."""
+        """What was begun to be made ready, the last first; a component that fails stops no other."""
         manager = [] if self.resource_manager is None else [self.resource_manager]
         ready, self._ready = self._ready, []
         finalize_all([*manager, *self._components()][::-1] if ready is None else ready[::-1])
@@ -180,12 +181,14 @@ class BasicCopilot(Copilot):
         super().finalize()
 
     def run(self) -> None:
-        """Whatever happens, it is given up at the end."""
+        """Whatever happens, it is given up at the end; the error that counts is the first one."""
         try:
             self.initialize_copilot()
             self.run_interaction()
-        finally:
-            self.finalize_copilot()
+        except BaseException as error:
+            after(error, self.finalize_copilot)
+            raise
+        self.finalize_copilot()
 
 
 Agent = Copilot

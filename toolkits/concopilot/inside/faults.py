@@ -13,9 +13,9 @@ _FRAMES = 5
 def told(error: BaseException) -> dict[str, Any]:
     """Its type, its words and where it came up, innermost last."""
     try:
-        words = str(error)
+        words, notes = str(error) or type(error).__name__, [str(note) for note in getattr(error, "__notes__", ())]
     except BaseException:  # its own `__str__` is broken
-        words = "(it can't say what)"
+        words, notes = "(it can't say what)", []
     frames = [
         f"{frame.filename}:{frame.lineno} in {frame.name}"
         for frame in traceback.extract_tb(error.__traceback__)
@@ -23,4 +23,4 @@ def told(error: BaseException) -> dict[str, Any]:
     ]
     if isinstance(error, ModuleNotFoundError) and error.name and error.name.partition(".")[0] != "concopilot":
         words += "; if pip brings it, name it in `setup.pip` of config.yaml"
-    return {"type": type(error).__name__, "message": words or type(error).__name__, "frames": frames[-_FRAMES:]}
+    return {"type": type(error).__name__, "message": "\n".join([words, *notes]), "frames": frames[-_FRAMES:]}

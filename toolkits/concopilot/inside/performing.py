@@ -13,6 +13,7 @@ from concopilot.util import ClassDict
 
 from .compat import Concopilot
 from .faults import told
+from .lifetimes import after
 from .plain import plain, unplain
 from .shared_assets import SharedAssets
 from .wire import call
@@ -32,6 +33,8 @@ class Components:
     def load(self, key: str, config: Mapping[str, Any], resources: Sequence[Mapping[str, str]] = ()) -> dict[str, Any]:
         """Makes a component, gives it its resources, and initialises it; gives its name and id.
 
+        One that fails in that is finalised, and made anew by the next call.
+
         Args:
             config: all of its config.yaml, with its effective `config`.
             resources: `key` of each that it uses (loaded before), and `asked`: the type under which it asks for it.
@@ -48,8 +51,13 @@ class Components:
             component.config_resources(manager)
             _call_as_asked(component, used)
         component.config_context(self._context)
-        component.initialize()
-        self._loaded[key] = component
+        try:
+            component.initialize()
+            self._loaded[key] = component
+        except BaseException as error:
+            self._loaded.pop(key, None)
+            after(error, component.finalize)
+            raise
         return {"name": component.name, "id": str(component.id)}
 
     def command(
@@ -77,9 +85,9 @@ class Components:
             raise TypeError(f"{type(copilot).__name__} is no copilot: it has no `run`; `type` is {config['type']!r}")
         try:
             copilot.run()
-        except BaseException:
+        except BaseException as error:
             if is_real():  # it leaves its resources open then
-                copilot.finalize_copilot()
+                after(error, copilot.finalize_copilot)
             raise
 
     def finish(self) -> list[str]:

@@ -361,24 +361,6 @@ def add_to_maps(owner: AbstractPlugin, resource: Any, advice: str) -> None:
     owner.resource_type_map.setdefault(resource.resource_type, []).append(resource)
 
 
-def finalize_all(components: list[Any]) -> None:
-    """Finalizes each, whatever happens to others of them.
-
-    Raises:
-        Exception: what one of them raised; an ExceptionGroup if several did.
-    """
-    errors = []
-    for component in components:
-        try:
-            component.finalize()
-        except Exception as error:  # a component's code
-            errors.append(error)
-    if len(errors) > 1:
-        raise ExceptionGroup("several components could not be finalized", errors)
-    if errors:
-        raise errors[0]
-
-
 def _is_true(value: Any) -> bool:
     return value != 0 if isinstance(value, int) else str(value).lower() == "true"
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from .context import Context
 from .initializer import create_component
+from .lifetimes import finalize_all, initialize_all
 from .message import Id
-from .plugin import AbstractPlugin, Plugin, expect, finalize_all, told
+from .plugin import AbstractPlugin, Plugin, expect, told
 
 
 class PluginPromptGenerator(AbstractPlugin):
@@ -40,6 +41,7 @@ class PluginManager(AbstractPlugin):
         """
         super().__init__(config)
         expect(self, "plugin_manager")
+        self._given_back: list[Plugin] = []
 
     def config_resources(self, resource_manager: Any) -> None:
         super().config_resources(resource_manager)
@@ -56,17 +58,18 @@ class PluginManager(AbstractPlugin):
         return [*([] if generator is None else [generator]), *self.plugins]
 
     def initialize(self) -> None:
-        """Makes each plugin ready; those that were are given up again when one fails."""
-        for place, plugin in enumerate(self.plugins):
-            try:
-                plugin.initialize()
-            except BaseException:
-                finalize_all(self.plugins[:place][::-1])
-                raise
+        """Makes each plugin ready. When one fails, it and those before it are given back.
+
+        Raises:
+            BaseException: what that one raised.
+        """
+        self._given_back = [*self.plugins]
+        initialize_all(self.plugins)
+        self._given_back = []
 
     def finalize(self) -> None:
-        """Finalizes all plugins, the last first; one that fails stops no other."""
-        finalize_all(self.plugins[::-1])
+        """Finalizes all plugins, the last first, unless that was done; one that fails stops no other."""
+        finalize_all([plugin for plugin in self.plugins[::-1] if plugin not in self._given_back])
 
     @abc.abstractmethod
     def generate_prompt(self) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 from .class_dict import ClassDict
 from .context import Context
 from .initializer import create_component
-from .plugin import AbstractPlugin, add_to_maps, expect, finalize_all, told
+from .lifetimes import finalize_all, initialize_all
+from .plugin import AbstractPlugin, add_to_maps, expect, told
 
 
 class Resource(AbstractPlugin):
@@ -94,18 +95,13 @@ class BasicResourceManager(ResourceManager):
         add_to_maps(self, resource, "give one of them another id or name in its config")
 
     def initialize(self) -> None:
-        """Acquires all, in their order. If one fails, those before it are released.
+        """Acquires all, in their order. If one fails, it and those before it are released.
 
         Raises:
             Exception: what that one raised.
         """
-        for resource in self.resources:
-            try:
-                resource.initialize()
-            except BaseException:
-                self.finalize()
-                raise
-            self._acquired.append(resource)
+        initialize_all(self.resources)
+        self._acquired += self.resources
 
     def finalize(self) -> None:
         """Releases what was acquired here, the last first; one that fails stops no other."""

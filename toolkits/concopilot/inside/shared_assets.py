@@ -1,12 +1,12 @@
 """`context.assets`: what components share, kept by the host and loaded when it is looked at."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from concopilot.framework.asset import Asset
 from concopilot.util import ClassDict
 
+from .likeness import is_alike, likeness
 from .plain import plain, unplain
 from .wire import call
 
@@ -22,7 +22,7 @@ class SharedAssets(ClassDict):
     def __init__(self) -> None:
         super().__init__()
         object.__setattr__(self, "waiting", set[str]())  # known to the host, not loaded yet
-        object.__setattr__(self, "seen", dict[str, str]())  # as the host has those that were looked at
+        object.__setattr__(self, "seen", dict[str, Any]())  # likenesses, as the host has those that were looked at
 
     def learn(self, ids: Iterable[str]) -> None:
         """These are all that the host has: others that were loaded are there no more."""
@@ -34,13 +34,14 @@ class SharedAssets(ClassDict):
 
     def changes(self) -> dict[str, Any]:
         """What is new or different since the last time, and what was taken out."""
-        put, seen = list[dict[str, Any]](), dict[str, str]()
+        put, seen = list[dict[str, Any]](), dict[str, Any]()
         there: dict[str, Any] = dict(zip(dict.keys(self), dict.values(self), strict=True))
         for key, asset in there.items():
-            told = _told(key, asset)
-            seen[key] = json.dumps(told, sort_keys=True)
-            if self.seen.get(key) != seen[key]:
-                put.append(told)
+            if key in self.seen and is_alike(asset, self.seen[key]):
+                seen[key] = self.seen[key]
+            else:
+                put.append(_told(key, asset))
+                seen[key] = likeness(asset)
         removed = [key for key in self.seen if key not in seen]
         object.__setattr__(self, "seen", seen)
         return {"put": put, "removed": removed}
@@ -99,7 +100,7 @@ class SharedAssets(ClassDict):
             self.waiting.discard(key)
             asset = Asset(**ClassDict.convert(unplain(told)))
             dict.__setitem__(self, key, asset)
-            self.seen[key] = json.dumps(_told(key, asset), sort_keys=True)
+            self.seen[key] = likeness(asset)
 
 
 def _told(key: str, asset: Any) -> dict[str, Any]:

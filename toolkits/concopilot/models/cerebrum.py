@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import Context
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
 from goose_like import __version__
 from goose_like.events import SessionStarted, TurnFinished
-from goose_like.exchange import Exchange
+from goose_like.exchange import CUT_ANSWER, Exchange
 from goose_like.history import History
 from goose_like.journal import Journal
 from goose_like.message import Message, Text, Usage
@@ -27,7 +28,8 @@ from goose_like.workspace import Workspace
 from ..assets.words import as_text, beginning, shape
 from .message_history import Said, conversation_of
 from .plugin_calls import PluginCalls, PluginTools
-from .reading import Given, read_as
+from .reading import read_as
+from .wishes import Wished, Wishes
 
 _ASSETS_TOLD = 50
 _CONTENT_CHARACTERS = 8_000
@@ -42,7 +44,7 @@ def _several(value: Any) -> Any:
     return [*value.values()] if isinstance(value, dict) else value
 
 
-class _Asked(Given):
+class _Asked(Wishes):
     """An InteractParameter."""
 
     instructions: Annotated[list[str], BeforeValidator(_several)] = []
@@ -88,6 +90,9 @@ class Brain:
         and `plugin_call` the first of them. A wrong call goes back to the model in the same turn, with what was called
         beside it. Nothing tells which model it was: the ids are ours. Tokens are those of all its requests.
 
+        `max_tokens` bounds the answer of each request, and one that was cut there is one; `temperature` is left out
+        where the vendor refuses it. What else is asked is the caller's own.
+
         Raises:
             ToolError: the parameter is wrong (the text names the field), nothing is left of a limit, or there was no
                 answer (the text says why).
@@ -98,12 +103,15 @@ class Brain:
         conversation = conversation_of(read.message_history or (), calls.tool_names)
         message = _with_assets(conversation.end([read.content or "", read.command or ""]), read)
         relay = Relay(self._notifier, current_call.get(""), who="a component", purpose=self._purpose)
-        exchange = self._exchange(_system(read, plugins), calls, conversation.history, relay, limits)
+        models = replace(self._models, processor=read.of(self._models.processor))
+        exchange = self._exchange(models, _system(read, plugins), calls, conversation.history, relay, limits)
         # In a context of its own: there it is no longer the call of a tool that speaks.
         end = await asyncio.create_task(exchange.reply(message), context=Context())
         return self._response(read, exchange, calls, end)
 
-    def _exchange(self, system: str, calls: PluginCalls, history: History, relay: Relay, limits: Limits) -> Exchange:
+    def _exchange(
+        self, models: Models, system: str, calls: PluginCalls, history: History, relay: Relay, limits: Limits
+    ) -> Exchange:
         journal = Journal(history, None, relay)
         tools = calls.tools(history)
         journal.emit(
@@ -112,12 +120,12 @@ class Brain:
                 name=self._session.name,
                 cwd=str(self._workspace.root),
                 profile="",
-                models={"processor": self._models.processor.label, "accelerator": self._models.accelerator.label},
+                models={"processor": models.processor.label, "accelerator": models.accelerator.label},
                 tools=tuple(tools),
             )
         )
         return Exchange(
-            models=self._models,
+            models=models,
             moderator=Truncate({}),
             system=system,
             tools=tools,
@@ -129,8 +137,11 @@ class Brain:
         )
 
     def _response(self, read: _Asked, exchange: Exchange, calls: PluginCalls, end: TurnFinished) -> dict[str, Any]:
-        if end.reason not in ("stop", "handed_off"):
-            raise ToolError(f"the cerebrum gave no answer ({end.reason.replace('_', ' ')}): {end.detail}")
+        asked = exchange.models.processor.provider
+        was_cut = isinstance(asked, Wished) and asked.was_cut
+        if end.reason not in ("stop", "handed_off") and not (was_cut and end.detail == CUT_ANSWER):
+            hint = "; its calls were cut: raise `max_tokens`" if was_cut else ""
+            raise ToolError(f"the cerebrum gave no answer ({end.reason.replace('_', ' ')}): {end.detail}{hint}")
         history = exchange.history
         answer = next(message for message in reversed(history.messages) if message.role == "assistant")
         made = [calls.made(call) for call in answer.tool_calls] if end.reason == "handed_off" else []

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from goose_like.errors import BrokenStreamError, ProviderError
+from goose_like.errors import ProviderError
 from goose_like.events import MessageCompleted
 from goose_like.history import History
 from goose_like.message import ToolCall, Usage
@@ -20,6 +21,7 @@ from goose_like.view import ExchangeView, ModelView
 
 from .conversation import Conversation, wire_names
 from .reading import Given, read_as
+from .wishes import Wishes
 
 _SETTINGS = {
     *("model", "stream", "stream_options", "n", "top_p", "top_k", "seed", "user", "suffix", "echo", "best_of"),
@@ -27,10 +29,6 @@ _SETTINGS = {
     *("response_format", "parallel_tool_calls", "do_sample", "reasoning_effort", "max_length"),
 }
 """Settings of a vendor's own. What they ask for the profile decides, so they are neither kept nor given back."""
-
-
-def _whole(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _words(value: Any) -> Any:
@@ -78,14 +76,12 @@ class _Tool(Given):
     function: _Function
 
 
-class _Asked(Given):
+class _Asked(Wishes):
     """An LLMParameter. What it has beyond these fields is the caller's."""
 
     model_config = ConfigDict(extra="allow")
 
     prompt: str | None = None
-    max_tokens: Annotated[int, BeforeValidator(_whole), Field(gt=0)] | None = None
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     require_token_len: bool | None = None
     require_cost: bool | None = None
     history: list[_Entry] | None = None
@@ -215,20 +211,8 @@ async def _answered(
     read: _Asked,
     purpose: str,
 ) -> MessageCompleted:
-    messages = conversation.messages()
-    wanted: dict[str, Any] = {"system": system, "tools": tools, "max_tokens": read.max_tokens, "purpose": purpose}
-    try:
-        try:
-            answer = await asking.answer(messages, temperature=read.temperature, **wanted)
-        except ProviderError as error:
-            # A component can't know which models take one; which don't, their vendors say in a refusal.
-            if read.temperature is None or error.is_retryable or "temperature" not in str(error):
-                raise
-            answer = await asking.answer(messages, **wanted)
-    except BrokenStreamError as error:
-        if read.max_tokens is not None:
-            error.args = (str(error).replace("max_output_tokens", "`max_tokens`"),)
-        raise
+    asking = replace(asking, model=read.of(asking.model))
+    answer = await asking.answer(conversation.messages(), system=system, tools=tools, purpose=purpose)
     if answer.is_cut and read.max_tokens is None:
         raise ProviderError(f"the answer of {asking.model.label} was cut at its output limit ({purpose})")
     return answer

@@ -10,7 +10,7 @@ from typing import Any
 
 from goose_like.errors import GooseLikeError
 
-from ..described.coordinates import Coordinates
+from ..described.coordinates import PARTS, Coordinates
 from ..described.document import read_document
 from .checksums import LIMIT_BYTES as LIMIT_DIGEST_BYTES
 from .checksums import READ, digest, stated
@@ -192,6 +192,6 @@ def _silent(words: str) -> None:
 
 def _require_same(config_file: Path, coordinates: Coordinates) -> None:
     document = read_document(config_file).value
-    said = [document.data.get(part) for part in ("group_id", "artifact_id", "version")] if document else []
+    said = [document.data.get(part) for part in PARTS] if document else []
     if said and ":".join(map(str, said)).lower() != str(coordinates).lower():
         raise RefusedError(f"its config.yaml says that it is {':'.join(map(str, said))}; tell whoever deployed it")
