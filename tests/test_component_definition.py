@@ -350,7 +350,7 @@ def test_what_is_no_file_is_told(tmp_path):
         [(_, text, _)] = told(tmp_path / name)
         assert any(part in text for part in fault.split("|"))
     (tmp_path / "latin").write_bytes(b"a: \xe9")
-    assert "can't be read" in told(tmp_path / "latin")[0][1]
+    assert "is no text in UTF-8" in told(tmp_path / "latin")[0][1]
     assert "larger than" in told(sized(tmp_path / "large", 10_000_000))[0][1]
 
 
