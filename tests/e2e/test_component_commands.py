@@ -81,6 +81,19 @@ def test_new_check_install_list_show(words: Place):
     assert json.loads(by_path.stdout)["commands"][0]["name"] == "count_words"
 
 
+def test_show_tells_of_the_copy_that_counts_here(words: Place):
+    coordinates = f"org.ada:words:{SNAPSHOT}"
+    assert component(words, "install", "words").returncode == 0
+    built = component(words, "build", coordinates, "--skip-setup", "--sandbox", "full")
+    assert built.returncode == 0, built.stderr
+    copy = words.work / ".runtime" / "org" / "ada" / "words" / SNAPSHOT / "0" / "config.yaml"
+    copy.write_text(copy.read_text().replace("longest: 3", "longest: 5"))
+    assert f"longest  5      {copy}, line " in component(words, "show", coordinates).stdout
+    assert "longest  3  " in component(words, "show", coordinates, "--instance", "other").stdout
+    refused = component(words, "show", coordinates, "--instance", "../0")
+    assert (refused.returncode, "instance_id" in refused.stderr) == (2, True), refused.stderr
+
+
 def test_a_plugin_and_a_copilot_work_as_they_are_written(words: Place):
     how = ("--skip-setup", "--sandbox", "full")
     built = component(words, "build", "words", *how)

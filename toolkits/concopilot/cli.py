@@ -89,6 +89,7 @@ def component_show(
         list[Path] | None,
         typer.Option(help="A config.yaml that includes it, and may override its config; the outermost last."),
     ] = None,
+    instance: Annotated[str | None, typer.Option(help="Which of several in this folder, by its instance_id.")] = None,
     repository: RepositoryOption = None,
     settings: SettingsOption = None,
     json: JsonOption = False,
@@ -96,7 +97,8 @@ def component_show(
     """Draw a component's commands with their parameters, and tell where each key of its config comes from."""
     from .commands.report import show_component
 
-    show_component(_repositories(settings, repository), component, within or [], is_json=json)
+    where = _repositories(settings, repository)
+    show_component(where, component, within or [], instance_id=instance, is_json=json)
 
 
 @app.command("check", epilog="Example: goose-like component check .")

@@ -21,7 +21,8 @@ from ..described.kinds import schema
 from ..described.overriding import Layer, overlaid
 from ..repositories.layout import config_file_in
 from ..repositories.repository import Repositories, Shelf
-from ..repositories.sources import CONFIG_FILES, config_files, meant, the_config_file
+from ..repositories.runtime import Instance, Runtime
+from ..repositories.sources import config_files, meant, the_config_file
 from .drawing import drawn
 
 _WIDTH = 120
@@ -67,13 +68,17 @@ def _entry(coordinates: Coordinates, shelf: Shelf) -> dict[str, str]:
     }
 
 
-def show_component(repositories: Repositories, wanted: str, within: Sequence[Path], *, is_json: bool) -> None:
+def show_component(
+    repositories: Repositories, wanted: str, within: Sequence[Path], *, instance_id: str | None, is_json: bool
+) -> None:
     """A component by its coordinates or its path: what it is, its commands, its config and where each key is from.
+
+    Of an instance that has a copy in the current folder it is that of the copy.
 
     Raises:
         GooseLikeError: there is no such component, or its config.yaml is faulty.
     """
-    definition = _found(repositories, wanted)
+    definition = _found(repositories, wanted, instance_id)
     rows = _effective(definition, within)
     if is_json:
         print(json.dumps(_described(definition, rows), indent=1, ensure_ascii=False))
@@ -89,13 +94,10 @@ def show_component(repositories: Repositories, wanted: str, within: Sequence[Pat
         print_table(("config", "value", "from"), shown, "")
 
 
-def _found(repositories: Repositories, wanted: str) -> Definition:
-    named = meant(wanted)
-    if isinstance(named, Coordinates):
-        folder = repositories.find(named)
-        file = config_file_in(folder, named) or folder / CONFIG_FILES[0]
-    else:
-        file = named
+def _found(repositories: Repositories, wanted: str, instance_id: str | None) -> Definition:
+    file = meant(wanted)
+    if isinstance(file, Coordinates):
+        file = Runtime(Path.cwd(), repositories).source(Instance(file, instance_id))
     reading = read_definition(file)
     if reading.value is None:
         raise GooseLikeError(visible("\n".join(str(fault) for fault in reading.faults if not fault.is_remark)))
