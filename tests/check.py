@@ -9,6 +9,8 @@ CHECKS = {
     "lint": ["ruff", "check", "."],
     "format": ["ruff", "format", "--check", "."],
     "types": ["mypy"],
+    # A thousand tests start commands; each would compile our modules anew where Python is told to write no bytecode.
+    "bytecode": ["compileall", "-q", "goose_like", "toolkits", "profiles"],
     "tests": ["pytest", "-n", "2", *sys.argv[1:]],
 }
 
