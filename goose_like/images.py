@@ -21,7 +21,8 @@ _MAGIC: tuple[tuple[str, str], ...] = (
 _NAMED = re.compile(
     r"""
     ["'`] (?P<quoted> [^"'`\n]+ \.(?:png|jpe?g|gif|webp) ) ["'`]
-    | (?<![^\s"'`<>()\[\],;]) (?:  # only where a word begins: from within it each letter would be tried anew
+    # Only where a word begins, and that is not behind an escaped blank: from within it each letter would be tried anew.
+    | (?<![^\s"'`<>()\[\],;]) (?<!\\.) (?:
         (?P<url> file://[^\s"'`<>]+ \.(?:png|jpe?g|gif|webp) )
         | (?P<bare> (?:\\.|[^\s"'`<>()\[\],;\\])+ \.(?:png|jpe?g|gif|webp) )
     ) \b

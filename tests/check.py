@@ -9,7 +9,11 @@ CHECKS = {
     "lint": ["ruff", "check", "."],
     "format": ["ruff", "format", "--check", "."],
     "types": ["mypy"],
-    "tests": ["pytest", "-n", "2", *sys.argv[1:]],
+    # A thousand tests start commands; each would compile our modules anew where Python is told to write no bytecode.
+    "bytecode": ["compileall", "-q", "goose_like", "toolkits", "profiles"],
+    # One more than the cores that CI has, as tests wait a lot. Workers steal: xdist's usual first share of an eighth of
+    # the tests would be all of tests/e2e for one worker, long after the others are through.
+    "tests": ["pytest", "-n", "3", "--dist", "worksteal", *sys.argv[1:]],
 }
 
 

@@ -48,6 +48,7 @@ def test_any_text_in_any_pieces_is_the_same_for_every_reader(pieces):
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | NASTY,
     lambda inner: st.lists(inner) | st.dictionaries(NASTY, inner),
+    max_leaves=20,
 )
 
 

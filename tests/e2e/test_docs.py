@@ -3,12 +3,14 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from command import Place
 from goose_like_toolkits.openbb.config import Config
 from loopback import answer, said, sse, threaded, words
 from serving import serving
@@ -165,8 +167,51 @@ def test_the_first_command_of_the_readme_does_what_it_says(place):
     assert re.findall(r"\d+", shown.stdout) == ["2", "3", "5", "7", "11", "13", "17", "19", "23", "29"], done.stderr
 
 
+@pytest.fixture(scope="module")
+def new_place(tmp_path_factory):
+    """Makes a place that tests take copies of."""
+
+    def make() -> Place:
+        folder = tmp_path_factory.mktemp("made")
+        for name in ("home", "work"):
+            (folder / name).mkdir()
+        return Place(folder / "home", folder / "work")
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def talk(new_place):
+    """Where a session of two turns was held, and exported."""
+    made = new_place()
+    line = "goose-like run --session NAME first && goose-like session export NAME -o talk.json"
+    assert run_line(made, line).returncode == 0
+    assert run_line(made, "goose-like run --session NAME --resume second").returncode == 0
+    return made
+
+
+@pytest.fixture(scope="module")
+def components(new_place):
+    """The components that examples name, installed, and the folder that one is deployed to."""
+    if find_spec("jsonschema") is None:
+        pytest.skip("the extra `components` is not installed")
+    made = new_place()
+    names = ("plugin ocr", "copilot my_copilot", "plugin word_count")
+    lines = [f"goose-like component new {name}" for name in names]
+    lines += ["sed -i s/-SNAPSHOT// ocr/.config/config.yaml", "goose-like component install .", "mkdir ~/shared"]
+    done = run_line(made, " && ".join(lines), HOME=str(made.home))
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+def bring(made: Place, place: Place) -> None:
+    """Puts a copy of all that is in a place into another."""
+    for source, target in ((made.home, place.home), (made.work, place.work)):
+        shutil.copytree(source, target, dirs_exist_ok=True)
+
+
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_each_help_has_an_example_that_works(place, words):
+def test_each_help_has_an_example_that_works(place, words, request):
     shown = place.run(*words)
     assert shown.returncode == 0
     examples = re.findall(r"(?:Example|Try): (goose-like (?:[^\n]|\n +)*)", shown.stdout)
@@ -177,16 +222,16 @@ def test_each_help_has_an_example_that_works(place, words):
     if "resume" in words:
         assert run_line(place, 'goose-like run "first"').returncode == 0
     if words[0] == "session" and re.search(r"NAME|talk\.json", examples[0]):
-        line = "goose-like run --session NAME first && goose-like session export NAME -o talk.json"
-        assert run_line(place, line).returncode == 0
-        assert run_line(place, "goose-like run --session NAME --resume second").returncode == 0
+        bring(request.getfixturevalue("talk"), place)
     if "planned" in words:
         (place.work / "plan.md").write_text("Write {{ name }}.\n\n- write it\n")
     if "plugin" in words:
         there = "there_already" if "new" in words else "word_count"
         assert run_line(place, f"goose-like plugin new {there}").returncode == 0
     if "component" in words:
-        bring_components(place, has_name="new" not in words)
+        bring(request.getfixturevalue("components"), place)
+        if "new" in words:
+            shutil.rmtree(place.work / "word_count")
     if "trust" in words:
         bring_profiles(place, "default: {extends: default}")
     if "forget" in words:
@@ -194,18 +239,6 @@ def test_each_help_has_an_example_that_works(place, words):
     line = " ".join(examples[0].split()).replace("--profile local", "--profile default")
     own = {"HOME": str(place.home)} if "component" in words else {}
     done = run_line(place, line, **own)
-    assert done.returncode == 0, done.stderr
-
-
-def bring_components(place, *, has_name: bool) -> None:
-    """The components that examples name, installed, and the folder that one is deployed to."""
-    if find_spec("jsonschema") is None:
-        pytest.skip("the extra `components` is not installed")
-    made = [f"goose-like component new {kind}" for kind in ("plugin ocr", "copilot my_copilot")]
-    if has_name:
-        made.append("goose-like component new plugin word_count")
-    made += ["sed -i s/-SNAPSHOT// ocr/.config/config.yaml", "goose-like component install .", "mkdir ~/shared"]
-    done = run_line(place, " && ".join(made), HOME=str(place.home))
     assert done.returncode == 0, done.stderr
 
 
