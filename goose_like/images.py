@@ -18,17 +18,21 @@ _MAGIC: tuple[tuple[str, str], ...] = (
     (r"RIFF....WEBP", "image/webp"),
 )
 
+_ENDING = r"\.(?:png|jpe?g|gif|webp)"
+
+# A bare name only where a word begins, and that is not behind an escaped blank: from within it each letter would be
+# tried anew. So would each comma in a URL: that is taken whole, and cut then.
 _NAMED = re.compile(
-    r"""
-    ["'`] (?P<quoted> [^"'`\n]+ \.(?:png|jpe?g|gif|webp) ) ["'`]
-    # Only where a word begins, and that is not behind an escaped blank: from within it each letter would be tried anew.
+    rf"""
+    ["'`] (?P<quoted> [^"'`\n]+ {_ENDING} ) ["'`]
     | (?<![^\s"'`<>()\[\],;]) (?<!\\.) (?:
-        (?P<url> file://[^\s"'`<>]+ \.(?:png|jpe?g|gif|webp) )
-        | (?P<bare> (?:\\.|[^\s"'`<>()\[\],;\\])+ \.(?:png|jpe?g|gif|webp) )
-    ) \b
+        (?P<url> file://[^\s"'`<>]+ )
+        | (?P<bare> (?:\\.|[^\s"'`<>()\[\],;\\])+ {_ENDING} ) \b
+    )
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_IMAGE_URL = re.compile(rf".+{_ENDING}\b", re.IGNORECASE)
 
 
 def media_type(data: bytes) -> str | None:
@@ -52,11 +56,13 @@ def check_image(data: bytes, source: str) -> str:
 
 def named_images(words: str) -> list[str]:
     """The paths in a person's words that end like images, each once: bare, quoted, escaped, or as file:// URLs."""
-    return list(dict.fromkeys(map(_path, _NAMED.finditer(words))))
+    return list(dict.fromkeys(filter(None, map(_path, _NAMED.finditer(words)))))
 
 
 def _path(named: re.Match[str]) -> str:
-    path = named["quoted"] or named["url"] or re.sub(r"\\(.)", r"\1", named["bare"])
+    """The path that was named; "" where it is a URL of something else."""
+    whole = _IMAGE_URL.match(named["url"]) if named["url"] else None
+    path = named["quoted"] or (whole and whole[0]) or re.sub(r"\\(.)", r"\1", named["bare"] or "")
     return unquote(urlsplit(path).path) if path.lower().startswith("file://") else path
 
 

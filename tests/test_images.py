@@ -58,7 +58,7 @@ def test_images_are_known_by_their_first_bytes(data: bytes, expected: str | None
         ("a.png a.png", ["a.png"]),
         ("grün.png ~/x.png", ["grün.png", "~/x.png"]),
         ("a.pngs, png, .jpegx", []),
-        *((long * 20_000, []) for long in ("a", "\\", "'a", "file://a", "\\ ", "\\(")),  # at once
+        *((long * 20_000, []) for long in ("a", "\\", "'a", "file://a", "file://a,", "\\ ", "\\(")),  # at once
     ],
 )
 def test_the_images_that_words_name(words: str, expected: list[str]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from goose_like.message import Value
 from goose_like.toolkit import ToolError
 
+_MOST_BRACKETS = 5_000
 _SHOWN_CHARACTERS = 140
 _FUNCTIONS = ("definition.function", "definition.method")
 
@@ -72,12 +73,20 @@ class Grammars:
             self._loaded[ending] = _load(ending)
         parser, cursor = self._loaded[ending]
         names: dict[int, tuple[Any, Any, bool]] = {}
-        for _, nodes in cursor.matches(parser.parse(data).root_node):
+        root = parser.parse(data).root_node
+        if any(map(_is_rubble, (root, *root.children))):
+            return Outline()
+        for _, nodes in cursor.matches(root):
             kind = next((kind for kind in nodes if kind.startswith("definition.")), "")
             if kind and "name" in nodes:
                 name = nodes["name"][0]
                 names.setdefault(name.start_byte, (name, nodes[kind][0], kind in _FUNCTIONS))
         return Outline(definitions=_nested([names[start] for start in sorted(names)], data.split(b"\n")))
+
+
+def _is_rubble(node: Any) -> bool:
+    """Brackets that nothing closes, side by side in their thousands: a query takes the square of their number."""
+    return int(node.child_count) - 2 * int(node.named_child_count) > _MOST_BRACKETS
 
 
 def _nested(names: list[tuple[Any, Any, bool]], lines: list[bytes]) -> tuple[Definition, ...]:
