@@ -5,8 +5,11 @@ import os
 import sys
 from collections.abc import Callable
 from io import TextIOWrapper
+from typing import TextIO
 
 from ..errors import GooseLikeError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def guarded(act: Callable[[], int | None]) -> int:
@@ -18,6 +21,22 @@ def guarded(act: Callable[[], int | None]) -> int:
     except FileNotFoundError:
         print("goose-like: the current folder is gone; cd into one that is there", file=sys.stderr)
         return 2
+    is_lost = False
+    try:
+        code = _ended(act)
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        is_lost = True
+    finally:
+        is_lost |= _is_lost(sys.stdout) | _is_lost(sys.stderr)
+    if not is_lost:
+        return code
+    print(f"goose-like: {os.strerror(errno.ENOSPC)}: nothing more can be written; make room", file=sys.stderr)
+    return 1
+
+
+def _ended(act: Callable[[], int | None]) -> int:
     try:
         return act() or 0
     except SystemExit as end:
@@ -29,15 +48,15 @@ def guarded(act: Callable[[], int | None]) -> int:
         return 130
     except BrokenPipeError:  # the reader of a list has left
         return 1
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        print(f"goose-like: {error.strerror}: nothing more can be written; make room", file=sys.stderr)
-        return 1
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, AttributeError):  # who should have read it is gone: the interpreter must not fail for it
-                if stream:
-                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _is_lost(stream: TextIO | None) -> bool:
+    """Writes what is still to be written; whether a full disk kept it from that."""
+    try:
+        if stream:
+            stream.flush()
+    except OSError as error:  # else who should have read it is gone: the interpreter must not fail for it
+        assert stream
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return error.errno in _FULL
+    return False

@@ -429,10 +429,13 @@ def test_a_library_that_is_missing_is_told_in_one_line(place: Place):
     )
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", [("list",), ("new", "plugin", "other")])
-def test_a_full_disk_is_told_in_one_sentence(place: Place, words):
+def test_a_full_disk_is_told_in_one_sentence(place: Place, words, unbuffered):
     with open("/dev/full", "w") as full:
-        process = place.start("component", *words, env={"HOME": str(place.home)}, stdout=full)
+        env = {"HOME": str(place.home), "PYTHONUNBUFFERED": unbuffered}
+        process = place.start("component", *words, env=env, stdout=full)
         _, err = process.communicate(timeout=60)
     assert (process.returncode, err.splitlines()[-1].startswith("goose-like: No space left on device: ")) == (1, True)
+    assert err.count("No space") == 1
     assert "Traceback" not in err
