@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from goose_like_toolkits.concopilot.environment import Environment, default_folder
+from goose_like_toolkits.concopilot.environments.environment import Environment, default_folder
 
 from goose_like import sandbox
 from goose_like.errors import DeniedError, GooseLikeError

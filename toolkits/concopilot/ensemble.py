@@ -15,7 +15,7 @@ from .config import Config
 from .described.arguments import Checked
 from .described.kinds import Parameter
 from .desk import Desk
-from .environment import Environment
+from .environments.environment import Environment
 from .member import Member
 from .repositories.repository import OWN
 from .repositories.sources import known_packages, topmost_package

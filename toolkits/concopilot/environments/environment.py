@@ -1,54 +1,29 @@
 """Environment: the Python environment that components run in, and what is installed there."""
 
 import asyncio
-import fcntl
 import hashlib
 import os
 import re
-import secrets
 import shlex
-import shutil
-import sys
 import sysconfig
-import venv
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
-from importlib.metadata import Distribution
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from packaging.markers import UndefinedEnvironmentName
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
-from pydantic import ValidationError
-
 from goose_like.errors import GooseLikeError
-from goose_like.message import Value
 from goose_like.notifier import Notifier
 from goose_like.places import state_folder
 from goose_like.workspace import Access, Reach, Workspace
 
+from .installed import Installed, site_of
 from .requirements import Wanted, local_path, read
+from .upkeep import Upkeep
 
 _COMPAT = "concopilot"  # its names are served by inside/compat.py
-_POLL_S = 0.05
 _MAX_LINES = 1000
-_MAX_RECORD_BYTES = 1 << 20
 _TOLD = re.compile(r"(Collecting|Downloading|Obtaining|Building|Preparing|Installing|Processing|Using) ")
 # An empty value is none for pip: what the person set for other uses of it.
 _ELSEWHERE = dict.fromkeys(("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_PYTHON", "PIP_REQUIREMENT"), "")
-
-
-class _Record(Value):
-    """What is known of a whole environment: of which Python it was made, and what was installed by which words.
-
-    `root` is the running directory whose environment it is; with that it may go.
-    """
-
-    python: str
-    root: str = ""
-    installed: tuple[tuple[str, ...], ...] = ()
 
 
 def default_folder(root: Path) -> Path:
@@ -81,12 +56,12 @@ class Environment:
         `folder` lies below our state or cache folder; in a sandbox nothing could be installed anywhere else.
         """
         self.folder = folder or default_folder(workspace.root)
-        self._root = "" if folder else os.path.realpath(workspace.root)
-        self._held: int | None = None
         self._workspace = workspace
         self._notifier = notifier or Notifier()
+        root = "" if folder else os.path.realpath(workspace.root)
+        self._upkeep = Upkeep(self.folder, root, self._notifier.status)
         self._pip_params = tuple(pip_params)
-        self._is_real = is_real
+        self._served = () if is_real else (_COMPAT,)
 
     async def python(self) -> Path:
         """The environment's Python, which is made if it isn't there, or is one of another Python than ours.
@@ -96,20 +71,12 @@ class Environment:
         Raises:
             GooseLikeError: it can't be made.
         """
-        while not self._hold():
-            async with self._alone():
-                if not self._is_made():
-                    await asyncio.to_thread(self._make)
-        if (record := self._record()) and self._root and not record.root:
-            async with self._alone():
-                _write(self._record_file, record.model_copy(update={"root": self._root}))
+        await self._upkeep.held()
         return self.folder / "bin" / "python"
 
     def close(self) -> None:
         """Says that its Python is used no more."""
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
+        self._upkeep.release()
 
     def missing(self, requirements: Iterable[str | Sequence[str]]) -> list[str]:
         """What is not satisfied there of the entries of a `setup.pip`, each in pip's words. Starts no process.
@@ -127,8 +94,7 @@ class Environment:
 
         A person saw each in the words that they allowed. What is in the environment could name any others.
         """
-        record = self._record()
-        wanted = record.installed if record else ()
+        wanted = self._done
         if requirements is not None:
             asked = [(each,) if isinstance(each, str) else tuple(each) for each in requirements]
             wanted = tuple(words for words in wanted if words in asked)
@@ -152,122 +118,25 @@ class Environment:
         text = f"install packages for the component {for_}: {subject}"
         await self._workspace.permit("install", subject, text, self._consequences)
         python = await self.python()
-        async with self._alone():
+        async with self._upkeep.alone():
             await self._ensure_pip(python)
             for each in self._missing(every):  # another session may have been here
                 await self._install(python, each, for_)
 
-    # --- what is there
+    @property
+    def _done(self) -> tuple[tuple[str, ...], ...]:
+        """The words of what was installed."""
+        record = self._upkeep.record
+        return record.installed if record else ()
 
     def _missing(self, wanted: list[Wanted]) -> list[Wanted]:
-        record = self._record()
-        there = dict(self._found()) if record else {}
-        done = record.installed if record else ()
+        installed = Installed(self.folder if self._upkeep.record else None, self._served)
+        done = self._done
         return [
             each
             for each in wanted
-            if (each.places and each.words not in done)
-            or not all(self._is_there(requirement, there, set()) for requirement in each.named)
+            if (each.places and each.words not in done) or not all(map(installed.satisfies, each.named))
         ]
-
-    def _is_there(self, requirement: Requirement, there: dict[str, tuple[str, Path]], seen: set[str]) -> bool:
-        name = canonicalize_name(requirement.name)
-        if not _applies(requirement, "") or (name == _COMPAT and not self._is_real) or str(requirement) in seen:
-            return True
-        if name not in there:
-            return False
-        version, folder = there[name]
-        with suppress(InvalidVersion):
-            if requirement.specifier.contains(Version(version), prereleases=True):
-                inner = (each for extra in requirement.extras for each in _of_extra(folder, extra))
-                return all(self._is_there(each, there, seen | {str(requirement)}) for each in inner)
-        return False
-
-    def _found(self) -> Iterator[tuple[str, tuple[str, Path]]]:
-        """The packages by their name: version and folder. What an installation that was killed left counts for none."""
-        for site in self._sites:
-            for folder in site.glob("*.dist-info"):
-                name, _, version = folder.name.removesuffix(".dist-info").rpartition("-")
-                if name and (folder / "RECORD").is_file() and (folder / "METADATA").is_file():
-                    yield canonicalize_name(name), (version, folder)
-
-    @property
-    def _sites(self) -> set[Path]:
-        return {Path(sysconfig.get_path(name, "venv", self._base)) for name in ("purelib", "platlib")}
-
-    @property
-    def _base(self) -> dict[str, str]:
-        return {"base": str(self.folder), "platbase": str(self.folder)}
-
-    # --- making it
-
-    @property
-    def _record_file(self) -> Path:
-        return self.folder.with_name(f"{self.folder.name}.json")
-
-    def _record(self) -> _Record | None:
-        """None where there is no whole environment of our Python."""
-        with suppress(OSError, ValidationError), open(self._record_file, "rb") as file:
-            record = _Record.model_validate_json(file.read(_MAX_RECORD_BYTES))
-            if record.python == _our_python():
-                return record
-        return None
-
-    def _is_made(self) -> bool:
-        return self._record() is not None and (self.folder / "bin" / "python").exists()
-
-    def _hold(self) -> bool:
-        """Keeps others from removing the environment; whether there is a whole one."""
-        self.close()
-        try:
-            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except OSError as error:
-            why = f"{error.strerror}: {error.filename}"
-            raise GooseLikeError(f"the components' environment can't be used: {why}; mend it") from error
-        if not (_is_locked(folder, fcntl.LOCK_SH) and self._is_made()):
-            os.close(folder)
-            return False
-        self._held = folder
-        return True
-
-    def _make(self) -> None:
-        if self._root:
-            remove_abandoned(self.folder.parent)
-        try:
-            record = _Record(python="", root=self._root)
-            _write(self._record_file, record)  # by which one that is never done can be removed, too
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            venv.create(self.folder, symlinks=True)
-            _write(self._record_file, record.model_copy(update={"python": _our_python()}))
-        except OSError as error:
-            raise GooseLikeError(
-                f"the components' environment can't be made: {error.strerror}: {error.filename}; make room or mend it"
-            ) from error
-
-    @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
-        """Within the block no other session makes or changes it."""
-        try:
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
-            lock = _opened_lock(self.folder)
-        except OSError as error:
-            why = f"{error.strerror}: {error.filename}"
-            raise GooseLikeError(f"the components' environment can't be used: {why}; make room or mend it") from error
-        try:
-            if not (is_ours := _is_locked(lock) and _is_current(lock, self.folder)):
-                self._notifier.status("another session changes the components' environment")
-            while not is_ours:
-                await asyncio.sleep(_POLL_S)
-                if not _is_current(lock, self.folder):  # it was removed meanwhile, with the environment
-                    os.close(lock)
-                    lock = _opened_lock(self.folder)
-                is_ours = _is_locked(lock) and _is_current(lock, self.folder)
-            yield
-        finally:
-            os.close(lock)
 
     # --- pip
 
@@ -278,12 +147,12 @@ class Environment:
         return f"Into the components' own environment. What packages run while they are built runs {where}."
 
     async def _ensure_pip(self, python: Path) -> None:
-        if "pip" in dict(self._found()):
+        if "pip" in Installed(self.folder):
             return
         if (wheel := _pips_wheel()) is None:
             raise GooseLikeError("this Python has no ensurepip; install it (Debian: the package python3-venv)")
         # Unpacked, which makes it whole: ensurepip would compile all of it, which takes ten times as long.
-        line = [str(python), "-I", "-m", "zipfile", "-e", str(wheel), sysconfig.get_path("purelib", "venv", self._base)]
+        line = [str(python), "-I", "-m", "zipfile", "-e", str(wheel), str(site_of(self.folder))]
         code, lines = await self._run(line, Reach(writable=(self.folder,), is_read_only=True), "workspace")
         if code:
             raise GooseLikeError(f"pip can't be put into the components' environment: {_last(lines)}; make room for it")
@@ -298,8 +167,7 @@ class Environment:
                 f"pip could not install {wanted} for {for_}: {_last(lines)}; "
                 "tell the person to look at setup.pip of its config.yaml, or at what pip can reach"
             )
-        if record := self._record():
-            _write(self._record_file, record.model_copy(update={"installed": (*record.installed, wanted.words)}))
+        self._upkeep.note(wanted.words)
         for text in lines:
             if text.startswith("Successfully installed"):
                 self._notifier.log(f"{for_}: {text[0].lower()}{text[1:]}")
@@ -352,96 +220,6 @@ def _pips_wheel() -> Path | None:
     if elsewhere := sysconfig.get_config_var("WHEEL_PKG_DIR"):
         folders.append(Path(elsewhere))
     return next((wheel for folder in folders for wheel in folder.glob("pip-*.whl")), None)
-
-
-def _our_python() -> str:
-    return f"{sys.base_prefix} {sys.version}"
-
-
-def remove_abandoned(folder: Path) -> None:
-    """Removes the environments in a folder whose running directories are gone; those in use, or being changed, stay.
-
-    What can't be removed now stays for the next time.
-    """
-    for file in folder.glob("*.json"):
-        with suppress(OSError, ValidationError):
-            record = _Record.model_validate_json(file.read_bytes()[:_MAX_RECORD_BYTES])
-            if record.root and _is_gone(record.root):
-                _remove(file, record)
-
-
-def _remove(record_file: Path, record: _Record) -> None:
-    """Removes one as a whole, unless somebody has it."""
-    environment = record_file.with_suffix("")
-    with ExitStack() as stack:
-        held = [_opened_lock(environment)]
-        stack.callback(os.close, held[0])
-        if environment.is_dir():
-            held.append(os.open(environment, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-            stack.callback(os.close, held[1])
-        if all(map(_is_locked, held)) and _is_current(held[0], environment):
-            _write(record_file, record.model_copy(update={"python": ""}))  # it is none, should this be the last we do
-            if environment.is_dir():
-                shutil.rmtree(environment)
-            record_file.unlink()
-            _lock_file(environment).unlink()
-
-
-def _write(record_file: Path, record: _Record) -> None:
-    new = record_file.with_name(f".{record_file.stem}.{secrets.token_hex(6)}")
-    new.write_text(record.model_dump_json())
-    new.replace(record_file)
-
-
-def _is_gone(root: str) -> bool:
-    """Whether it is known not to be there: what can't be looked at may be."""
-    try:
-        os.lstat(root)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def _lock_file(environment: Path) -> Path:
-    return environment.with_name(f"{environment.name}.lock")
-
-
-def _opened_lock(environment: Path) -> int:
-    return os.open(_lock_file(environment), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-
-def _is_current(lock: int, environment: Path) -> bool:
-    """Whether the file that is locked is the one that others would lock."""
-    with suppress(FileNotFoundError):
-        return os.path.samestat(os.fstat(lock), os.stat(_lock_file(environment)))
-    return False
-
-
-def _is_locked(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
-    try:
-        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _applies(requirement: Requirement, extra: str) -> bool:
-    try:
-        return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
-    except UndefinedEnvironmentName:
-        return True
-
-
-def _of_extra(folder: Path, extra: str) -> Iterator[Requirement]:
-    """What a package asks for because of an extra alone."""
-    for line in Distribution.at(folder).requires or ():
-        with suppress(InvalidRequirement):
-            requirement = Requirement(line)
-            if _applies(requirement, extra) and not _applies(requirement, ""):
-                requirement.marker = None
-                yield requirement
 
 
 def _last(lines: list[str]) -> str:
