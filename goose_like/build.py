@@ -69,6 +69,7 @@ async def build_exchange(
             session = Session.temporary()
             stack.callback(session.close)
         journal = Journal(session.history, session, notifier)
+        stack.callback(journal.close)
         if models is None:
             models = open_models(profile)
             for provider in models.providers:

@@ -366,7 +366,7 @@ class Exchange:
     def _remind_of_sameness(self) -> None:
         """Tells a model that it runs in a circle. It may also wait for something, so that this is no end."""
         times = self.history.same_steps
-        if self.history.messages[-1].role == "tool" and times % REMIND_AFTER_SAME_STEPS == 0:
+        if times and times % REMIND_AFTER_SAME_STEPS == 0 and self.history.messages[-1].role == "tool":
             text = f"Your last {times} steps made the same calls and had the same results. Do something else, or end."
             self.journal.emit(Reminded(text=text, about="sameness"))
 

@@ -60,7 +60,7 @@ class History:
     `messages` is well-formed at every moment between turns: each tool call has exactly one result, in the
     message after it, in the order of the calls. `said` are the places in it of what the person said; `failures` are
     the calls of this turn that failed since one succeeded, by name and arguments, with how often they did;
-    `same_steps` is how many of its steps the newest one is like, itself counted: same calls, same results, in a row;
+    `same_steps` is how many of its newest steps made the same calls with the same results, 0 before the first;
     `in_turn` says that a turn has no end yet, `is_settled` that a tool gave its final result.
     """
 
@@ -94,7 +94,7 @@ class History:
     _results: dict[str, ToolResult] = field(default_factory=dict)
     _reminders: list[str] = field(default_factory=list)
     _passing: dict[str, str] = field(default_factory=dict)
-    _step: tuple[tuple[str, str, str], ...] = ()
+    _step: tuple[tuple[str, str, str, bool, tuple[Image, ...]], ...] = ()
 
     @classmethod
     def replay(cls, events: Iterable[Durable], *, goes_on: bool = False) -> Self:
@@ -274,9 +274,9 @@ class History:
             if self.is_open(result.call_id):
                 self._results[result.call_id] = result
         self._turn_spent, self.unanswered, self.last_turn, self.failures = {}, [], None, {}
-        self.same_steps, self._step = 0, ()
         self.in_turn, self.is_settled = True, False
         self.close()
+        self.same_steps, self._step = 0, ()
         if self._passing:
             self.elided = self._passing | self.elided  # what was left out to make room stays so
             self._passing, self.measured = {}, (0, 0)
@@ -290,7 +290,10 @@ class History:
 
     def _answer_calls(self) -> None:
         in_order = tuple(self._results[call_id] for call_id in self.open_calls)
-        step = tuple((call.name, call.arguments, self._results[call.id].output) for call in self.open_calls.values())
+        step = tuple(
+            (call.name, call.arguments, result.output, result.is_error, result.images)
+            for call, result in zip(self.open_calls.values(), in_order, strict=True)
+        )
         self.same_steps = self.same_steps + 1 if step == self._step else 1
         self._step = step
         self.messages.append(Message(role="tool", parts=in_order))

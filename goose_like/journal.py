@@ -28,6 +28,7 @@ class Journal(Notifier):
         self._loop = asyncio.get_running_loop()
         self._asking = asyncio.Lock()
         self._early: list[Event] | None = []
+        self._is_closed = False
 
     def emit(self, event: Event) -> None:
         """What was shown and is durable is in the file: fold, then file, then front.
@@ -56,6 +57,10 @@ class Journal(Notifier):
         logging.getLogger(__name__).exception("the front-end failed and is shown nothing more")
         self._front = Notifier()
 
+    def close(self) -> None:
+        """What toolkits tell from now on comes too late: a thread of theirs may outlive the exchange."""
+        self._is_closed = True
+
     def notify(self, event: Event) -> None:
         """`emit` for toolkits: from any thread, and nothing from a call that has been answered already."""
         try:
@@ -69,6 +74,8 @@ class Journal(Notifier):
 
     def _emit_unless_late(self, event: Event) -> None:
         call_id = current_call.get(None)
+        if self._is_closed:
+            return
         if call_id is None or self.history.is_open(call_id):
             self.emit(event)
 

@@ -341,6 +341,30 @@ async def test_what_a_toolkit_waits_for_is_shown_before_the_session_begins(home,
     assert trace == ["+Two", "-Two"]
 
 
+async def test_what_a_thread_tells_after_the_end_is_told_to_nobody(home, monkeypatch):
+    recorder, told = Recorder(), []
+
+    class Late(Three):
+        def __init__(self, notifier, requires, **kwargs):
+            super().__init__(notifier, requires, **kwargs)
+            told.append(notifier)
+            if kwargs["config"]:
+                raise GooseLikeError("it was given up")
+
+    monkeypatch.setattr(sys.modules[__name__], "Three", Late)
+    async with built(home, "toolkits: [two, three]", recorder):
+        pass
+    with pytest.raises(GooseLikeError, match="it was given up"):
+        async with built(home, "toolkits: [two, {name: three, config: {more: 1}}]", recorder):
+            raise AssertionError("must not be built")
+    before = len(recorder.events)
+    for notifier in told:
+        await asyncio.to_thread(notifier.status, "still fetching")
+        await asyncio.to_thread(notifier.log, "fetched")
+    await asyncio.sleep(0)
+    assert (len(told), recorder.events[before:]) == (2, [])
+
+
 async def test_config_picks_tools(home):
     async with built(home, "toolkits:\n  - {name: one, config: {tools: [second], more: 3}}") as exchange:
         assert list(exchange.tools) == ["second"]

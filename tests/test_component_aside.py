@@ -5,18 +5,43 @@ import threading
 
 import pytest
 from goose_like_toolkits.concopilot.aside import aside
+from goose_like_toolkits.concopilot.repositories import progress
 
 from goose_like.cli.once import Stdout
 from goose_like.events import SessionStarted, Status
+from goose_like.tool import current_call
 
 
 async def test_its_value_and_its_error():
     def fails() -> int:
         raise LookupError("nowhere")
 
+    def leaves() -> int:
+        raise GeneratorExit("it leaves")
+
     assert await aside(lambda: 3) == 3
     with pytest.raises(LookupError, match="nowhere"):
         await aside(fails)
+    with pytest.raises(GeneratorExit, match="it leaves"):
+        await asyncio.wait_for(aside(leaves), 20)
+
+
+async def test_it_belongs_to_the_call_that_waits_for_it(monkeypatch):
+    token = current_call.set("c1")
+    told = list[str]()
+    monkeypatch.setattr(progress, "_EVERY_S", 0.0)
+
+    def waits() -> str:
+        said = threading.Event()
+        with progress.slow("asking", lambda what: (told.append(f"{what} for {current_call.get('none')}"), said.set())):
+            said.wait(60)
+        return current_call.get("none")
+
+    try:
+        assert await aside(waits) == "c1"
+        assert told == ["asking for c1"]
+    finally:
+        current_call.reset(token)
 
 
 async def test_one_that_is_given_up_is_not_waited_for():

@@ -103,6 +103,8 @@ def test_an_address_that_is_none_is_told_with_its_place(address):
 def test_a_key_that_is_no_text():
     assert told({3: 1})[1].startswith("toolkit components has no '3'; ")
     assert told({"use": [NAMED | {3: 1}]})[1].startswith("a component has no '3'; ")
+    path, text = told({"use": [NAMED | {"config": {"a": 1, 3: 1}}]})
+    assert (path, text) == (("config", "use", 0, "config", 3), "config: its keys are text; write '3' in quotes, not 3")
 
 
 @pytest.mark.parametrize("instance", [None, 0, -1, 3, "notes", "a b"])

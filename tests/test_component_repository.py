@@ -26,6 +26,7 @@ from goose_like_toolkits.concopilot.repositories.repository import (
 from goose_like_toolkits.concopilot.repositories.settings import RemoteAddress, read_settings
 from goose_like_toolkits.concopilot.repositories.signing import Signer, verify
 from goose_like_toolkits.concopilot.repositories.sources import (
+    Package,
     config_file_at,
     config_files,
     known_packages,
@@ -115,7 +116,9 @@ def test_an_installed_component_lies_as_concopilot_lays_it(installed):
     }
     assert installed.all() == [WORDS]
     assert config_file_in(installed.folder_of(WORDS), WORDS) == folder / CONFIG
-    assert known_packages() == {str(WORDS): installed.folder.parent / "texts"}
+    assert known_packages() == {
+        str(WORDS): Package(installed.folder.parent / "texts" / "words", installed.folder.parent)
+    }
 
 
 def test_installed_again_nothing_of_the_former_one_stays(installed, tmp_path):
@@ -194,14 +197,19 @@ def test_a_copy_of_a_configuration_is_a_component_where_no_other_is_below(tmp_pa
 
 def test_the_topmost_package_is_imported(tmp_path):
     file = component(tmp_path) / ".config" / "config.yaml"
-    assert topmost_package(file, "texts.words") == tmp_path / "texts"
-    assert topmost_package(file, "words") == tmp_path / "texts" / "words"
+    words = tmp_path / "texts" / "words"
+    assert topmost_package(file, "words") == Package(words, tmp_path / "texts")
+    found = topmost_package(file, "texts.words")  # a stranger chose this name, and `texts` may hold anything
+    assert found == Package(words, tmp_path)
+    assert found.above == [tmp_path / "texts", tmp_path]
+    (tmp_path / "texts" / "__init__.py").touch()
+    assert topmost_package(file, "texts.words") == Package(tmp_path / "texts", tmp_path)
     assert topmost_package(file, "other.words") is None
     assert topmost_package(file, "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p") is None
     assert topmost_package(file, "") is None
     (tmp_path / "src" / "other").mkdir(parents=True)
     (tmp_path / "src" / "other" / "__init__.py").write_text("def constructor(config): ...\n")
-    assert topmost_package(file, "other", [tmp_path / "src"]) == tmp_path / "src" / "other"
+    assert topmost_package(file, "other", [tmp_path / "src"]) == Package(tmp_path / "src" / "other", tmp_path / "src")
 
 
 def test_from_a_server_and_back(server: ComponentServer, local, installed):
@@ -592,7 +600,7 @@ def test_what_is_written_can_be_installed(type_name, tmp_path, local):
             compile(file.read_text(), file, "exec")
     definition, *more = install([tmp_path], local, print)
     assert definition.package == f"around.my_{type_name}"
-    assert set(known_packages().values()) == {tmp_path / "around"}
+    assert set(known_packages().values()) == {Package(tmp_path / "around", tmp_path)}
     assert [each.type for each in more] == (["interactor"] if type_name == "copilot" else [])
     assert len(files) == 3 + 3 * len(more)
     with pytest.raises(UsageError, match="is there already"):

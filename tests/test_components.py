@@ -235,6 +235,21 @@ async def test_of_an_installed_component_its_package_is_reached_and_nothing_besi
         assert "secret" not in said
 
 
+@pytest.mark.parametrize("mode", ["workspace", "full"])
+async def test_of_one_in_a_namespace_no_more_is_reached(tmp_path, mode):
+    there = tmp_path / "person" / "mine"
+    write_component("plugin", "counter", there, "org.example")
+    config = there / "counter" / ".config" / "config.yaml"
+    config.write_text(config.read_text().replace("package: counter", "package: person.mine.counter"))
+    for place in (there, there.parent):
+        (place / "private.txt").write_text("secret")
+    async with company(tmp_path, "escaper", {"path": str(there / "counter")}, mode=mode) as made:
+        assert (await made.value("counter_count_words", text="to be"))["count"] == 2
+        for place in (there, there.parent):
+            said = await made.failed("escaper_read", path=str(place / "private.txt"))
+            assert "secret" not in said
+
+
 async def test_of_two_versions_the_code_of_the_one_that_is_used_counts(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "person"))
     for version in ("1.0.0", "2.0.0"):

@@ -155,6 +155,7 @@ async def test_remote_calls_are_handed_off_and_continued(bench):
     assert end.reason == "stop"
     assert b.outputs == ["there", "here"]
     assert [message.role for message in b.messages] == ["user", "assistant", "tool", "assistant"]
+    assert b.told(Reminded) == []
 
 
 @pytest.mark.parametrize(

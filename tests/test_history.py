@@ -26,7 +26,7 @@ from goose_like.events import (
     durable_json,
 )
 from goose_like.history import INTERRUPTED, PROMPT, History
-from goose_like.message import Message, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
+from goose_like.message import Image, Message, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
 
 
 @st.composite
@@ -261,3 +261,34 @@ def test_words_after_the_kept_messages_stay_where_they_were_put():
     assert [message.text for message in history.context] == ["goal", "a", "memory", "b"]
     history.apply(Rewound(to=1))
     assert "memory" not in [message.text for message in history.context]
+
+
+def step(number, *, output="the same", **more):
+    """A model's call, and its result."""
+    call = ToolCall(id=f"s{number}", name="look", arguments="{}")
+    yield MessageCompleted(message=Message.assistant("", [call]))
+    yield ToolFinished(result=ToolResult(call_id=call.id, output=output, **more))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"output": "other"},
+        {"images": (Image(name="b.png", media_type="image/png", source="a page"),)},
+        {"is_error": True},
+    ],
+)
+def test_a_result_that_differs_in_anything_is_another_step(more):
+    events = [TurnStarted(message=Message.user("Hi.")), *step(1), *step(2)]
+    assert History.replay([HEADER, *events]).same_steps == 2
+    assert History.replay([HEADER, *events, *step(3, **more)]).same_steps == 1
+
+
+def test_what_a_new_turn_finds_open_is_no_step_of_it():
+    opened = [*step(1)][:1]
+    results = Message(role="user", parts=(ToolResult(call_id="s1", output="the same"),))
+    history = History.replay([HEADER, TurnStarted(message=Message.user("Hi.")), *opened, TurnStarted(message=results)])
+    assert (history.messages[-1].role, history.same_steps) == ("tool", 0)
+    for event in step(2):
+        history.apply(event)
+    assert history.same_steps == 1

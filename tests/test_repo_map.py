@@ -197,6 +197,15 @@ def test_each_language(file, text, names):
     assert all(one.text == text.splitlines()[one.line - 1] for one in found)
 
 
+def test_of_a_line_that_is_a_whole_file_its_beginning_is_shown():
+    line = "été\t= 1; " * 5_000
+    found = Grammars().outline("a.py", f"\n{line}\n".encode()).definitions
+    assert len(found) == 5_000
+    assert {(each.name, each.line, each.text) for each in found} == {("été", 2, line.expandtabs(4)[:140])}
+    wide = "x = 0 # " + "𝄞" * 300
+    assert [each.text for each in Grammars().outline("a.py", wide.encode()).definitions] == [wide[:140]]
+
+
 async def test_without_the_extra_a_model_is_told(project, monkeypatch):
     monkeypatch.setitem(sys.modules, "tree_sitter", None)
     with pytest.raises(ToolError, match=r"pip install 'goose-like\[map\]'"):

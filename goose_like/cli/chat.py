@@ -152,13 +152,14 @@ class Chat:
                 self._opening = None
                 yield exchange
         except asyncio.CancelledError:
-            if self._opening is None or task is None or not self._is_stopped:
+            if self._opening is None or not self._is_stopped:
                 raise
-            self._is_stopped = False
-            task.uncancel()
             raise _GivenUp from None
         finally:
             self._opening = None
+            if self._is_stopped and task:  # whatever became of that
+                self._is_stopped = False
+                task.uncancel()
 
     async def _talk(self, exchange: Exchange, profile: Profile, plan: tuple[Task, ...], first: str) -> Reopen | None:
         """Takes lines until the person leaves, or a command wants to go on elsewhere."""

@@ -101,6 +101,10 @@ class LiveScreen(Screen):
             self.console.print(renderable)
         self._draw_soon()
 
+    def begin(self) -> None:
+        """Shows what is waited for, until a session is open."""
+        self._is_open = False
+
     def open(self, events: Iterable[Durable], plan: Sequence[Task], *, is_new: bool) -> None:
         """Shows a session from now on: what happened in it earlier, as it was drawn then, but for times."""
         self.console.width = self._prompt.size.columns
@@ -190,7 +194,7 @@ class LiveScreen(Screen):
                     yield Styled(f"  │{running.label} {one_line(line, width - 6)}", "dim", no_wrap=True)
         if self.began is not None:
             yield from self._waiting(width)
-        elif self._doing and not self._is_open:  # what the session's start waits for
+        elif self._doing and not self._is_open:  # what a session waits for before it is there
             yield Styled(one_line(self._doing, width - 2), "dim", no_wrap=True)
         for words in self.queued():
             yield Styled(f"  ⏎ {one_line(words, width - 30)}  (waits; Ctrl-S sends it now)", "cyan", no_wrap=True)

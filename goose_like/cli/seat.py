@@ -137,6 +137,7 @@ class LiveSeat:
 
     def begin(self, work: Work) -> None:
         self.prompt.on_interrupt = self.prompt.on_leave = work.stop
+        self.screen.begin()
 
     def open(self, desk: Desk, work: Work) -> None:
         self.prompt.on_leave = lambda: None  # who leaves is waited for by `next`

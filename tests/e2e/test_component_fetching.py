@@ -101,3 +101,22 @@ def test_a_repository_that_gives_no_answer_is_asked_once(place: Place, tmp_path:
         assert (done.returncode, done.stderr.count("503")) == (2, 1), done.stderr
         assert "profiles.yaml, line " in done.stderr
         assert [method for method, _, _ in server.asked] == ["POST", "GET"]
+
+
+def test_one_that_is_gone_to_shows_what_it_waits_for_and_ctrl_c_leads_back(place: Place, tmp_path: Path, opened):
+    (tmp_path / "remote").mkdir()
+    with stuck_server(tmp_path / "remote") as (server, is_asked):
+        profile(place, server.url)
+        file = place.home / "config" / "profiles.yaml"
+        profiles = json.loads(file.read_text())
+        plain = {"processor": place.script({"text": "here as before"}), "toolkits": []}
+        file.write_text(json.dumps(profiles | {"use": "plain", "plain": plain}))
+        terminal = opened("session", "start", HOME=str(place.home))
+        terminal.type("/profile words\r")
+        terminal.see(f"asking {server.url} for org.ada:words:1.0")
+        assert is_asked.wait(60)
+        terminal.type("\x03")
+        terminal.type("hi\r")
+        terminal.see("here as before")
+        terminal.type("exit\r")
+        assert terminal.ended() == 0

@@ -87,7 +87,8 @@ class Config(Value):
             return cls.model_validate(dict(data))
         except ValidationError as error:
             fault = error.errors()[0]
-            raise ProfileError(_in_words(fault), ("config", *fault["loc"])) from error
+            place = [step for step in fault["loc"] if step != _KEY]
+            raise ProfileError(_in_words(fault), ("config", *place)) from error
 
 
 _SWITCHED = "true or false"
@@ -113,11 +114,15 @@ _TAKEN = {
 
 _UNSHOWN = {"repositories", "pip_params", "config"}
 _CLIPPED = 80
+_KEY = "[key]"
+"""Behind a key that is the fault itself, in pydantic's words."""
 
 
 def _in_words(fault: Mapping[str, Any]) -> str:
     """What is wrong with a key, and what to write there: one sentence that begins with the key."""
     path = fault["loc"]
+    if path[-1] == _KEY:
+        return f"config: its keys are text; write '{path[-2]}' in quotes, not {path[-2]}"
     keys = [str(step) for step in path if isinstance(step, str)]
     if fault["type"] in ("extra_forbidden", "invalid_key"):
         keys = [str(step) for step in path[::2]]  # between them are the places in lists

@@ -18,7 +18,7 @@ from .desk import Desk
 from .environments.environment import Environment
 from .member import Member
 from .repositories.repository import OWN
-from .repositories.sources import known_packages, topmost_package
+from .repositories.sources import Package, known_packages, topmost_package
 from .roster import Roster
 from .sharing import Sharing
 from .stage import INSIDE, Message, Stage, StageError, through
@@ -170,26 +170,28 @@ class Ensemble:
         named = [workspace.root / os.path.expanduser(each) for each in self._config.path]
         folders = [each.resolve() for each in named if os.path.isdir(each)]
         packages = self._packages()
-        paths = dict.fromkeys((*folders, *(package.parent for package in packages)))
-        readable = (self._environment.folder, *self._sources, *folders, *packages)
+        paths = dict.fromkeys((*folders, *(package.root for package in packages)))
+        above = dict.fromkeys(folder for package in packages for folder in package.above)
+        readable = (self._environment.folder, *self._sources, *folders, *(package.folder for package in packages))
         tmp = workspace.tmp / "components"
         tmp.mkdir(exist_ok=True)
         settings: Message = {
             "root": str(workspace.root),
             "paths": [str(path) for path in paths],
             "readable": [str(path) for path in readable],
+            "listed": [str(path) for path in above],
             "dot_folders": list(dot_folders),
             "tmp": workspace.inside(tmp),
         }
         return Reach(readable=(INSIDE, *readable), dot_folders=dot_folders), settings
 
-    def _packages(self) -> list[Path]:
+    def _packages(self) -> list[Package]:
         """The topmost packages of components that are not installed with pip; of one name the first counts."""
         members = [member for member in self.roster.members.values() if not member.file.is_relative_to(OWN)]
         known = known_packages()
         installed = [known.pop(str(member.entry.coordinates), None) for member in members]
         found = (topmost_package(member.file, member.entry.package) for member in members)
-        return [each for each in (*found, *installed, *known.values()) if each and each.is_dir()]
+        return [each for each in (*found, *installed, *known.values()) if each and each.folder.is_dir()]
 
     async def _call(self, method: str, params: Message, limit_s: float | None) -> Any:
         stage = self._stage

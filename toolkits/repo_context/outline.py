@@ -101,7 +101,13 @@ def _nested(names: list[tuple[Any, Any, bool]], lines: list[bytes]) -> tuple[Def
         around.append((node.end_byte, None if is_local or is_function else len(found)))
         if not is_local:
             row = name.start_point[0]
-            text = lines[row].decode(errors="replace").expandtabs(4).rstrip()[:_SHOWN_CHARACTERS]
+            # A line may be all of a file, with definitions by the thousand.
+            text = (
+                lines[row][: 4 * (_SHOWN_CHARACTERS + 1)]
+                .decode(errors="replace")
+                .expandtabs(4)
+                .rstrip()[:_SHOWN_CHARACTERS]
+            )
             found.append(Definition(name=_bare(name.text), line=row + 1, text=text, within=within))
     return tuple(found)
 

@@ -35,7 +35,12 @@ def main() -> None:
 
 
 def _set_up(
-    root: str, paths: Sequence[str], readable: Sequence[str], dot_folders: Sequence[str], tmp: str
+    root: str,
+    paths: Sequence[str],
+    readable: Sequence[str],
+    listed: Sequence[str],
+    dot_folders: Sequence[str],
+    tmp: str,
 ) -> dict[str, Handler]:
     """Makes ready for components: their folders for imports, the names they import, the bounds they keep to.
 
@@ -43,6 +48,7 @@ def _set_up(
         root: the running directory.
         paths: where their packages lie, beside the environment's.
         readable: what they may read.
+        listed: the folders whose names they may list, as imports do.
         dot_folders: the folders with a leading dot that they may use.
         tmp: the folder for temporary files.
     """
@@ -54,7 +60,7 @@ def _set_up(
     settings.working_directory, settings.skip_setup = root, True
     guards = import_module(".guards", __package__)
     os.environ.update(TMPDIR=tmp)
-    guards.Guard(root, [os.path.dirname(__file__), *readable], dot_folders, [tmp], listed=paths).install()
+    guards.Guard(root, [os.path.dirname(__file__), *readable], dot_folders, [tmp], listed).install()
     components = performing.Components()
     return {
         "load": components.load,

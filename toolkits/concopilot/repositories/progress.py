@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 
 Tell = Callable[[str], None]
@@ -36,8 +37,11 @@ class Progress:
 
 @contextmanager
 def slow(what: str, tell: Tell) -> Iterator[None]:
-    """Tells what goes on in the block, from another thread, if that isn't over after two seconds."""
-    timer = threading.Timer(_EVERY_S, tell, [what])
+    """Tells what goes on in the block, from another thread, if that isn't over after two seconds.
+
+    It is told as part of the tool's call that the block is part of, if any.
+    """
+    timer = threading.Timer(_EVERY_S, copy_context().run, [tell, what])
     timer.daemon = True
     timer.start()
     try:

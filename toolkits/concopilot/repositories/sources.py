@@ -5,6 +5,8 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from goose_like.errors import GooseLikeError, UsageError
@@ -128,8 +130,25 @@ def _below(root: Path) -> Iterator[Path]:
         names[:] = sorted(name for name in names if not name.startswith(".") and name != "__pycache__")
 
 
-def topmost_package(config_file: Path, package: str, roots: Iterable[Path] = ()) -> Path | None:
-    """The folder by which `setup.package` is imported: `root/a/b` for the package `a.b` gives `root/a`.
+@dataclass(frozen=True, slots=True)
+class Package:
+    """The topmost package by which a component is imported, and the folder that its whole name begins in.
+
+    Between the two are namespaces: folders without an `__init__.py`, in which a person may have anything else.
+    """
+
+    folder: Path
+    root: Path
+
+    @property
+    def above(self) -> list[Path]:
+        """The folders that are looked through to import it."""
+        return [above for above in self.folder.parents if above.is_relative_to(self.root)]
+
+
+def topmost_package(config_file: Path, package: str, roots: Iterable[Path] = ()) -> Package | None:
+    """By what `setup.package` is imported: `root/a/b` for the package `a.b` gives `root/a`, or where that has no
+    `__init__.py` `root/a/b`.
 
     None where the component's folder is not named as its package, or has no `__init__.py`, and none of `roots` has it.
     """
@@ -138,14 +157,14 @@ def topmost_package(config_file: Path, package: str, roots: Iterable[Path] = ())
     own = [folder.parents[len(names) - 1]] if folder.parts[-len(names) :] == tuple(names) else []
     for root in (*own, *roots):
         if package and root.joinpath(*names, "__init__.py").is_file():
-            return root.absolute() / names[0]
+            way = accumulate(names, Path.joinpath, initial=root.absolute())
+            found = next(each for each in way if each != root.absolute() and (each / "__init__.py").is_file())
+            return Package(found, root.absolute())
     return None
 
 
-def known_packages() -> dict[str, Path]:
-    """The topmost packages of components installed from folders, by coordinates as "group:artifact:version".
-
-    Each is imported from the folder that it lies in, where a person may have anything else.
+def known_packages() -> dict[str, Package]:
+    """The packages of components installed from folders, by coordinates as "group:artifact:version".
 
     Raises:
         GooseLikeError: the file that remembers them can't be read.
@@ -153,22 +172,25 @@ def known_packages() -> dict[str, Path]:
     file = state_folder() / _PACKAGES
     try:
         packages = json.loads(file.read_bytes())
-        return {str(coordinates): Path(package) for coordinates, package in packages.items()}
+        return {str(name): Package(Path(one["folder"]), Path(one["root"])) for name, one in packages.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, AttributeError, TypeError) as error:
+    except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
         raise GooseLikeError(f"{file} can't be read; remove it and install your components again") from error
 
 
-def remember_packages(packages: Mapping[str, Path], forgotten: Iterable[str] = ()) -> None:
-    """Keeps these topmost packages by coordinates, and forgets those of others; another process waits meanwhile."""
+def remember_packages(packages: Mapping[str, Package], forgotten: Iterable[str] = ()) -> None:
+    """Keeps these packages by coordinates, and forgets those of others; another process waits meanwhile."""
     place = state_folder()
     try:
         place.mkdir(parents=True, exist_ok=True)
         lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            kept = {coordinates: str(package) for coordinates, package in {**known_packages(), **packages}.items()}
+            kept = {
+                coordinates: {"folder": str(package.folder), "root": str(package.root)}
+                for coordinates, package in {**known_packages(), **packages}.items()
+            }
             for coordinates in forgotten:
                 kept.pop(coordinates, None)
             made = place / f".{_PACKAGES}.{secrets.token_hex(6)}"

@@ -1,0 +1,46 @@
+"""A conversation that is stopped while it begins."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from goose_like.cli import chat
+from goose_like.desk import Reopen
+from goose_like.errors import GooseLikeError
+from goose_like.notifier import Notifier
+from goose_like.profile import Profile
+from goose_like.session import Session
+
+
+class StoppingSeat:
+    """Stops what begins, as soon as it waits."""
+
+    waits, finished = True, ()
+
+    def __init__(self):
+        self.front, self.stopped = Notifier(), []
+
+    def begin(self, work):
+        asyncio.get_running_loop().call_soon(lambda: self.stopped.append(work.stop()))
+
+
+async def test_one_that_fails_when_it_is_stopped_leaves_nothing_of_the_stop(monkeypatch):
+    @asynccontextmanager
+    async def fails_instead(*_, **__):
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise GooseLikeError("a toolkit's own words") from None
+        yield
+
+    monkeypatch.setattr(chat, "build_exchange", fails_instead)
+    session = Session.temporary()
+    talk = chat.Chat(seat := StoppingSeat())
+    for times in (1, 2):
+        with pytest.raises(GooseLikeError, match="a toolkit's own words"):
+            await talk.run(Reopen(Profile(toolkits=()), session), (), "")
+        assert seat.stopped == [True] * times
+    assert asyncio.current_task().cancelling() == 0
+    assert not talk.is_given_up
+    session.close()
