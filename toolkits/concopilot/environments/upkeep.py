@@ -80,7 +80,13 @@ class Upkeep:
         return self.folder.with_name(f"{self.folder.name}.json")
 
     def _write(self, record: Record) -> None:
-        _write(self._record_file, record)
+        try:
+            _write(self._record_file, record)
+        except OSError as error:
+            raise GooseLikeError(
+                f"what is known of the components' environment can't be written: {error.strerror}: {error.filename}; "
+                "make room or mend it"
+            ) from error
 
     def _is_made(self) -> bool:
         return self.record is not None and (self.folder / "bin" / "python").exists()
