@@ -3,12 +3,10 @@
 import asyncio
 import inspect
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar, get_type_hints, overload
 
 import docstring_parser
@@ -16,6 +14,7 @@ from docstring_parser import Docstring, DocstringStyle
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapter, ValidationError, create_model
 from pydantic_core import PydanticSerializationError, to_json
 
+from .aside import aside
 from .errors import GooseLikeError
 from .frames import frames
 from .images import check_image
@@ -352,40 +351,10 @@ def _fault(fault: Any) -> str:
 
 
 async def invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Awaits an `async def`; runs a plain `def` in a thread of its own.
-
-    The thread is a daemon, unlike those of `asyncio.to_thread`, because it can't be cancelled and the end of the
-    process must not wait for it.
-    """
+    """Awaits an `async def`; runs a plain `def` in a thread of its own, which nobody has to wait for."""
     if inspect.iscoroutinefunction(function):
         return await function(**arguments)
-    loop, context = asyncio.get_running_loop(), copy_context()
-    done: asyncio.Future[Any] = loop.create_future()
-
-    def settle(value: Any, error: BaseException | None) -> None:
-        if done.done():
-            return  # cancelled meanwhile: nobody waits for this
-        if error is None:
-            done.set_result(value)
-        else:
-            done.set_exception(error)
-
-    def work() -> None:
-        value: Any = None
-        error: BaseException | None = None
-        try:
-            value = context.run(function, **arguments)
-        except StopIteration as stop:
-            error = RuntimeError(f"StopIteration: {stop}")  # a future refuses to carry it
-        except Exception as raised:
-            error = raised
-        except BaseException as raised:  # `sys.exit`, KeyboardInterrupt: they would end the loop, not the tool
-            error = RuntimeError(f"{type(raised).__name__}: {raised}")
-        with suppress(RuntimeError):  # the loop is closed: nobody waits for this
-            loop.call_soon_threadsafe(settle, value, error)
-
-    threading.Thread(target=work, name=f"tool {function.__name__}", daemon=True).start()
-    value = await done
+    value = await aside(partial(function, **arguments), f"tool {function.__name__}")
     return await value if inspect.isawaitable(value) else value
 
 

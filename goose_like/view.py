@@ -42,20 +42,16 @@ class ModelView:
         *,
         system: str = "",
         tools: Sequence[ToolSpec] = (),
-        max_tokens: int | None = None,
-        temperature: float | None = None,
         purpose: str = "side question",
     ) -> MessageCompleted:
         """The model's message after these, which do not enter the conversation; its tokens are counted.
 
-        What it calls of `tools` is the caller's to run. It may be cut at `max_tokens`, or at the profile's own limit.
+        What it calls of `tools` is the caller's to run. It may be cut at the profile's output limit.
 
         Raises:
             ProviderError: when none came.
         """
-        request = Request(
-            self.model.name, system, tuple(messages), tuple(tools), max_tokens=max_tokens, temperature=temperature
-        )
+        request = Request(self.model.name, system, tuple(messages), tuple(tools))
         async with aclosing(stream_with_retries(self.model.provider, request)) as deltas:
             async for delta in deltas:
                 if isinstance(delta, MessageCompleted):

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "goose_like"
 
 FLOORS = {
-    1: "message memory errors places plain spawner repositories environment contents frames store schema",
+    1: "aside message memory errors places plain spawner repositories environment contents frames store schema",
     2: "events fault plugins output images trust difference source tree ignored serve/query serve/sse serve/seal "
     "serve/assets",
     3: "readings yaml_nodes artifact cli/guard tool command profile history notifier sandbox records reversal lines "

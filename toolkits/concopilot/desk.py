@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Literal
 
+from goose_like.aside import aside
 from goose_like.events import Question
 from goose_like.plugins import did_you_mean
 from goose_like.toolkit import ToolError
 
-from .aside import aside
 from .described.arguments import check
 from .described.definition import commands_of
 from .described.kinds import schema

@@ -3,12 +3,12 @@
 from functools import partial
 from typing import Any, Self
 
+from goose_like.aside import aside
 from goose_like.errors import GooseLikeError, ProfileError
 from goose_like.plugins import did_you_mean
 from goose_like.tool import AnyArguments, Marks, Tool, ToolSpec, make_tool
 from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
 
-from .aside import aside
 from .commands.extra import require_extra
 from .config import Config
 from .described.entry import Offer

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from goose_like.aside import aside
 from goose_like.cli.once import Stdout, stoppable
 from goose_like.cli.start import finish, settled_profile
 from goose_like.cli.terminal import Lines, is_terminal, screen
@@ -22,7 +23,6 @@ from goose_like.session import Session
 from goose_like.view import ExchangeView
 from goose_like.workspace import Workspace
 
-from ..aside import aside
 from ..assets.assets import Assets
 from ..config import Config
 from ..described.coordinates import Coordinates

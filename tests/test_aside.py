@@ -2,11 +2,12 @@
 
 import asyncio
 import threading
+from functools import partial
 
 import pytest
-from goose_like_toolkits.concopilot.aside import aside
 from goose_like_toolkits.concopilot.repositories import progress
 
+from goose_like.aside import aside
 from goose_like.cli.once import Stdout
 from goose_like.events import SessionStarted, Status
 from goose_like.tool import current_call
@@ -16,14 +17,15 @@ async def test_its_value_and_its_error():
     def fails() -> int:
         raise LookupError("nowhere")
 
-    def leaves() -> int:
-        raise GeneratorExit("it leaves")
+    def leaves(error: BaseException) -> int:
+        raise error
 
     assert await aside(lambda: 3) == 3
     with pytest.raises(LookupError, match="nowhere"):
         await aside(fails)
-    with pytest.raises(GeneratorExit, match="it leaves"):
-        await asyncio.wait_for(aside(leaves), 20)
+    for error in (GeneratorExit("it leaves"), SystemExit("it leaves"), StopIteration("it leaves")):
+        with pytest.raises(RuntimeError, match=f"{type(error).__name__}: it leaves"):
+            await asyncio.wait_for(aside(partial(leaves, error)), 20)
 
 
 async def test_it_belongs_to_the_call_that_waits_for_it(monkeypatch):
