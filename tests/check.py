@@ -10,7 +10,7 @@ CHECKS = {
     "format": ["ruff", "format", "--check", "."],
     "types": ["mypy"],
     # A thousand tests start commands; each would compile our modules anew where Python is told to write no bytecode.
-    "bytecode": ["compileall", "-q", "goose_like", "toolkits", "profiles"],
+    "bytecode": ["compileall", "-q", "goose_like", "toolkits"],
     # One more than the cores that CI has, as tests wait a lot. Workers steal: xdist's usual first share of an eighth of
     # the tests would be all of tests/e2e for one worker, long after the others are through.
     "tests": ["pytest", "-n", "3", "--dist", "worksteal", *sys.argv[1:]],

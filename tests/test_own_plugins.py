@@ -18,7 +18,7 @@ pytest.importorskip("pandas", reason="the extra `analyst` is not installed")
 duckdb = pytest.importorskip("duckdb", reason="the extra `analyst` is not installed")
 pytest.importorskip("matplotlib", reason="the extra `analyst` is not installed")
 
-OURS = Path(__file__).resolve().parent.parent / "toolkits/taskweaver/plugins"
+OURS = Path(__file__).resolve().parent.parent / "toolkits/goose_like_toolkits/taskweaver/plugins"
 NAMES = ["anomalies", "csv_profile", "fuzzy_join", "plot", "sql", "web_table"]
 PD = "import pandas as pd, numpy as np\n"
 

@@ -2,6 +2,7 @@
 
 import re
 from importlib.resources import files
+from pathlib import Path
 
 from typer import Typer
 from typer.main import get_command
@@ -13,10 +14,16 @@ _TABLES = {"Exit codes": "exit-codes", "Files": "files", "Environment": "environ
 """The sections that every command's page has, and the pages whose tables they are."""
 
 
+def find_docs_folder() -> Path:
+    """Find the folder of the documentation pages: in the package, or in the checkout (editable install)."""
+    package = Path(str(files("goose_like")))
+    return package / "docs" if (package / "docs").is_dir() else package.parent / "docs"
+
+
 def topics() -> list[str]:
     """The pages of the docs by name."""
     return sorted(
-        name.removesuffix(".md") for file in files("goose_like_docs").iterdir() if (name := file.name).endswith(".md")
+        name.removesuffix(".md") for file in find_docs_folder().iterdir() if (name := file.name).endswith(".md")
     )
 
 
@@ -59,7 +66,7 @@ def page(app: Typer, words: list[str]) -> str:
 
 
 def _text(name: str) -> str:
-    return files("goose_like_docs").joinpath(f"{name}.md").read_text(encoding="utf-8")
+    return find_docs_folder().joinpath(f"{name}.md").read_text(encoding="utf-8")
 
 
 def _topic(word: str) -> str | None:

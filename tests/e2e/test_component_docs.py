@@ -110,7 +110,7 @@ def test_the_repositories(counting: Place):
 
 def test_the_page_names_what_there_is(place: Place):
     page = (ROOT / PAGE).read_text()
-    from_config = Path(ROOT / "toolkits/concopilot/config.py").read_text()
+    from_config = Path(ROOT / "toolkits/goose_like_toolkits/concopilot/config.py").read_text()
     fields = set(re.findall(r"^    (\w+): .*=", from_config.partition("class Config")[2], re.MULTILINE))
     table = page.partition("| key of `config` | |")[2].partition("\n\n")[0]
     assert set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE)))) == fields
