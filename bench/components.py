@@ -91,7 +91,7 @@ config:
 START = """
 import asyncio, os, sys, time
 from goose_like.build import build_exchange
-from goose_like.notifier import Recorder
+from goose_like.core.notifier import Recorder
 from goose_like.profile import ModelChoice, Profile, ToolkitChoice
 
 started = []

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from goose_like.cli.files import Files, Names
-from goose_like.notifier import Recorder
+from goose_like.core.notifier import Recorder
 from goose_like.workspace import Workspace
 
 COUNT, FOLDERS, ROUNDS = 100_000, 2_000, 7

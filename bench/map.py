@@ -19,7 +19,7 @@ from typing import Literal
 from goose_like_toolkits.repo_context.map import Map
 from goose_like_toolkits.repo_context.outline import Grammars
 
-from goose_like.notifier import Recorder
+from goose_like.core.notifier import Recorder
 from goose_like.workspace import Workspace
 
 COUNT, FOLDERS, ROUNDS, FLOORS, BUDGET = 100_000, 2_000, 7, 3, 8_000

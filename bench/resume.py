@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from goose_like.events import (
+from goose_like.core.events import (
     Durable,
     MessageCompleted,
     SessionStarted,
@@ -26,7 +26,7 @@ from goose_like.events import (
     TurnStarted,
     durable_json,
 )
-from goose_like.message import Message, ToolCall, ToolResult, Usage
+from goose_like.core.message import Message, ToolCall, ToolResult, Usage
 from goose_like.session import Session
 
 MESSAGES, TURNS = 10_000, 200

@@ -154,8 +154,8 @@ class Prompt:
     """A model that says one word at once."""
 
     async def stream(self, _: object) -> Any:
-        from goose_like.events import MessageCompleted
-        from goose_like.message import Message
+        from goose_like.core.events import MessageCompleted
+        from goose_like.core.message import Message
 
         yield MessageCompleted(message=Message.assistant(WORD))
 
@@ -189,7 +189,7 @@ def conversation(length: int) -> bytes:
 
 async def own_work() -> dict[int, float]:
     """Median milliseconds of a request by its number of messages."""
-    from goose_like.notifier import Notifier
+    from goose_like.core.notifier import Notifier
     from goose_like.profile import find_profile
     from goose_like.provider import Model, Models
     from goose_like.serve.metrics import Seen

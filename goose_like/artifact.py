@@ -7,7 +7,7 @@ from typing import Any
 
 from html_to_markdown import ConversionOptions, convert
 
-from .events import Artifact
+from goose_like.core.events import Artifact
 
 _ROWS, _COLUMNS, _CELL, _TEXT = 50, 12, 200, 20_000
 """How much of an artifact stands in a text: rows, columns, characters of a cell, characters of a page."""

@@ -8,23 +8,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from goose_like.core.entry_points import did_you_mean, load
+from goose_like.core.errors import GooseLikeError, ProfileError, at_place
+from goose_like.core.events import SessionStarted
+from goose_like.core.notifier import Notifier
+from goose_like.core.tool import Tool
+
 from . import __version__
 from .compat import load_toolkit
-from .errors import GooseLikeError, ProfileError, at_place
-from .events import SessionStarted
 from .exchange import Exchange
 from .guarded import Guarded, code_of
 from .journal import Journal
 from .models import open_models
 from .moderator import Moderator
 from .narrowed import Narrowed
-from .notifier import Notifier
-from .plugins import did_you_mean, load
 from .policy import task_in_words
 from .profile import ApprovalMode, Limits, Profile, ToolkitChoice
 from .provider import Models, Patience
 from .session import Session
-from .tool import Tool
 from .toolkit import Requirements, Toolkit
 from .undo import Undo
 from .view import ExchangeView

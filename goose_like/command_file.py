@@ -8,11 +8,12 @@ from pathlib import Path, PurePath
 
 from pydantic import ValidationError
 
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.message import Value
+
 from .command import Command
-from .errors import GooseLikeError
-from .message import Value
 from .places import config_folder
-from .plugins import did_you_mean
 from .source import Source, explain, parsed
 from .trust import COMMANDS, Project
 

@@ -3,9 +3,10 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from goose_like.core.message import ToolCall, ToolResult
+
 from .command import Command
 from .exchange import Exchange
-from .message import ToolCall, ToolResult
 from .profile import Profile
 from .session import Session
 

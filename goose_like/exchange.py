@@ -7,9 +7,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from .command import Command
-from .errors import ContextLengthError, DeniedError, GooseLikeError
-from .events import (
+from goose_like.core.errors import ContextLengthError, DeniedError, GooseLikeError
+from goose_like.core.events import (
     Interjected,
     MessageCompleted,
     Reminded,
@@ -22,20 +21,22 @@ from .events import (
     TurnFinished,
     TurnStarted,
 )
-from .history import INTERRUPTED, PROMPT, History
-from .images import keep_image
+from goose_like.core.history import INTERRUPTED, PROMPT, History
+from goose_like.core.images import keep_image
+from goose_like.core.message import Message, RedactedThinking, Thinking, ToolCall, ToolResult, in_words
+from goose_like.core.output_limit import readable
+from goose_like.core.tool import Tool, call_tool, current_call
+
+from .command import Command
 from .inbox import Inbox
 from .journal import Journal
 from .mentions import message_with
-from .message import Message, RedactedThinking, Thinking, ToolCall, ToolResult, in_words
 from .moderator import MODERATOR, Moderator
-from .output import readable
 from .prices import cost_usd
 from .profile import Limits
 from .provider import Models, Patience, Request, stream_with_retries
 from .session import Session
 from .summary import summarized
-from .tool import Tool, call_tool, current_call
 from .undo import Undo
 from .view import ExchangeView
 from .workspace import Workspace

@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 from pydantic import ConfigDict
 
-from .message import Value, Words
+from goose_like.core.message import Value, Words
 
 T = TypeVar("T")
 

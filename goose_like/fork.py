@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from .errors import UsageError
-from .events import TurnStarted
+from goose_like.core.errors import UsageError
+from goose_like.core.events import TurnStarted
+
 from .lines import read_lines
 from .session import Session
 from .sessions import ASSETS, Listed

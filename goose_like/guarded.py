@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from .errors import GooseLikeError, at_place
-from .frames import told
+from goose_like.core.entry_points import found
+from goose_like.core.errors import GooseLikeError, at_place
+from goose_like.core.frames import told
+
 from .journal import Journal
-from .plugins import found
 from .toolkit import Toolkit
 
 T = TypeVar("T")

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
-from .errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError
+
 from .repositories import root_of
 
 PATIENCE_S = 5.0

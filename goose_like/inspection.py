@@ -5,7 +5,8 @@ import os
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
-from .errors import DeniedError, GooseLikeError
+from goose_like.core.errors import DeniedError, GooseLikeError
+
 from .repositories import Signature, Survey, hooks, is_harmless, leads_astray, mark, settings
 
 Run = Callable[[list[str]], Awaitable[tuple[int, bytes]]]

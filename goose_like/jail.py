@@ -6,7 +6,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from .errors import DeniedError, GooseLikeError
+from goose_like.core.errors import DeniedError, GooseLikeError
+
 from .sandbox import Rule, Rules
 from .tree import open_folder
 

@@ -5,11 +5,12 @@ import logging
 from contextvars import copy_context
 from typing import get_args
 
-from .events import Answer, Answered, Asked, Durable, Event, Question, SessionStarted, Status
-from .history import History
-from .notifier import Notifier
+from goose_like.core.events import Answer, Answered, Asked, Durable, Event, Question, SessionStarted, Status
+from goose_like.core.history import History
+from goose_like.core.notifier import Notifier
+from goose_like.core.tool import current_call
+
 from .session import Session
-from .tool import current_call
 
 _DURABLE = get_args(Durable)
 

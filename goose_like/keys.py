@@ -9,7 +9,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from .errors import CredentialError, ProfileError
+from goose_like.core.errors import CredentialError, ProfileError
+
 from .places import config_folder
 from .source import read_yaml
 

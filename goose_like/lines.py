@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .events import Durable, durable_json
+from goose_like.core.events import Durable, durable_json
 
 _AT = b',"at":"'
 _TIME_BYTES = len(',"at":"2026-11-30T12:00:00.000Z"}')

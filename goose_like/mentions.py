@@ -7,10 +7,11 @@ import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .errors import GooseLikeError
-from .images import LIMIT_BYTES as LIMIT_IMAGE_BYTES
-from .images import keep_image, media_type, named_images
-from .message import Image, Message, Part, Text
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.images import LIMIT_BYTES as LIMIT_IMAGE_BYTES
+from goose_like.core.images import keep_image, media_type, named_images
+from goose_like.core.message import Image, Message, Part, Text
+
 from .provider import Model
 from .workspace import Workspace
 

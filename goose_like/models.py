@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 from typing import cast
 
+from goose_like.core.entry_points import did_you_mean, found, load
+from goose_like.core.errors import CredentialError, ProfileError, at_place
+from goose_like.providers.openai import Server
+from goose_like.providers.rows import rows
+
 from . import keys
-from .errors import CredentialError, ProfileError, at_place
 from .places import config_folder
-from .plugins import did_you_mean, found, load
 from .profile import ModelChoice, Profile, find_profile
 from .provider import Facts, Model, Models, ProviderKind
-from .providers.openai import Server
-from .providers.rows import rows
 from .source import Source
 from .trust import Project
 

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .errors import GooseLikeError, ProfileError
-from .events import Compacted
-from .history import History, estimate_tokens
-from .message import Message
-from .plugins import did_you_mean
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import GooseLikeError, ProfileError
+from goose_like.core.events import Compacted
+from goose_like.core.history import History, estimate_tokens
+from goose_like.core.message import Message
+
 from .prices import known_window
 from .provider import Model
 from .shorter import GAIN, Keep, shorter

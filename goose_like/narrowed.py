@@ -4,7 +4,8 @@ import asyncio
 from functools import cached_property
 from pathlib import Path
 
-from .notifier import Notifier
+from goose_like.core.notifier import Notifier
+
 from .policy import Decision, Kind, narrower, stricter
 from .profile import ApprovalMode, SandboxMode
 from .workspace import Workspace

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextvars import copy_context
 
-from .events import (
+from goose_like.core.events import (
     Answer,
     Event,
     MessageCompleted,
@@ -13,12 +13,13 @@ from .events import (
     ToolFinished,
     UsageRecorded,
 )
-from .history import History
-from .message import Usage
-from .notifier import Notifier
+from goose_like.core.history import History
+from goose_like.core.message import Usage
+from goose_like.core.notifier import Notifier
+from goose_like.core.tool import ToolError
+
 from .prices import cost_usd
 from .profile import Limits
-from .tool import ToolError
 
 
 class Relay(Notifier):

@@ -3,9 +3,10 @@
 import inspect
 from collections.abc import Iterator
 
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.tool import Tool, documented
+
 from .command import is_command
-from .plugins import did_you_mean
-from .tool import Tool, documented
 from .toolkit import Toolkit
 
 

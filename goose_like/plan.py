@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from .errors import UsageError
-from .events import Task
-from .message import Value
+from goose_like.core.errors import UsageError
+from goose_like.core.events import Task
+from goose_like.core.message import Value
 
 # Between two arguments stands a comma that a name follows: a value may have commas, and `http://` is no name.
 _BETWEEN = re.compile(r",(?=\s*[^\W\d]\w*\s*(?:=|:(?!//)))")

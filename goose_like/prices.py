@@ -5,9 +5,9 @@ What runs on one's own machine costs nothing.
 
 from collections.abc import Mapping
 
-from .message import Usage
-from .plugins import found
-from .providers.rows import rows
+from goose_like.core.entry_points import found
+from goose_like.core.message import Usage
+from goose_like.providers.rows import rows
 
 
 def cost_usd(usage: Mapping[str, Usage]) -> float | None:

@@ -9,10 +9,11 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from .errors import ProfileError
-from .message import Value
+from goose_like.core.entry_points import did_you_mean, found, load
+from goose_like.core.errors import ProfileError
+from goose_like.core.message import Value
+
 from .places import config_folder
-from .plugins import did_you_mean, found, load
 from .source import AS_WRITTEN, Drafts, Source, explain, parsed, read_yaml
 from .trust import PROFILES, Project, trusted_project
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from .errors import GooseLikeError, ProfileError, UsageError
+from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
+
 from .jail import Jail
 from .places import config_folder
 from .profile import find_profile, own_file, sources, unknown

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
-from .errors import BrokenStreamError, GooseLikeError, ProviderError
-from .events import MessageCompleted, Retrying, Status, TextDelta, ThinkingDelta
-from .message import Message, Usage
+from goose_like.core.errors import BrokenStreamError, GooseLikeError, ProviderError
+from goose_like.core.events import MessageCompleted, Retrying, Status, TextDelta, ThinkingDelta
+from goose_like.core.message import Message, Usage
+from goose_like.core.tool import ToolSpec as ToolSpec
+
 from .profile import ModelChoice
-from .tool import ToolSpec as ToolSpec
 
 Delta = TextDelta | ThinkingDelta | Status | Retrying | MessageCompleted
 

@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from goose_like.core.errors import DeniedError
+
 from . import spawner
-from .errors import DeniedError
 from .places import cache_folder, sessions_folder, state_folder
 from .sandbox import Rule, Rules, python_folders, real, secrets
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from goose_like.core.errors import GooseLikeError
+
 from .difference import difference
-from .errors import GooseLikeError
 from .tree import ABSENT, FOLDER, Node, node_at, open_folder
 
 Get = Callable[[str], bytes]

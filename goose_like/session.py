@@ -23,12 +23,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from .errors import SessionError
-from .events import Durable, TurnStarted
-from .history import History
+from goose_like.core.errors import SessionError
+from goose_like.core.events import Durable, TurnStarted
+from goose_like.core.gc_pause import uncollected
+from goose_like.core.history import History
+from goose_like.core.message import ToolResult
+
 from .lines import line_of, read_lines
-from .memory import uncollected
-from .message import ToolResult
 from .places import sessions_folder
 from .policy import Grant
 from .sessions import (

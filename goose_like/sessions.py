@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .errors import SessionError, UsageError
-from .message import Usage
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import SessionError, UsageError
+from goose_like.core.message import Usage
+
 from .places import sessions_folder
-from .plugins import did_you_mean
 
 EVENTS = "events.jsonl"
 NESTED = "nested"

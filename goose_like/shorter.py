@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from .events import Compacted
-from .history import History, estimate_tokens
-from .message import Message, ToolResult
+from goose_like.core.events import Compacted
+from goose_like.core.history import History, estimate_tokens
+from goose_like.core.message import Message, ToolResult
 
 NOTES = "[Notes on what was said and done before]"
 """What a summary by a model begins with."""

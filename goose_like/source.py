@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from .errors import ProfileError
+from goose_like.core.errors import ProfileError
 
 Drafts = Mapping[Path, str]
 AS_WRITTEN: Drafts = MappingProxyType({})

@@ -12,8 +12,9 @@ from fcntl import F_SETPIPE_SZ, fcntl
 from itertools import count
 from pathlib import Path
 
+from goose_like.core.errors import GooseLikeError
+
 from . import spawner
-from .errors import GooseLikeError
 
 _CHUNK_BYTES = 256 * 1024
 _PIPE_BYTES = 1024 * 1024

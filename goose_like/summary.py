@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from .errors import GooseLikeError
-from .events import Compacted
-from .history import History, estimate_tokens
-from .message import Message, ToolCall, ToolResult
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.events import Compacted
+from goose_like.core.history import History, estimate_tokens
+from goose_like.core.message import Message, ToolCall, ToolResult
+
 from .shorter import CHARACTERS_A_TOKEN, GAIN, NOTES, first_words, newest_words, plan_so_far
 from .view import ModelView
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from .events import Compacted
-from .history import History
-from .message import Message, ToolResult
+from goose_like.core.events import Compacted
+from goose_like.core.history import History
+from goose_like.core.message import Message, ToolResult
+
 from .moderator import Moderator, Rewrite
 from .shorter import first_words, newest_words, plan_so_far
 from .view import ExchangeView

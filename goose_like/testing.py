@@ -6,16 +6,17 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from .errors import ProviderError
-from .events import Logged
-from .message import ToolCall
-from .notifier import Recorder
+from goose_like.core.errors import ProviderError
+from goose_like.core.events import Logged
+from goose_like.core.message import ToolCall
+from goose_like.core.notifier import Recorder
+from goose_like.core.tool import Tool, ToolError, call_tool, current_call
+from goose_like.providers.absent import absent
+from goose_like.providers.scripted import ScriptedProvider
+
 from .profile import Limits, ModelChoice, Profile
 from .provider import Model, Models
-from .providers.absent import absent
-from .providers.scripted import ScriptedProvider
 from .session import Session
-from .tool import Tool, ToolError, call_tool, current_call
 from .toolkit import Requirements, Toolkit
 from .view import ExchangeView
 from .workspace import Workspace

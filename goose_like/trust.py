@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from .errors import GooseLikeError
-from .message import Value, Words
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.message import Value, Words
+
 from .places import config_folder
 from .repositories import root_of
 

@@ -10,11 +10,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.history import History
+from goose_like.core.notifier import Notifier
+
 from .contents import Contents
-from .errors import GooseLikeError
-from .history import History
 from .ignored import Run, ignored
-from .notifier import Notifier
 from .places import state_folder
 from .records import Open, Records
 from .reversal import Change, Reversal, put_back

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from .errors import ProviderError
-from .events import MessageCompleted, UsageRecorded
-from .history import History
-from .message import Message
-from .notifier import Notifier
+from goose_like.core.errors import ProviderError
+from goose_like.core.events import MessageCompleted, UsageRecorded
+from goose_like.core.history import History
+from goose_like.core.message import Message
+from goose_like.core.notifier import Notifier
+
 from .provider import Embedder, Model, Models, Request, ToolSpec, stream_with_retries
 
 

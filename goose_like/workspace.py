@@ -13,14 +13,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from goose_like.core.errors import DeniedError, GooseLikeError, SandboxError
+from goose_like.core.events import Question
+from goose_like.core.notifier import Notifier
+
 from . import repositories, sandbox, trust
 from .difference import difference
 from .environment import environment
-from .errors import DeniedError, GooseLikeError, SandboxError
-from .events import Question
 from .inspection import Inspection
 from .jail import Jail
-from .notifier import Notifier
 from .places import config_folder, state_folder
 from .policy import Decision, Grant, Kind, confinement, decide, refusal, rules_in_words
 from .profile import ApprovalMode, SandboxMode

@@ -13,8 +13,8 @@ from typing import Any
 from fakes import Played
 from loopback import Asked, Loopback, Response, called, said, sse
 
-from goose_like.events import MessageCompleted
-from goose_like.message import Message, ToolCall, Usage
+from goose_like.core.events import MessageCompleted
+from goose_like.core.message import Message, ToolCall, Usage
 from goose_like.provider import Delta, Request
 
 GOAL = "Give the mean and the median of 1, 2, 3, 10."

@@ -10,13 +10,13 @@ from typing import Any
 from fakes import Played, call
 from goose_like_toolkits.developer import DeveloperToolkit
 
-from goose_like.events import Answer, Logged, ToolProgress
-from goose_like.history import History
-from goose_like.notifier import Recorder
+from goose_like.core.events import Answer, Logged, ToolProgress
+from goose_like.core.history import History
+from goose_like.core.notifier import Recorder
+from goose_like.core.tool import Outcome, call_tool, current_call
 from goose_like.profile import Limits, SandboxMode
 from goose_like.provider import Model, Models
 from goose_like.session import Session
-from goose_like.tool import Outcome, call_tool, current_call
 from goose_like.toolkit import Requirements
 from goose_like.view import ExchangeView
 from goose_like.workspace import Workspace

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import block, ended, started, thought, wish, words
 
-from goose_like.errors import (
+from goose_like.core.errors import (
     BrokenStreamError,
     ContextLengthError,
     CredentialError,
@@ -18,19 +18,9 @@ from goose_like.errors import (
     ProviderError,
     RateLimitError,
 )
-from goose_like.events import MessageCompleted, TextDelta, ThinkingDelta
-from goose_like.images import keep_image
-from goose_like.message import (
-    Image,
-    Message,
-    Part,
-    RedactedThinking,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
+from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
+from goose_like.core.images import keep_image
+from goose_like.core.message import Image, Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
 from goose_like.provider import Request, ToolSpec
 from goose_like.providers.anthropic_wire import Encoder, Fold, error_of
 

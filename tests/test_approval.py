@@ -12,10 +12,10 @@ import pytest
 from desk import Desk
 
 from goose_like import sandbox, trust
-from goose_like.errors import DeniedError, GooseLikeError, SandboxError
-from goose_like.events import Answer, Question
-from goose_like.history import History
-from goose_like.notifier import Recorder
+from goose_like.core.errors import DeniedError, GooseLikeError, SandboxError
+from goose_like.core.events import Answer, Question
+from goose_like.core.history import History
+from goose_like.core.notifier import Recorder
 from goose_like.profile import ApprovalMode, SandboxMode
 from goose_like.session import Session
 from goose_like.workspace import Workspace

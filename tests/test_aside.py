@@ -7,10 +7,10 @@ from functools import partial
 import pytest
 from goose_like_toolkits.concopilot.repositories import progress
 
-from goose_like.aside import aside
 from goose_like.cli.once import Stdout
-from goose_like.events import SessionStarted, Status
-from goose_like.tool import current_call
+from goose_like.core.events import SessionStarted, Status
+from goose_like.core.threads import aside
+from goose_like.core.tool import current_call
 
 
 async def test_its_value_and_its_error():

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from goose_like_toolkits.boss import AbstractBossFlow, AtomicFlow, CircularFlow, CtrlExMemFlow, FlowLauncher
 
-from goose_like.errors import UsageError
-from goose_like.events import Logged
-from goose_like.notifier import Recorder
+from goose_like.core.errors import UsageError
+from goose_like.core.events import Logged
+from goose_like.core.notifier import Recorder
 from goose_like.profile import ModelChoice, Profile
 
 

@@ -11,8 +11,8 @@ from goose_like_toolkits.boss.memory import Memory, missing
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from goose_like.errors import DeniedError, GooseLikeError, ProfileError
-from goose_like.notifier import Recorder
+from goose_like.core.errors import DeniedError, GooseLikeError, ProfileError
+from goose_like.core.notifier import Recorder
 from goose_like.session import Session
 from goose_like.workspace import Workspace
 

@@ -15,12 +15,12 @@ from fakes import Played, call, calls
 
 from goose_like import models
 from goose_like.build import build_exchange
-from goose_like.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
-from goose_like.events import Logged, SessionStarted, Status
-from goose_like.message import Message
+from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
+from goose_like.core.events import Logged, SessionStarted, Status
+from goose_like.core.message import Message
+from goose_like.core.notifier import Recorder
 from goose_like.models import NO_MODEL
 from goose_like.moderator import Truncate
-from goose_like.notifier import Recorder
 from goose_like.profile import Profile, find_profile
 from goose_like.session import Session
 from goose_like.toolkit import ExchangeView, Requirements, Toolkit, tool
@@ -467,7 +467,7 @@ async def test_view_shows_the_conversation_and_asks_aside(home):
 PROGRAM = """
 import asyncio, json, sys
 from goose_like.build import build_exchange
-from goose_like.notifier import Recorder
+from goose_like.core.notifier import Recorder
 from goose_like.profile import ModelChoice, find_profile
 
 async def main():

@@ -35,7 +35,7 @@ PROGRAM = """
 import asyncio, json, sys
 from goose_like.build import build_exchange
 from goose_like.compat import load_toolkit
-from goose_like.notifier import Recorder
+from goose_like.core.notifier import Recorder
 from goose_like.profile import find_profile
 
 async def main():

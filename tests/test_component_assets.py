@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_session import filled
 
-from goose_like.errors import SessionError
+from goose_like.core.errors import SessionError
+from goose_like.core.tool import ToolError
 from goose_like.fork import fork
 from goose_like.session import Session
 from goose_like.sessions import find_session
-from goose_like.tool import ToolError
 from goose_like.transfer.archive import archive, take_in
 
 ROWS = {"rows": [{"name": "a", "size": 1}, {"name": "b", "size": [2, 3]}], "total": 2, "a/b": "slash"}

@@ -10,7 +10,7 @@ from goose_like_toolkits.concopilot.repositories.repository import LocalReposito
 from goose_like_toolkits.concopilot.repositories.settings import Settings, address_of, read_settings
 from goose_like_toolkits.concopilot.repositories.sources import a_path, meant, parted
 
-from goose_like.errors import GooseLikeError, UsageError
+from goose_like.core.errors import GooseLikeError, UsageError
 
 WORDS = parse("org.ada:words:1.0")
 

@@ -16,7 +16,7 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from goose_like.errors import GooseLikeError, UsageError
+from goose_like.core.errors import GooseLikeError, UsageError
 
 OWN = HEAD + "config:\n  num_results: 8\n  model:\n    name: small\n    stops: [a, b]\n  empty: {}\n"
 OUTER = """\

@@ -10,7 +10,7 @@ from goose_like_toolkits.concopilot.described.definition import read_definition
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from goose_like.errors import GooseLikeError, UsageError
+from goose_like.core.errors import GooseLikeError, UsageError
 
 SHAPES = {
     "resource": """\

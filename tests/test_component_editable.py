@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from company import company
 
-from goose_like.events import Answer
+from goose_like.core.events import Answer
 
 ALLOWED = Answer(choice="allow", by="person")
 _PROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'

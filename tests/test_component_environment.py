@@ -16,9 +16,9 @@ import pytest
 from goose_like_toolkits.concopilot.environments.environment import Environment, default_folder
 
 from goose_like import sandbox
-from goose_like.errors import DeniedError, GooseLikeError
-from goose_like.events import Answer, Logged, Status
-from goose_like.notifier import Recorder
+from goose_like.core.errors import DeniedError, GooseLikeError
+from goose_like.core.events import Answer, Logged, Status
+from goose_like.core.notifier import Recorder
 from goose_like.profile import ApprovalMode, SandboxMode
 from goose_like.trust import Approval, approve
 from goose_like.workspace import Reach, Workspace

@@ -14,8 +14,8 @@ from goose_like_toolkits.concopilot.repositories.repository import LocalReposito
 from goose_like_toolkits.concopilot.repositories.settings import read_settings
 from hired import COMPONENTS, hired, installed, named
 
-from goose_like.errors import ProfileError
-from goose_like.events import Logged
+from goose_like.core.errors import ProfileError
+from goose_like.core.events import Logged
 
 ADDRESS = {"number": 12, "street": "Main Street"}
 ORDER = {

@@ -12,7 +12,7 @@ from fakes import call, calls
 from goose_like_toolkits.concopilot.environments.environment import default_folder
 from hired import COMPONENTS, Hired, hired, installed, named
 
-from goose_like.events import Answer, ToolProgress
+from goose_like.core.events import Answer, ToolProgress
 
 __all__ = ["real_python"]  # a fixture
 

@@ -8,7 +8,7 @@ from goose_like_toolkits.concopilot.repositories.remote import open_remote
 from goose_like_toolkits.concopilot.repositories.repository import LocalRepository, Repositories
 from goose_like_toolkits.concopilot.repositories.settings import address_of, read_settings
 
-from goose_like.errors import GooseLikeError, UsageError
+from goose_like.core.errors import GooseLikeError, UsageError
 
 WORDS = parse("org.ada:words:1.0")
 REFUSED = r"for all to read; give its address with https:, or allow it by `insecure: true`"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from goose_like_toolkits.concopilot.config import Config
 
-from goose_like.errors import ProfileError
+from goose_like.core.errors import ProfileError
 
 NAMED = {"group_id": "org.a", "artifact_id": "b", "version": "1.0"}
 

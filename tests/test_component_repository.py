@@ -34,7 +34,7 @@ from goose_like_toolkits.concopilot.repositories.sources import (
 )
 from gpg_keys import end_agent, secret_key
 
-from goose_like.errors import GooseLikeError, UsageError
+from goose_like.core.errors import GooseLikeError, UsageError
 
 WORDS = Coordinates("org.example.text", "word-count", "1.0")
 PLACE = "releases/org/example/text/word-count/1.0"

@@ -6,7 +6,7 @@ import json
 import pytest
 from company import company, used
 
-from goose_like.errors import GooseLikeError, ProfileError
+from goose_like.core.errors import GooseLikeError, ProfileError
 
 DISK = {"group_id": "org.concopilot.basic.resource.category", "artifact_id": "disk", "version": "0.0.0"}
 WHOLE = """

@@ -13,8 +13,8 @@ from goose_like_toolkits.concopilot.repositories.packing import install
 from goose_like_toolkits.concopilot.repositories.repository import LocalRepository
 from goose_like_toolkits.concopilot.repositories.settings import read_settings
 
-from goose_like.errors import ProfileError
-from goose_like.events import Answer
+from goose_like.core.errors import ProfileError
+from goose_like.core.events import Answer
 
 
 @pytest.fixture

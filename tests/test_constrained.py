@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from loopback import chunk, usage
 from pydantic import BaseModel
 
-from goose_like.errors import BrokenStreamError, ProviderError
-from goose_like.events import MessageCompleted, TextDelta, ThinkingDelta
-from goose_like.message import Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
+from goose_like.core.errors import BrokenStreamError, ProviderError
+from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
+from goose_like.core.message import Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
+from goose_like.core.tool import make_tool
 from goose_like.provider import Request, ToolSpec
 from goose_like.providers.constrained import FINISH, ConstrainedFold, answer_schema, brief, constrain
 from goose_like.providers.openai_wire import Encoder
-from goose_like.tool import make_tool
 
 SHELL = ToolSpec(
     "shell",

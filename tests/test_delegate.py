@@ -17,14 +17,23 @@ from loopback import Loopback, raw
 
 from goose_like import sandbox, trust
 from goose_like.build import build_exchange
-from goose_like.errors import DeniedError, ProfileError, ProviderError
-from goose_like.events import Answer, Asked, Logged, MessageCompleted, Nested, Question, TurnFinished, UsageRecorded
+from goose_like.core.errors import DeniedError, ProfileError, ProviderError
+from goose_like.core.events import (
+    Answer,
+    Asked,
+    Logged,
+    MessageCompleted,
+    Nested,
+    Question,
+    TurnFinished,
+    UsageRecorded,
+)
+from goose_like.core.history import History
+from goose_like.core.message import ToolResult, Usage
+from goose_like.core.notifier import Recorder
 from goose_like.exchange import Exchange
-from goose_like.history import History
-from goose_like.message import ToolResult, Usage
 from goose_like.narrowed import Narrowed
 from goose_like.nested import Relay
-from goose_like.notifier import Recorder
 from goose_like.policy import Kind
 from goose_like.profile import ApprovalMode, Limits, Profile, SandboxMode, ToolkitChoice
 from goose_like.provider import Delta, Model, Models, Request

@@ -10,7 +10,7 @@ from desk import Desk, desk
 from goose_like_toolkits.developer import checks as module
 from goose_like_toolkits.developer.checks import Faults, table
 
-from goose_like.errors import ProfileError
+from goose_like.core.errors import ProfileError
 
 RUFF = next(Path(str(file.locate())).resolve() for file in installed("ruff") or () if file.name == "ruff")
 SAYS = "\n[ruff finds what was not there before:]\n"

@@ -13,7 +13,7 @@ from goose_like_toolkits.developer.text import Text, lines, plain
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from goose_like.events import PlanUpdated, Task
+from goose_like.core.events import PlanUpdated, Task
 from goose_like.toolkit import ToolError
 
 

@@ -8,7 +8,7 @@ import pytest
 from desk import Desk, desk, until
 from goose_like_toolkits.developer import shell as module
 
-from goose_like.events import Answer, StateSaved
+from goose_like.core.events import Answer, StateSaved
 
 
 @pytest.fixture(params=["workspace", "full"])

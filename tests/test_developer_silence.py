@@ -8,11 +8,11 @@ from fakes import PAUSE, Played
 from goose_like_toolkits.developer.silence import Silence, Watch
 from test_developer_shell import is_held
 
-from goose_like.errors import CredentialError, ProfileError
-from goose_like.events import UsageRecorded
-from goose_like.history import History
-from goose_like.notifier import Recorder
-from goose_like.output import Output
+from goose_like.core.errors import CredentialError, ProfileError
+from goose_like.core.events import UsageRecorded
+from goose_like.core.history import History
+from goose_like.core.notifier import Recorder
+from goose_like.core.output_limit import Output
 from goose_like.provider import Model, Models
 from goose_like.view import ExchangeView
 

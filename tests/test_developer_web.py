@@ -14,8 +14,8 @@ from goose_like_toolkits.developer import web as module
 from goose_like_toolkits.developer.addresses import is_public
 from loopback import Loopback, Response, raw
 
-from goose_like.errors import ProfileError
-from goose_like.events import Answer
+from goose_like.core.errors import ProfileError
+from goose_like.core.events import Answer
 
 YES = Answer(choice="allow", by="person")
 PAGE = b"""<!doctype html><html><head><title>Of A &amp; B</title><script>evil()</script></head>

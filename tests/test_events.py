@@ -5,8 +5,8 @@ from typing import get_args
 
 import pytest
 
-from goose_like import events as e
-from goose_like.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
+from goose_like.core import events as e
+from goose_like.core.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
 
 CALL = ToolCall(id="c1", name="shell", arguments='{"a": 1')
 RESULT = ToolResult(call_id="c1", output="ü", is_error=True)

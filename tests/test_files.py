@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goose_like.cli.files import OFFERED, Files, Names
-from goose_like.notifier import Recorder
+from goose_like.core.notifier import Recorder
 from goose_like.workspace import Workspace
 
 

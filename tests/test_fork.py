@@ -8,10 +8,10 @@ from hypothesis import given
 from test_history import conversation
 from test_session import filled, header
 
-from goose_like.errors import SessionError, UsageError
-from goose_like.events import MessageCompleted, ToolFinished, TurnFinished, TurnStarted
+from goose_like.core.errors import SessionError, UsageError
+from goose_like.core.events import MessageCompleted, ToolFinished, TurnFinished, TurnStarted
+from goose_like.core.message import Image, Message, Text, ToolCall, ToolResult
 from goose_like.fork import fork
-from goose_like.message import Image, Message, Text, ToolCall, ToolResult
 from goose_like.session import Session
 from goose_like.sessions import find_session
 

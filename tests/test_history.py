@@ -5,7 +5,7 @@ from fakes import HEADER, is_well_formed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.events import (
+from goose_like.core.events import (
     Answer,
     Answered,
     Compacted,
@@ -25,8 +25,8 @@ from goose_like.events import (
     UsageRecorded,
     durable_json,
 )
-from goose_like.history import INTERRUPTED, PROMPT, History
-from goose_like.message import Image, Message, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
+from goose_like.core.history import INTERRUPTED, PROMPT, History
+from goose_like.core.message import Image, Message, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
 
 
 @st.composite

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from goose_like import keys
-from goose_like.errors import CredentialError, GooseLikeError
+from goose_like.core.errors import CredentialError, GooseLikeError
 
 KEY = "sk-planted-1234567890"
 ringed = pytest.mark.skipif(find_spec("keyring") is None, reason="the extra `keyring` is not installed")

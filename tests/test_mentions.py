@@ -6,10 +6,10 @@ from tempfile import NamedTemporaryFile
 import pytest
 from fakes import Played
 
-from goose_like.images import keep_image
+from goose_like.core.images import keep_image
+from goose_like.core.message import Image, Message, Text
+from goose_like.core.notifier import Recorder
 from goose_like.mentions import LIMIT_ALL_BYTES, LIMIT_FILE_BYTES, LIMIT_NAMES, mention, message_with, pasted
-from goose_like.message import Image, Message, Text
-from goose_like.notifier import Recorder
 from goose_like.provider import Model
 from goose_like.workspace import Workspace
 

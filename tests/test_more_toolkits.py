@@ -11,11 +11,11 @@ from goose_like_toolkits.reasoner import ReasonerToolkit
 from goose_like_toolkits.repo_context import RepoContextToolkit
 from goose_like_toolkits.screen import ScreenToolkit
 
-from goose_like.errors import GooseLikeError, ProfileError
-from goose_like.events import MessageCompleted, TurnStarted, UsageRecorded
-from goose_like.message import Message, ToolCall
+from goose_like.core.errors import GooseLikeError, ProfileError
+from goose_like.core.events import MessageCompleted, TurnStarted, UsageRecorded
+from goose_like.core.message import Message, ToolCall
+from goose_like.core.tool import call_tool
 from goose_like.testing import trial
-from goose_like.tool import call_tool
 from goose_like.toolkit import Picture, ToolError
 
 # --- github, jira

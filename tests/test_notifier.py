@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from rich.table import Table
 
-from goose_like.events import Logged, Status, TextDelta
-from goose_like.notifier import Channel, Notifier, Recorder, Tee
+from goose_like.core.events import Logged, Status, TextDelta
+from goose_like.core.notifier import Channel, Notifier, Recorder, Tee
 
 
 def test_log_takes_text_and_renderables():

@@ -11,10 +11,10 @@ from goose_like_toolkits.openbb.rows import read_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.errors import ProfileError
-from goose_like.events import ArtifactShown, PromptsSuggested
-from goose_like.message import Message, Text, ToolResult
-from goose_like.schema import sound
+from goose_like.core.errors import ProfileError
+from goose_like.core.events import ArtifactShown, PromptsSuggested
+from goose_like.core.json_schema import sound
+from goose_like.core.message import Message, Text, ToolResult
 from goose_like.serve.query import ClientTool, Human, Query, Widget, WidgetParam
 from goose_like.testing import trial
 from goose_like.toolkit import Requirements, ToolError

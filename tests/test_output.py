@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.output import Output, readable
+from goose_like.core.output_limit import Output, readable
 
 
 def test_short_output_is_whole_and_leaves_no_file(tmp_path):

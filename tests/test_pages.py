@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from goose_like import errors
 from goose_like.cli.main import app
 from goose_like.cli.pages import names_below, page, topics
-from goose_like.errors import UsageError
+from goose_like.core import errors
+from goose_like.core.errors import UsageError
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = [[name] for name in get_command(app).commands] + [

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from goose_like.errors import UsageError
-from goose_like.events import Task
+from goose_like.core.errors import UsageError
+from goose_like.core.events import Task
 from goose_like.plan import read_arguments, read_plan
 
 MARKDOWN = """# Port {{ name }}

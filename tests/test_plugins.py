@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from goose_like.errors import GooseLikeError, ProfileError
-from goose_like.plugins import GROUPS, did_you_mean, found, load, nearest, overridden, owner
+from goose_like.core.entry_points import GROUPS, did_you_mean, found, load, nearest, overridden, owner
+from goose_like.core.errors import GooseLikeError, ProfileError
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from goose_like.errors import ProfileError
+from goose_like.core.errors import ProfileError
 from goose_like.profile import Profile, ToolkitChoice, find_profile, sources
 
 

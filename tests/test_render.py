@@ -10,7 +10,7 @@ from rich.console import Console
 from goose_like.cli.render import CALL_ROWS, Screen, spent
 from goose_like.cli.running import describe
 from goose_like.cli.visible import exact, one_line, visible
-from goose_like.events import (
+from goose_like.core.events import (
     Answer,
     Answered,
     Artifact,
@@ -35,7 +35,7 @@ from goose_like.events import (
     TurnFinished,
     TurnStarted,
 )
-from goose_like.message import Message, ToolCall, ToolResult, Usage
+from goose_like.core.message import Message, ToolCall, ToolResult, Usage
 
 
 def drawn(*events: Event, width: int = 100, is_terminal: bool = False, says_answer: bool = True) -> str:

@@ -11,8 +11,8 @@ from goose_like_toolkits.repo_context import RepoContextToolkit
 from goose_like_toolkits.repo_context.outline import Grammars
 from goose_like_toolkits.repo_context.paths import chosen, limit_of, named
 
-from goose_like.events import Status
-from goose_like.notifier import Recorder
+from goose_like.core.events import Status
+from goose_like.core.notifier import Recorder
 from goose_like.sandbox import why_unavailable
 from goose_like.store import Store
 from goose_like.testing import trial

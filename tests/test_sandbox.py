@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from goose_like import sandbox
-from goose_like.errors import SandboxError
-from goose_like.notifier import Recorder
+from goose_like.core.errors import SandboxError
+from goose_like.core.notifier import Recorder
 from goose_like.repositories import enclosing
 from goose_like.workspace import Workspace
 

@@ -3,8 +3,8 @@
 import pytest
 
 from goose_like.build import build_exchange
-from goose_like.errors import ProfileError
-from goose_like.notifier import Recorder
+from goose_like.core.errors import ProfileError
+from goose_like.core.notifier import Recorder
 from goose_like.profile import ModelChoice, Profile, find_profile
 from goose_like.serve.servable import servable
 

@@ -12,7 +12,7 @@ pytest.importorskip("uvicorn")
 import uvicorn
 from loopback import Loopback, chunk, events, raw
 
-from goose_like.message import Usage
+from goose_like.core.message import Usage
 from goose_like.profile import ModelChoice, ToolkitChoice, find_profile
 from goose_like.serve.app import AppFactory
 from goose_like.serve.metrics import Board, Seen

@@ -3,7 +3,7 @@
 import pytest
 from openbb_ai.models import WorkspaceAgent
 
-from goose_like.errors import ProfileError
+from goose_like.core.errors import ProfileError
 from goose_like.profile import Profile, ToolkitChoice
 from goose_like.serve.discovery import About, agents, copilots
 

@@ -13,11 +13,12 @@ from fakes import HEADER, Bench, is_well_formed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.events import PlanUpdated, StateSaved, Task
-from goose_like.history import INTERRUPTED, PROMPT, History
-from goose_like.images import keep_image
+from goose_like.core.events import PlanUpdated, StateSaved, Task
+from goose_like.core.history import INTERRUPTED, PROMPT, History
+from goose_like.core.images import keep_image
+from goose_like.core.message import Image, Message, RedactedThinking, Text, Thinking, ToolCall
+from goose_like.core.tool import tool
 from goose_like.journal import Journal
-from goose_like.message import Image, Message, RedactedThinking, Text, Thinking, ToolCall
 from goose_like.serve.carried import carried
 from goose_like.serve.client_calls import to_client
 from goose_like.serve.folding import BEGINNING, EMPTY, GO_ON, Folded, fold
@@ -26,7 +27,6 @@ from goose_like.serve.request import RequestError, read_query
 from goose_like.serve.results import NOTHING
 from goose_like.serve.seal import Seal
 from goose_like.serve.surroundings import surroundings
-from goose_like.tool import tool
 
 SEAL = Seal(b"k" * 32)
 ONE, TWO = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from openbb_ai import models
 from openbb_ai.testing import CopilotResponse, capture_stream_response
 
-from goose_like.events import (
+from goose_like.core.events import (
     Answer,
     Answered,
     Artifact,
@@ -35,7 +35,7 @@ from goose_like.events import (
     TurnFinished,
     UsageRecorded,
 )
-from goose_like.message import Message, ToolCall, ToolResult, Usage
+from goose_like.core.message import Message, ToolCall, ToolResult, Usage
 from goose_like.serve.citations import UNTOLD, citations
 from goose_like.serve.client_calls import ClientCall
 from goose_like.serve.query import Human, Query, Source

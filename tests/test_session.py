@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from goose_like.errors import SessionError, UsageError
-from goose_like.events import Logged, SessionStarted, TurnFinished, TurnStarted
-from goose_like.message import Message
+from goose_like.core.errors import SessionError, UsageError
+from goose_like.core.events import Logged, SessionStarted, TurnFinished, TurnStarted
+from goose_like.core.message import Message
 from goose_like.session import Session, delete_session
 from goose_like.sessions import find_session, list_sessions, rename
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from test_history import conversation
 from test_session import filled, header
 
-from goose_like.errors import SessionError, UsageError
-from goose_like.events import Interjected, Logged, MessageCompleted, TurnStarted, UsageRecorded
-from goose_like.message import Image, Message, Text, Usage
+from goose_like.core.errors import SessionError, UsageError
+from goose_like.core.events import Interjected, Logged, MessageCompleted, TurnStarted, UsageRecorded
+from goose_like.core.message import Image, Message, Text, Usage
 from goose_like.session import Session, delete_session
 from goose_like.sessions import find_session, list_sessions, rename, search, sessions, tally
 

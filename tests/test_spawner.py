@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from goose_like.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError
 from goose_like.spawn import Process, Spawner
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -239,7 +239,7 @@ async def test_cancelled_start_leaves_nothing(spawner: Spawner, tmp_path: Path) 
 
 KILLED = """
 import asyncio, sys
-from goose_like.notifier import Notifier
+from goose_like.core.notifier import Notifier
 from goose_like.workspace import Workspace
 
 async def main():

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from goose_like.build import build_exchange
-from goose_like.events import Compacted, PlanUpdated, Reminded, Task
-from goose_like.notifier import Recorder
+from goose_like.core.events import Compacted, PlanUpdated, Reminded, Task
+from goose_like.core.notifier import Recorder
 from goose_like.profile import ModelChoice, find_profile
 from goose_like.session import Session
 

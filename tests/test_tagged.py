@@ -8,9 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from loopback import chunk
 
-from goose_like.errors import BrokenStreamError, ProviderError
-from goose_like.events import MessageCompleted, TextDelta
-from goose_like.message import Message, ToolCall, ToolResult
+from goose_like.core.errors import BrokenStreamError, ProviderError
+from goose_like.core.events import MessageCompleted, TextDelta
+from goose_like.core.message import Message, ToolCall, ToolResult
 from goose_like.provider import Request, ToolSpec
 from goose_like.providers.constrained import ConstrainedFold, constrain
 from goose_like.providers.tagged import Tags, examples, grammar, stops

@@ -14,11 +14,11 @@ from goose_like_toolkits.taskweaver.config import Config
 from goose_like_toolkits.taskweaver.workbench import Ran
 from test_taskweaver_plugins import SEED
 
-from goose_like.errors import ProfileError
-from goose_like.events import Compacted, MessageCompleted, StateSaved, ToolFinished, TurnStarted
-from goose_like.history import History
-from goose_like.message import Message, ToolCall, ToolResult, Usage
-from goose_like.plain import plain_text
+from goose_like.core.errors import ProfileError
+from goose_like.core.events import Compacted, MessageCompleted, StateSaved, ToolFinished, TurnStarted
+from goose_like.core.history import History
+from goose_like.core.message import Message, ToolCall, ToolResult, Usage
+from goose_like.core.plain import plain_text
 
 WILD = Path(__file__).with_name("taskweaver_plugins")
 CONFIGURED = """

@@ -2,8 +2,8 @@
 
 import pytest
 
+from goose_like.core.tool import ToolError
 from goose_like.testing import trial
-from goose_like.tool import ToolError
 from goose_like.toolkit import Toolkit, tool
 
 

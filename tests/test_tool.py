@@ -15,8 +15,8 @@ import pytest
 from fakes import call
 from pydantic import BaseModel, Field
 
-from goose_like.errors import GooseLikeError
-from goose_like.tool import ToolError, call_tool, make_tool, tool
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.tool import ToolError, call_tool, make_tool, tool
 
 
 class Colour(Enum):
@@ -444,8 +444,8 @@ async def test_plain_functions_that_give_awaitables():
 def test_a_cancelled_plain_tool_does_not_hold_up_the_end_of_the_process():
     program = """
 import asyncio, threading
-from goose_like.message import ToolCall
-from goose_like.tool import call_tool, make_tool
+from goose_like.core.message import ToolCall
+from goose_like.core.tool import call_tool, make_tool
 started = threading.Event()
 def f():
     started.set()

@@ -10,8 +10,8 @@ from hypothesis import given
 from test_history import conversation
 from test_session import filled, header
 
-from goose_like.errors import SessionError
-from goose_like.events import (
+from goose_like.core.errors import SessionError
+from goose_like.core.events import (
     Answer,
     Answered,
     Artifact,
@@ -29,8 +29,8 @@ from goose_like.events import (
     TurnFinished,
     TurnStarted,
 )
-from goose_like.history import INTERRUPTED
-from goose_like.message import Image, Message, Text, Thinking, ToolCall, ToolResult, Usage
+from goose_like.core.history import INTERRUPTED
+from goose_like.core.message import Image, Message, Text, Thinking, ToolCall, ToolResult, Usage
 from goose_like.session import Session
 from goose_like.sessions import find_session
 from goose_like.transfer.archive import archive, take_in

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from loopback import Response, refusal, threaded
 
-from goose_like.errors import ModelUnavailableError
+from goose_like.core.errors import ModelUnavailableError
 from goose_like.providers.weights import Weights, download, find_or_assemble, find_parts, is_ready
 
 MEGABYTE = 2**20

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from goose_like import sandbox
+from goose_like.core.errors import DeniedError, GooseLikeError
+from goose_like.core.events import Answer
+from goose_like.core.notifier import Recorder
 from goose_like.environment import environment, is_secret
-from goose_like.errors import DeniedError, GooseLikeError
-from goose_like.events import Answer
-from goose_like.notifier import Recorder
 from goose_like.policy import decide
 from goose_like.workspace import Workspace
 
@@ -476,7 +476,7 @@ def test_the_environment_that_we_run_from_is_not_writable(root: Path) -> None:
     probe = (
         "import asyncio, sys\n"
         "from pathlib import Path\n"
-        "from goose_like.notifier import Recorder\n"
+        "from goose_like.core.notifier import Recorder\n"
         "from goose_like.workspace import Workspace\n"
         "async def main():\n"
         f"    root = Path({str(root)!r})\n"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from loopback import Response, block, chunk, ended, raw, refusal, started, thought, wish, words
 from vendors import ANTHROPIC, OPENAI, Vendor
 
-from goose_like.errors import (
+from goose_like.core.errors import (
     BrokenStreamError,
     ContextLengthError,
     CredentialError,

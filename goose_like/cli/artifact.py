@@ -5,7 +5,8 @@ from typing import Any
 
 from rich.segment import Segment
 
-from ..events import Artifact
+from goose_like.core.events import Artifact
+
 from .phrases import BOLD, DIM
 from .plot import number, plot
 from .rows import Row, wrapped, written

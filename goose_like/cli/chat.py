@@ -10,20 +10,21 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from ..build import build_exchange
-from ..command import Command
-from ..desk import Desk, Reopen
-from ..errors import GooseLikeError
-from ..events import PlanUpdated, Status, Task
-from ..exchange import Exchange
-from ..history import History
-from ..plugins import did_you_mean
-from ..prices import cost_usd
-from ..profile import Profile
-from ..session import Session
-from ..sessions import write_title
-from ..summary import title
-from ..trust import Project
+from goose_like.build import build_exchange
+from goose_like.command import Command
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.events import PlanUpdated, Status, Task
+from goose_like.core.history import History
+from goose_like.desk import Desk, Reopen
+from goose_like.exchange import Exchange
+from goose_like.prices import cost_usd
+from goose_like.profile import Profile
+from goose_like.session import Session
+from goose_like.sessions import write_title
+from goose_like.summary import title
+from goose_like.trust import Project
+
 from .own_command import run_own_command
 from .prompt import Prompt
 from .render import spent

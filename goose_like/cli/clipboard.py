@@ -4,9 +4,9 @@ import asyncio
 import os
 import shutil
 
-from ..errors import GooseLikeError
-from ..images import LIMIT_BYTES, media_type
-from ..workspace import Process, Workspace
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.images import LIMIT_BYTES, media_type
+from goose_like.workspace import Process, Workspace
 
 LIMIT_S = 2.0
 

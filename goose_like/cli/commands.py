@@ -7,19 +7,20 @@ from pathlib import Path
 from rich.table import Column, Table
 from rich.text import Text
 
-from ..command import Command, command
-from ..desk import Desk
-from ..errors import UsageError
-from ..events import PlanUpdated
-from ..fork import fork as fork_session
-from ..history import estimate_tokens
-from ..mentions import mention
-from ..models import open_model
-from ..plugins import found
-from ..prices import cost_usd
-from ..profile import ModelChoice, find_profile, sources
-from ..session import Session
-from ..sessions import find_session, list_sessions
+from goose_like.command import Command, command
+from goose_like.core.entry_points import found
+from goose_like.core.errors import UsageError
+from goose_like.core.events import PlanUpdated
+from goose_like.core.history import estimate_tokens
+from goose_like.desk import Desk
+from goose_like.fork import fork as fork_session
+from goose_like.mentions import mention
+from goose_like.models import open_model
+from goose_like.prices import cost_usd
+from goose_like.profile import ModelChoice, find_profile, sources
+from goose_like.session import Session
+from goose_like.sessions import find_session, list_sessions
+
 from .render import spent
 from .reports import examine
 from .session import write_export

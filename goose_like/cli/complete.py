@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from ..desk import Desk
-from ..mentions import mention
+from goose_like.desk import Desk
+from goose_like.mentions import mention
+
 from .files import Files
 
 _MENTION = re.compile(r'(?:^|(?<=\s))@(?:"(?P<quoted>[^"\n]*)|(?P<bare>[^\s"]*))\Z')

@@ -11,8 +11,8 @@ from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 
-from ..errors import GooseLikeError
-from ..ignored import Run
+from goose_like.core.errors import GooseLikeError
+from goose_like.ignored import Run
 
 FRESH_S = 5.0
 PATIENCE_S = 15.0

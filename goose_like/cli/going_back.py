@@ -6,11 +6,12 @@ from dataclasses import replace
 from rich.table import Table
 from rich.text import Text
 
-from ..command import command
-from ..desk import Desk
-from ..errors import UsageError
-from ..history import Turn
-from ..reversal import Change, Reversal
+from goose_like.command import command
+from goose_like.core.errors import UsageError
+from goose_like.core.history import Turn
+from goose_like.desk import Desk
+from goose_like.reversal import Change, Reversal
+
 from .render import numbered
 from .visible import one_line, visible
 

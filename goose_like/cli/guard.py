@@ -7,7 +7,7 @@ from collections.abc import Callable
 from io import TextIOWrapper
 from typing import TextIO
 
-from ..errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 

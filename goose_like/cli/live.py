@@ -9,7 +9,7 @@ from typing import Literal
 from rich.console import Console, RenderableType
 from rich.text import Text as Styled
 
-from ..events import (
+from goose_like.core.events import (
     Answer,
     Artifact,
     Durable,
@@ -24,7 +24,8 @@ from ..events import (
     TurnFinished,
     TurnStarted,
 )
-from ..message import Message, ToolCall, ToolResult
+from goose_like.core.message import Message, ToolCall, ToolResult
+
 from .markdown import MarkdownStream
 from .prompt import Prompt
 from .render import PLAN_TOOL, Screen

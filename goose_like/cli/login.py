@@ -4,11 +4,11 @@ import getpass
 import os
 import sys
 
-from .. import keys
-from ..errors import UsageError
-from ..models import provider_class
-from ..profile import ModelChoice
-from ..provider import Probed
+from goose_like import keys
+from goose_like.core.errors import UsageError
+from goose_like.models import provider_class
+from goose_like.profile import ModelChoice
+from goose_like.provider import Probed
 
 
 def read_key(name: str) -> str:

@@ -11,8 +11,9 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from .. import __version__
-from ..errors import GooseLikeError
+from goose_like import __version__
+from goose_like.core.errors import GooseLikeError
+
 from .guard import guarded
 
 app = typer.Typer(
@@ -80,32 +81,32 @@ class Approval(StrEnum):
 
 
 def _session_names() -> list[tuple[str, str]]:
-    from ..sessions import list_sessions
+    from goose_like.sessions import list_sessions
 
     return [(listed.name, listed.about[:60]) for listed in list_sessions()]
 
 
 def _profile_names() -> list[str]:
-    from ..profile import sources
+    from goose_like.profile import sources
 
     return sorted({source.name for source in sources()})
 
 
 def _own_profile_names() -> list[str]:
-    from ..profile import sources
-    from ..profiles_file import is_own
+    from goose_like.profile import sources
+    from goose_like.profiles_file import is_own
 
     return sorted({source.name for source in sources() if is_own(source.file)})
 
 
 def _toolkit_names() -> list[str]:
-    from ..plugins import found
+    from goose_like.core.entry_points import found
 
     return list(found("goose_like.toolkit"))
 
 
 def _model_names() -> list[str]:
-    from ..plugins import found
+    from goose_like.core.entry_points import found
 
     return [f"{name}:" for name in found("goose_like.provider")]
 
@@ -268,7 +269,7 @@ def _start(
 
     work: dict[str, Any] = {}
     if plan:
-        from ..plan import read_arguments, read_plan
+        from goose_like.plan import read_arguments, read_plan
 
         planned = read_plan(plan, read_arguments(args or []))
         work = {"plan": planned.tasks, "first": planned.first}
@@ -359,7 +360,7 @@ def session_fork(
 @session_app.command("rename", epilog="Example: goose-like session rename NAME parser")
 def session_rename(name: NameArgument, new: Annotated[str, typer.Argument(help="Its new name.")]) -> None:
     """Give a session another name."""
-    from ..sessions import rename
+    from goose_like.sessions import rename
 
     rename(name, new)
     print(f"{name!r} is {new!r} now; go on with it: goose-like session resume {shlex.quote(new)}")
@@ -425,7 +426,7 @@ def profile_new(
     ] = None,
 ) -> None:
     """Add a profile to your profiles.yaml that extends another."""
-    from ..profiles_file import add_profile
+    from goose_like.profiles_file import add_profile
 
     print(f"added {name!r} to {add_profile(name, base)}; change it: goose-like profile edit {name}")
 
@@ -446,7 +447,7 @@ def profile_edit(
 @profile_app.command("use", epilog="Example: goose-like profile use local")
 def profile_use(name: Annotated[str, typer.Argument(help="Which profile.", autocompletion=_profile_names)]) -> None:
     """Take this profile from now on when none is named."""
-    from ..profiles_file import use_profile
+    from goose_like.profiles_file import use_profile
 
     print(f"without --profile, {name!r} is used from now on: {use_profile(name)}")
 
@@ -454,7 +455,7 @@ def profile_use(name: Annotated[str, typer.Argument(help="Which profile.", autoc
 @profile_app.command("schema", epilog="Example: goose-like profile schema > profiles.schema.json")
 def profile_schema() -> None:
     """Print the JSON Schema of profiles.yaml, for editors."""
-    from ..profiles_file import schema_text
+    from goose_like.profiles_file import schema_text
 
     print(schema_text(), end="")
 
@@ -600,7 +601,7 @@ def version() -> None:
 
 def _add_plugins() -> None:
     """Subcommands of installed packages; all of them are imported, so they should be light."""
-    from ..plugins import found, load
+    from goose_like.core.entry_points import found, load
 
     for name in found("goose_like.cli"):
         try:

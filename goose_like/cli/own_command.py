@@ -4,11 +4,11 @@ import asyncio
 import codecs
 from collections.abc import AsyncIterator
 
-from ..desk import Desk
-from ..errors import GooseLikeError
-from ..events import Reminded
-from ..output import Output
-from ..workspace import Process
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.events import Reminded
+from goose_like.core.output_limit import Output
+from goose_like.desk import Desk
+from goose_like.workspace import Process
 
 STOP_GRACE_S = 0.07
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typer import Typer
 from typer.main import get_command
 
-from ..errors import UsageError
-from ..plugins import did_you_mean
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import UsageError
 
 _TABLES = {"Exit codes": "exit-codes", "Files": "files", "Environment": "environment"}
 """The sections that every command's page has, and the pages whose tables they are."""

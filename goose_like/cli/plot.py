@@ -8,7 +8,8 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from ..events import Chart
+from goose_like.core.events import Chart
+
 from .phrases import DIM
 from .rows import Row, merged, written
 from .visible import one_line

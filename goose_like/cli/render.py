@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.status import Status as Spinner
 from rich.text import Text as Styled
 
-from ..events import (
+from goose_like.core.events import (
     Answered,
     Artifact,
     ArtifactShown,
@@ -37,8 +37,9 @@ from ..events import (
     TurnFinished,
     TurnStarted,
 )
-from ..message import Message, ToolCall, ToolResult, Usage
-from ..notifier import Notifier
+from goose_like.core.message import Message, ToolCall, ToolResult, Usage
+from goose_like.core.notifier import Notifier
+
 from .artifact import artifact_rows
 from .rows import Rows
 from .running import FAILED, LIVE_LINES, MAX_LINE, Running, code_lines, describe, nested_line, shown

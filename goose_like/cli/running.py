@@ -8,7 +8,8 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from ..message import ToolCall
+from goose_like.core.message import ToolCall
+
 from .visible import NO_TEXT, one_line, visible
 
 LIVE_LINES = 12

@@ -5,8 +5,8 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from ..errors import UsageError
-from ..plugins import found, owner
+from goose_like.core.entry_points import found, owner
+from goose_like.core.errors import UsageError
 
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 _LONGEST = 40

@@ -4,16 +4,17 @@ import sys
 from pathlib import Path
 from shlex import quote
 
-from ..errors import SessionError
-from ..events import TurnFinished, TurnStarted
-from ..fork import fork
-from ..message import Usage
-from ..prices import cost_usd
-from ..sessions import find_session, nested_sessions
-from ..transfer.archive import archive, take_in
-from ..transfer.markdown import markdown
-from ..transfer.page import page
-from ..transfer.transcript import Transcript, when
+from goose_like.core.errors import SessionError
+from goose_like.core.events import TurnFinished, TurnStarted
+from goose_like.core.message import Usage
+from goose_like.fork import fork
+from goose_like.prices import cost_usd
+from goose_like.sessions import find_session, nested_sessions
+from goose_like.transfer.archive import archive, take_in
+from goose_like.transfer.markdown import markdown
+from goose_like.transfer.page import page
+from goose_like.transfer.transcript import Transcript, when
+
 from .sessions import age, money
 from .table import print_table
 from .visible import one_line, visible

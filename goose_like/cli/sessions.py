@@ -6,10 +6,11 @@ from itertools import islice
 
 import typer
 
-from ..errors import DeniedError
-from ..prices import cost_usd
-from ..session import delete_session
-from ..sessions import list_sessions, search, tally
+from goose_like.core.errors import DeniedError
+from goose_like.prices import cost_usd
+from goose_like.session import delete_session
+from goose_like.sessions import list_sessions, search, tally
+
 from .table import print_table
 from .terminal import has_person
 from .visible import one_line, visible

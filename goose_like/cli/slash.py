@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, cast
 
-from ..command import Command, make_command
-from ..command_file import with_files
-from ..errors import GooseLikeError
-from ..plugins import found, load
-from ..trust import Project
+from goose_like.command import Command, make_command
+from goose_like.command_file import with_files
+from goose_like.core.entry_points import found, load
+from goose_like.core.errors import GooseLikeError
+from goose_like.trust import Project
 
 
 def slash_commands(of_toolkits: Mapping[str, Command], project: Project | None) -> tuple[dict[str, Command], list[str]]:

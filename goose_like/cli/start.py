@@ -7,13 +7,14 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ProfileError
-from ..models import choose_models, default_profile, label_of
-from ..policy import warning
-from ..profile import ModelChoice, Profile, find_profile
-from ..session import Session
-from ..source import Source
-from ..trust import Project
+from goose_like.core.errors import ProfileError
+from goose_like.models import choose_models, default_profile, label_of
+from goose_like.policy import warning
+from goose_like.profile import ModelChoice, Profile, find_profile
+from goose_like.session import Session
+from goose_like.source import Source
+from goose_like.trust import Project
+
 from .trust import settled_project
 
 

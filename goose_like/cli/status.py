@@ -4,9 +4,10 @@ import time
 
 from rich.cells import cell_len
 
-from ..exchange import Exchange
-from ..prices import cost_usd
-from ..profile import Profile
+from goose_like.exchange import Exchange
+from goose_like.prices import cost_usd
+from goose_like.profile import Profile
+
 from .visible import visible
 
 _LOOK_EVERY_S = 2.0

@@ -13,7 +13,8 @@ from typing import Any, TextIO
 
 from rich.console import Console
 
-from ..events import Answer, Event, Question
+from goose_like.core.events import Answer, Event, Question
+
 from .render import Screen
 
 _CHOICES: dict[str, Answer] = {

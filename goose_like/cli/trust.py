@@ -5,9 +5,10 @@ import sys
 from difflib import unified_diff
 from pathlib import Path
 
-from ..errors import UsageError
-from ..events import Answered, Asked, Question
-from ..trust import Approval, Project, allowed, allowed_in, forget, is_trusted, read_project, trust
+from goose_like.core.errors import UsageError
+from goose_like.core.events import Answered, Asked, Question
+from goose_like.trust import Approval, Project, allowed, allowed_in, forget, is_trusted, read_project, trust
+
 from .table import print_table
 from .terminal import has_person, screen
 from .visible import exact

@@ -3,9 +3,9 @@
 from collections.abc import AsyncGenerator
 from typing import ClassVar
 
-from ..errors import GooseLikeError, ProviderError
-from ..profile import ModelChoice
-from ..provider import Delta, Facts, Model, Models, Request
+from goose_like.core.errors import GooseLikeError, ProviderError
+from goose_like.profile import ModelChoice
+from goose_like.provider import Delta, Facts, Model, Models, Request
 
 
 class AbsentProvider:

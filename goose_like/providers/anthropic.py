@@ -11,10 +11,11 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
-from .. import keys
-from ..errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError, ProviderError
-from ..profile import ModelChoice
-from ..provider import Facts, Probe, Request
+from goose_like import keys
+from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError, ProviderError
+from goose_like.profile import ModelChoice
+from goose_like.provider import Facts, Probe, Request
+
 from .anthropic_wire import Encoder, Fold, error_of
 from .connection import Connection
 from .door import base_url, host, key_fault, retry_after_s, url_fault, without_secrets

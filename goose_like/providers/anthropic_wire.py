@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import BrokenStreamError, ProviderError
-from ..events import MessageCompleted, TextDelta, ThinkingDelta
-from ..message import Image, Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
-from ..provider import Delta, Request
+from goose_like.core.errors import BrokenStreamError, ProviderError
+from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
+from goose_like.core.message import Image, Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
+from goose_like.provider import Delta, Request
+
 from .wire import (
     Sent,
     allowed_name,

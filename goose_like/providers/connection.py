@@ -12,11 +12,12 @@ from importlib import import_module
 from typing import Any, ClassVar, Protocol
 from urllib.parse import SplitResult
 
-from ..errors import BrokenStreamError, GooseLikeError, ModelUnavailableError, ProviderError
-from ..events import MessageCompleted
-from ..memory import uncollected
-from ..profile import ModelChoice
-from ..provider import Delta, Request
+from goose_like.core.errors import BrokenStreamError, GooseLikeError, ModelUnavailableError, ProviderError
+from goose_like.core.events import MessageCompleted
+from goose_like.core.gc_pause import uncollected
+from goose_like.profile import ModelChoice
+from goose_like.provider import Delta, Request
+
 from .door import cause, host, port, retry_after_s, without_secrets
 from .wire import clip
 

@@ -14,10 +14,11 @@ from typing import Any, Protocol
 
 from pydantic_core import from_json
 
-from ..errors import BrokenStreamError
-from ..events import MessageCompleted, TextDelta
-from ..message import Message, Part, Text, Thinking, ToolCall
-from ..provider import Delta, Request, ToolSpec
+from goose_like.core.errors import BrokenStreamError
+from goose_like.core.events import MessageCompleted, TextDelta
+from goose_like.core.message import Message, Part, Text, Thinking, ToolCall
+from goose_like.provider import Delta, Request, ToolSpec
+
 from .openai_wire import Fold
 
 FINISH = ToolSpec(

@@ -5,7 +5,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from ..errors import CredentialError, ProfileError
+from goose_like.core.errors import CredentialError, ProfileError
+
 from .wire import clip
 
 

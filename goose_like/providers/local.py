@@ -18,10 +18,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
-from ..errors import GooseLikeError, ModelUnavailableError, ProviderError
-from ..events import Status
-from ..profile import ModelChoice
-from ..provider import Delta, Facts, Request
+from goose_like.core.errors import GooseLikeError, ModelUnavailableError, ProviderError
+from goose_like.core.events import Status
+from goose_like.profile import ModelChoice
+from goose_like.provider import Delta, Facts, Request
+
 from .constrained import ConstrainedFold, brief, constrain
 from .openai_wire import Fold
 from .tagged import Tags, examples, grammar, stops, with_task_again

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 from urllib.parse import SplitResult
 
-from .. import keys
-from ..errors import BrokenStreamError, CredentialError, GooseLikeError, ProfileError, ProviderError
-from ..message import Usage
-from ..profile import ModelChoice
-from ..provider import Facts, Probe, Request, Vectors
+from goose_like import keys
+from goose_like.core.errors import BrokenStreamError, CredentialError, GooseLikeError, ProfileError, ProviderError
+from goose_like.core.message import Usage
+from goose_like.profile import ModelChoice
+from goose_like.provider import Facts, Probe, Request, Vectors
+
 from .connection import Connection, Folding
 from .door import base_url, host, key_fault, url_fault, without_secrets
 from .openai_wire import Encoder, Fold, vectors, with_strict_roles

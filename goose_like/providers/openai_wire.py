@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import BrokenStreamError, ProviderError
-from ..events import MessageCompleted, TextDelta, ThinkingDelta
-from ..message import Image, Message, Part, Text, Thinking, ToolCall, Usage
-from ..provider import Delta, Request, ToolSpec, Vectors
+from goose_like.core.errors import BrokenStreamError, ProviderError
+from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
+from goose_like.core.message import Image, Message, Part, Text, Thinking, ToolCall, Usage
+from goose_like.provider import Delta, Request, ToolSpec, Vectors
+
 from .wire import (
     Sent,
     allowed_name,

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..errors import ModelUnavailableError
+from goose_like.core.errors import ModelUnavailableError
+
 from .wire import clip, error_of_status
 
 _LIMIT_S = 5.0

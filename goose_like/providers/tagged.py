@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..message import Message, ToolCall, ToolResult
-from ..provider import ToolSpec
+from goose_like.core.message import Message, ToolCall, ToolResult
+from goose_like.provider import ToolSpec
+
 from .constrained import FINISH, Reading, bare
 
 _RULES = """\

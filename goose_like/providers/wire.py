@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import (
+from goose_like.core.errors import (
     BrokenStreamError,
     ContextLengthError,
     CredentialError,
@@ -15,7 +15,7 @@ from ..errors import (
     ProviderError,
     RateLimitError,
 )
-from ..message import Image, Message
+from goose_like.core.message import Image, Message
 
 # --- what we send
 

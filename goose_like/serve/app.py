@@ -18,7 +18,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from ..profile import Profile
+from goose_like.profile import Profile
+
 from .assets import Asset, assets
 from .discovery import About, agents, copilots
 from .drain import Drain

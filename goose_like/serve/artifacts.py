@@ -4,8 +4,8 @@ import json
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from ..artifact import cell_of, keys_of
-from ..events import ArtifactShown, Chart
+from goose_like.artifact import cell_of, keys_of
+from goose_like.core.events import ArtifactShown, Chart
 
 
 def client_artifact(shown: ArtifactShown) -> dict[str, Any]:

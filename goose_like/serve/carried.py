@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from pydantic import JsonValue
 
-from ..events import Task
-from ..history import History
-from ..message import Message, RedactedThinking, Thinking, ToolResult, Value
+from goose_like.core.events import Task
+from goose_like.core.history import History
+from goose_like.core.message import Message, RedactedThinking, Thinking, ToolResult, Value
 
 
 class Carried(Value):

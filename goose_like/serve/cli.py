@@ -45,7 +45,8 @@ def serve(
     drain: Annotated[float, typer.Option(min=0.0, help="Seconds that running answers have when it is stopped.")] = 30.0,
 ) -> None:
     """Serve a profile over HTTP until it is told to stop, as a copilot of OpenBB Workspace."""
-    from ..errors import GooseLikeError
+    from goose_like.core.errors import GooseLikeError
+
     from .settings import TOKEN, Settings, origins, seal_key
 
     settings = Settings(

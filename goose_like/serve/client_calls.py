@@ -8,9 +8,10 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Any
 
-from ..message import ToolCall, Value, Words
-from ..plugins import did_you_mean
-from ..tool import ToolError
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.message import ToolCall, Value, Words
+from goose_like.core.tool import ToolError
+
 from .query import Asked, ClientTool, Query, Widget, WidgetParam
 
 WIDGET_DATA = ("get_widget_data", "get_extra_widget_data")

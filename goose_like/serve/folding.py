@@ -8,9 +8,18 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from ..events import MessageCompleted, PlanUpdated, Reminded, StateSaved, ToolFinished, TurnFinished, TurnStarted
-from ..history import History
-from ..message import Message, Part, Text, ToolCall, ToolResult
+from goose_like.core.events import (
+    MessageCompleted,
+    PlanUpdated,
+    Reminded,
+    StateSaved,
+    ToolFinished,
+    TurnFinished,
+    TurnStarted,
+)
+from goose_like.core.history import History
+from goose_like.core.message import Message, Part, Text, ToolCall, ToolResult
+
 from .carried import Carried, digest
 from .client_calls import WIDGET_DATA, arguments_of, from_client
 from .query import Ai, Asked, Given, Human, Query, Said, Source, Widget

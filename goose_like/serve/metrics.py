@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from ..message import Usage
+from goose_like.core.message import Usage
 
 PATHS = ("query", "feedback", "copilots", "agents", "healthz", "metrics", "page", "other")
 STATUSES = ("200", "400", "401", "403", "404", "405", "408", "413", "415", "422", "429", "500", "503", "other")

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from ..message import Value, Words
+from goose_like.core.message import Value, Words
 
 Dialect = Literal["copilot", "workspace"]
 """`copilot`: the protocol of 2024 (`copilots.json`), whose clients know two events; `workspace`: openbb-ai 2's."""

@@ -8,7 +8,8 @@ from uuid import UUID
 from pydantic import ValidationError
 from xxhash import xxh64
 
-from ..errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError
+
 from .body import (
     LISTED,
     AiMessage,

@@ -3,9 +3,10 @@
 import base64
 from collections.abc import Sequence
 
-from ..errors import GooseLikeError
-from ..images import named_image
-from ..message import Image, ToolResult
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.images import named_image
+from goose_like.core.message import Image, ToolResult
+
 from .query import Given, Item
 
 NOTHING = "no data came for this call; ask for it again, or go on without it"

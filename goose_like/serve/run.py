@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from ..cli.start import Chosen, chosen_profile
-from ..errors import ProfileError, UsageError
-from ..models import choose_models, label_of
+from goose_like.cli.start import Chosen, chosen_profile
+from goose_like.core.errors import ProfileError, UsageError
+from goose_like.models import choose_models, label_of
+
 from .app import AppFactory
 from .discovery import About
 from .metrics import Board

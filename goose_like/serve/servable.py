@@ -2,10 +2,10 @@
 
 from collections.abc import Collection
 
-from ..compat import load_toolkit
-from ..errors import ProfileError
-from ..plugins import did_you_mean
-from ..profile import Profile, ToolkitChoice
+from goose_like.compat import load_toolkit
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import ProfileError
+from goose_like.profile import Profile, ToolkitChoice
 
 _OPENBB = "openbb"
 

@@ -7,12 +7,13 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..build import build_exchange
-from ..models import open_models
-from ..notifier import Notifier
-from ..profile import Limits, Profile
-from ..provider import Models
-from ..workspace import Workspace
+from goose_like.build import build_exchange
+from goose_like.core.notifier import Notifier
+from goose_like.models import open_models
+from goose_like.profile import Limits, Profile
+from goose_like.provider import Models
+from goose_like.workspace import Workspace
+
 from .discovery import TOOLKIT
 from .query import Query
 from .seal import Seal

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, Literal
 
-from ..artifact import as_markdown
-from ..events import (
+from goose_like.artifact import as_markdown
+from goose_like.core.events import (
     Answered,
     ArtifactShown,
     Event,
@@ -22,7 +22,8 @@ from ..events import (
     ToolStarted,
     TurnFinished,
 )
-from ..message import ToolCall
+from goose_like.core.message import ToolCall
+
 from .artifacts import client_artifact
 from .body import words
 from .citations import UNTOLD, citations

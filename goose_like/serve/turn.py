@@ -7,13 +7,14 @@ from contextlib import ExitStack, aclosing
 
 import anyio
 
-from ..build import build_exchange
-from ..errors import GooseLikeError
-from ..events import TurnFinished
-from ..images import keep_image
-from ..message import ToolCall, Usage
-from ..notifier import Channel
-from ..session import Session
+from goose_like.build import build_exchange
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.events import TurnFinished
+from goose_like.core.images import keep_image
+from goose_like.core.message import ToolCall, Usage
+from goose_like.core.notifier import Channel
+from goose_like.session import Session
+
 from .carried import carried
 from .client_calls import to_client
 from .folding import Folded, fold

@@ -8,13 +8,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
-from ..errors import GooseLikeError, SessionError
-from ..events import SessionStarted, durable_json
-from ..fork import assets_of, named_outputs
-from ..lines import line_of, read_lines
-from ..session import Session
-from ..sessions import ASSETS, Listed
+from goose_like import __version__
+from goose_like.core.errors import GooseLikeError, SessionError
+from goose_like.core.events import SessionStarted, durable_json
+from goose_like.fork import assets_of, named_outputs
+from goose_like.lines import line_of, read_lines
+from goose_like.session import Session
+from goose_like.sessions import ASSETS, Listed
+
 from .goose09 import goose09_events
 
 FORMAT = "goose-like session"

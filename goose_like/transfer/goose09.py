@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from ..errors import SessionError
-from ..events import Durable, MessageCompleted, ToolFinished, TurnFinished, TurnStarted
-from ..message import Message, Part, Text, ToolCall, ToolResult, Words
+from goose_like.core.errors import SessionError
+from goose_like.core.events import Durable, MessageCompleted, ToolFinished, TurnFinished, TurnStarted
+from goose_like.core.message import Message, Part, Text, ToolCall, ToolResult, Words
 
 
 class _Text(BaseModel):

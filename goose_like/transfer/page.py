@@ -8,8 +8,9 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from ..message import Image
-from ..prices import cost_usd
+from goose_like.core.message import Image
+from goose_like.prices import cost_usd
+
 from .transcript import Entry, Transcript, shown, when
 
 _STYLE = """

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from ..artifact import as_markdown
-from ..events import (
+from goose_like.artifact import as_markdown
+from goose_like.core.events import (
     Answered,
     ArtifactShown,
     Asked,
@@ -27,10 +27,10 @@ from ..events import (
     TurnFinished,
     TurnStarted,
 )
-from ..history import INTERRUPTED, History
-from ..lines import read_lines
-from ..message import Image, Message, Thinking, ToolCall, ToolResult, Usage
-from ..sessions import Listed
+from goose_like.core.history import INTERRUPTED, History
+from goose_like.core.message import Image, Message, Thinking, ToolCall, ToolResult, Usage
+from goose_like.lines import read_lines
+from goose_like.sessions import Listed
 
 MARKS = {"planned": "☐", "in-progress": "▶", "complete": "☑", "failed": "☒"}
 

@@ -17,7 +17,7 @@ from boss_model import FILES, GOAL, LIBRARY, MARKS, RESULT, BossServer, config
 from command import Place
 from loopback import threaded
 
-from goose_like.history import INTERRUPTED
+from goose_like.core.history import INTERRUPTED
 
 WORDS = ("boss", "--model", "openai:m", "--output-format", "stream-json")
 

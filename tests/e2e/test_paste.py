@@ -5,7 +5,7 @@ import os
 import pytest
 from command import Place, shell
 
-from goose_like.images import LIMIT_BYTES
+from goose_like.core.images import LIMIT_BYTES
 
 PNG = b"\x89PNG\r\n\x1a\n\x00shot"
 

@@ -11,7 +11,7 @@ import pytest
 from command import Place, shell
 from screen import ScreenTerminal
 
-from goose_like.history import INTERRUPTED
+from goose_like.core.history import INTERRUPTED
 
 NETWORK = shell("echo got through", access="network")
 SLOW = {"text": "one two three " * 100, "delta_delay_s": 0.05}

@@ -7,7 +7,7 @@ from command import Place
 from screen import ScreenTerminal
 
 TOOLKIT = '''
-from goose_like.events import Question
+from goose_like.core.events import Question
 from goose_like.toolkit import Toolkit, tool
 
 

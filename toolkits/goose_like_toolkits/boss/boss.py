@@ -9,13 +9,13 @@ from typing import Any
 
 from goose_like.build import build_exchange
 from goose_like.compat import load_toolkit
-from goose_like.errors import ProfileError, UsageError
-from goose_like.events import TurnFinished
+from goose_like.core.errors import ProfileError, UsageError
+from goose_like.core.events import TurnFinished
+from goose_like.core.history import History
+from goose_like.core.message import Message
+from goose_like.core.notifier import Notifier
 from goose_like.exchange import Exchange
-from goose_like.history import History
-from goose_like.message import Message
 from goose_like.nested import narrowed_limits
-from goose_like.notifier import Notifier
 from goose_like.profile import Limits, ModeratorChoice, Profile, ToolkitChoice
 from goose_like.provider import Model, Models
 from goose_like.session import Session

@@ -68,7 +68,7 @@ def boss(
     """
     from goose_like.cli.once import read_task
     from goose_like.cli.start import begin, finish
-    from goose_like.errors import UsageError
+    from goose_like.core.errors import UsageError
 
     from .commission import commissioned, recommissioned, to_begin, to_resume
     from .errand import Errand, run_errand

@@ -1,8 +1,8 @@
 """Code: drafted, tried, kept in the library, run with it."""
 
-from goose_like.events import StateSaved
-from goose_like.output import Output
-from goose_like.tool import current_call
+from goose_like.core.events import StateSaved
+from goose_like.core.output_limit import Output
+from goose_like.core.tool import current_call
 from goose_like.toolkit import Passing, ToolError, tool
 
 from . import library

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from goose_like.errors import SessionError, UsageError
+from goose_like.core.errors import SessionError, UsageError
 from goose_like.session import Session
 from goose_like.sessions import find_session, sessions
 from goose_like.source import Source, read_yaml

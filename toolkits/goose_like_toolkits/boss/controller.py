@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from goose_like.events import Question
-from goose_like.plugins import did_you_mean
-from goose_like.tool import AnyArguments, Marks, Tool, ToolSpec, invoke
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.events import Question
+from goose_like.core.tool import AnyArguments, Marks, Tool, ToolSpec, invoke
 from goose_like.toolkit import Final, Passing, ToolError, tool
 
 from .coding import Coding

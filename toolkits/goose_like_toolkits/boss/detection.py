@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from goose_like.errors import GooseLikeError
-from goose_like.frames import told
-from goose_like.tool import ToolError
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.frames import told
+from goose_like.core.tool import ToolError
 
 from .executor import bound, named
 from .interface import AS_IT_IS, Payload, applied

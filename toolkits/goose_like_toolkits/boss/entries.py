@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from goose_like.history import INTERRUPTED, History
-from goose_like.message import ToolCall, ToolResult
+from goose_like.core.history import INTERRUPTED, History
+from goose_like.core.message import ToolCall, ToolResult
 
 _CHARACTERS = 200
 _WHAT_CHARACTERS = 80

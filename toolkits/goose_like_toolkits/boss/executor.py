@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from goose_like.errors import GooseLikeError
-from goose_like.frames import told
-from goose_like.tool import ToolError, invoke
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.frames import told
+from goose_like.core.tool import ToolError, invoke
 
 from .interface import AS_IT_IS, Payload, applied
 from .spec import Branch, Interface

@@ -3,8 +3,8 @@
 import copy
 from typing import Any
 
-from goose_like.plugins import did_you_mean
-from goose_like.tool import ToolError
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.tool import ToolError
 
 from .spec import Interface
 

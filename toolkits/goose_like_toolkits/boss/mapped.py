@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from goose_like.errors import ProfileError
+from goose_like.core.errors import ProfileError
 from goose_like.source import Source
 
 from .aiflows import Command, Flow, Node, Way

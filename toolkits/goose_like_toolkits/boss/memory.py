@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from goose_like.core.errors import DeniedError, GooseLikeError, ProfileError
+from goose_like.core.message import Value
+from goose_like.core.notifier import Notifier
 from goose_like.difference import difference
-from goose_like.errors import DeniedError, GooseLikeError, ProfileError
-from goose_like.message import Value
-from goose_like.notifier import Notifier
 from goose_like.session import Session
 from goose_like.workspace import Change, Workspace
 

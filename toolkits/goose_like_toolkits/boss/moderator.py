@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from goose_like.events import Compacted
-from goose_like.history import History
-from goose_like.message import ToolResult
+from goose_like.core.events import Compacted
+from goose_like.core.history import History
+from goose_like.core.message import ToolResult
 from goose_like.moderator import Moderator, Rewrite
 from goose_like.shorter import newest_words
 from goose_like.view import ExchangeView

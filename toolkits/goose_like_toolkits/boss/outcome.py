@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from goose_like.message import Value, Words
+from goose_like.core.message import Value, Words
 
 Status = Literal["finished", "max_round", "budget", "interrupted", "failed"]
 

@@ -17,7 +17,7 @@ from goose_like.cli.render import PLAN_TOOL, Screen
 from goose_like.cli.running import FAILED, Running, arguments_of, describe
 from goose_like.cli.terminal import PersonScreen, has_person
 from goose_like.cli.visible import one_line, visible
-from goose_like.events import (
+from goose_like.core.events import (
     Answer,
     Event,
     Logged,
@@ -35,8 +35,8 @@ from goose_like.events import (
     UsageRecorded,
     event_json,
 )
-from goose_like.history import INTERRUPTED, History
-from goose_like.message import ToolResult, Usage
+from goose_like.core.history import INTERRUPTED, History
+from goose_like.core.message import ToolResult, Usage
 from goose_like.prices import cost_usd
 
 from .entries import Entry, entries

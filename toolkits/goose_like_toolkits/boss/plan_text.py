@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from goose_like.events import Task
+from goose_like.core.events import Task
 from goose_like.toolkit import ToolError
 
 Status = Literal["planned", "in-progress", "complete", "failed"]

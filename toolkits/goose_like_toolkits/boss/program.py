@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from goose_like.errors import GooseLikeError
-from goose_like.message import Value, Words
-from goose_like.output import Live, Output, told
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.message import Value, Words
+from goose_like.core.output_limit import Live, Output, told
 from goose_like.toolkit import ToolError, Workspace
 from goose_like.workspace import Process, ending
 

@@ -4,7 +4,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import AliasChoices, Field, JsonValue, model_validator
 
-from goose_like.message import Value, Words
+from goose_like.core.message import Value, Words
 from goose_like.profile import ToolkitChoice
 
 PLAN, LOGS, LIBRARY = "plan", "logs", "code_library"

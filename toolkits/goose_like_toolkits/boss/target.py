@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from goose_like.errors import ProfileError
-from goose_like.frames import told
+from goose_like.core.errors import ProfileError
+from goose_like.core.frames import told
 
 from .known import words_of
 

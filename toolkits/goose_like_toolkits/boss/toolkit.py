@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from goose_like.errors import ProfileError
+from goose_like.core.errors import ProfileError
 from goose_like.toolkit import Notifier, Passing, Requirements, ToolError, Toolkit, tool
 
 from .boss import Boss

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from goose_like.toolkit import ToolError
+from goose_like_toolkits.concopilot.assets.assets import Assets
+from goose_like_toolkits.concopilot.assets.words import part
+from goose_like_toolkits.concopilot.described.arguments import check, check_response, given
+from goose_like_toolkits.concopilot.described.definition import Command, commands_of
+from goose_like_toolkits.concopilot.described.references import Reference, read_reference
 
-from .assets.assets import Assets
-from .assets.words import part
 from .config import Config
-from .described.arguments import check, check_response, given
-from .described.definition import Command, commands_of
-from .described.references import Reference, read_reference
 from .ensemble import Ensemble
 from .member import Member
 from .roster import Roster

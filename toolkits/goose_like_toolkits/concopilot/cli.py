@@ -22,7 +22,7 @@ PipOption = Annotated[str, typer.Option(help="More words for pip, e.g. '--no-ind
 
 
 def _path(text: str) -> Path:
-    from .repositories.sources import a_path
+    from goose_like_toolkits.concopilot.repositories.sources import a_path
 
     return a_path(text)
 
@@ -41,14 +41,14 @@ app = typer.Typer(
 
 
 def _types() -> list[str]:
-    from .commands.scaffold import TYPES
+    from goose_like_toolkits.concopilot.commands.scaffold import TYPES
 
     return list(TYPES)
 
 
 @app.callback()
 def _component() -> None:
-    from .commands.extra import require_extra
+    from goose_like_toolkits.concopilot.commands.extra import require_extra
 
     require_extra()
 
@@ -66,8 +66,8 @@ def _said(words: str) -> None:
 
 
 def _repositories(settings: Path | None, repository: Path | None) -> Any:
-    from .repositories.repository import Repositories
-    from .repositories.settings import read_settings
+    from goose_like_toolkits.concopilot.repositories.repository import Repositories
+    from goose_like_toolkits.concopilot.repositories.settings import read_settings
 
     return Repositories.of(read_settings(settings), repository, _tell)
 
@@ -77,7 +77,7 @@ def component_list(
     repository: RepositoryOption = None, settings: SettingsOption = None, json: JsonOption = False
 ) -> None:
     """List the components that are here: installed ones, and those that come along."""
-    from .commands.report import list_components
+    from goose_like_toolkits.concopilot.commands.report import list_components
 
     list_components(_repositories(settings, repository), is_json=json)
 
@@ -95,7 +95,7 @@ def component_show(
     json: JsonOption = False,
 ) -> None:
     """Draw a component's commands with their parameters, and tell where each key of its config comes from."""
-    from .commands.report import show_component
+    from goose_like_toolkits.concopilot.commands.report import show_component
 
     where = _repositories(settings, repository)
     show_component(where, component, within or [], instance_id=instance, is_json=json)
@@ -104,7 +104,7 @@ def component_show(
 @app.command("check", epilog="Example: goose-like component check .")
 def component_check(paths: PathsArgument) -> None:
     """Tell what is wrong, each with its file and line; ends with 1 if anything is."""
-    from .commands.report import check_components
+    from goose_like_toolkits.concopilot.commands.report import check_components
 
     raise typer.Exit(check_components(paths))
 
@@ -125,7 +125,7 @@ def component_new(
     group_id: Annotated[str, typer.Option(help="Whose it is, e.g. a domain's name from its end.")] = "org.example",
 ) -> None:
     """Write a component: its configuration and code that works."""
-    from .commands.scaffold import write_component
+    from goose_like_toolkits.concopilot.commands.scaffold import write_component
 
     files = write_component(type_name, name, path, group_id)
     for file in files:
@@ -145,8 +145,8 @@ def component_install(
     settings: SettingsOption = None,
 ) -> None:
     """Check components and put them in the local repository, those of folders all or none; fetch what is named."""
-    from .repositories.packing import install
-    from .repositories.sources import parted
+    from goose_like_toolkits.concopilot.repositories.packing import install
+    from goose_like_toolkits.concopilot.repositories.sources import parted
 
     repositories = _repositories(settings, repository)
     paths, named = parted(components)
@@ -164,7 +164,7 @@ def component_fetch(
     settings: SettingsOption = None,
 ) -> None:
     """Get components from the remote repositories of the settings, with checksums and signatures verified."""
-    from .described.coordinates import parse
+    from goose_like_toolkits.concopilot.described.coordinates import parse
 
     repositories = _repositories(settings, repository)
     for coordinates in map(parse, components):
@@ -183,7 +183,7 @@ def component_build(
     settings: SettingsOption = None,
 ) -> None:
     """Place its configuration in .runtime, install what it needs, and construct it."""
-    from .commands.running import build
+    from goose_like_toolkits.concopilot.commands.running import build
 
     how = (profile, sandbox and sandbox.value)
     found = _repositories(settings, repository)
@@ -203,7 +203,7 @@ def component_run(
     settings: SettingsOption = None,
 ) -> None:
     """Build a copilot and let it work."""
-    from .commands.running import run
+    from goose_like_toolkits.concopilot.commands.running import run
 
     how = (profile, sandbox and sandbox.value)
     found = _repositories(settings, repository)
@@ -231,9 +231,9 @@ def component_deploy(
     settings: SettingsOption = None,
 ) -> None:
     """Install components, then send them to a remote repository, with checksums and signatures."""
-    from .repositories.packing import Sent, deploy_all
-    from .repositories.repository import LocalRepository
-    from .repositories.settings import read_settings
+    from goose_like_toolkits.concopilot.repositories.packing import Sent, deploy_all
+    from goose_like_toolkits.concopilot.repositories.repository import LocalRepository
+    from goose_like_toolkits.concopilot.repositories.settings import read_settings
 
     read = read_settings(settings)
     sent = Sent(to, repo_user_name, repo_user_pwd, gpg_passphrase, gnupg_home, insecure)
@@ -250,8 +250,8 @@ def _wanted(
     profile: str | None,
     sandbox: str | None,
 ) -> Any:
-    from .commands.running import Wanted
-    from .repositories.sources import meant
+    from goose_like_toolkits.concopilot.commands.running import Wanted
+    from goose_like_toolkits.concopilot.repositories.sources import meant
 
     return Wanted(
         repositories=repositories,

@@ -6,12 +6,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from goose_like.errors import ProfileError, UsageError
-from goose_like.message import Value
-from goose_like.plugins import did_you_mean
-
-from .described.coordinates import require
-from .repositories.settings import checked_address
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import ProfileError, UsageError
+from goose_like.core.message import Value
+from goose_like_toolkits.concopilot.described.coordinates import require
+from goose_like_toolkits.concopilot.repositories.settings import checked_address
 
 MAX_TIMEOUT_S = 3600.0
 _MIN_ASSET_CHARACTERS = 200

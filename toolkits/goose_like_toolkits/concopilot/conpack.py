@@ -12,10 +12,9 @@ from typing import Any, NoReturn
 
 from goose_like.cli.guard import guarded
 from goose_like.cli.visible import visible
-from goose_like.errors import UsageError
-from goose_like.plugins import did_you_mean
-
-from .commands.extra import require_extra
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import UsageError
+from goose_like_toolkits.concopilot.commands.extra import require_extra
 
 PASSWORD_VARIABLE = "CONPACK_REPO_USER_PWD"
 
@@ -126,9 +125,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _packed(command: str, given: argparse.Namespace) -> int:
     """Installs or deploys what is in the source folder."""
-    from .repositories.packing import Sent, deploy_all, install
-    from .repositories.repository import LocalRepository
-    from .repositories.settings import read_settings
+    from goose_like_toolkits.concopilot.repositories.packing import Sent, deploy_all, install
+    from goose_like_toolkits.concopilot.repositories.repository import LocalRepository
+    from goose_like_toolkits.concopilot.repositories.settings import read_settings
 
     settings = read_settings(_path(given.settings))
     repository = LocalRepository(settings.local)
@@ -145,9 +144,9 @@ def _packed(command: str, given: argparse.Namespace) -> int:
 
 def _used(command: str, given: argparse.Namespace, rest: Sequence[str]) -> int:
     """Builds or runs each component that is meant; gives the exit code of the first that fails."""
-    from .commands.running import Wanted, build, run
-    from .repositories.repository import Repositories
-    from .repositories.settings import read_settings
+    from goose_like_toolkits.concopilot.commands.running import Wanted, build, run
+    from goose_like_toolkits.concopilot.repositories.repository import Repositories
+    from goose_like_toolkits.concopilot.repositories.settings import read_settings
 
     repositories = Repositories.of(read_settings(_path(given.settings)), tell=_told)
     for component in _meant(given):
@@ -167,8 +166,8 @@ def _used(command: str, given: argparse.Namespace, rest: Sequence[str]) -> int:
 
 def _meant(given: argparse.Namespace) -> Sequence[Any]:
     """The coordinates or the config files of components."""
-    from .described.coordinates import Coordinates
-    from .repositories.sources import config_files
+    from goose_like_toolkits.concopilot.described.coordinates import Coordinates
+    from goose_like_toolkits.concopilot.repositories.sources import config_files
 
     parts = {"--group-id": given.group_id, "--artifact-id": given.artifact_id, "--version": given.version}
     missing = [flag for flag, value in parts.items() if not value]

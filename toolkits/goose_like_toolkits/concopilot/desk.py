@@ -4,19 +4,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Literal
 
-from goose_like.aside import aside
-from goose_like.events import Question
-from goose_like.plugins import did_you_mean
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.events import Question
+from goose_like.core.threads import aside
 from goose_like.toolkit import ToolError
+from goose_like_toolkits.concopilot.described.arguments import check
+from goose_like_toolkits.concopilot.described.definition import commands_of
+from goose_like_toolkits.concopilot.described.kinds import schema
+from goose_like_toolkits.concopilot.models.cerebrum import Brain
+from goose_like_toolkits.concopilot.models.llm import infer
+from goose_like_toolkits.concopilot.models.plugin_calls import PluginCommand, PluginTools
 
-from .described.arguments import check
-from .described.definition import commands_of
-from .described.kinds import schema
 from .finder import Finder
 from .member import Member
-from .models.cerebrum import Brain
-from .models.llm import infer
-from .models.plugin_calls import PluginCommand, PluginTools
 from .sharing import Sharing
 from .surroundings import Surroundings
 

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from goose_like.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError
 from goose_like.reach import Reach
 from goose_like.toolkit import ToolError
 from goose_like.workspace import Process
+from goose_like_toolkits.concopilot.described.arguments import Checked
+from goose_like_toolkits.concopilot.described.kinds import Parameter
+from goose_like_toolkits.concopilot.environments.environment import Environment
+from goose_like_toolkits.concopilot.repositories.repository import OWN
+from goose_like_toolkits.concopilot.repositories.sources import Package, known_packages, topmost_package
 
 from .config import Config
-from .described.arguments import Checked
-from .described.kinds import Parameter
 from .desk import Desk
-from .environments.environment import Environment
 from .member import Member
-from .repositories.repository import OWN
-from .repositories.sources import Package, known_packages, topmost_package
 from .roster import Roster
 from .sharing import Sharing
 from .stage import INSIDE, Message, Stage, StageError, through

@@ -6,15 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from goose_like.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError
 from goose_like.fault import Reading
 from goose_like.workspace import Workspace
+from goose_like_toolkits.concopilot.described.entry import Entry, read_entries
+from goose_like_toolkits.concopilot.described.overriding import Layer, overlaid
+from goose_like_toolkits.concopilot.repositories.runtime import Instance, Repository, Runtime
+from goose_like_toolkits.concopilot.repositories.sources import config_file_at
 
-from .described.entry import Entry, read_entries
-from .described.overriding import Layer, overlaid
 from .member import Member
-from .repositories.runtime import Instance, Repository, Runtime
-from .repositories.sources import config_file_at
 
 
 class Finder:

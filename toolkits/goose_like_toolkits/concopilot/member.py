@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .described.entry import Entry
-from .described.overriding import Effective
-from .repositories.runtime import Instance
+from goose_like_toolkits.concopilot.described.entry import Entry
+from goose_like_toolkits.concopilot.described.overriding import Effective
+from goose_like_toolkits.concopilot.repositories.runtime import Instance
 
 
 @dataclass(frozen=True, slots=True)

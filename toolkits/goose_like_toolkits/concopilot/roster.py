@@ -6,18 +6,18 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from goose_like.errors import GooseLikeError, ProfileError
-from goose_like.notifier import Notifier
-from goose_like.plugins import did_you_mean
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import GooseLikeError, ProfileError
+from goose_like.core.notifier import Notifier
 from goose_like.workspace import Workspace
+from goose_like_toolkits.concopilot.described.coordinates import PARTS, Coordinates
+from goose_like_toolkits.concopilot.described.entry import Offer
+from goose_like_toolkits.concopilot.repositories.repository import LocalRepository, Repositories
+from goose_like_toolkits.concopilot.repositories.settings import PUBLIC, RemoteAddress, read_settings
 
 from .config import Config, Used
-from .described.coordinates import PARTS, Coordinates
-from .described.entry import Offer
 from .finder import Finder
 from .member import Member, Need
-from .repositories.repository import LocalRepository, Repositories
-from .repositories.settings import PUBLIC, RemoteAddress, read_settings
 
 _TOOL_CHARACTERS = 64
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")

@@ -6,15 +6,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from goose_like.message import Value, Words
+from goose_like.core.message import Value, Words
 from goose_like.toolkit import ToolError
-
-from .assets.assets import Assets
-from .assets.packed import packed, unpacked
-from .assets.words import shape
-from .described.arguments import Checked, check
-from .described.kinds import Parameter
-from .described.references import Reference, read_reference
+from goose_like_toolkits.concopilot.assets.assets import Assets
+from goose_like_toolkits.concopilot.assets.packed import packed, unpacked
+from goose_like_toolkits.concopilot.assets.words import shape
+from goose_like_toolkits.concopilot.described.arguments import Checked, check
+from goose_like_toolkits.concopilot.described.kinds import Parameter
+from goose_like_toolkits.concopilot.described.references import Reference, read_reference
 
 _OWN = ("asset_type", "asset_name", "description", "content_type")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from goose_like.notifier import Notifier
+from goose_like.core.notifier import Notifier
 from goose_like.profile import Limits
 from goose_like.session import Session
 from goose_like.view import ExchangeView

@@ -3,15 +3,15 @@
 from functools import partial
 from typing import Any, Self
 
-from goose_like.aside import aside
-from goose_like.errors import GooseLikeError, ProfileError
-from goose_like.plugins import did_you_mean
-from goose_like.tool import AnyArguments, Marks, Tool, ToolSpec, make_tool
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import GooseLikeError, ProfileError
+from goose_like.core.threads import aside
+from goose_like.core.tool import AnyArguments, Marks, Tool, ToolSpec, make_tool
 from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
+from goose_like_toolkits.concopilot.commands.extra import require_extra
+from goose_like_toolkits.concopilot.described.entry import Offer
 
-from .commands.extra import require_extra
 from .config import Config
-from .described.entry import Offer
 from .member import Member
 from .roster import open_roster
 from .surroundings import Surroundings

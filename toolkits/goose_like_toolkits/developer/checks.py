@@ -15,7 +15,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from goose_like.errors import GooseLikeError, ProfileError
+from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.toolkit import Notifier, Workspace
 
 PATIENCE_S = 2.0

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pydantic import Field
 
-from goose_like.errors import GooseLikeError
-from goose_like.images import media_type
-from goose_like.message import Value
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.images import media_type
+from goose_like.core.message import Value
 from goose_like.toolkit import Notifier, Picture, ToolError, Workspace
 
 from .checks import Checks

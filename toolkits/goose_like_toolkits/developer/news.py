@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
-from goose_like.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError
 from goose_like.toolkit import Workspace
 
 MAX_FILE_BYTES = 5_000_000

@@ -7,8 +7,8 @@ from contextlib import ExitStack, suppress
 from io import FileIO
 from itertools import count
 
-from goose_like.errors import GooseLikeError
-from goose_like.output import Output, told
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.output_limit import Output, told
 from goose_like.toolkit import ToolError, Workspace
 from goose_like.workspace import Process, ending
 

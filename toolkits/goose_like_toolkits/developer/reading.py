@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from goose_like.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError
 from goose_like.toolkit import ExchangeView
 
 from .text import lines

@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from goose_like.errors import GooseLikeError
-from goose_like.output import Live, Output, told
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.output_limit import Live, Output, told
 from goose_like.toolkit import ToolError, Workspace
 from goose_like.workspace import Access, Process, ending
 

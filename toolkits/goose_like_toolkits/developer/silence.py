@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from goose_like.errors import GooseLikeError, ProfileError
-from goose_like.output import Output
+from goose_like.core.errors import GooseLikeError, ProfileError
+from goose_like.core.output_limit import Output
 from goose_like.toolkit import ExchangeView, Notifier
 
 FIRST_S = 20.0

@@ -4,8 +4,8 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from goose_like.errors import GooseLikeError
-from goose_like.events import StateSaved
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.events import StateSaved
 from goose_like.toolkit import Notifier, Picture, Requirements, tool
 
 from .files import MAX_FILE_BYTES, Patch

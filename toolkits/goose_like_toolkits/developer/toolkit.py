@@ -8,11 +8,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from goose_like.errors import ProfileError
-from goose_like.events import PlanUpdated, StateSaved, Task
-from goose_like.output import Output
-from goose_like.plugins import did_you_mean
-from goose_like.tool import current_call
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import ProfileError
+from goose_like.core.events import PlanUpdated, StateSaved, Task
+from goose_like.core.output_limit import Output
+from goose_like.core.tool import current_call
 from goose_like.toolkit import Notifier, Picture, Requirements, Toolkit, tool
 
 from .checks import Checks, table

@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from goose_like.errors import ProfileError
-from goose_like.message import Value
-from goose_like.plugins import did_you_mean
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import ProfileError
+from goose_like.core.message import Value
 from goose_like.serve.query import Query
 
 from .functions import FUNCTIONS

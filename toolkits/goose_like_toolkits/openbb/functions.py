@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from goose_like.schema import sound
+from goose_like.core.json_schema import sound
+from goose_like.core.tool import AnyArguments, Marks, Tool, ToolSpec
 from goose_like.serve.client_calls import client_tools
 from goose_like.serve.query import Query
-from goose_like.tool import AnyArguments, Marks, Tool, ToolSpec
 
 Check = Callable[[str, dict[str, Any]], None]
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from goose_like.message import Value
+from goose_like.core.message import Value
 from goose_like.store import Store
 from goose_like.toolkit import Notifier, ToolError, Workspace
 

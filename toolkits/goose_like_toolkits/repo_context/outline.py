@@ -5,7 +5,7 @@ import re
 from pathlib import PurePath
 from typing import Any
 
-from goose_like.message import Value
+from goose_like.core.message import Value
 from goose_like.toolkit import ToolError
 
 _MOST_BRACKETS = 5_000

@@ -2,7 +2,7 @@
 
 import re
 
-from goose_like.message import Value
+from goose_like.core.message import Value
 
 # A capital, an underscore or a parenthesis behind it makes it a name: `profile` alone is a variable, or a comment's.
 _USED = re.compile(r"\b(?!\d)(?:[^\WA-Z_]*+[A-Z_]\w++|\w{3,}+(?=\())")

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from goose_like.errors import GooseLikeError
-from goose_like.message import Value
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.message import Value
 from goose_like.store import Store
 from goose_like.toolkit import Workspace
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from goose_like.cli.terminal import screen
 from goose_like.cli.visible import visible
-from goose_like.errors import UsageError
+from goose_like.core.errors import UsageError
 from goose_like.profile import SandboxMode
 from goose_like.toolkit import ToolError, Workspace
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from goose_like.output import Live, Output
+from goose_like.core.output_limit import Live, Output
 from goose_like.toolkit import Picture
 
 from .channels import Message

@@ -39,7 +39,7 @@ def _plugin(
 
 def _read(context: typer.Context) -> Any:
     """The project; where there is no folder to read the command ends."""
-    from goose_like.errors import UsageError
+    from goose_like.core.errors import UsageError
 
     from .project import Project
 

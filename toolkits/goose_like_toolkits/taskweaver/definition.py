@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, JsonValue
 from pydantic_core import PydanticCustomError
 
-from goose_like.message import Value
+from goose_like.core.message import Value
 
 PYTHON = {
     "string": "str",

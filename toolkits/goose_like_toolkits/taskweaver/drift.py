@@ -4,8 +4,8 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from goose_like.core.entry_points import nearest
 from goose_like.fault import Fault
-from goose_like.plugins import nearest
 
 from .definition import Definition, Parameter
 from .signature import Signature

@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from goose_like.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError
 from goose_like.toolkit import ToolError, Workspace
 from goose_like.workspace import Process, ending
 

@@ -6,8 +6,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from goose_like.errors import GooseLikeError
-from goose_like.images import keep_image, media_type
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.images import keep_image, media_type
 from goose_like.toolkit import ToolError
 
 LIMIT_BYTES = 256 << 20

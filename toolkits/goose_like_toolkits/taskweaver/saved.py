@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ConfigDict, ValidationError
 
-from goose_like.message import Value
+from goose_like.core.message import Value
 
 
 class Saved(Value):

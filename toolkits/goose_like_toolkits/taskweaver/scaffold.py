@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from goose_like.errors import UsageError
+from goose_like.core.errors import UsageError
 
 from .project import Project
 

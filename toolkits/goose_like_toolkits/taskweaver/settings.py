@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from goose_like.core.message import Value
 from goose_like.fault import Fault, Reading
-from goose_like.message import Value
 from goose_like.source import in_words
 
 CONFIG = "taskweaver_config.json"

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from goose_like.core.message import Value
 from goose_like.fault import LIMIT_BYTES, Fault, Reading
-from goose_like.message import Value
 
 _REGISTER = "register_plugin"
 _NO_PLUGINS = {"object", "ABC"}

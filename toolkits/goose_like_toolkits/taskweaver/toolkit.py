@@ -10,10 +10,10 @@ from textwrap import shorten
 from typing import Any
 
 from goose_like.cli.table import table
+from goose_like.core.errors import ProfileError
+from goose_like.core.events import StateSaved
+from goose_like.core.tool import Tool, make_tool
 from goose_like.desk import Desk
-from goose_like.errors import ProfileError
-from goose_like.events import StateSaved
-from goose_like.tool import Tool, make_tool
 from goose_like.toolkit import Notifier, Passing, Picture, Requirements, ToolError, Toolkit, command, tool
 
 from .catalogue import OWN, Catalogue, forms

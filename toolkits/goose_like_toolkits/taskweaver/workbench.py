@@ -7,8 +7,8 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 
-from goose_like.output import Live, Output, told
-from goose_like.tool import current_call
+from goose_like.core.output_limit import Live, Output, told
+from goose_like.core.tool import current_call
 from goose_like.toolkit import Notifier, Picture, ToolError, Workspace
 
 from .catalogue import Catalogue

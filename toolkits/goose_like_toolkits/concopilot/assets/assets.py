@@ -16,13 +16,13 @@ from uuid import UUID, uuid4
 
 from pydantic import Field, ValidationError
 
-from goose_like.errors import SessionError
-from goose_like.message import Value, Words
-from goose_like.plugins import did_you_mean, nearest
+from goose_like.core.entry_points import did_you_mean, nearest
+from goose_like.core.errors import SessionError
+from goose_like.core.message import Value, Words
+from goose_like.core.tool import ToolError
 from goose_like.session import Session
-from goose_like.tool import ToolError
+from goose_like_toolkits.concopilot.described.references import Reference, read_reference
 
-from ..described.references import Reference, read_reference
 from .packed import packed, unpacked
 from .words import as_text, shape, told
 

@@ -6,7 +6,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from goose_like.tool import ToolError
+from goose_like.core.tool import ToolError
 
 _BYTES = "$base64"
 _QUOTED = re.compile(r"\$+base64")

@@ -5,7 +5,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..described.references import Reference
+from goose_like_toolkits.concopilot.described.references import Reference
 
 _KEYS = 8
 _BEGINNING_CHARACTERS = 600

@@ -8,9 +8,19 @@ from rich.text import Text as Styled
 from rich.tree import Tree
 
 from goose_like.cli.visible import one_line
-
-from ..described.definition import Command
-from ..described.kinds import Choice, Field, Kind, ListOf, MapOf, OneOf, Parameter, Record, Response, named
+from goose_like_toolkits.concopilot.described.definition import Command
+from goose_like_toolkits.concopilot.described.kinds import (
+    Choice,
+    Field,
+    Kind,
+    ListOf,
+    MapOf,
+    OneOf,
+    Parameter,
+    Record,
+    Response,
+    named,
+)
 
 _WIDTH = 200
 

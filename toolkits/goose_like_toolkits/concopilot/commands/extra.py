@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-from goose_like.errors import UsageError
+from goose_like.core.errors import UsageError
 
 _NEEDED = {"yaml": "PyYAML", "jsonschema": "jsonschema"}  # python-gnupg is asked for where something is signed
 

@@ -11,18 +11,18 @@ from rich.text import Text
 
 from goose_like.cli.table import print_fitted, print_table
 from goose_like.cli.visible import one_line, visible
-from goose_like.errors import GooseLikeError, UsageError
+from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like_toolkits.concopilot.described.checking import check_file
+from goose_like_toolkits.concopilot.described.coordinates import PARTS, Coordinates
+from goose_like_toolkits.concopilot.described.definition import Definition, read_definition
+from goose_like_toolkits.concopilot.described.document import read_document
+from goose_like_toolkits.concopilot.described.kinds import schema
+from goose_like_toolkits.concopilot.described.overriding import Layer, overlaid
+from goose_like_toolkits.concopilot.repositories.layout import config_file_in
+from goose_like_toolkits.concopilot.repositories.repository import Repositories, Shelf
+from goose_like_toolkits.concopilot.repositories.runtime import Instance, Runtime
+from goose_like_toolkits.concopilot.repositories.sources import config_files, meant, the_config_file
 
-from ..described.checking import check_file
-from ..described.coordinates import PARTS, Coordinates
-from ..described.definition import Definition, read_definition
-from ..described.document import read_document
-from ..described.kinds import schema
-from ..described.overriding import Layer, overlaid
-from ..repositories.layout import config_file_in
-from ..repositories.repository import Repositories, Shelf
-from ..repositories.runtime import Instance, Runtime
-from ..repositories.sources import config_files, meant, the_config_file
 from .drawing import drawn
 
 _WIDTH = 120

@@ -7,30 +7,29 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from goose_like.aside import aside
 from goose_like.cli.once import Stdout, stoppable
 from goose_like.cli.start import finish, settled_profile
 from goose_like.cli.terminal import Lines, is_terminal, screen
 from goose_like.cli.visible import visible
-from goose_like.errors import CredentialError, UsageError
-from goose_like.events import Answer, Event, Question
+from goose_like.core.errors import CredentialError, UsageError
+from goose_like.core.events import Answer, Event, Question
+from goose_like.core.notifier import Notifier
+from goose_like.core.threads import aside
 from goose_like.journal import Journal
 from goose_like.models import open_models
-from goose_like.notifier import Notifier
 from goose_like.profile import Profile
 from goose_like.providers.absent import absent
 from goose_like.session import Session
 from goose_like.view import ExchangeView
 from goose_like.workspace import Workspace
-
-from ..assets.assets import Assets
-from ..config import Config
-from ..described.coordinates import Coordinates
-from ..ensemble import Ensemble
-from ..repositories.repository import Repositories
-from ..roster import open_roster
-from ..sharing import Sharing
-from ..surroundings import Surroundings
+from goose_like_toolkits.concopilot.assets.assets import Assets
+from goose_like_toolkits.concopilot.config import Config
+from goose_like_toolkits.concopilot.described.coordinates import Coordinates
+from goose_like_toolkits.concopilot.ensemble import Ensemble
+from goose_like_toolkits.concopilot.repositories.repository import Repositories
+from goose_like_toolkits.concopilot.roster import open_roster
+from goose_like_toolkits.concopilot.sharing import Sharing
+from goose_like_toolkits.concopilot.surroundings import Surroundings
 
 _COPILOTS = ("copilot", "agent")
 

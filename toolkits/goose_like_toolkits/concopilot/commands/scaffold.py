@@ -9,11 +9,10 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from goose_like.errors import UsageError
-from goose_like.plugins import did_you_mean
-
-from ..described.coordinates import Coordinates
-from ..repositories.sources import CONFIG_FILES, CONFIG_FOLDER
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import UsageError
+from goose_like_toolkits.concopilot.described.coordinates import Coordinates
+from goose_like_toolkits.concopilot.repositories.sources import CONFIG_FILES, CONFIG_FOLDER
 
 VERSION = "0.1.0-SNAPSHOT"
 

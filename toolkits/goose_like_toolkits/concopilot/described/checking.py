@@ -10,9 +10,9 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from goose_like.errors import GooseLikeError, UsageError
+from goose_like.core.entry_points import nearest
+from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.fault import Fault
-from goose_like.plugins import nearest
 
 from .coordinates import Coordinates
 from .definition import Definition, read_definition

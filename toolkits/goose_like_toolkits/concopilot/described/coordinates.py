@@ -6,7 +6,7 @@ from functools import total_ordering
 from pathlib import Path
 from typing import Any
 
-from goose_like.errors import UsageError
+from goose_like.core.errors import UsageError
 
 _GROUP = re.compile(r"\w[\w-]*(\.\w[\w-]*)*")
 _ARTIFACT = re.compile(r"\w[\w.-]*")

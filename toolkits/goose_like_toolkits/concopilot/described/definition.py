@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from goose_like.errors import GooseLikeError, UsageError
+from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.fault import Fault, Reading
 from goose_like.yaml_nodes import line_of
 

@@ -5,9 +5,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from goose_like.core.gc_pause import uncollected
+from goose_like.core.message import Value
 from goose_like.fault import Reading
-from goose_like.memory import uncollected
-from goose_like.message import Value
 from goose_like.places import cache_folder
 from goose_like.readings import kept
 from goose_like.store import Store

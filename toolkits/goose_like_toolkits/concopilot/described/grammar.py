@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from goose_like.plugins import nearest
+from goose_like.core.entry_points import nearest
 from goose_like.yaml_nodes import line_of
 
 from .arguments import fitting

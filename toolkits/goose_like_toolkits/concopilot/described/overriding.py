@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from goose_like.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError
 
 Path: TypeAlias = tuple[str, ...]
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from goose_like.errors import GooseLikeError
-from goose_like.message import Value
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.message import Value
 
 _LIMIT_PROMPT_BYTES = 256_000
 

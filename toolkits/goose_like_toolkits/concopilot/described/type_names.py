@@ -4,7 +4,7 @@ import ast
 import re
 from typing import TypeAlias
 
-from goose_like.plugins import did_you_mean, nearest
+from goose_like.core.entry_points import did_you_mean, nearest
 
 from .kinds import (
     Anything,

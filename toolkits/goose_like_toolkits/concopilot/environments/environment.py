@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from goose_like.errors import GooseLikeError
-from goose_like.notifier import Notifier
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.notifier import Notifier
 from goose_like.places import state_folder
 from goose_like.workspace import Access, Reach, Workspace
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from goose_like.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError
 
 _SHORT = {"U": "upgrade", "q": "quiet", "i": "index-url", "f": "find-links", "e": "editable"}
 _SWITCHES = frozenset(

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from goose_like.errors import GooseLikeError
-from goose_like.message import Value
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.message import Value
 
 _POLL_S = 0.05
 _MAX_RECORD_BYTES = 1 << 20

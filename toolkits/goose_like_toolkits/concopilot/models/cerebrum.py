@@ -9,23 +9,23 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from goose_like import __version__
-from goose_like.events import SessionStarted, TurnFinished
+from goose_like.core.events import SessionStarted, TurnFinished
+from goose_like.core.history import History
+from goose_like.core.message import Message, Text, Usage
+from goose_like.core.notifier import Notifier
+from goose_like.core.tool import ToolError, current_call
 from goose_like.exchange import CUT_ANSWER, Exchange
-from goose_like.history import History
 from goose_like.journal import Journal
-from goose_like.message import Message, Text, Usage
 from goose_like.moderator import Truncate
 from goose_like.nested import Relay, left_of, narrowed_limits
-from goose_like.notifier import Notifier
 from goose_like.prices import cost_usd
 from goose_like.profile import Limits
 from goose_like.provider import Models, Patience
 from goose_like.session import Session
-from goose_like.tool import ToolError, current_call
 from goose_like.view import ExchangeView
 from goose_like.workspace import Workspace
+from goose_like_toolkits.concopilot.assets.words import as_text, beginning, shape
 
-from ..assets.words import as_text, beginning, shape
 from .message_history import Said, conversation_of
 from .plugin_calls import PluginCalls, PluginTools
 from .reading import read_as

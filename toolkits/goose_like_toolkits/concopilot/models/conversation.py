@@ -4,9 +4,9 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from goose_like.events import MessageCompleted, TurnFinished, TurnStarted
-from goose_like.history import History
-from goose_like.message import Message, Part, Text, ToolCall, ToolResult
+from goose_like.core.events import MessageCompleted, TurnFinished, TurnStarted
+from goose_like.core.history import History
+from goose_like.core.message import Message, Part, Text, ToolCall, ToolResult
 from goose_like.providers.wire import allowed_name
 
 BEGINNING = "[here the conversation begins]"

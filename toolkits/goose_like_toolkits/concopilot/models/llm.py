@@ -7,16 +7,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from goose_like.errors import ProviderError
-from goose_like.events import MessageCompleted
-from goose_like.history import History
-from goose_like.message import ToolCall, Usage
+from goose_like.core.errors import ProviderError
+from goose_like.core.events import MessageCompleted
+from goose_like.core.history import History
+from goose_like.core.json_schema import sound
+from goose_like.core.message import ToolCall, Usage
+from goose_like.core.tool import ToolError, ToolSpec
 from goose_like.nested import left_of, narrowed_limits
 from goose_like.prices import cost_usd
 from goose_like.profile import Limits
 from goose_like.providers.wire import clip, is_object
-from goose_like.schema import sound
-from goose_like.tool import ToolError, ToolSpec
 from goose_like.view import ExchangeView, ModelView
 
 from .conversation import Conversation, wire_names

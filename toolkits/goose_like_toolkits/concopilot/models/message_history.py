@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from goose_like.providers.wire import allowed_name
+from goose_like_toolkits.concopilot.assets.words import as_text
+from goose_like_toolkits.concopilot.described.references import read_reference
 
-from ..assets.words import as_text
-from ..described.references import read_reference
 from .conversation import Conversation
 from .reading import Given
 

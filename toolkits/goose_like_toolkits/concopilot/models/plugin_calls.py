@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from goose_like.history import History
-from goose_like.message import ToolCall
-from goose_like.tool import AnyArguments, Marks, Tool, ToolError, ToolSpec, current_call
+from goose_like.core.history import History
+from goose_like.core.message import ToolCall
+from goose_like.core.tool import AnyArguments, Marks, Tool, ToolError, ToolSpec, current_call
 
 from .conversation import wire_names
 

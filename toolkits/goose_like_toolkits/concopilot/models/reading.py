@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from goose_like.core.tool import ToolError
 from goose_like.providers.wire import clip
-from goose_like.tool import ToolError
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 
-from goose_like.errors import BrokenStreamError, GooseLikeError, ProviderError
-from goose_like.events import MessageCompleted
+from goose_like.core.errors import BrokenStreamError, GooseLikeError, ProviderError
+from goose_like.core.events import MessageCompleted
 from goose_like.profile import ModelChoice
 from goose_like.provider import Delta, Facts, Model, Provider, Request
 

@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from goose_like.errors import GooseLikeError, UsageError
+from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like_toolkits.concopilot.described.coordinates import Coordinates
 
-from ..described.coordinates import Coordinates
 from .checksums import WRITTEN, digest
 from .layout import LISTING, is_added
 from .listing import is_plain, written

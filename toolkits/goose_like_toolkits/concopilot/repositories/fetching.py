@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from goose_like.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError
+from goose_like_toolkits.concopilot.described.coordinates import PARTS, Coordinates
+from goose_like_toolkits.concopilot.described.document import read_document
 
-from ..described.coordinates import PARTS, Coordinates
-from ..described.document import read_document
 from .checksums import LIMIT_BYTES as LIMIT_DIGEST_BYTES
 from .checksums import READ, digest, stated
 from .layout import is_added

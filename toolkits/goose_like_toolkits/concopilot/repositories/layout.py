@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ..described.coordinates import Coordinates
+from goose_like_toolkits.concopilot.described.coordinates import Coordinates
+
 from .sources import CONFIG_FILES
 
 LISTING = "__FILES.yaml"

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from goose_like.errors import GooseLikeError
+from goose_like.core.errors import GooseLikeError
 
 LIMIT_BYTES = 1_000_000
 LIMIT_FILES = 2_000

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goose_like.cli.visible import visible
-from goose_like.errors import GooseLikeError, UsageError
+from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like_toolkits.concopilot.described.checking import check_file
+from goose_like_toolkits.concopilot.described.coordinates import Coordinates
+from goose_like_toolkits.concopilot.described.definition import Definition, read_definition
 
-from ..described.checking import check_file
-from ..described.coordinates import Coordinates
-from ..described.definition import Definition, read_definition
 from .deploying import deploy, require_new, target_for
 from .progress import Tell, slow
 from .repository import LocalRepository

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
-from goose_like.errors import GooseLikeError, UsageError
+from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like_toolkits.concopilot.described.coordinates import Coordinates
 
-from ..described.coordinates import Coordinates
 from .layout import LISTING, is_added, put_in_place
 from .listing import LIMIT_BYTES, RefusedError, read_listing
 from .progress import Progress, Tell

@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from goose_like.errors import GooseLikeError, UsageError
-from goose_like.plugins import nearest
+from goose_like.core.entry_points import nearest
+from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like_toolkits.concopilot.described.coordinates import Coordinates
+from goose_like_toolkits.concopilot.described.entry import read_entries
 
-from ..described.coordinates import Coordinates
-from ..described.entry import read_entries
 from .layout import COMPLETED, config_file_in, is_added, put_in_place
 from .progress import Tell
 from .settings import RemoteAddress, Settings

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from goose_like.errors import GooseLikeError, UsageError
+from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like_toolkits.concopilot.described.coordinates import PARTS, Coordinates
 
-from ..described.coordinates import PARTS, Coordinates
 from .layout import config_file_in, is_added
 from .sources import CONFIG_FILES
 

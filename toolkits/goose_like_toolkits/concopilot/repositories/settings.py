@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, ValidationError
 from pydantic_core import PydanticCustomError
 
-from goose_like.errors import UsageError
-from goose_like.message import Value, Words
-from goose_like.plugins import did_you_mean
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import UsageError
+from goose_like.core.message import Value, Words
 from goose_like.source import Source, explain, read_yaml
 
 PUBLIC = "https://concopilot.org"

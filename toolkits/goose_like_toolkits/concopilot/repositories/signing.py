@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from goose_like.errors import DeniedError, GooseLikeError
+from goose_like.core.errors import DeniedError, GooseLikeError
 
 VARIABLE = "CONPACK_GPG_PASSPHRASE"
 """Where a passphrase comes from that no command line shows."""

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from goose_like.errors import GooseLikeError, UsageError
+from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.places import state_folder
-
-from ..described.coordinates import FORM, Coordinates, parse
+from goose_like_toolkits.concopilot.described.coordinates import FORM, Coordinates, parse
 
 CONFIG_FOLDER = ".config"
 CONFIG_FILES = ("config.yaml", "config.yml")

@@ -14,12 +14,12 @@ from docstring_parser import Docstring, DocstringStyle
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, TypeAdapter, ValidationError, create_model
 from pydantic_core import PydanticSerializationError, to_json
 
-from .aside import aside
+from .entry_points import nearest
 from .errors import GooseLikeError
 from .frames import frames
 from .images import check_image
 from .message import ToolCall
-from .plugins import nearest
+from .threads import aside
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,0 +1,1 @@
+"""Values and contracts: messages, events, history, notifiers, tools, errors and entry points."""
