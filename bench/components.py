@@ -92,7 +92,7 @@ START = """
 import asyncio, os, sys, time
 from goose_like.build import build_exchange
 from goose_like.core.notifier import Recorder
-from goose_like.profile import ModelChoice, Profile, ToolkitChoice
+from goose_like.config.profile import ModelChoice, Profile, ToolkitChoice
 
 started = []
 sys.addaudithook(lambda event, _: started.append(event) if event in ("subprocess.Popen", "os.fork") else None)

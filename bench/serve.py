@@ -189,8 +189,8 @@ def conversation(length: int) -> bytes:
 
 async def own_work() -> dict[int, float]:
     """Median milliseconds of a request by its number of messages."""
+    from goose_like.config.profile import find_profile
     from goose_like.core.notifier import Notifier
-    from goose_like.profile import find_profile
     from goose_like.provider import Model, Models
     from goose_like.serve.metrics import Seen
     from goose_like.serve.request import read_query

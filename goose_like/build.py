@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from goose_like.config.profile import ApprovalMode, Limits, Profile, ToolkitChoice
 from goose_like.core.entry_points import did_you_mean, load
 from goose_like.core.errors import GooseLikeError, ProfileError, at_place
 from goose_like.core.events import SessionStarted
@@ -23,7 +24,6 @@ from .models import open_models
 from .moderator import Moderator
 from .narrowed import Narrowed
 from .policy import task_in_words
-from .profile import ApprovalMode, Limits, Profile, ToolkitChoice
 from .provider import Models, Patience
 from .session import Session
 from .toolkit import Requirements, Toolkit

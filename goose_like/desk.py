@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from goose_like.config.profile import Profile
 from goose_like.core.message import ToolCall, ToolResult
 
 from .command import Command
 from .exchange import Exchange
-from .profile import Profile
 from .session import Session
 
 

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+from goose_like.config.profile import Limits
 from goose_like.core.errors import ContextLengthError, DeniedError, GooseLikeError
 from goose_like.core.events import (
     Interjected,
@@ -33,7 +34,6 @@ from .journal import Journal
 from .mentions import message_with
 from .moderator import MODERATOR, Moderator
 from .prices import cost_usd
-from .profile import Limits
 from .provider import Models, Patience, Request, stream_with_retries
 from .session import Session
 from .summary import summarized

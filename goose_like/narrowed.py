@@ -4,10 +4,10 @@ import asyncio
 from functools import cached_property
 from pathlib import Path
 
+from goose_like.config.profile import ApprovalMode, SandboxMode
 from goose_like.core.notifier import Notifier
 
 from .policy import Decision, Kind, narrower, stricter
-from .profile import ApprovalMode, SandboxMode
 from .workspace import Workspace
 
 

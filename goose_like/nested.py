@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextvars import copy_context
 
+from goose_like.config.profile import Limits
 from goose_like.core.events import (
     Answer,
     Event,
@@ -19,7 +20,6 @@ from goose_like.core.notifier import Notifier
 from goose_like.core.tool import ToolError
 
 from .prices import cost_usd
-from .profile import Limits
 
 
 class Relay(Notifier):

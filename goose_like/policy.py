@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from .profile import ApprovalMode, SandboxMode
+from goose_like.config.profile import ApprovalMode, SandboxMode
 
 Kind = Literal["command", "change", "network", "outside", "repository", "sandbox", "install"]
 Decision = Literal["allow", "ask", "refuse"]

@@ -11,12 +11,12 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from goose_like.config.paths import config_folder
+from goose_like.config.profile import find_profile, own_file, sources, unknown
+from goose_like.config.profile_schema import profiles_schema
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
 
 from .jail import Jail
-from .places import config_folder
-from .profile import find_profile, own_file, sources, unknown
-from .profile_schema import profiles_schema
 
 NEW_FILE = """\
 # yaml-language-server: $schema=profiles.schema.json

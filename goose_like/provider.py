@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
+from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import BrokenStreamError, GooseLikeError, ProviderError
 from goose_like.core.events import MessageCompleted, Retrying, Status, TextDelta, ThinkingDelta
 from goose_like.core.message import Message, Usage
 from goose_like.core.tool import ToolSpec as ToolSpec
-
-from .profile import ModelChoice
 
 Delta = TextDelta | ThinkingDelta | Status | Retrying | MessageCompleted
 

@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from goose_like.config.paths import cache_folder, sessions_folder, state_folder
 from goose_like.core.errors import DeniedError
 
 from . import spawner
-from .places import cache_folder, sessions_folder, state_folder
 from .sandbox import Rule, Rules, python_folders, real, secrets
 
 # What programs need to run at all. Of them there is what there is.

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from .places import config_folder, state_folder
+from goose_like.config.paths import config_folder, state_folder
 
 Rule = Literal["read", "write", "protected", "hidden", "tmp", "pin"]
 

@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
+from goose_like.config.paths import sessions_folder
 from goose_like.core.errors import SessionError
 from goose_like.core.events import Durable, TurnStarted
 from goose_like.core.gc_pause import uncollected
@@ -30,7 +31,6 @@ from goose_like.core.history import History
 from goose_like.core.message import ToolResult
 
 from .lines import line_of, read_lines
-from .places import sessions_folder
 from .policy import Grant
 from .sessions import (
     ASSETS,

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from goose_like.config.paths import sessions_folder
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import SessionError, UsageError
 from goose_like.core.message import Usage
-
-from .places import sessions_folder
 
 EVENTS = "events.jsonl"
 NESTED = "nested"

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from goose_like.config.profile import Limits, ModelChoice, Profile
 from goose_like.core.errors import ProviderError
 from goose_like.core.events import Logged
 from goose_like.core.message import ToolCall
@@ -14,7 +15,6 @@ from goose_like.core.tool import Tool, ToolError, call_tool, current_call
 from goose_like.providers.absent import absent
 from goose_like.providers.scripted import ScriptedProvider
 
-from .profile import Limits, ModelChoice, Profile
 from .provider import Model, Models
 from .session import Session
 from .toolkit import Requirements, Toolkit

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
+from goose_like.config.profile import Limits, Profile
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import ToolProgress
@@ -10,7 +11,6 @@ from goose_like.core.notifier import Notifier
 from goose_like.core.tool import Final, Marks, Passing, Picture, Tool, ToolError, current_call, make_tool, tool
 
 from .command import Command, command, is_command, make_command
-from .profile import Limits, Profile
 from .session import Session
 from .view import ExchangeView
 from .workspace import Workspace

@@ -10,13 +10,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
+from goose_like.config.paths import state_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
 
 from .contents import Contents
 from .ignored import Run, ignored
-from .places import state_folder
 from .records import Open, Records
 from .reversal import Change, Reversal, put_back
 from .tree import ABSENT, LIMIT_ENTRIES, Node, Seen, Tree, look, node_at

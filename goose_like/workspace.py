@@ -13,22 +13,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from goose_like.config.paths import config_folder, state_folder
+from goose_like.config.profile import ApprovalMode, SandboxMode
+from goose_like.config.trust import Approval
 from goose_like.core.errors import DeniedError, GooseLikeError, SandboxError
 from goose_like.core.events import Question
 from goose_like.core.notifier import Notifier
 
-from . import repositories, sandbox, trust
+from . import repositories, sandbox
+from .config import trust
 from .difference import difference
 from .environment import environment
 from .inspection import Inspection
 from .jail import Jail
-from .places import config_folder, state_folder
 from .policy import Decision, Grant, Kind, confinement, decide, refusal, rules_in_words
-from .profile import ApprovalMode, SandboxMode
 from .reach import Reach, within
 from .sandbox import Rule
 from .spawn import Process, Spawner, ending
-from .trust import Approval
 
 __all__ = ["Access", "Listener", "Process", "Reach", "Workspace", "ending"]
 

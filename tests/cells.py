@@ -10,11 +10,11 @@ from typing import Any
 from fakes import Played, call
 from goose_like_toolkits.taskweaver.toolkit import CodeToolkit
 
+from goose_like.config.profile import ApprovalMode, Limits, SandboxMode
 from goose_like.core.events import Answer, Logged, StateSaved, ToolProgress
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import Outcome, call_tool, current_call
-from goose_like.profile import ApprovalMode, Limits, SandboxMode
 from goose_like.provider import Model, Models
 from goose_like.session import Session
 from goose_like.toolkit import Requirements

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from goose_like.config.profile import Limits, ModelChoice
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import MessageCompleted, SessionStarted, TextDelta
 from goose_like.core.history import History
@@ -14,7 +15,6 @@ from goose_like.core.tool import Tool, make_tool
 from goose_like.exchange import Exchange
 from goose_like.journal import Journal
 from goose_like.moderator import Moderator, Passive
-from goose_like.profile import Limits, ModelChoice
 from goose_like.provider import Delta, Facts, Model, Models, Patience, Request
 from goose_like.session import Session
 from goose_like.workspace import Workspace

@@ -10,10 +10,10 @@ from goose_like_toolkits.boss.boss import Boss
 from goose_like_toolkits.boss.spec import BossSpec
 from long_session import GOAL, Counting, pages
 
+from goose_like.config.profile import Profile
 from goose_like.core.history import History
 from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier
-from goose_like.profile import Profile
 from goose_like.provider import Delta, Model, Models, Request
 from goose_like.session import Session
 

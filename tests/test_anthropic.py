@@ -7,10 +7,10 @@ import pytest
 from loopback import Loopback, Response, answer, ended, named, raw, refusal, started, thought, wish, words
 from vendors import ANTHROPIC, KEY, REQUEST, text_of, with_keys_only
 
+from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, GooseLikeError, ProfileError
 from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
-from goose_like.profile import ModelChoice
 from goose_like.provider import Delta, Request
 from goose_like.providers.anthropic import AnthropicProvider, BedrockProvider, VertexProvider
 

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from desk import Desk
 
-from goose_like import sandbox, trust
+from goose_like import sandbox
+from goose_like.config import trust
+from goose_like.config.profile import ApprovalMode, SandboxMode
 from goose_like.core.errors import DeniedError, GooseLikeError, SandboxError
 from goose_like.core.events import Answer, Question
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
-from goose_like.profile import ApprovalMode, SandboxMode
 from goose_like.session import Session
 from goose_like.workspace import Workspace
 

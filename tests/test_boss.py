@@ -22,13 +22,13 @@ from vendor_rules import valid_for_anthropic, valid_for_openai
 
 from goose_like import sandbox
 from goose_like.build import build_exchange
+from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.core.errors import ContextLengthError, ProfileError, UsageError
 from goose_like.core.events import Answer, Reminded
 from goose_like.core.history import History
 from goose_like.core.message import Message, Thinking, ToolResult
 from goose_like.core.notifier import Recorder
 from goose_like.lines import event_of
-from goose_like.profile import Limits, Profile, ToolkitChoice
 from goose_like.provider import Delta, Model, Models, Request
 from goose_like.session import Session
 

@@ -7,8 +7,8 @@ import pytest
 from goose_like_toolkits.boss.boss import Boss
 from goose_like_toolkits.boss.spec import BossSpec
 
+from goose_like.config.profile import Profile
 from goose_like.core.notifier import Recorder
-from goose_like.profile import Profile
 from goose_like.session import Session
 
 LIBRARY = '''import math

@@ -12,9 +12,9 @@ from goose_like_toolkits.boss.interface import applied
 from goose_like_toolkits.boss.mapped import Configuration
 from goose_like_toolkits.boss.spec import Branch, Interface
 
+from goose_like.config.yaml_source import Source, parsed, read_yaml
 from goose_like.core.errors import ProfileError
 from goose_like.core.tool import ToolError
-from goose_like.source import Source, parsed, read_yaml
 
 FIXTURES = Path(__file__).parent / "fixtures/aiflows"
 

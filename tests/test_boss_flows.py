@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from goose_like_toolkits.boss import AbstractBossFlow, AtomicFlow, CircularFlow, CtrlExMemFlow, FlowLauncher
 
+from goose_like.config.profile import ModelChoice, Profile
 from goose_like.core.errors import UsageError
 from goose_like.core.events import Logged
 from goose_like.core.notifier import Recorder
-from goose_like.profile import ModelChoice, Profile
 
 
 class Diary:

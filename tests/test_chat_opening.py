@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from goose_like.cli import chat
+from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.notifier import Notifier
 from goose_like.desk import Reopen
-from goose_like.profile import Profile
 from goose_like.session import Session
 
 

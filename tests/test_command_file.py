@@ -7,7 +7,7 @@ import pytest
 
 from goose_like.command import Command
 from goose_like.command_file import filled, with_files
-from goose_like.trust import Project
+from goose_like.config.trust import Project
 
 OURS = {"help": Command("help", "Show the keys.", lambda desk, words: None)}
 

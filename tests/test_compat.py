@@ -36,7 +36,7 @@ import asyncio, json, sys
 from goose_like.build import build_exchange
 from goose_like.compat import load_toolkit
 from goose_like.core.notifier import Recorder
-from goose_like.profile import find_profile
+from goose_like.config.profile import find_profile
 
 async def main():
     recorder = Recorder()

@@ -17,6 +17,7 @@ from loopback import Loopback, answer, called, raw, sse, usage, wish, words
 from vendor_rules import valid_for_anthropic, valid_for_openai
 from vendors import ANTHROPIC, OPENAI, with_keys_only
 
+from goose_like.config.profile import Limits, ModelChoice
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, Nested, SessionStarted, TurnStarted, UsageRecorded
 from goose_like.core.history import INTERRUPTED
@@ -24,7 +25,6 @@ from goose_like.core.message import Message, Usage
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import ToolError, current_call
 from goose_like.journal import Journal
-from goose_like.profile import Limits, ModelChoice
 from goose_like.provider import Model, Models
 from goose_like.providers import anthropic_wire, openai_wire
 from goose_like.providers.scripted import ScriptedProvider

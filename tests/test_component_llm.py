@@ -12,13 +12,13 @@ from loopback import Loopback, answer, called, events, raw, refusal, said, sse, 
 from vendor_rules import valid_for_anthropic, valid_for_openai
 from vendors import ANTHROPIC, OPENAI, with_keys_only
 
+from goose_like.config.profile import Limits, ModelChoice
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, UsageRecorded
 from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import Message, Usage
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import ToolError
-from goose_like.profile import Limits, ModelChoice
 from goose_like.provider import Model, Models, Request
 from goose_like.providers import anthropic_wire, openai_wire
 from goose_like.providers.local import LocalProvider

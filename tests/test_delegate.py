@@ -15,8 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loopback import Loopback, raw
 
-from goose_like import sandbox, trust
+from goose_like import sandbox
 from goose_like.build import build_exchange
+from goose_like.config import trust
+from goose_like.config.profile import ApprovalMode, Limits, Profile, SandboxMode, ToolkitChoice
 from goose_like.core.errors import DeniedError, ProfileError, ProviderError
 from goose_like.core.events import (
     Answer,
@@ -35,7 +37,6 @@ from goose_like.exchange import Exchange
 from goose_like.narrowed import Narrowed
 from goose_like.nested import Relay
 from goose_like.policy import Kind
-from goose_like.profile import ApprovalMode, Limits, Profile, SandboxMode, ToolkitChoice
 from goose_like.provider import Delta, Model, Models, Request
 from goose_like.session import Session
 from goose_like.sessions import find_session, nested_sessions

@@ -9,13 +9,13 @@ from desk import desk
 from fakes import Bench, call, calls
 from loopback import Loopback, said, sse
 
+from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Logged, MessageCompleted, ToolFinished, TurnFinished, TurnStarted, durable_json
 from goose_like.core.history import History, estimate_tokens
 from goose_like.core.images import LIMIT_BYTES, check_image, keep_image, media_type, named_images
 from goose_like.core.message import Image, Message, Text, ToolCall, ToolResult, in_words
 from goose_like.core.tool import Picture
-from goose_like.profile import ModelChoice
 from goose_like.provider import Request
 from goose_like.providers.constrained import constrain
 from goose_like.providers.openai import OpenAIProvider

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from goose_like import keys
+from goose_like.config import secrets as keys
 from goose_like.core.errors import CredentialError, GooseLikeError
 
 KEY = "sk-planted-1234567890"

@@ -5,10 +5,10 @@ from importlib.util import find_spec
 
 import pytest
 
+from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import ModelUnavailableError
 from goose_like.core.events import MessageCompleted, Status, TextDelta
 from goose_like.core.message import Message, Text
-from goose_like.profile import ModelChoice
 from goose_like.provider import Request, ToolSpec
 from goose_like.providers import local
 from goose_like.providers.local import LocalProvider

@@ -9,10 +9,10 @@ import pytest
 from loopback import Loopback, Response, called, chunk, events, raw, refusal, said, sse, usage
 from vendors import KEY, OPENAI, REQUEST, text_of, with_keys_only
 
+from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.message import ToolCall, Usage
-from goose_like.profile import ModelChoice
 from goose_like.provider import Delta, Request
 from goose_like.providers.door import retry_after_s
 from goose_like.providers.openai import OpenAIProvider

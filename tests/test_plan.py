@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from goose_like.config.task_file import read_arguments, read_plan
 from goose_like.core.errors import UsageError
 from goose_like.core.events import Task
-from goose_like.plan import read_arguments, read_plan
 
 MARKDOWN = """# Port {{ name }}
 

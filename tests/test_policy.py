@@ -5,8 +5,8 @@ from typing import get_args
 
 import pytest
 
+from goose_like.config.profile import ApprovalMode, SandboxMode
 from goose_like.policy import Kind, confinement, decide, rules_in_words, task_in_words, warning
-from goose_like.profile import ApprovalMode, SandboxMode
 
 KINDS, SANDBOXES, APPROVALS = get_args(Kind), get_args(SandboxMode), get_args(ApprovalMode)
 

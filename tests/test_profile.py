@@ -2,8 +2,8 @@
 
 import pytest
 
+from goose_like.config.profile import Profile, ToolkitChoice, find_profile, sources
 from goose_like.core.errors import ProfileError
-from goose_like.profile import Profile, ToolkitChoice, find_profile, sources
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from textwrap import indent
 import pytest
 from ruamel.yaml import YAML
 
+from goose_like.config.profile import Profile, find_profile, own_file, sources
+from goose_like.config.profile_schema import profiles_schema
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
-from goose_like.profile import Profile, find_profile, own_file, sources
-from goose_like.profile_schema import profiles_schema
 from goose_like.profiles_file import NEW_FILE, add_profile, fault_in, read, replace, schema_text, use_profile
 
 WRITTEN = """\

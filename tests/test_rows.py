@@ -10,12 +10,12 @@ from loopback import Loopback, Response, called, listed, raw, refusal, said, sse
 
 from goose_like import models
 from goose_like.build import build_exchange
+from goose_like.config.profile import ModelChoice, Profile
 from goose_like.core.errors import CredentialError, ModelUnavailableError, ProfileError, ProviderError, RateLimitError
 from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Message, Thinking, ToolCall, ToolResult
 from goose_like.core.notifier import Recorder
 from goose_like.models import provider_class, provider_names
-from goose_like.profile import ModelChoice, Profile
 from goose_like.provider import Probed, Request, ToolSpec
 from goose_like.providers import probe
 from goose_like.providers.rows import rows

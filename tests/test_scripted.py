@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import (
     BrokenStreamError,
     CredentialError,
@@ -16,7 +17,6 @@ from goose_like.core.errors import (
 )
 from goose_like.core.events import MessageCompleted, Retrying, TextDelta, ThinkingDelta
 from goose_like.core.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
-from goose_like.profile import ModelChoice
 from goose_like.provider import Delta, Patience, Request, stream_with_retries
 from goose_like.providers.scripted import ScriptedProvider
 

@@ -3,9 +3,9 @@
 import pytest
 
 from goose_like.build import build_exchange
+from goose_like.config.profile import ModelChoice, Profile, find_profile
 from goose_like.core.errors import ProfileError
 from goose_like.core.notifier import Recorder
-from goose_like.profile import ModelChoice, Profile, find_profile
 from goose_like.serve.servable import servable
 
 

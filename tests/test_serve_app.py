@@ -12,8 +12,8 @@ pytest.importorskip("uvicorn")
 import uvicorn
 from loopback import Loopback, chunk, events, raw
 
+from goose_like.config.profile import ModelChoice, ToolkitChoice, find_profile
 from goose_like.core.message import Usage
-from goose_like.profile import ModelChoice, ToolkitChoice, find_profile
 from goose_like.serve.app import AppFactory
 from goose_like.serve.metrics import Board, Seen
 from goose_like.serve.settings import Settings, is_loopback, origins

@@ -3,8 +3,8 @@
 import pytest
 from openbb_ai.models import WorkspaceAgent
 
+from goose_like.config.profile import Profile, ToolkitChoice
 from goose_like.core.errors import ProfileError
-from goose_like.profile import Profile, ToolkitChoice
 from goose_like.serve.discovery import About, agents, copilots
 
 DEPTH = {

@@ -15,11 +15,11 @@ from jsonschema import Draft202012Validator
 from loopback import Loopback, Response, refusal
 from vendors import KEY
 
+from goose_like.config.profile import ModelChoice
 from goose_like.core.events import UsageRecorded
 from goose_like.core.history import History
 from goose_like.core.message import Usage
 from goose_like.core.notifier import Recorder
-from goose_like.profile import ModelChoice
 from goose_like.provider import Model, Models
 from goose_like.providers.openai import OPENAI, OpenAIProvider
 from goose_like.providers.rows import Row

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from goose_like import trust
+from goose_like.config import trust
+from goose_like.config.profile import find_profile, sources
+from goose_like.config.trust import Approval, Project, read_project, trusted_project
 from goose_like.core.errors import GooseLikeError, ProfileError
-from goose_like.profile import find_profile, sources
-from goose_like.trust import Approval, Project, read_project, trusted_project
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from goose_like import tree, undo
 from goose_like.build import build_exchange
+from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Logged, TurnFinished, TurnStarted
 from goose_like.core.history import History
 from goose_like.core.message import Message
 from goose_like.core.notifier import Recorder
-from goose_like.profile import Profile
 from goose_like.reversal import Reversal
 from goose_like.session import Session
 from goose_like.undo import Undo

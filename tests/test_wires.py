@@ -14,9 +14,9 @@ from loopback import Loopback, Response, raw, refusal, threaded
 from vendors import ANTHROPIC, HASTE, KEY, OPENAI, REQUEST, Vendor, text_of, with_keys_only
 from wire_faults import FAULTS, Fault
 
+from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, ModelUnavailableError, ProfileError, ProviderError
 from goose_like.core.events import MessageCompleted, Retrying, TextDelta
-from goose_like.profile import ModelChoice
 from goose_like.provider import Delta
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from loopback import Response, block, chunk, ended, events, named, raw, started, usage, words
 
+from goose_like.config.profile import ModelChoice
 from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Message
-from goose_like.profile import ModelChoice
 from goose_like.provider import Delta, Patience, Request, ToolSpec, stream_with_retries
 from goose_like.providers.anthropic import AnthropicProvider
 from goose_like.providers.openai import OpenAIProvider

@@ -9,7 +9,7 @@ from typing import Any
 
 import xllamacpp
 
-from goose_like.places import cache_folder
+from goose_like.config.paths import cache_folder
 
 STEPS = 20
 SYSTEM = """\

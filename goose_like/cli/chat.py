@@ -12,6 +12,8 @@ from typing import Any
 
 from goose_like.build import build_exchange
 from goose_like.command import Command
+from goose_like.config.profile import Profile
+from goose_like.config.trust import Project
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import PlanUpdated, Status, Task
@@ -19,11 +21,9 @@ from goose_like.core.history import History
 from goose_like.desk import Desk, Reopen
 from goose_like.exchange import Exchange
 from goose_like.prices import cost_usd
-from goose_like.profile import Profile
 from goose_like.session import Session
 from goose_like.sessions import write_title
 from goose_like.summary import title
-from goose_like.trust import Project
 
 from .own_command import run_own_command
 from .prompt import Prompt

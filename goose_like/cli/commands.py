@@ -8,6 +8,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from goose_like.command import Command, command
+from goose_like.config.profile import ModelChoice, find_profile, sources
 from goose_like.core.entry_points import found
 from goose_like.core.errors import UsageError
 from goose_like.core.events import PlanUpdated
@@ -17,7 +18,6 @@ from goose_like.fork import fork as fork_session
 from goose_like.mentions import mention
 from goose_like.models import open_model
 from goose_like.prices import cost_usd
-from goose_like.profile import ModelChoice, find_profile, sources
 from goose_like.session import Session
 from goose_like.sessions import find_session, list_sessions
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import typer
 
+from goose_like.config.paths import config_folder
+from goose_like.config.profile import own_file, sources, unknown
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
-from goose_like.places import config_folder
-from goose_like.profile import own_file, sources, unknown
 from goose_like.profiles_file import NEW_FILE, fault_in, is_own, read, replace
 
 from .terminal import has_person

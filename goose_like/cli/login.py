@@ -4,10 +4,10 @@ import getpass
 import os
 import sys
 
-from goose_like import keys
+from goose_like.config import secrets as keys
+from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import UsageError
 from goose_like.models import provider_class
-from goose_like.profile import ModelChoice
 from goose_like.provider import Probed
 
 

@@ -87,13 +87,13 @@ def _session_names() -> list[tuple[str, str]]:
 
 
 def _profile_names() -> list[str]:
-    from goose_like.profile import sources
+    from goose_like.config.profile import sources
 
     return sorted({source.name for source in sources()})
 
 
 def _own_profile_names() -> list[str]:
-    from goose_like.profile import sources
+    from goose_like.config.profile import sources
     from goose_like.profiles_file import is_own
 
     return sorted({source.name for source in sources() if is_own(source.file)})
@@ -269,7 +269,7 @@ def _start(
 
     work: dict[str, Any] = {}
     if plan:
-        from goose_like.plan import read_arguments, read_plan
+        from goose_like.config.task_file import read_arguments, read_plan
 
         planned = read_plan(plan, read_arguments(args or []))
         work = {"plan": planned.tasks, "first": planned.first}

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from goose_like.build import build_exchange
+from goose_like.config.profile import Limits, Profile
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.events import Event, MessageCompleted, RunFinished, Status
 from goose_like.core.history import History
 from goose_like.core.message import Usage
 from goose_like.core.notifier import Notifier, Tee
 from goose_like.prices import cost_usd
-from goose_like.profile import Limits, Profile
 from goose_like.session import Session
 
 from .terminal import is_terminal, on_signals, screen

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from goose_like.places import state_folder
+from goose_like.config.paths import state_folder
 
 How = tuple[str | None, str | None, str | None, str | None]
 """Profile, model, sandbox and approval, as the options say."""

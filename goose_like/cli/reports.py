@@ -11,23 +11,24 @@ from typing import Any
 from rich.table import Table
 from ruamel.yaml import YAML
 
-from goose_like import __version__, keys
+from goose_like import __version__
 from goose_like.build import build_exchange
 from goose_like.compat import load_toolkit
+from goose_like.config import secrets as keys
+from goose_like.config.paths import cache_folder, config_folder, sessions_folder
+from goose_like.config.profile import ModelChoice, Profile, find_profile, origin, own_file, sources, used_name
+from goose_like.config.trust import PROFILES, is_trusted, read_project
+from goose_like.config.yaml_source import Source
 from goose_like.core.entry_points import GROUPS, did_you_mean, found, overridden, owner
 from goose_like.core.errors import GooseLikeError, ModelUnavailableError, ProviderError
 from goose_like.core.notifier import Notifier
 from goose_like.guarded import code_of
 from goose_like.models import choose_models, default_profile, provider_class, provider_names
 from goose_like.oversights import oversights, written_tools
-from goose_like.places import cache_folder, config_folder, sessions_folder
 from goose_like.policy import confinement
-from goose_like.profile import ModelChoice, Profile, find_profile, origin, own_file, sources, used_name
 from goose_like.provider import Probed
 from goose_like.providers.absent import absent
 from goose_like.sandbox import why_unavailable
-from goose_like.source import Source
-from goose_like.trust import PROFILES, is_trusted, read_project
 
 from .table import print_fitted, table
 from .visible import one_line

@@ -5,13 +5,13 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
+from goose_like.config.profile import SessionChoice
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.images import keep_image
 from goose_like.core.message import ToolCall, ToolResult
 from goose_like.core.notifier import Notifier
 from goose_like.desk import Desk
 from goose_like.mentions import pasted
-from goose_like.profile import SessionChoice
 from goose_like.session import Session
 
 from .clipboard import clipboard_image

@@ -5,9 +5,9 @@ from typing import Any, NoReturn, cast
 
 from goose_like.command import Command, make_command
 from goose_like.command_file import with_files
+from goose_like.config.trust import Project
 from goose_like.core.entry_points import found, load
 from goose_like.core.errors import GooseLikeError
-from goose_like.trust import Project
 
 
 def slash_commands(of_toolkits: Mapping[str, Command], project: Project | None) -> tuple[dict[str, Command], list[str]]:

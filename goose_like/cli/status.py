@@ -4,9 +4,9 @@ import time
 
 from rich.cells import cell_len
 
+from goose_like.config.profile import Profile
 from goose_like.exchange import Exchange
 from goose_like.prices import cost_usd
-from goose_like.profile import Profile
 
 from .visible import visible
 

@@ -5,9 +5,9 @@ import sys
 from difflib import unified_diff
 from pathlib import Path
 
+from goose_like.config.trust import Approval, Project, allowed, allowed_in, forget, is_trusted, read_project, trust
 from goose_like.core.errors import UsageError
 from goose_like.core.events import Answered, Asked, Question
-from goose_like.trust import Approval, Project, allowed, allowed_in, forget, is_trusted, read_project, trust
 
 from .table import print_table
 from .terminal import has_person, screen

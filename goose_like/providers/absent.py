@@ -3,8 +3,8 @@
 from collections.abc import AsyncGenerator
 from typing import ClassVar
 
+from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import GooseLikeError, ProviderError
-from goose_like.profile import ModelChoice
 from goose_like.provider import Delta, Facts, Model, Models, Request
 
 

@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
-from goose_like import keys
+from goose_like.config import secrets as keys
+from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError, ProviderError
-from goose_like.profile import ModelChoice
 from goose_like.provider import Facts, Probe, Request
 
 from .anthropic_wire import Encoder, Fold, error_of

@@ -12,10 +12,10 @@ from importlib import import_module
 from typing import Any, ClassVar, Protocol
 from urllib.parse import SplitResult
 
+from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import BrokenStreamError, GooseLikeError, ModelUnavailableError, ProviderError
 from goose_like.core.events import MessageCompleted
 from goose_like.core.gc_pause import uncollected
-from goose_like.profile import ModelChoice
 from goose_like.provider import Delta, Request
 
 from .door import cause, host, port, retry_after_s, without_secrets

@@ -18,9 +18,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
+from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import GooseLikeError, ModelUnavailableError, ProviderError
 from goose_like.core.events import Status
-from goose_like.profile import ModelChoice
 from goose_like.provider import Delta, Facts, Request
 
 from .constrained import ConstrainedFold, brief, constrain

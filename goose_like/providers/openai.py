@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 from urllib.parse import SplitResult
 
-from goose_like import keys
+from goose_like.config import secrets as keys
+from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import BrokenStreamError, CredentialError, GooseLikeError, ProfileError, ProviderError
 from goose_like.core.message import Usage
-from goose_like.profile import ModelChoice
 from goose_like.provider import Facts, Probe, Request, Vectors
 
 from .connection import Connection, Folding

@@ -10,13 +10,13 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
+from goose_like.config.paths import config_folder
+from goose_like.config.yaml_source import Source, explain, read_yaml
 from goose_like.core.entry_points import did_you_mean, found
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import Value
 from goose_like.environment import is_secret
-from goose_like.places import config_folder
 from goose_like.provider import Facts
-from goose_like.source import Source, explain, read_yaml
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 

@@ -29,13 +29,13 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
+from goose_like.config.profile import ModelChoice
+from goose_like.config.yaml_source import Source, read_yaml
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import BrokenStreamError, GooseLikeError, ModelUnavailableError, ProfileError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Message, Part, Text, Thinking, ToolCall, Usage, Value
-from goose_like.profile import ModelChoice
 from goose_like.provider import Delta, Facts, Request
-from goose_like.source import Source, read_yaml
 
 from .wire import clip, error_of_status
 

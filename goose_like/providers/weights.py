@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from goose_like.config.paths import cache_folder
 from goose_like.core.errors import ModelUnavailableError
-from goose_like.places import cache_folder
 
 Progress = Callable[[str, int, int], None]
 """Told what is going on, the bytes done and the bytes in all. What it raises ends the work."""

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from goose_like.profile import Profile
+from goose_like.config.profile import Profile
 
 from .assets import Asset, assets
 from .discovery import About, agents, copilots

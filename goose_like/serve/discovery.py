@@ -4,10 +4,10 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from goose_like.config.profile import Profile
+from goose_like.config.yaml_source import in_words
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import Value, Words
-from goose_like.profile import Profile
-from goose_like.source import in_words
 
 TOOLKIT = "openbb"
 """The toolkit of whose config the profile says how it is called here."""

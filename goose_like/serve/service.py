@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from goose_like.build import build_exchange
+from goose_like.config.profile import Limits, Profile
 from goose_like.core.notifier import Notifier
 from goose_like.models import open_models
-from goose_like.profile import Limits, Profile
 from goose_like.provider import Models
 from goose_like.workspace import Workspace
 

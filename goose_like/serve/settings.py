@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from goose_like.config.paths import state_folder
 from goose_like.core.errors import UsageError
 from goose_like.core.message import Value
-from goose_like.places import state_folder
 
 TOKEN, SECRET = "GOOSE_LIKE_SERVE_TOKEN", "GOOSE_LIKE_SERVE_SECRET"
 """The variables of the bearer token, and of the key by which servers know what they gave a client to keep."""

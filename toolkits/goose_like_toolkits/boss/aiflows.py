@@ -6,8 +6,8 @@ from typing import Any
 from pydantic import Field, JsonValue, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from goose_like.config.profile import ToolkitChoice
 from goose_like.core.message import Value, Words
-from goose_like.profile import ToolkitChoice
 
 from .known import MISSING, is_absent, is_theirs
 from .spec import Interface

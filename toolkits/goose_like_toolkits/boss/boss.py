@@ -9,6 +9,7 @@ from typing import Any
 
 from goose_like.build import build_exchange
 from goose_like.compat import load_toolkit
+from goose_like.config.profile import Limits, ModeratorChoice, Profile, ToolkitChoice
 from goose_like.core.errors import ProfileError, UsageError
 from goose_like.core.events import TurnFinished
 from goose_like.core.history import History
@@ -16,7 +17,6 @@ from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier
 from goose_like.exchange import Exchange
 from goose_like.nested import narrowed_limits
-from goose_like.profile import Limits, ModeratorChoice, Profile, ToolkitChoice
 from goose_like.provider import Model, Models
 from goose_like.session import Session
 from goose_like.workspace import Workspace

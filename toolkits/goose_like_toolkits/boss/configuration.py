@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from goose_like.config.yaml_source import Source, explain
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
-from goose_like.source import Source, explain
 
 from .aiflows import OF_A_BOSS, Command, Flow, Node, Way
 from .mapped import Configuration, Mapped

@@ -4,10 +4,10 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, ClassVar
 
+from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import GooseLikeError, ProviderError
 from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Message, ToolCall, Usage
-from goose_like.profile import ModelChoice
 from goose_like.provider import Delta, Facts, Model, Request
 
 from .executor import Detect, Own, asked, detected, named

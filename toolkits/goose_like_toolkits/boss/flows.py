@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
+from goose_like.config.profile import Profile, find_profile
 from goose_like.core.errors import UsageError
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import ToolError
 from goose_like.models import open_models
-from goose_like.profile import Profile, find_profile
 from goose_like.provider import Model
 from goose_like.session import Session
 

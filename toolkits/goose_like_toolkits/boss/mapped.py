@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from goose_like.config.yaml_source import Source
 from goose_like.core.errors import ProfileError
-from goose_like.source import Source
 
 from .aiflows import Command, Flow, Node, Way
 from .detection import Detection

@@ -4,8 +4,8 @@ from typing import Any, Literal, get_args
 
 from pydantic import AliasChoices, Field, JsonValue, model_validator
 
+from goose_like.config.profile import ToolkitChoice
 from goose_like.core.message import Value, Words
-from goose_like.profile import ToolkitChoice
 
 PLAN, LOGS, LIBRARY = "plan", "logs", "code_library"
 """The names of memory files that have a meaning; others are read to the controller as they are."""

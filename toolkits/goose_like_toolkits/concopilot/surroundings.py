@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from goose_like.config.profile import Limits
 from goose_like.core.notifier import Notifier
-from goose_like.profile import Limits
 from goose_like.session import Session
 from goose_like.view import ExchangeView
 from goose_like.workspace import Workspace

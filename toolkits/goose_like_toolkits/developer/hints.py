@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from goose_like.places import config_folder
+from goose_like.config.paths import config_folder
 from goose_like.repositories import root_of
 
 NAMES = ("AGENTS.md", ".goosehints")

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from goose_like.config.paths import cache_folder
 from goose_like.core.errors import GooseLikeError, ProviderError
-from goose_like.places import cache_folder
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 
 from .map import Map

@@ -6,8 +6,8 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
+from goose_like.config.paths import cache_folder
 from goose_like.core.errors import ProfileError
-from goose_like.places import cache_folder
 from goose_like.store import Store
 from goose_like.toolkit import ExchangeView, ToolError
 

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from goose_like.config.yaml_source import in_words
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import Value
-from goose_like.source import in_words
 
 from .settings import Settings
 

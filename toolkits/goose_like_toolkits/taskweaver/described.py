@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from goose_like.config.yaml_source import in_words
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.tool import ToolSpec
-from goose_like.source import in_words
 
 from .definition import PYTHON, Definition, Parameter
 

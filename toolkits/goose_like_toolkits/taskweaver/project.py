@@ -6,11 +6,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from goose_like.config.paths import cache_folder
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.gc_pause import uncollected
 from goose_like.fault import Fault, Reading
-from goose_like.places import cache_folder
 from goose_like.readings import kept
 from goose_like.store import Store
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from goose_like.config.yaml_source import in_words
 from goose_like.core.message import Value
 from goose_like.fault import Fault, Reading
-from goose_like.source import in_words
 
 CONFIG = "taskweaver_config.json"
 

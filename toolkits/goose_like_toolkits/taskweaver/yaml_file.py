@@ -7,9 +7,9 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from goose_like.config.yaml_source import in_words
 from goose_like.core.entry_points import did_you_mean, nearest
 from goose_like.fault import Fault, Reading
-from goose_like.source import in_words
 from goose_like.yaml_nodes import line_at, read_nodes, refused
 
 from .definition import Definition, Returned

@@ -11,13 +11,13 @@ from goose_like.cli.once import Stdout, stoppable
 from goose_like.cli.start import finish, settled_profile
 from goose_like.cli.terminal import Lines, is_terminal, screen
 from goose_like.cli.visible import visible
+from goose_like.config.profile import Profile
 from goose_like.core.errors import CredentialError, UsageError
 from goose_like.core.events import Answer, Event, Question
 from goose_like.core.notifier import Notifier
 from goose_like.core.threads import aside
 from goose_like.journal import Journal
 from goose_like.models import open_models
-from goose_like.profile import Profile
 from goose_like.providers.absent import absent
 from goose_like.session import Session
 from goose_like.view import ExchangeView

@@ -5,10 +5,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from goose_like.config.paths import cache_folder
 from goose_like.core.gc_pause import uncollected
 from goose_like.core.message import Value
 from goose_like.fault import Reading
-from goose_like.places import cache_folder
 from goose_like.readings import kept
 from goose_like.store import Store
 

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from goose_like.config.paths import state_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.notifier import Notifier
-from goose_like.places import state_folder
 from goose_like.workspace import Access, Reach, Workspace
 
 from .installed import Installed, site_of

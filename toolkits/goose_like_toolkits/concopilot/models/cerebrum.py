@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from goose_like import __version__
+from goose_like.config.profile import Limits
 from goose_like.core.events import SessionStarted, TurnFinished
 from goose_like.core.history import History
 from goose_like.core.message import Message, Text, Usage
@@ -19,7 +20,6 @@ from goose_like.journal import Journal
 from goose_like.moderator import Truncate
 from goose_like.nested import Relay, left_of, narrowed_limits
 from goose_like.prices import cost_usd
-from goose_like.profile import Limits
 from goose_like.provider import Models, Patience
 from goose_like.session import Session
 from goose_like.view import ExchangeView

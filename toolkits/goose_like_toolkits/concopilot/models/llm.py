@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from goose_like.config.profile import Limits
 from goose_like.core.errors import ProviderError
 from goose_like.core.events import MessageCompleted
 from goose_like.core.history import History
@@ -15,7 +16,6 @@ from goose_like.core.message import ToolCall, Usage
 from goose_like.core.tool import ToolError, ToolSpec
 from goose_like.nested import left_of, narrowed_limits
 from goose_like.prices import cost_usd
-from goose_like.profile import Limits
 from goose_like.providers.wire import clip, is_object
 from goose_like.view import ExchangeView, ModelView
 

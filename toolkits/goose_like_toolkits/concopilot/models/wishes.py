@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 
+from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import BrokenStreamError, GooseLikeError, ProviderError
 from goose_like.core.events import MessageCompleted
-from goose_like.profile import ModelChoice
 from goose_like.provider import Delta, Facts, Model, Provider, Request
 
 from .reading import Given

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, ValidationError
 from pydantic_core import PydanticCustomError
 
+from goose_like.config.yaml_source import Source, explain, read_yaml
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import UsageError
 from goose_like.core.message import Value, Words
-from goose_like.source import Source, explain, read_yaml
 
 PUBLIC = "https://concopilot.org"
 """The site that ConCopilot's own `conpack` uses where nothing else is said."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
+from goose_like.config.paths import state_folder
 from goose_like.core.errors import GooseLikeError, UsageError
-from goose_like.places import state_folder
 from goose_like_toolkits.concopilot.described.coordinates import FORM, Coordinates, parse
 
 CONFIG_FOLDER = ".config"

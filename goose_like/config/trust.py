@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import Value, Words
+from goose_like.repositories import root_of
 
-from .places import config_folder
-from .repositories import root_of
+from .paths import config_folder
 
 FOLDER = ".goose-like"
 PROFILES = "profiles.yaml"

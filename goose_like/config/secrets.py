@@ -11,8 +11,8 @@ from ruamel.yaml import YAML
 
 from goose_like.core.errors import CredentialError, ProfileError
 
-from .places import config_folder
-from .source import read_yaml
+from .paths import config_folder
+from .yaml_source import read_yaml
 
 _SERVICE = "goose-like"
 _ENVIRONMENT, _KEYRING = "the environment", "the keyring"

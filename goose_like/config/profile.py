@@ -13,9 +13,9 @@ from goose_like.core.entry_points import did_you_mean, found, load
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import Value
 
-from .places import config_folder
-from .source import AS_WRITTEN, Drafts, Source, explain, parsed, read_yaml
+from .paths import config_folder
 from .trust import PROFILES, Project, trusted_project
+from .yaml_source import AS_WRITTEN, Drafts, Source, explain, parsed, read_yaml
 
 SandboxMode = Literal["read-only", "workspace", "workspace+network", "full"]
 ApprovalMode = Literal["auto", "ask", "plan", "yolo"]

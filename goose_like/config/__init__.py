@@ -1,0 +1,1 @@
+"""User configuration: folders, profiles, YAML with line numbers, API keys and trust."""
