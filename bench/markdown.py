@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.control import Control
 from rich.segment import ControlType
 
-from goose_like.cli.markdown import MarkdownStream
+from goose_like.terminal.markdown_stream import MarkdownStream
 
 DELTAS, FRAMES_PER_S = 100_000, 20
 WIDTH, HEIGHT, LIVE_ROWS = 200, 50, 20

@@ -11,11 +11,11 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.style import Style
 
-from goose_like.cli.blocks import LIMIT, _parser
-from goose_like.cli.code import Code
-from goose_like.cli.markdown import MarkdownStream
-from goose_like.cli.phrases import _parsed
-from goose_like.cli.rows import Rows, wrapped
+from goose_like.terminal.highlight import Code
+from goose_like.terminal.markdown_block import LIMIT, _parser
+from goose_like.terminal.markdown_inline import _parsed
+from goose_like.terminal.markdown_stream import MarkdownStream
+from goose_like.terminal.wrap import Rows, wrapped
 
 WIDTHS = [20, 80, 200]
 

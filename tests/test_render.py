@@ -7,9 +7,6 @@ import re
 import pytest
 from rich.console import Console
 
-from goose_like.cli.render import CALL_ROWS, Screen, spent
-from goose_like.cli.running import describe
-from goose_like.cli.visible import exact, one_line, visible
 from goose_like.core.events import (
     Answer,
     Answered,
@@ -36,6 +33,9 @@ from goose_like.core.events import (
     TurnStarted,
 )
 from goose_like.core.message import Message, ToolCall, ToolResult, Usage
+from goose_like.terminal.escape import exact, one_line, visible
+from goose_like.terminal.renderer import CALL_ROWS, Screen, spent
+from goose_like.terminal.tool_call import describe
 
 
 def drawn(*events: Event, width: int = 100, is_terminal: bool = False, says_answer: bool = True) -> str:

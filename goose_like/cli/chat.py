@@ -24,13 +24,13 @@ from goose_like.prices import cost_usd
 from goose_like.session import Session
 from goose_like.sessions import write_title
 from goose_like.summary import title
+from goose_like.terminal.input import Prompt
+from goose_like.terminal.interaction import is_terminal, on_signals
+from goose_like.terminal.renderer import spent
 
 from .own_command import run_own_command
-from .prompt import Prompt
-from .render import spent
 from .seat import LineSeat, LiveSeat, Seat
 from .slash import slash_commands
-from .terminal import is_terminal, on_signals
 
 LEAVE = ("exit", ":q", "quit")
 _COMMAND = re.compile(r"/([\w-]+)(?:[:\s]\s*(.*))?", re.DOTALL)

@@ -20,12 +20,12 @@ from goose_like.models import open_model
 from goose_like.prices import cost_usd
 from goose_like.session import Session
 from goose_like.sessions import find_session, list_sessions
+from goose_like.terminal.escape import one_line, visible
+from goose_like.terminal.renderer import spent
 
-from .render import spent
 from .reports import examine
 from .session import write_export
 from .sessions import LISTED, age
-from .visible import one_line, visible
 
 KEYS = (
     "Say what you want done; Enter sends it. While the model works, Enter leaves a message for its next step and "

@@ -11,9 +11,8 @@ from goose_like.core.errors import UsageError
 from goose_like.core.history import Turn
 from goose_like.desk import Desk
 from goose_like.reversal import Change, Reversal
-
-from .render import numbered
-from .visible import one_line, visible
+from goose_like.terminal.escape import one_line, visible
+from goose_like.terminal.renderer import numbered
 
 _KINDS = {"restore": "is put back", "remove": "is removed", "recreate": "is made again"}
 _SCOPES = {"f": "files", "c": "conversation", "b": "both"}

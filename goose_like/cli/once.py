@@ -18,8 +18,7 @@ from goose_like.core.message import Usage
 from goose_like.core.notifier import Notifier, Tee
 from goose_like.prices import cost_usd
 from goose_like.session import Session
-
-from .terminal import is_terminal, on_signals, screen
+from goose_like.terminal.interaction import is_terminal, on_signals, screen
 
 T = TypeVar("T")
 

@@ -51,7 +51,7 @@ async def _opened(settled: tuple[Any, Any] | None, settle: Callable[[], tuple[An
         chat, closing = _imported()
         chosen, kept = settled or settle()
         return int(await closing(chat(chosen.profile, kept, project=chosen.project, **work), chosen, kept))
-    from .prompt import Prompt
+    from goose_like.terminal.input import Prompt
 
     async with Prompt(state_folder() / "history") as prompt:
         loop = asyncio.get_running_loop()

@@ -29,9 +29,8 @@ from goose_like.policy import confinement
 from goose_like.provider import Probed
 from goose_like.providers.absent import absent
 from goose_like.sandbox import why_unavailable
-
-from .table import print_fitted, table
-from .visible import one_line
+from goose_like.terminal.escape import one_line
+from goose_like.terminal.report_table import print_fitted, table
 
 _MODELS_SHOWN = 40
 

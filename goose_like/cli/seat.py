@@ -13,13 +13,13 @@ from goose_like.core.notifier import Notifier
 from goose_like.desk import Desk
 from goose_like.mentions import pasted
 from goose_like.session import Session
+from goose_like.terminal.input import Prompt
+from goose_like.terminal.interaction import Lines, is_terminal, screen
+from goose_like.terminal.live import LiveScreen
 
 from .clipboard import clipboard_image
 from .complete import SessionCompleter
-from .live import LiveScreen
-from .prompt import Prompt
 from .status import StatusLine
-from .terminal import Lines, is_terminal, screen
 
 
 class Work(Protocol):

@@ -10,14 +10,14 @@ from goose_like.core.message import Usage
 from goose_like.fork import fork
 from goose_like.prices import cost_usd
 from goose_like.sessions import find_session, nested_sessions
+from goose_like.terminal.escape import one_line, visible
+from goose_like.terminal.report_table import print_table
 from goose_like.transfer.archive import archive, take_in
 from goose_like.transfer.markdown import markdown
 from goose_like.transfer.page import page
 from goose_like.transfer.transcript import Transcript, when
 
 from .sessions import age, money
-from .table import print_table
-from .visible import one_line, visible
 
 _FORMATS = {".html": "html", ".htm": "html", ".json": "json"}
 

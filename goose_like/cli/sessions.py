@@ -10,10 +10,9 @@ from goose_like.core.errors import DeniedError
 from goose_like.prices import cost_usd
 from goose_like.session import delete_session
 from goose_like.sessions import list_sessions, search, tally
-
-from .table import print_table
-from .terminal import has_person
-from .visible import one_line, visible
+from goose_like.terminal.escape import one_line, visible
+from goose_like.terminal.interaction import has_person
+from goose_like.terminal.report_table import print_table
 
 LISTED = 20
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from goose_like.config.trust import Approval, Project, allowed, allowed_in, forget, is_trusted, read_project, trust
 from goose_like.core.errors import UsageError
 from goose_like.core.events import Answered, Asked, Question
-
-from .table import print_table
-from .terminal import has_person, screen
-from .visible import exact
+from goose_like.terminal.escape import exact
+from goose_like.terminal.interaction import has_person, screen
+from goose_like.terminal.report_table import print_table
 
 
 def settled_project(*, is_trusted_now: bool) -> Project | None:

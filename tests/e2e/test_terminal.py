@@ -174,7 +174,7 @@ def test_ctrl_c_in_a_run_says_that_the_answer_is_cut_before_it_comes(place, open
 
 STUBBORN = """
 import asyncio
-from goose_like.cli.terminal import echo, on_signals
+from goose_like.terminal.interaction import echo, on_signals
 
 async def main():
     async def never():

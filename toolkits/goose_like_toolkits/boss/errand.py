@@ -7,13 +7,13 @@ import sys
 from dataclasses import dataclass
 
 from goose_like.cli.once import OutputFormat, Stdout, run_finished, stoppable
-from goose_like.cli.terminal import echo
 from goose_like.config.profile import Limits, Profile
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Answered, Asked, Question
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier, Tee
 from goose_like.session import Session
+from goose_like.terminal.interaction import echo
 
 from .boss import Boss, Run, detail, outcome
 from .outcome import Outcome, Status

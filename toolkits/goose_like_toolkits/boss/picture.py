@@ -13,10 +13,6 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text as Styled
 
-from goose_like.cli.render import PLAN_TOOL, Screen
-from goose_like.cli.running import FAILED, Running, arguments_of, describe
-from goose_like.cli.terminal import PersonScreen, has_person
-from goose_like.cli.visible import one_line, visible
 from goose_like.core.events import (
     Answer,
     Event,
@@ -38,6 +34,10 @@ from goose_like.core.events import (
 from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import ToolResult, Usage
 from goose_like.prices import cost_usd
+from goose_like.terminal.escape import one_line, visible
+from goose_like.terminal.interaction import PersonScreen, has_person
+from goose_like.terminal.renderer import PLAN_TOOL, Screen
+from goose_like.terminal.tool_call import FAILED, Running, arguments_of, describe
 
 from .entries import Entry, entries
 from .spec import BossSpec

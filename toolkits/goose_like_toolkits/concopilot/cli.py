@@ -54,13 +54,13 @@ def _component() -> None:
 
 
 def _tell(words: str) -> None:
-    from goose_like.cli.visible import visible
+    from goose_like.terminal.escape import visible
 
     print(visible(words), file=sys.stderr, flush=True)
 
 
 def _said(words: str) -> None:
-    from goose_like.cli.visible import visible
+    from goose_like.terminal.escape import visible
 
     print(visible(words), flush=True)
 

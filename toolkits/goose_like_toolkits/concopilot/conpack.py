@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from goose_like.cli.guard import guarded
-from goose_like.cli.visible import visible
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import UsageError
+from goose_like.terminal.escape import visible
 from goose_like_toolkits.concopilot.commands.extra import require_extra
 
 PASSWORD_VARIABLE = "CONPACK_REPO_USER_PWD"

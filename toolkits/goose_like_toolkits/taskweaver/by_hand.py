@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from goose_like.cli.terminal import screen
-from goose_like.cli.visible import visible
 from goose_like.config.profile import SandboxMode
 from goose_like.core.errors import UsageError
+from goose_like.terminal.escape import visible
+from goose_like.terminal.interaction import screen
 from goose_like.toolkit import ToolError, Workspace
 
 from .catalogue import Catalogue

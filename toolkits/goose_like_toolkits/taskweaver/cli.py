@@ -52,7 +52,7 @@ def _read(context: typer.Context) -> Any:
 @app.command("list", epilog="Example: goose-like plugin --project . list")
 def plugin_list(context: typer.Context) -> None:
     """List the plugins: which are on, why others are off, what they do."""
-    from goose_like.cli.table import print_table
+    from goose_like.terminal.report_table import print_table
 
     from .report import nothing_there, rows
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from goose_like.cli.visible import visible
+from goose_like.terminal.escape import visible
 
 from .project import Project
 

@@ -7,7 +7,7 @@ from typing import Any
 from rich.text import Text as Styled
 from rich.tree import Tree
 
-from goose_like.cli.visible import one_line
+from goose_like.terminal.escape import one_line
 from goose_like_toolkits.concopilot.described.definition import Command
 from goose_like_toolkits.concopilot.described.kinds import (
     Choice,

@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from goose_like.cli.table import print_fitted, print_table
-from goose_like.cli.visible import one_line, visible
 from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like.terminal.escape import one_line, visible
+from goose_like.terminal.report_table import print_fitted, print_table
 from goose_like_toolkits.concopilot.described.checking import check_file
 from goose_like_toolkits.concopilot.described.coordinates import PARTS, Coordinates
 from goose_like_toolkits.concopilot.described.definition import Definition, read_definition

@@ -9,8 +9,6 @@ from typing import Literal
 
 from goose_like.cli.once import Stdout, stoppable
 from goose_like.cli.start import finish, settled_profile
-from goose_like.cli.terminal import Lines, is_terminal, screen
-from goose_like.cli.visible import visible
 from goose_like.config.profile import Profile
 from goose_like.core.errors import CredentialError, UsageError
 from goose_like.core.events import Answer, Event, Question
@@ -20,6 +18,8 @@ from goose_like.journal import Journal
 from goose_like.models import open_models
 from goose_like.providers.absent import absent
 from goose_like.session import Session
+from goose_like.terminal.escape import visible
+from goose_like.terminal.interaction import Lines, is_terminal, screen
 from goose_like.view import ExchangeView
 from goose_like.workspace import Workspace
 from goose_like_toolkits.concopilot.assets.assets import Assets

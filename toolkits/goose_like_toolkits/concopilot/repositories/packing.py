@@ -6,8 +6,8 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from goose_like.cli.visible import visible
 from goose_like.core.errors import GooseLikeError, UsageError
+from goose_like.terminal.escape import visible
 from goose_like_toolkits.concopilot.described.checking import check_file
 from goose_like_toolkits.concopilot.described.coordinates import Coordinates
 from goose_like_toolkits.concopilot.described.definition import Definition, read_definition

@@ -41,9 +41,9 @@ from goose_like.core.message import Message, ToolCall, ToolResult, Usage
 from goose_like.core.notifier import Notifier
 
 from .artifact import artifact_rows
-from .rows import Rows
-from .running import FAILED, LIVE_LINES, MAX_LINE, Running, code_lines, describe, nested_line, shown
-from .visible import exact, one_line, visible
+from .escape import exact, one_line, visible
+from .tool_call import FAILED, LIVE_LINES, MAX_LINE, Running, code_lines, describe, nested_line, shown
+from .wrap import Rows
 
 ERROR_ROWS = 10
 CALL_ROWS = 5

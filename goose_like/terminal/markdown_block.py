@@ -11,11 +11,11 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from .code import Code
-from .phrases import BOLD, DIM, phrases, said
-from .rows import Row, indented, wrapped, written
-from .tables import table
-from .visible import visible
+from .escape import visible
+from .highlight import Code
+from .markdown_inline import BOLD, DIM, phrases, said
+from .markdown_table import table
+from .wrap import Row, indented, wrapped, written
 
 LIMIT = 10_000
 """Characters of a block from which on it is shown as it is, so that no frame takes long; code is not limited."""

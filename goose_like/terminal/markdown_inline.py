@@ -9,8 +9,8 @@ from markdown_it.token import Token
 from rich.segment import Segment
 from rich.style import Style
 
-from .rows import Row, merged
-from .visible import visible
+from .escape import visible
+from .wrap import Row, merged
 
 MAX_MARKS = 400
 """Marks from which on a paragraph is shown as it is: the search for pairs is quadratic in them."""

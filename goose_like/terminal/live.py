@@ -26,12 +26,12 @@ from goose_like.core.events import (
 )
 from goose_like.core.message import Message, ToolCall, ToolResult
 
-from .markdown import MarkdownStream
-from .prompt import Prompt
-from .render import PLAN_TOOL, Screen
-from .running import Running
-from .terminal import decided
-from .visible import one_line, visible
+from .escape import one_line, visible
+from .input import Prompt
+from .interaction import decided
+from .markdown_stream import MarkdownStream
+from .renderer import PLAN_TOOL, Screen
+from .tool_call import Running
 
 FRAME_S = 1 / 15
 TICK_S = 0.1

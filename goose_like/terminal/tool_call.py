@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from goose_like.core.message import ToolCall
 
-from .visible import NO_TEXT, one_line, visible
+from .escape import NO_TEXT, one_line, visible
 
 LIVE_LINES = 12
 TAIL_LINES = 3

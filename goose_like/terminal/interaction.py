@@ -15,7 +15,7 @@ from rich.console import Console
 
 from goose_like.core.events import Answer, Event, Question
 
-from .render import Screen
+from .renderer import Screen
 
 _CHOICES: dict[str, Answer] = {
     "y": Answer(choice="allow", by="person"),

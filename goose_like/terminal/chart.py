@@ -10,9 +10,9 @@ from rich.style import Style
 
 from goose_like.core.events import Chart
 
-from .phrases import DIM
-from .rows import Row, merged, written
-from .visible import one_line
+from .escape import one_line
+from .markdown_inline import DIM
+from .wrap import Row, merged, written
 
 _WIDEST = 76
 _HEIGHT = 8

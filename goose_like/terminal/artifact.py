@@ -7,11 +7,11 @@ from rich.segment import Segment
 
 from goose_like.core.events import Artifact
 
-from .phrases import BOLD, DIM
-from .plot import number, plot
-from .rows import Row, wrapped, written
-from .tables import table
-from .visible import one_line, visible
+from .chart import number, plot
+from .escape import one_line, visible
+from .markdown_inline import BOLD, DIM
+from .markdown_table import table
+from .wrap import Row, wrapped, written
 
 _TABLE_ROWS, _CHART_ROWS, _COLUMNS, _CELL = 20, 8, 12, 60
 _LINES = 60

@@ -9,7 +9,7 @@ from pygments.token import Comment, Generic, Keyword, Name, Number, String, _Tok
 from rich.segment import Segment
 from rich.style import Style
 
-from .rows import Row, folded, merged, written
+from .wrap import Row, folded, merged, written
 
 LONG_LINE = 1000
 """Characters of a line from which on it has no colours: a lexer may take long over it."""

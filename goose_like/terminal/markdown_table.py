@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from rich.segment import Segment
 
-from .phrases import BOLD, DIM
-from .rows import Row, row_width, wrapped
+from .markdown_inline import BOLD, DIM
+from .wrap import Row, row_width, wrapped
 
 LEAST_COLUMN = 4
 """Columns of the terminal that a column is given at least, if it has that many; with less there is no table."""

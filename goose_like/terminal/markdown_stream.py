@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from rich.console import RenderableType
 
-from .blocks import LIMIT, Block, blocks, plain
-from .code import Code
-from .rows import Row, Rows, last_fold_start, last_row_start
-from .visible import visible
+from .escape import visible
+from .highlight import Code
+from .markdown_block import LIMIT, Block, blocks, plain
+from .wrap import Row, Rows, last_fold_start, last_row_start
 
 _EMPTY_LINE = re.compile(r"(?:\A|\n)[ \t]*\n")
 # What may still become anything: a rule, an item, the line under a heading or under a table's.

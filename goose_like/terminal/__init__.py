@@ -1,0 +1,1 @@
+"""Terminal output and input: event renderer, streaming Markdown, diffs, charts and the input line."""
