@@ -23,7 +23,7 @@ from long_session import work as steps_of  # noqa: E402
 
 from goose_like.core.history import History  # noqa: E402
 from goose_like.moderator import Passive  # noqa: E402
-from goose_like.provider import Request  # noqa: E402
+from goose_like.providers.base import Request  # noqa: E402
 from goose_like.providers.openai_wire import Encoder  # noqa: E402
 from goose_like.session import Session  # noqa: E402
 

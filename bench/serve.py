@@ -191,7 +191,7 @@ async def own_work() -> dict[int, float]:
     """Median milliseconds of a request by its number of messages."""
     from goose_like.config.profile import find_profile
     from goose_like.core.notifier import Notifier
-    from goose_like.provider import Model, Models
+    from goose_like.providers.base import Model, Models
     from goose_like.serve.metrics import Seen
     from goose_like.serve.request import read_query
     from goose_like.serve.seal import Seal

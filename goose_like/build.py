@@ -14,17 +14,17 @@ from goose_like.core.errors import GooseLikeError, ProfileError, at_place
 from goose_like.core.events import SessionStarted
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import Tool
+from goose_like.providers.base import Models, Patience
+from goose_like.providers.registry import open_models
 
 from . import __version__
 from .compat import load_toolkit
 from .exchange import Exchange
 from .guarded import Guarded, code_of
 from .journal import Journal
-from .models import open_models
 from .moderator import Moderator
 from .narrowed import Narrowed
 from .policy import task_in_words
-from .provider import Models, Patience
 from .session import Session
 from .toolkit import Requirements, Toolkit
 from .undo import Undo

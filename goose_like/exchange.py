@@ -27,14 +27,14 @@ from goose_like.core.images import keep_image
 from goose_like.core.message import Message, RedactedThinking, Thinking, ToolCall, ToolResult, in_words
 from goose_like.core.output_limit import readable
 from goose_like.core.tool import Tool, call_tool, current_call
+from goose_like.providers.base import Models, Patience, Request, stream_with_retries
+from goose_like.providers.prices import cost_usd
 
 from .command import Command
 from .inbox import Inbox
 from .journal import Journal
 from .mentions import message_with
 from .moderator import MODERATOR, Moderator
-from .prices import cost_usd
-from .provider import Models, Patience, Request, stream_with_retries
 from .session import Session
 from .summary import summarized
 from .undo import Undo

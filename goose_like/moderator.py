@@ -10,9 +10,9 @@ from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.events import Compacted
 from goose_like.core.history import History, estimate_tokens
 from goose_like.core.message import Message
+from goose_like.providers.base import Model
+from goose_like.providers.prices import known_window
 
-from .prices import known_window
-from .provider import Model
 from .shorter import GAIN, Keep, shorter
 from .summary import newest, summarized
 from .view import ExchangeView

@@ -18,8 +18,7 @@ from goose_like.core.history import History
 from goose_like.core.message import Usage
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import ToolError
-
-from .prices import cost_usd
+from goose_like.providers.prices import cost_usd
 
 
 class Relay(Notifier):

@@ -12,10 +12,10 @@ from goose_like.core.events import Logged
 from goose_like.core.message import ToolCall
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import Tool, ToolError, call_tool, current_call
-from goose_like.providers.absent import absent
+from goose_like.providers.base import Model, Models
+from goose_like.providers.null_provider import absent
 from goose_like.providers.scripted import ScriptedProvider
 
-from .provider import Model, Models
 from .session import Session
 from .toolkit import Requirements, Toolkit
 from .view import ExchangeView

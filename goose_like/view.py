@@ -9,8 +9,7 @@ from goose_like.core.events import MessageCompleted, UsageRecorded
 from goose_like.core.history import History
 from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier
-
-from .provider import Embedder, Model, Models, Request, ToolSpec, stream_with_retries
+from goose_like.providers.base import Embedder, Model, Models, Request, ToolSpec, stream_with_retries
 
 
 @dataclass(frozen=True, slots=True)

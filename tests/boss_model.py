@@ -15,7 +15,7 @@ from loopback import Asked, Loopback, Response, called, said, sse
 
 from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Message, ToolCall, Usage
-from goose_like.provider import Delta, Request
+from goose_like.providers.base import Delta, Request
 
 GOAL = "Give the mean and the median of 1, 2, 3, 10."
 RESULT = "mean 4.0, median 2.5"

@@ -15,7 +15,7 @@ from goose_like.core.events import Answer, Logged, ToolProgress
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import Outcome, call_tool, current_call
-from goose_like.provider import Model, Models
+from goose_like.providers.base import Model, Models
 from goose_like.session import Session
 from goose_like.toolkit import Requirements
 from goose_like.view import ExchangeView

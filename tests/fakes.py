@@ -15,7 +15,7 @@ from goose_like.core.tool import Tool, make_tool
 from goose_like.exchange import Exchange
 from goose_like.journal import Journal
 from goose_like.moderator import Moderator, Passive
-from goose_like.provider import Delta, Facts, Model, Models, Patience, Request
+from goose_like.providers.base import Delta, Facts, Model, Models, Patience, Request
 from goose_like.session import Session
 from goose_like.workspace import Workspace
 

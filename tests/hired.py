@@ -17,7 +17,7 @@ from goose_like.core.events import Answer
 from goose_like.core.message import ToolResult
 from goose_like.core.notifier import Recorder
 from goose_like.exchange import Exchange
-from goose_like.provider import Model, Models
+from goose_like.providers.base import Model, Models
 from goose_like.session import Session
 from goose_like.workspace import Workspace
 

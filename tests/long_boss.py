@@ -14,7 +14,7 @@ from goose_like.config.profile import Profile
 from goose_like.core.history import History
 from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier
-from goose_like.provider import Delta, Model, Models, Request
+from goose_like.providers.base import Delta, Model, Models, Request
 from goose_like.session import Session
 
 FUNCTION_EVERY = 4

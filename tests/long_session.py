@@ -14,8 +14,8 @@ from goose_like.core.tool import make_tool
 from goose_like.exchange import Exchange
 from goose_like.journal import Journal
 from goose_like.moderator import Moderator
-from goose_like.provider import Delta, Facts, Model, Models, Request
 from goose_like.providers.anthropic_wire import Encoder as AnthropicEncoder
+from goose_like.providers.base import Delta, Facts, Model, Models, Request
 from goose_like.providers.openai_wire import Encoder as OpenAIEncoder
 from goose_like.session import Session
 from goose_like.workspace import Workspace

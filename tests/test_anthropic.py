@@ -11,8 +11,8 @@ from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, GooseLikeError, ProfileError
 from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
-from goose_like.provider import Delta, Request
 from goose_like.providers.anthropic import AnthropicProvider, BedrockProvider, VertexProvider
+from goose_like.providers.base import Delta, Request
 
 MARK = b',"cache_control":{"type":"ephemeral"}'
 

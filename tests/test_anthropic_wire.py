@@ -21,8 +21,8 @@ from goose_like.core.errors import (
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.images import keep_image
 from goose_like.core.message import Image, Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
-from goose_like.provider import Request, ToolSpec
 from goose_like.providers.anthropic_wire import Encoder, Fold, error_of
+from goose_like.providers.base import Request, ToolSpec
 
 SHELL = ToolSpec("shell", "Runs a command.", {"type": "object", "properties": {"command": {"type": "string"}}})
 MARK = b',"cache_control":{"type":"ephemeral"}'

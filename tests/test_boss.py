@@ -29,7 +29,7 @@ from goose_like.core.history import History
 from goose_like.core.message import Message, Thinking, ToolResult
 from goose_like.core.notifier import Recorder
 from goose_like.lines import event_of
-from goose_like.provider import Delta, Model, Models, Request
+from goose_like.providers.base import Delta, Model, Models, Request
 from goose_like.session import Session
 
 PROFILE = Profile(name="mine", toolkits=(), sandbox="full", approval="yolo")

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from fakes import Played, call, calls
 
-from goose_like import models
 from goose_like.build import build_exchange
 from goose_like.config.profile import Profile, find_profile
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
 from goose_like.core.events import Logged, SessionStarted, Status
 from goose_like.core.message import Message
 from goose_like.core.notifier import Recorder
-from goose_like.models import NO_MODEL
 from goose_like.moderator import Truncate
+from goose_like.providers import registry as models
+from goose_like.providers.registry import NO_MODEL
 from goose_like.session import Session
 from goose_like.toolkit import ExchangeView, Requirements, Toolkit, tool
 

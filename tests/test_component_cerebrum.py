@@ -25,10 +25,10 @@ from goose_like.core.message import Message, Usage
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import ToolError, current_call
 from goose_like.journal import Journal
-from goose_like.provider import Model, Models
 from goose_like.providers import anthropic_wire, openai_wire
+from goose_like.providers.base import Model, Models
 from goose_like.providers.scripted import ScriptedProvider
-from goose_like.providers.tagged import Tags, grammar
+from goose_like.providers.xml_tool_calls import Tags, grammar
 from goose_like.session import Session
 from goose_like.view import ExchangeView
 from goose_like.workspace import Workspace

@@ -19,8 +19,8 @@ from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import Message, Usage
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import ToolError
-from goose_like.provider import Model, Models, Request
 from goose_like.providers import anthropic_wire, openai_wire
+from goose_like.providers.base import Model, Models, Request
 from goose_like.providers.local import LocalProvider
 from goose_like.providers.scripted import ScriptedProvider
 from goose_like.view import ExchangeView

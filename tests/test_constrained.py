@@ -15,8 +15,8 @@ from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
 from goose_like.core.tool import make_tool
-from goose_like.provider import Request, ToolSpec
-from goose_like.providers.constrained import FINISH, ConstrainedFold, answer_schema, brief, constrain
+from goose_like.providers.base import Request, ToolSpec
+from goose_like.providers.json_tool_calls import FINISH, ConstrainedFold, answer_schema, brief, constrain
 from goose_like.providers.openai_wire import Encoder
 
 SHELL = ToolSpec(

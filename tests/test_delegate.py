@@ -37,7 +37,7 @@ from goose_like.exchange import Exchange
 from goose_like.narrowed import Narrowed
 from goose_like.nested import Relay
 from goose_like.policy import Kind
-from goose_like.provider import Delta, Model, Models, Request
+from goose_like.providers.base import Delta, Model, Models, Request
 from goose_like.session import Session
 from goose_like.sessions import find_session, nested_sessions
 from goose_like.testing import trial

@@ -14,7 +14,7 @@ from goose_like.core.events import SessionStarted
 from goose_like.core.message import Message
 from goose_like.core.notifier import Recorder
 from goose_like.exchange import Exchange
-from goose_like.provider import Request
+from goose_like.providers.base import Request
 from goose_like.providers.openai_wire import Encoder
 
 

@@ -13,7 +13,7 @@ from goose_like.core.events import UsageRecorded
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
 from goose_like.core.output_limit import Output
-from goose_like.provider import Model, Models
+from goose_like.providers.base import Model, Models
 from goose_like.view import ExchangeView
 
 HANGS = "exec 9>held; echo Password:; sleep 100"

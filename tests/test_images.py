@@ -16,8 +16,8 @@ from goose_like.core.history import History, estimate_tokens
 from goose_like.core.images import LIMIT_BYTES, check_image, keep_image, media_type, named_images
 from goose_like.core.message import Image, Message, Text, ToolCall, ToolResult, in_words
 from goose_like.core.tool import Picture
-from goose_like.provider import Request
-from goose_like.providers.constrained import constrain
+from goose_like.providers.base import Request
+from goose_like.providers.json_tool_calls import constrain
 from goose_like.providers.openai import OpenAIProvider
 from goose_like.providers.openai_wire import Encoder
 

@@ -10,7 +10,7 @@ from goose_like.core.images import keep_image
 from goose_like.core.message import Image, Message, Text
 from goose_like.core.notifier import Recorder
 from goose_like.mentions import LIMIT_ALL_BYTES, LIMIT_FILE_BYTES, LIMIT_NAMES, mention, message_with, pasted
-from goose_like.provider import Model
+from goose_like.providers.base import Model
 from goose_like.workspace import Workspace
 
 PNG = b"\x89PNG\r\n\x1a\n1"

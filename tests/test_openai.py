@@ -13,9 +13,9 @@ from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.message import ToolCall, Usage
-from goose_like.provider import Delta, Request
-from goose_like.providers.door import retry_after_s
+from goose_like.providers.base import Delta, Request
 from goose_like.providers.openai import OpenAIProvider
+from goose_like.providers.sdk_client import retry_after_s
 
 
 @pytest.fixture(autouse=True)

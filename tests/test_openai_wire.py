@@ -12,7 +12,7 @@ from loopback import called, chunk, said, usage
 from goose_like.core.errors import BrokenStreamError, ContextLengthError, CredentialError, ProviderError, RateLimitError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Image, Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
-from goose_like.provider import Request, ToolSpec
+from goose_like.providers.base import Request, ToolSpec
 from goose_like.providers.openai_wire import Encoder, Fold, message_entries, with_strict_roles
 from goose_like.providers.wire import error_of_status, error_within, server_words
 

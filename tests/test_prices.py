@@ -3,7 +3,7 @@
 import pytest
 
 from goose_like.core.message import Usage
-from goose_like.prices import cost_usd, known_window
+from goose_like.providers.prices import cost_usd, known_window
 
 SPENT = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
 

@@ -10,8 +10,8 @@ from goose_like.config.profile import find_profile
 from goose_like.core import entry_points as plugins
 from goose_like.core.entry_points import found
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
-from goose_like.models import default_profile
 from goose_like.providers.local import LocalProvider
+from goose_like.providers.registry import default_profile
 from goose_like.toolkit import Requirements, Toolkit, tool
 
 

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from loopback import Loopback, Response, called, listed, raw, refusal, said, sse
 
-from goose_like import models
 from goose_like.build import build_exchange
 from goose_like.config.profile import ModelChoice, Profile
 from goose_like.core.errors import CredentialError, ModelUnavailableError, ProfileError, ProviderError, RateLimitError
 from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Message, Thinking, ToolCall, ToolResult
 from goose_like.core.notifier import Recorder
-from goose_like.models import provider_class, provider_names
-from goose_like.provider import Probed, Request, ToolSpec
 from goose_like.providers import probe
-from goose_like.providers.rows import rows
+from goose_like.providers import registry as models
+from goose_like.providers.base import Probed, Request, ToolSpec
+from goose_like.providers.presets import rows
+from goose_like.providers.registry import provider_class, provider_names
 
 KEY = "sk-planted-1234567890"
 SHIPPED = "google mistral deepseek groq openrouter xai azure databricks ollama lmstudio vllm llama-server"

@@ -17,7 +17,7 @@ from goose_like.core.errors import (
 )
 from goose_like.core.events import MessageCompleted, Retrying, TextDelta, ThinkingDelta
 from goose_like.core.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
-from goose_like.provider import Delta, Patience, Request, stream_with_retries
+from goose_like.providers.base import Delta, Patience, Request, stream_with_retries
 from goose_like.providers.scripted import ScriptedProvider
 
 HI = Message.user("hi")

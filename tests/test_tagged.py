@@ -11,9 +11,9 @@ from loopback import chunk
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.message import Message, ToolCall, ToolResult
-from goose_like.provider import Request, ToolSpec
-from goose_like.providers.constrained import ConstrainedFold, constrain
-from goose_like.providers.tagged import Tags, examples, grammar, stops
+from goose_like.providers.base import Request, ToolSpec
+from goose_like.providers.json_tool_calls import ConstrainedFold, constrain
+from goose_like.providers.xml_tool_calls import Tags, examples, grammar, stops
 
 
 def spec(name: str, **fields: dict[str, Any]) -> ToolSpec:

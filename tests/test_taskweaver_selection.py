@@ -20,9 +20,9 @@ from goose_like.core.events import UsageRecorded
 from goose_like.core.history import History
 from goose_like.core.message import Usage
 from goose_like.core.notifier import Recorder
-from goose_like.provider import Model, Models
+from goose_like.providers.base import Model, Models
 from goose_like.providers.openai import OPENAI, OpenAIProvider
-from goose_like.providers.rows import Row
+from goose_like.providers.presets import Row
 from goose_like.providers.scripted import ScriptedProvider
 from goose_like.store import Store
 from goose_like.view import ExchangeView, ModelView

@@ -17,7 +17,7 @@ from wire_faults import FAULTS, Fault
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, ModelUnavailableError, ProfileError, ProviderError
 from goose_like.core.events import MessageCompleted, Retrying, TextDelta
-from goose_like.provider import Delta
+from goose_like.providers.base import Delta
 
 
 @pytest.fixture(autouse=True)

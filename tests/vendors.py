@@ -11,8 +11,8 @@ from loopback import Response, block, chunk, ended, events, named, raw, started,
 from goose_like.config.profile import ModelChoice
 from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Message
-from goose_like.provider import Delta, Patience, Request, ToolSpec, stream_with_retries
 from goose_like.providers.anthropic import AnthropicProvider
+from goose_like.providers.base import Delta, Patience, Request, ToolSpec, stream_with_retries
 from goose_like.providers.openai import OpenAIProvider
 
 KEY = "sk-secret-1234567890"

@@ -20,7 +20,7 @@ from goose_like.core.events import PlanUpdated, Status, Task
 from goose_like.core.history import History
 from goose_like.desk import Desk, Reopen
 from goose_like.exchange import Exchange
-from goose_like.prices import cost_usd
+from goose_like.providers.prices import cost_usd
 from goose_like.session import Session
 from goose_like.sessions import write_title
 from goose_like.summary import title

@@ -7,8 +7,8 @@ import sys
 from goose_like.config import secrets as keys
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import UsageError
-from goose_like.models import provider_class
-from goose_like.provider import Probed
+from goose_like.providers.base import Probed
+from goose_like.providers.registry import provider_class
 
 
 def read_key(name: str) -> str:

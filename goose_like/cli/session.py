@@ -8,7 +8,7 @@ from goose_like.core.errors import SessionError
 from goose_like.core.events import TurnFinished, TurnStarted
 from goose_like.core.message import Usage
 from goose_like.fork import fork
-from goose_like.prices import cost_usd
+from goose_like.providers.prices import cost_usd
 from goose_like.sessions import find_session, nested_sessions
 from goose_like.terminal.escape import one_line, visible
 from goose_like.terminal.report_table import print_table

@@ -7,7 +7,7 @@ from itertools import islice
 import typer
 
 from goose_like.core.errors import DeniedError
-from goose_like.prices import cost_usd
+from goose_like.providers.prices import cost_usd
 from goose_like.session import delete_session
 from goose_like.sessions import list_sessions, search, tally
 from goose_like.terminal.escape import one_line, visible

@@ -6,7 +6,7 @@ from rich.cells import cell_len
 
 from goose_like.config.profile import Profile
 from goose_like.exchange import Exchange
-from goose_like.prices import cost_usd
+from goose_like.providers.prices import cost_usd
 from goose_like.terminal.escape import visible
 
 _LOOK_EVERY_S = 2.0

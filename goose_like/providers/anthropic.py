@@ -14,12 +14,12 @@ from urllib.parse import SplitResult, urlsplit
 from goose_like.config import secrets as keys
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError, ProviderError
-from goose_like.provider import Facts, Probe, Request
 
 from .anthropic_wire import Encoder, Fold, error_of
-from .connection import Connection
-from .door import base_url, host, key_fault, retry_after_s, url_fault, without_secrets
+from .base import Facts, Probe, Request
 from .probe import list_models
+from .sdk_client import base_url, host, key_fault, retry_after_s, url_fault, without_secrets
+from .sdk_request import Connection
 from .wire import clip
 
 KEY_VARIABLE = "ANTHROPIC_API_KEY"

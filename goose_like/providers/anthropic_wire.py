@@ -12,8 +12,8 @@ from typing import Any
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Image, Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
-from goose_like.provider import Delta, Request
 
+from .base import Delta, Request
 from .wire import (
     Sent,
     allowed_name,

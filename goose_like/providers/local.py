@@ -21,12 +21,12 @@ from typing import Any, ClassVar
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import GooseLikeError, ModelUnavailableError, ProviderError
 from goose_like.core.events import Status
-from goose_like.provider import Delta, Facts, Request
 
-from .constrained import ConstrainedFold, brief, constrain
+from .base import Delta, Facts, Request
+from .json_tool_calls import ConstrainedFold, brief, constrain
 from .openai_wire import Fold
-from .tagged import Tags, examples, grammar, stops, with_task_again
 from .weights import find_or_assemble, find_parts, is_ready
+from .xml_tool_calls import Tags, examples, grammar, stops, with_task_again
 
 WINDOW_TOKENS = 16_384
 """Of a profile without `window`. The memory of the embedded model: 1.1 GB of weights, and 30 kB a token of window."""

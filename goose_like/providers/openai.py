@@ -11,13 +11,13 @@ from goose_like.config import secrets as keys
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import BrokenStreamError, CredentialError, GooseLikeError, ProfileError, ProviderError
 from goose_like.core.message import Usage
-from goose_like.provider import Facts, Probe, Request, Vectors
 
-from .connection import Connection, Folding
-from .door import base_url, host, key_fault, url_fault, without_secrets
+from .base import Facts, Probe, Request, Vectors
 from .openai_wire import Encoder, Fold, vectors, with_strict_roles
+from .presets import Row
 from .probe import list_models
-from .rows import Row
+from .sdk_client import base_url, host, key_fault, url_fault, without_secrets
+from .sdk_request import Connection, Folding
 from .wire import clip, error_of_status
 
 OPENAI_HOST = "api.openai.com"
@@ -157,7 +157,7 @@ class OpenAIProvider(Connection):
 
     @staticmethod
     def _constrained() -> Any:
-        from . import constrained  # most models don't need it
+        from . import json_tool_calls as constrained  # most models don't need it
 
         return constrained
 

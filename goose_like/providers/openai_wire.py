@@ -13,8 +13,8 @@ from typing import Any
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Image, Message, Part, Text, Thinking, ToolCall, Usage
-from goose_like.provider import Delta, Request, ToolSpec, Vectors
 
+from .base import Delta, Request, ToolSpec, Vectors
 from .wire import (
     Sent,
     allowed_name,

@@ -35,8 +35,8 @@ from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import BrokenStreamError, GooseLikeError, ModelUnavailableError, ProfileError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Message, Part, Text, Thinking, ToolCall, Usage, Value
-from goose_like.provider import Delta, Facts, Request
 
+from .base import Delta, Facts, Request
 from .wire import clip, error_of_status
 
 

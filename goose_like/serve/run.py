@@ -12,7 +12,7 @@ from uvicorn.supervisors import Multiprocess
 
 from goose_like.cli.start import Chosen, chosen_profile
 from goose_like.core.errors import ProfileError, UsageError
-from goose_like.models import choose_models, label_of
+from goose_like.providers.registry import choose_models, label_of
 
 from .app import AppFactory
 from .discovery import About

@@ -10,8 +10,8 @@ from pathlib import Path
 from goose_like.build import build_exchange
 from goose_like.config.profile import Limits, Profile
 from goose_like.core.notifier import Notifier
-from goose_like.models import open_models
-from goose_like.provider import Models
+from goose_like.providers.base import Models
+from goose_like.providers.registry import open_models
 from goose_like.workspace import Workspace
 
 from .discovery import TOOLKIT

@@ -9,7 +9,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from goose_like.core.message import Image
-from goose_like.prices import cost_usd
+from goose_like.providers.prices import cost_usd
 
 from .transcript import Entry, Transcript, shown, when
 

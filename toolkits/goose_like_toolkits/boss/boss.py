@@ -17,7 +17,7 @@ from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier
 from goose_like.exchange import Exchange
 from goose_like.nested import narrowed_limits
-from goose_like.provider import Model, Models
+from goose_like.providers.base import Model, Models
 from goose_like.session import Session
 from goose_like.workspace import Workspace
 

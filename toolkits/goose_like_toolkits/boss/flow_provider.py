@@ -8,7 +8,7 @@ from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import GooseLikeError, ProviderError
 from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Message, ToolCall, Usage
-from goose_like.provider import Delta, Facts, Model, Request
+from goose_like.providers.base import Delta, Facts, Model, Request
 
 from .executor import Detect, Own, asked, detected, named
 from .interface import Payload

@@ -12,8 +12,8 @@ from goose_like.config.profile import Profile, find_profile
 from goose_like.core.errors import UsageError
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import ToolError
-from goose_like.models import open_models
-from goose_like.provider import Model
+from goose_like.providers.base import Model
+from goose_like.providers.registry import open_models
 from goose_like.session import Session
 
 from .boss import Boss

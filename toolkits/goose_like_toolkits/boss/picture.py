@@ -33,7 +33,7 @@ from goose_like.core.events import (
 )
 from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import ToolResult, Usage
-from goose_like.prices import cost_usd
+from goose_like.providers.prices import cost_usd
 from goose_like.terminal.escape import one_line, visible
 from goose_like.terminal.interaction import PersonScreen, has_person
 from goose_like.terminal.renderer import PLAN_TOOL, Screen

@@ -10,7 +10,7 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier
 from goose_like.nested import Relay
-from goose_like.provider import Models
+from goose_like.providers.base import Models
 from goose_like.session import Session
 from goose_like.workspace import Workspace
 

@@ -7,7 +7,7 @@ from goose_like.core.events import Question, StateSaved
 from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.tool import current_call
 from goose_like.nested import left_of, narrowed_limits
-from goose_like.provider import Models
+from goose_like.providers.base import Models
 from goose_like.toolkit import Passing, ToolError, tool
 
 from .entries import cut

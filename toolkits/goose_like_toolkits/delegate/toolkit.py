@@ -14,7 +14,7 @@ from goose_like.core.errors import ProfileError
 from goose_like.core.message import Message, Value
 from goose_like.core.tool import current_call
 from goose_like.nested import Relay, left_of, narrowed_limits
-from goose_like.provider import Models
+from goose_like.providers.base import Models
 from goose_like.session import Session
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 from goose_like.transfer.transcript import changed_files

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import ProfileError
-from goose_like.models import open_model
+from goose_like.providers.registry import open_model
 from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
 from goose_like.view import ModelView
 

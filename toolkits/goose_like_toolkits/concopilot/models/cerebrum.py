@@ -19,8 +19,8 @@ from goose_like.exchange import CUT_ANSWER, Exchange
 from goose_like.journal import Journal
 from goose_like.moderator import Truncate
 from goose_like.nested import Relay, left_of, narrowed_limits
-from goose_like.prices import cost_usd
-from goose_like.provider import Models, Patience
+from goose_like.providers.base import Models, Patience
+from goose_like.providers.prices import cost_usd
 from goose_like.session import Session
 from goose_like.view import ExchangeView
 from goose_like.workspace import Workspace

@@ -15,7 +15,7 @@ from goose_like.core.json_schema import sound
 from goose_like.core.message import ToolCall, Usage
 from goose_like.core.tool import ToolError, ToolSpec
 from goose_like.nested import left_of, narrowed_limits
-from goose_like.prices import cost_usd
+from goose_like.providers.prices import cost_usd
 from goose_like.providers.wire import clip, is_object
 from goose_like.view import ExchangeView, ModelView
 

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import BrokenStreamError, GooseLikeError, ProviderError
 from goose_like.core.events import MessageCompleted
-from goose_like.provider import Delta, Facts, Model, Provider, Request
+from goose_like.providers.base import Delta, Facts, Model, Provider, Request
 
 from .reading import Given
 

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import cast
 
+from goose_like.config import secrets as keys
 from goose_like.config.paths import config_folder
 from goose_like.config.profile import ModelChoice, Profile, find_profile
 from goose_like.config.trust import Project
 from goose_like.config.yaml_source import Source
 from goose_like.core.entry_points import did_you_mean, found, load
 from goose_like.core.errors import CredentialError, ProfileError, at_place
-from goose_like.providers.openai import Server
-from goose_like.providers.rows import rows
 
-from .config import secrets as keys
-from .provider import Facts, Model, Models, ProviderKind
+from .base import Facts, Model, Models, ProviderKind
+from .openai import Server
+from .presets import rows
 
 NO_MODEL = """no model to work with. Three ways to go on:
   an API key     export OPENAI_API_KEY=...   (then the default profile uses that provider; others: provider list)

@@ -16,9 +16,9 @@ from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import BrokenStreamError, GooseLikeError, ModelUnavailableError, ProviderError
 from goose_like.core.events import MessageCompleted
 from goose_like.core.gc_pause import uncollected
-from goose_like.provider import Delta, Request
 
-from .door import cause, host, port, retry_after_s, without_secrets
+from .base import Delta, Request
+from .sdk_client import cause, host, port, retry_after_s, without_secrets
 from .wire import clip
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from goose_like.core.entry_points import found
 from goose_like.core.message import Usage
-from goose_like.providers.rows import rows
+
+from .presets import rows
 
 
 def cost_usd(usage: Mapping[str, Usage]) -> float | None:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from goose_like.core.message import Message, ToolCall, ToolResult
-from goose_like.provider import ToolSpec
 
-from .constrained import FINISH, Reading, bare
+from .base import ToolSpec
+from .json_tool_calls import FINISH, Reading, bare
 
 _RULES = """\
 Each reply is one of these; then you get its result and reply again.

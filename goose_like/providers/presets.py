@@ -16,7 +16,8 @@ from goose_like.core.entry_points import did_you_mean, found
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import Value
 from goose_like.environment import is_secret
-from goose_like.provider import Facts
+
+from .base import Facts
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 

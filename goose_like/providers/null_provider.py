@@ -5,7 +5,8 @@ from typing import ClassVar
 
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import GooseLikeError, ProviderError
-from goose_like.provider import Delta, Facts, Model, Models, Request
+
+from .base import Delta, Facts, Model, Models, Request
 
 
 class AbsentProvider:
