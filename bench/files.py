@@ -14,7 +14,7 @@ from pathlib import Path
 
 from goose_like.cli.files import Files, Names
 from goose_like.core.notifier import Recorder
-from goose_like.workspace import Workspace
+from goose_like.workspace.workspace import Workspace
 
 COUNT, FOLDERS, ROUNDS = 100_000, 2_000, 7
 TARGET_MS = 100

@@ -20,7 +20,7 @@ from goose_like_toolkits.repo_context.map import Map
 from goose_like_toolkits.repo_context.outline import Grammars
 
 from goose_like.core.notifier import Recorder
-from goose_like.workspace import Workspace
+from goose_like.workspace.workspace import Workspace
 
 COUNT, FOLDERS, ROUNDS, FLOORS, BUDGET = 100_000, 2_000, 7, 3, 8_000
 WORDS = [*("core", "api", "http", "client", "server", "order", "parse", "token", "stream", "event", "model", "view")]

@@ -16,6 +16,10 @@ from goose_like.core.notifier import Notifier
 from goose_like.core.tool import Tool
 from goose_like.providers.base import Models, Patience
 from goose_like.providers.registry import open_models
+from goose_like.workspace.child import Narrowed
+from goose_like.workspace.policy import task_in_words
+from goose_like.workspace.undo.undo import Undo
+from goose_like.workspace.workspace import Workspace
 
 from . import __version__
 from .compat import load_toolkit
@@ -23,13 +27,9 @@ from .exchange import Exchange
 from .guarded import Guarded, code_of
 from .journal import Journal
 from .moderator import Moderator
-from .narrowed import Narrowed
-from .policy import task_in_words
 from .session import Session
 from .toolkit import Requirements, Toolkit
-from .undo import Undo
 from .view import ExchangeView
-from .workspace import Workspace
 
 _IN_A_FOLDER = "You are goose_like, a developer agent. You do what the user asks in the current folder."
 _ELSEWHERE = "You are goose_like, an assistant. You do what the user asks with the tools that you have."

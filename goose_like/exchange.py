@@ -29,6 +29,8 @@ from goose_like.core.output_limit import readable
 from goose_like.core.tool import Tool, call_tool, current_call
 from goose_like.providers.base import Models, Patience, Request, stream_with_retries
 from goose_like.providers.prices import cost_usd
+from goose_like.workspace.undo.undo import Undo
+from goose_like.workspace.workspace import Workspace
 
 from .command import Command
 from .inbox import Inbox
@@ -37,9 +39,7 @@ from .mentions import message_with
 from .moderator import MODERATOR, Moderator
 from .session import Session
 from .summary import summarized
-from .undo import Undo
 from .view import ExchangeView
-from .workspace import Workspace
 
 REMIND_AFTER_STEPS = 8
 REMIND_AFTER_SAME_STEPS = 3

@@ -12,8 +12,7 @@ from goose_like.core.images import LIMIT_BYTES as LIMIT_IMAGE_BYTES
 from goose_like.core.images import keep_image, media_type, named_images
 from goose_like.core.message import Image, Message, Part, Text
 from goose_like.providers.base import Model
-
-from .workspace import Workspace
+from goose_like.workspace.workspace import Workspace
 
 IMAGES = 8
 """How many images of one message are shown."""

@@ -15,8 +15,7 @@ from goose_like.config.paths import config_folder
 from goose_like.config.profile import find_profile, own_file, sources, unknown
 from goose_like.config.profile_schema import profiles_schema
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
-
-from .jail import Jail
+from goose_like.workspace.files import Jail
 
 NEW_FILE = """\
 # yaml-language-server: $schema=profiles.schema.json

@@ -29,9 +29,9 @@ from goose_like.core.events import Durable, TurnStarted
 from goose_like.core.gc_pause import uncollected
 from goose_like.core.history import History
 from goose_like.core.message import ToolResult
+from goose_like.workspace.policy import Grant
 
 from .lines import line_of, read_lines
-from .policy import Grant
 from .sessions import (
     ASSETS,
     EVENTS,

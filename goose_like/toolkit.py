@@ -9,11 +9,11 @@ from goose_like.core.errors import ProfileError
 from goose_like.core.events import ToolProgress
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import Final, Marks, Passing, Picture, Tool, ToolError, current_call, make_tool, tool
+from goose_like.workspace.workspace import Workspace
 
 from .command import Command, command, is_command, make_command
 from .session import Session
 from .view import ExchangeView
-from .workspace import Workspace
 
 __all__ = [
     "ExchangeView",

@@ -19,7 +19,7 @@ from goose_like.providers.base import Model, Models
 from goose_like.session import Session
 from goose_like.toolkit import Requirements
 from goose_like.view import ExchangeView
-from goose_like.workspace import Workspace
+from goose_like.workspace.workspace import Workspace
 
 
 class Cells:

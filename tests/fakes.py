@@ -17,7 +17,7 @@ from goose_like.journal import Journal
 from goose_like.moderator import Moderator, Passive
 from goose_like.providers.base import Delta, Facts, Model, Models, Patience, Request
 from goose_like.session import Session
-from goose_like.workspace import Workspace
+from goose_like.workspace.workspace import Workspace
 
 PAUSE = object()
 """In a script: the stream stands still until it is cancelled."""

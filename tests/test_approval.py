@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from desk import Desk
 
-from goose_like import sandbox
 from goose_like.config import trust
 from goose_like.config.profile import ApprovalMode, SandboxMode
 from goose_like.core.errors import DeniedError, GooseLikeError, SandboxError
@@ -19,7 +18,8 @@ from goose_like.core.events import Answer, Question
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
 from goose_like.session import Session
-from goose_like.workspace import Workspace
+from goose_like.workspace import sandbox
+from goose_like.workspace.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
 

@@ -20,7 +20,6 @@ from goose_like_toolkits.boss.spec import BossSpec
 from long_session import wires
 from vendor_rules import valid_for_anthropic, valid_for_openai
 
-from goose_like import sandbox
 from goose_like.build import build_exchange
 from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.core.errors import ContextLengthError, ProfileError, UsageError
@@ -31,6 +30,7 @@ from goose_like.core.notifier import Recorder
 from goose_like.lines import event_of
 from goose_like.providers.base import Delta, Model, Models, Request
 from goose_like.session import Session
+from goose_like.workspace import sandbox
 
 PROFILE = Profile(name="mine", toolkits=(), sandbox="full", approval="yolo")
 FILES = {"plan": "plan.md", "logs": "logs.md"}

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from goose_like_toolkits.boss.program import Ran, run
 
-from goose_like import sandbox
 from goose_like.core.errors import DeniedError
 from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
 from goose_like.core.output_limit import Output
 from goose_like.session import Session
 from goose_like.toolkit import ToolError
-from goose_like.workspace import Workspace
+from goose_like.workspace import sandbox
+from goose_like.workspace.workspace import Workspace
 
 IS_CONFINED = sandbox.why_unavailable() is None
 

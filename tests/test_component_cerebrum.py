@@ -31,7 +31,7 @@ from goose_like.providers.scripted import ScriptedProvider
 from goose_like.providers.xml_tool_calls import Tags, grammar
 from goose_like.session import Session
 from goose_like.view import ExchangeView
-from goose_like.workspace import Workspace
+from goose_like.workspace.workspace import Workspace
 
 READ = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 ONE = {"type": "object", "properties": {"param": {"type": "string"}}, "required": ["param"]}

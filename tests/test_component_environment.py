@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 from goose_like_toolkits.concopilot.environments.environment import Environment, default_folder
 
-from goose_like import sandbox
 from goose_like.config.profile import ApprovalMode, SandboxMode
 from goose_like.config.trust import Approval, approve
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import Answer, Logged, Status
 from goose_like.core.notifier import Recorder
-from goose_like.workspace import Reach, Workspace
+from goose_like.workspace import sandbox
+from goose_like.workspace.workspace import Reach, Workspace
 
 needs_sandbox = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
 ONCE = Answer(choice="allow", by="person")

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loopback import Loopback, raw
 
-from goose_like import sandbox
 from goose_like.build import build_exchange
 from goose_like.config import trust
 from goose_like.config.profile import ApprovalMode, Limits, Profile, SandboxMode, ToolkitChoice
@@ -34,14 +33,15 @@ from goose_like.core.history import History
 from goose_like.core.message import ToolResult, Usage
 from goose_like.core.notifier import Recorder
 from goose_like.exchange import Exchange
-from goose_like.narrowed import Narrowed
 from goose_like.nested import Relay
-from goose_like.policy import Kind
 from goose_like.providers.base import Delta, Model, Models, Request
 from goose_like.session import Session
 from goose_like.sessions import find_session, nested_sessions
 from goose_like.testing import trial
-from goose_like.workspace import Workspace
+from goose_like.workspace import sandbox
+from goose_like.workspace.child import Narrowed
+from goose_like.workspace.policy import Kind
+from goose_like.workspace.workspace import Workspace
 
 NO = Answer(choice="deny", by="person")
 ONCE = Answer(choice="allow", by="person")

@@ -1,6 +1,6 @@
 """What a person reads of a change before allowing it: all of it, exactly."""
 
-from goose_like.difference import difference
+from goose_like.workspace.diff import difference
 
 
 def test_text():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from goose_like.cli.files import OFFERED, Files, Names
 from goose_like.core.notifier import Recorder
-from goose_like.workspace import Workspace
+from goose_like.workspace.workspace import Workspace
 
 
 def names(*paths: str) -> Names:

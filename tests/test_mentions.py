@@ -11,7 +11,7 @@ from goose_like.core.message import Image, Message, Text
 from goose_like.core.notifier import Recorder
 from goose_like.mentions import LIMIT_ALL_BYTES, LIMIT_FILE_BYTES, LIMIT_NAMES, mention, message_with, pasted
 from goose_like.providers.base import Model
-from goose_like.workspace import Workspace
+from goose_like.workspace.workspace import Workspace
 
 PNG = b"\x89PNG\r\n\x1a\n1"
 

@@ -6,7 +6,7 @@ from typing import get_args
 import pytest
 
 from goose_like.config.profile import ApprovalMode, SandboxMode
-from goose_like.policy import Kind, confinement, decide, rules_in_words, task_in_words, warning
+from goose_like.workspace.policy import Kind, confinement, decide, rules_in_words, task_in_words, warning
 
 KINDS, SANDBOXES, APPROVALS = get_args(Kind), get_args(SandboxMode), get_args(ApprovalMode)
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from goose_like import sandbox
 from goose_like.config.profile import SandboxMode
 from goose_like.core.errors import DeniedError
 from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
-from goose_like.narrowed import Narrowed
-from goose_like.workspace import Reach, Workspace
+from goose_like.workspace import sandbox
+from goose_like.workspace.child import Narrowed
+from goose_like.workspace.workspace import Reach, Workspace
 
 pytestmark = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from goose_like import sandbox
 from goose_like.core.errors import SandboxError
 from goose_like.core.notifier import Recorder
-from goose_like.repositories import enclosing
-from goose_like.workspace import Workspace
+from goose_like.workspace import sandbox
+from goose_like.workspace.git import enclosing
+from goose_like.workspace.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
 

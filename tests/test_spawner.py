@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.spawn import Process, Spawner
+from goose_like.workspace.process import Process, Spawner
 
 ENV = {"PATH": os.environ["PATH"]}
 

@@ -14,12 +14,12 @@ import pytest
 from cells import Cells, cells
 from desk import until
 
-from goose_like import sandbox
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Answer, StateSaved
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
-from goose_like.narrowed import Narrowed
+from goose_like.workspace import sandbox
+from goose_like.workspace.child import Narrowed
 
 needs_sandbox = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
 STUBBORN = """

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from goose_like import tree, undo
 from goose_like.build import build_exchange
 from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError
@@ -23,10 +22,12 @@ from goose_like.core.events import Logged, TurnFinished, TurnStarted
 from goose_like.core.history import History
 from goose_like.core.message import Message
 from goose_like.core.notifier import Recorder
-from goose_like.reversal import Reversal
 from goose_like.session import Session
-from goose_like.undo import Undo
-from goose_like.workspace import Workspace
+from goose_like.workspace.undo import snapshot as tree
+from goose_like.workspace.undo import undo
+from goose_like.workspace.undo.restore import Reversal
+from goose_like.workspace.undo.undo import Undo
+from goose_like.workspace.workspace import Workspace
 
 Nodes = dict[str, tuple[int, bytes]]
 

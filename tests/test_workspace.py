@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from goose_like import sandbox
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
-from goose_like.environment import environment, is_secret
-from goose_like.policy import decide
-from goose_like.workspace import Workspace
+from goose_like.workspace import sandbox
+from goose_like.workspace.environment import environment, is_secret
+from goose_like.workspace.policy import decide
+from goose_like.workspace.workspace import Workspace
 
 needs_sandbox = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
 

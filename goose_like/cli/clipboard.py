@@ -6,7 +6,7 @@ import shutil
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.images import LIMIT_BYTES, media_type
-from goose_like.workspace import Process, Workspace
+from goose_like.workspace.workspace import Process, Workspace
 
 LIMIT_S = 2.0
 

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.ignored import Run
+from goose_like.workspace.ignored import Run
 
 FRESH_S = 5.0
 PATIENCE_S = 15.0

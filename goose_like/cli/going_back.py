@@ -10,9 +10,9 @@ from goose_like.command import command
 from goose_like.core.errors import UsageError
 from goose_like.core.history import Turn
 from goose_like.desk import Desk
-from goose_like.reversal import Change, Reversal
 from goose_like.terminal.escape import one_line, visible
 from goose_like.terminal.renderer import numbered
+from goose_like.workspace.undo.restore import Change, Reversal
 
 _KINDS = {"restore": "is put back", "remove": "is removed", "recreate": "is made again"}
 _SCOPES = {"f": "files", "c": "conversation", "b": "both"}

@@ -8,7 +8,7 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Reminded
 from goose_like.core.output_limit import Output
 from goose_like.desk import Desk
-from goose_like.workspace import Process
+from goose_like.workspace.workspace import Process
 
 STOP_GRACE_S = 0.07
 

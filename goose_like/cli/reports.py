@@ -24,13 +24,13 @@ from goose_like.core.errors import GooseLikeError, ModelUnavailableError, Provid
 from goose_like.core.notifier import Notifier
 from goose_like.guarded import code_of
 from goose_like.oversights import oversights, written_tools
-from goose_like.policy import confinement
 from goose_like.providers.base import Probed
 from goose_like.providers.null_provider import absent
 from goose_like.providers.registry import choose_models, default_profile, provider_class, provider_names
-from goose_like.sandbox import why_unavailable
 from goose_like.terminal.escape import one_line
 from goose_like.terminal.report_table import print_fitted, table
+from goose_like.workspace.policy import confinement
+from goose_like.workspace.sandbox import why_unavailable
 
 _MODELS_SHOWN = 40
 

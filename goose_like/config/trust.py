@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import Value, Words
-from goose_like.repositories import root_of
+from goose_like.workspace.git import root_of
 
 from .paths import config_folder
 

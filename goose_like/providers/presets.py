@@ -15,7 +15,7 @@ from goose_like.config.yaml_source import Source, explain, read_yaml
 from goose_like.core.entry_points import did_you_mean, found
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import Value
-from goose_like.environment import is_secret
+from goose_like.workspace.environment import is_secret
 
 from .base import Facts
 

@@ -12,7 +12,7 @@ from goose_like.config.profile import Limits, Profile
 from goose_like.core.notifier import Notifier
 from goose_like.providers.base import Models
 from goose_like.providers.registry import open_models
-from goose_like.workspace import Workspace
+from goose_like.workspace.workspace import Workspace
 
 from .discovery import TOOLKIT
 from .query import Query

@@ -9,7 +9,7 @@ import pytest
 from command import Place
 from test_docs import blocks
 
-from goose_like import sandbox
+from goose_like.workspace import sandbox
 
 
 @pytest.fixture

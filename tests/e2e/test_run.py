@@ -12,7 +12,7 @@ import pytest
 from command import shell
 from loopback import called, listed, refusal, said, sse, threaded
 
-from goose_like.sandbox import find
+from goose_like.workspace.sandbox import find
 
 
 def test_a_file_is_written_and_run(place):

@@ -19,7 +19,7 @@ from goose_like.exchange import Exchange
 from goose_like.nested import narrowed_limits
 from goose_like.providers.base import Model, Models
 from goose_like.session import Session
-from goose_like.workspace import Workspace
+from goose_like.workspace.workspace import Workspace
 
 from .entries import entries
 from .executor import Detect, Executor

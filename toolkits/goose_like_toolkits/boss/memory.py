@@ -8,9 +8,9 @@ from pathlib import Path
 from goose_like.core.errors import DeniedError, GooseLikeError, ProfileError
 from goose_like.core.message import Value
 from goose_like.core.notifier import Notifier
-from goose_like.difference import difference
 from goose_like.session import Session
-from goose_like.workspace import Change, Workspace
+from goose_like.workspace.diff import difference
+from goose_like.workspace.workspace import Change, Workspace
 
 LIMIT_BYTES = 4_000_000
 _LOOKED_BYTES = 64 * 1024

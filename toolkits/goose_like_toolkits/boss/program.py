@@ -12,7 +12,7 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import Value, Words
 from goose_like.core.output_limit import Live, Output, told
 from goose_like.toolkit import ToolError, Workspace
-from goose_like.workspace import Process, ending
+from goose_like.workspace.workspace import Process, ending
 
 MAX_OUTPUT_BYTES = 1 << 28
 _STOP_GRACE_S = 2.0

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.reach import Reach
 from goose_like.toolkit import ToolError
-from goose_like.workspace import Process
+from goose_like.workspace.scope import Reach
+from goose_like.workspace.workspace import Process
 from goose_like_toolkits.concopilot.described.arguments import Checked
 from goose_like_toolkits.concopilot.described.kinds import Parameter
 from goose_like_toolkits.concopilot.environments.environment import Environment

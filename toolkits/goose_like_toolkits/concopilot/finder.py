@@ -8,7 +8,7 @@ from typing import Any
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.fault import Reading
-from goose_like.workspace import Workspace
+from goose_like.workspace.workspace import Workspace
 from goose_like_toolkits.concopilot.described.entry import Entry, read_entries
 from goose_like_toolkits.concopilot.described.overriding import Layer, overlaid
 from goose_like_toolkits.concopilot.repositories.runtime import Instance, Repository, Runtime

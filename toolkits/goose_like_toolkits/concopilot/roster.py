@@ -9,7 +9,7 @@ from typing import Any
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.notifier import Notifier
-from goose_like.workspace import Workspace
+from goose_like.workspace.workspace import Workspace
 from goose_like_toolkits.concopilot.described.coordinates import PARTS, Coordinates
 from goose_like_toolkits.concopilot.described.entry import Offer
 from goose_like_toolkits.concopilot.repositories.repository import LocalRepository, Repositories

@@ -14,7 +14,7 @@ from typing import Any
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.toolkit import ToolError
-from goose_like.workspace import Process, ending
+from goose_like.workspace.workspace import Process, ending
 
 Message = dict[str, Any]
 Answer = Callable[[str, Message], Awaitable[Any]]

@@ -7,7 +7,7 @@ from goose_like.config.profile import Limits
 from goose_like.core.notifier import Notifier
 from goose_like.session import Session
 from goose_like.view import ExchangeView
-from goose_like.workspace import Workspace
+from goose_like.workspace.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goose_like.config.paths import config_folder
-from goose_like.repositories import root_of
+from goose_like.workspace.git import root_of
 
 NAMES = ("AGENTS.md", ".goosehints")
 MAX_FILE_BYTES = 8_000

@@ -10,7 +10,7 @@ from itertools import count
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.output_limit import Output, told
 from goose_like.toolkit import ToolError, Workspace
-from goose_like.workspace import Process, ending
+from goose_like.workspace.workspace import Process, ending
 
 from .shell import MAX_OUTPUT_BYTES, STOP_GRACE_S, Shell
 

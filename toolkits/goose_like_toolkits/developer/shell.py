@@ -13,7 +13,7 @@ from pathlib import Path
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.output_limit import Live, Output, told
 from goose_like.toolkit import ToolError, Workspace
-from goose_like.workspace import Access, Process, ending
+from goose_like.workspace.workspace import Access, Process, ending
 
 from .silence import Watch
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.toolkit import ToolError, Workspace
-from goose_like.workspace import Process, ending
+from goose_like.workspace.workspace import Process, ending
 
 from .channels import Channels, Message, connection
 

@@ -21,7 +21,7 @@ from goose_like.session import Session
 from goose_like.terminal.escape import visible
 from goose_like.terminal.interaction import Lines, is_terminal, screen
 from goose_like.view import ExchangeView
-from goose_like.workspace import Workspace
+from goose_like.workspace.workspace import Workspace
 from goose_like_toolkits.concopilot.assets.assets import Assets
 from goose_like_toolkits.concopilot.config import Config
 from goose_like_toolkits.concopilot.described.coordinates import Coordinates

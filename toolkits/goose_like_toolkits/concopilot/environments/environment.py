@@ -13,7 +13,7 @@ from pathlib import Path
 from goose_like.config.paths import state_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.notifier import Notifier
-from goose_like.workspace import Access, Reach, Workspace
+from goose_like.workspace.workspace import Access, Reach, Workspace
 
 from .installed import Installed, site_of
 from .requirements import Wanted, local_path, read

@@ -23,7 +23,7 @@ from goose_like.providers.base import Models, Patience
 from goose_like.providers.prices import cost_usd
 from goose_like.session import Session
 from goose_like.view import ExchangeView
-from goose_like.workspace import Workspace
+from goose_like.workspace.workspace import Workspace
 from goose_like_toolkits.concopilot.assets.words import as_text, beginning, shape
 
 from .message_history import Said, conversation_of

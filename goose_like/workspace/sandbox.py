@@ -119,7 +119,7 @@ def rules(
     # Whatever runs us must be seen even where the machine's own /tmp is not.
     program: tuple[str | Path, ...] = (
         *python_folders(),
-        Path(__file__).parent,
+        Path(__file__).parents[1],
         *filter(os.path.isabs, sys.path),  # a `.pth` file may lead anywhere
         *_folders_of("rg"),
     )

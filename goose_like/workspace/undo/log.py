@@ -8,7 +8,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from .tree import ABSENT, Node
+from .snapshot import ABSENT, Node
 
 
 @dataclass(frozen=True, slots=True)

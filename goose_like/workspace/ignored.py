@@ -8,7 +8,7 @@ from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
 
-from .repositories import root_of
+from .git import root_of
 
 PATIENCE_S = 5.0
 

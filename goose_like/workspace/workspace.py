@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from goose_like.config import trust
 from goose_like.config.paths import config_folder, state_folder
 from goose_like.config.profile import ApprovalMode, SandboxMode
 from goose_like.config.trust import Approval
@@ -20,16 +21,16 @@ from goose_like.core.errors import DeniedError, GooseLikeError, SandboxError
 from goose_like.core.events import Question
 from goose_like.core.notifier import Notifier
 
-from . import repositories, sandbox
-from .config import trust
-from .difference import difference
+from . import git as repositories
+from . import sandbox
+from .diff import difference
 from .environment import environment
-from .inspection import Inspection
-from .jail import Jail
+from .files import Jail
 from .policy import Decision, Grant, Kind, confinement, decide, refusal, rules_in_words
-from .reach import Reach, within
+from .process import Process, Spawner, ending
+from .repo_audit import Inspection
 from .sandbox import Rule
-from .spawn import Process, Spawner, ending
+from .scope import Reach, within
 
 __all__ = ["Access", "Listener", "Process", "Reach", "Workspace", "ending"]
 

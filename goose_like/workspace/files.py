@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from goose_like.core.errors import DeniedError, GooseLikeError
+from goose_like.workspace.undo.snapshot import open_folder
 
 from .sandbox import Rule, Rules
-from .tree import open_folder
 
 _FOLLOW_NONE = os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from goose_like.core.errors import DeniedError, GooseLikeError
 
-from .repositories import Signature, Survey, hooks, is_harmless, leads_astray, mark, settings
+from .git import Signature, Survey, hooks, is_harmless, leads_astray, mark, settings
 
 Run = Callable[[list[str]], Awaitable[tuple[int, bytes]]]
 Permit = Callable[[str, str], Awaitable[object]]

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Literal
 
 from goose_like.core.errors import GooseLikeError
+from goose_like.workspace.diff import difference
 
-from .difference import difference
-from .tree import ABSENT, FOLDER, Node, node_at, open_folder
+from .snapshot import ABSENT, FOLDER, Node, node_at, open_folder
 
 Get = Callable[[str], bytes]
 """Gives a content that was kept by its name; raises OSError where it can't."""

@@ -14,12 +14,12 @@ from goose_like.config.paths import state_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
+from goose_like.workspace.ignored import Run, ignored
 
-from .contents import Contents
-from .ignored import Run, ignored
-from .records import Open, Records
-from .reversal import Change, Reversal, put_back
-from .tree import ABSENT, LIMIT_ENTRIES, Node, Seen, Tree, look, node_at
+from .blobs import Contents
+from .log import Open, Records
+from .restore import Change, Reversal, put_back
+from .snapshot import ABSENT, LIMIT_ENTRIES, Node, Seen, Tree, look, node_at
 
 LIMIT_STORE_BYTES = 1 << 30
 

@@ -1,0 +1,1 @@
+"""The port to files and processes: path checks, sandbox, policy, git audit and undo."""

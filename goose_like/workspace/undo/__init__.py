@@ -1,0 +1,1 @@
+"""Undo of file changes: snapshots, stored file contents, the log and the restore."""
