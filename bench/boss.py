@@ -25,7 +25,7 @@ from goose_like.core.history import History  # noqa: E402
 from goose_like.moderator import Passive  # noqa: E402
 from goose_like.providers.base import Request  # noqa: E402
 from goose_like.providers.openai_wire import Encoder  # noqa: E402
-from goose_like.session import Session  # noqa: E402
+from goose_like.sessions.session import Session  # noqa: E402
 
 ROUNDS = 240
 AROUND = 14  # twice this is after how many rounds the sizes of results and the kinds of actions come again

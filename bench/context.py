@@ -27,7 +27,7 @@ from server import Recording, record  # noqa: E402
 from goose_like.core.events import Compacted, PlanUpdated  # noqa: E402
 from goose_like.core.history import History  # noqa: E402
 from goose_like.moderator import Moderator, Passive, Summarize, Truncate  # noqa: E402
-from goose_like.session import Session  # noqa: E402
+from goose_like.sessions.session import Session  # noqa: E402
 from goose_like.synopsis import Synopsis  # noqa: E402
 
 STEPS = 300

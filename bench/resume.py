@@ -27,7 +27,7 @@ from goose_like.core.events import (
     durable_json,
 )
 from goose_like.core.message import Message, ToolCall, ToolResult, Usage
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 
 MESSAGES, TURNS = 10_000, 200
 TARGET, TARGET_BYTES = 1.5, 1.2

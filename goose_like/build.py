@@ -16,6 +16,7 @@ from goose_like.core.notifier import Notifier
 from goose_like.core.tool import Tool
 from goose_like.providers.base import Models, Patience
 from goose_like.providers.registry import open_models
+from goose_like.sessions.session import Session
 from goose_like.workspace.child import Narrowed
 from goose_like.workspace.policy import task_in_words
 from goose_like.workspace.undo.undo import Undo
@@ -27,7 +28,6 @@ from .exchange import Exchange
 from .guarded import Guarded, code_of
 from .journal import Journal
 from .moderator import Moderator
-from .session import Session
 from .toolkit import Requirements, Toolkit
 from .view import ExchangeView
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from goose_like.config.profile import Profile
 from goose_like.core.message import ToolCall, ToolResult
+from goose_like.sessions.session import Session
 
 from .command import Command
 from .exchange import Exchange
-from .session import Session
 
 
 @dataclass(frozen=True, slots=True)

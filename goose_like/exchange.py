@@ -29,6 +29,7 @@ from goose_like.core.output_limit import readable
 from goose_like.core.tool import Tool, call_tool, current_call
 from goose_like.providers.base import Models, Patience, Request, stream_with_retries
 from goose_like.providers.prices import cost_usd
+from goose_like.sessions.session import Session
 from goose_like.workspace.undo.undo import Undo
 from goose_like.workspace.workspace import Workspace
 
@@ -37,7 +38,6 @@ from .inbox import Inbox
 from .journal import Journal
 from .mentions import message_with
 from .moderator import MODERATOR, Moderator
-from .session import Session
 from .summary import summarized
 from .view import ExchangeView
 

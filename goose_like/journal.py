@@ -9,8 +9,7 @@ from goose_like.core.events import Answer, Answered, Asked, Durable, Event, Ques
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import current_call
-
-from .session import Session
+from goose_like.sessions.session import Session
 
 _DURABLE = get_args(Durable)
 

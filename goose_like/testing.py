@@ -15,9 +15,9 @@ from goose_like.core.tool import Tool, ToolError, call_tool, current_call
 from goose_like.providers.base import Model, Models
 from goose_like.providers.null_provider import absent
 from goose_like.providers.scripted import ScriptedProvider
+from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 
-from .session import Session
 from .toolkit import Requirements, Toolkit
 from .view import ExchangeView
 

@@ -9,10 +9,10 @@ from goose_like.core.errors import ProfileError
 from goose_like.core.events import ToolProgress
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import Final, Marks, Passing, Picture, Tool, ToolError, current_call, make_tool, tool
+from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 
 from .command import Command, command, is_command, make_command
-from .session import Session
 from .view import ExchangeView
 
 __all__ = [

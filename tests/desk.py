@@ -16,7 +16,7 @@ from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import Outcome, call_tool, current_call
 from goose_like.providers.base import Model, Models
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.toolkit import Requirements
 from goose_like.view import ExchangeView
 from goose_like.workspace.workspace import Workspace

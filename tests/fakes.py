@@ -16,7 +16,7 @@ from goose_like.exchange import Exchange
 from goose_like.journal import Journal
 from goose_like.moderator import Moderator, Passive
 from goose_like.providers.base import Delta, Facts, Model, Models, Patience, Request
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 
 PAUSE = object()

@@ -18,7 +18,7 @@ from goose_like.core.message import ToolResult
 from goose_like.core.notifier import Recorder
 from goose_like.exchange import Exchange
 from goose_like.providers.base import Model, Models
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 
 COMPONENTS = Path(__file__).with_name("components")

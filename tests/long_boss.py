@@ -15,7 +15,7 @@ from goose_like.core.history import History
 from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier
 from goose_like.providers.base import Delta, Model, Models, Request
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 
 FUNCTION_EVERY = 4
 FUNCTION = '''def part_{number}(text: str, limit: int = {number}) -> list[str]:

@@ -17,7 +17,7 @@ from goose_like.moderator import Moderator
 from goose_like.providers.anthropic_wire import Encoder as AnthropicEncoder
 from goose_like.providers.base import Delta, Facts, Model, Models, Request
 from goose_like.providers.openai_wire import Encoder as OpenAIEncoder
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 
 ROOT = Path(__file__).parents[1]

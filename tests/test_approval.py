@@ -17,7 +17,7 @@ from goose_like.core.errors import DeniedError, GooseLikeError, SandboxError
 from goose_like.core.events import Answer, Question
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.workspace import sandbox
 from goose_like.workspace.workspace import Workspace
 

@@ -27,9 +27,9 @@ from goose_like.core.events import Answer, Reminded
 from goose_like.core.history import History
 from goose_like.core.message import Message, Thinking, ToolResult
 from goose_like.core.notifier import Recorder
-from goose_like.lines import event_of
 from goose_like.providers.base import Delta, Model, Models, Request
-from goose_like.session import Session
+from goose_like.sessions.jsonl import event_of
+from goose_like.sessions.session import Session
 from goose_like.workspace import sandbox
 
 PROFILE = Profile(name="mine", toolkits=(), sandbox="full", approval="yolo")

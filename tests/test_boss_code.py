@@ -9,7 +9,7 @@ from goose_like_toolkits.boss.spec import BossSpec
 
 from goose_like.config.profile import Profile
 from goose_like.core.notifier import Recorder
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 
 LIBRARY = '''import math
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from goose_like.core.errors import DeniedError, GooseLikeError, ProfileError
 from goose_like.core.notifier import Recorder
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 
 Make = Callable[..., Memory]

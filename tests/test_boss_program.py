@@ -14,7 +14,7 @@ from goose_like.core.errors import DeniedError
 from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
 from goose_like.core.output_limit import Output
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.toolkit import ToolError
 from goose_like.workspace import sandbox
 from goose_like.workspace.workspace import Workspace

@@ -4,7 +4,7 @@ from statistics import mean
 
 from long_boss import PLAN, worked
 
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 
 
 async def test_what_is_sent_is_bounded(tmp_path, monkeypatch):

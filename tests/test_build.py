@@ -22,7 +22,7 @@ from goose_like.core.notifier import Recorder
 from goose_like.moderator import Truncate
 from goose_like.providers import registry as models
 from goose_like.providers.registry import NO_MODEL
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.toolkit import ExchangeView, Requirements, Toolkit, tool
 
 trace: list[str] = []

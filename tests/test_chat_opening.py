@@ -10,7 +10,7 @@ from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.notifier import Notifier
 from goose_like.desk import Reopen
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 
 
 class StoppingSeat:

@@ -15,10 +15,10 @@ from test_session import filled
 
 from goose_like.core.errors import SessionError
 from goose_like.core.tool import ToolError
-from goose_like.fork import fork
-from goose_like.session import Session
-from goose_like.sessions import find_session
-from goose_like.transfer.archive import archive, take_in
+from goose_like.sessions.archive import archive, take_in
+from goose_like.sessions.fork import fork
+from goose_like.sessions.index import find_session
+from goose_like.sessions.session import Session
 
 ROWS = {"rows": [{"name": "a", "size": 1}, {"name": "b", "size": [2, 3]}], "total": 2, "a/b": "slash"}
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.binary()

@@ -29,7 +29,7 @@ from goose_like.providers import anthropic_wire, openai_wire
 from goose_like.providers.base import Model, Models
 from goose_like.providers.scripted import ScriptedProvider
 from goose_like.providers.xml_tool_calls import Tags, grammar
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.view import ExchangeView
 from goose_like.workspace.workspace import Workspace
 

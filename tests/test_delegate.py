@@ -35,8 +35,8 @@ from goose_like.core.notifier import Recorder
 from goose_like.exchange import Exchange
 from goose_like.nested import Relay
 from goose_like.providers.base import Delta, Model, Models, Request
-from goose_like.session import Session
-from goose_like.sessions import find_session, nested_sessions
+from goose_like.sessions.index import find_session, nested_sessions
+from goose_like.sessions.session import Session
 from goose_like.testing import trial
 from goose_like.workspace import sandbox
 from goose_like.workspace.child import Narrowed

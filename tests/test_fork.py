@@ -11,9 +11,9 @@ from test_session import filled, header
 from goose_like.core.errors import SessionError, UsageError
 from goose_like.core.events import MessageCompleted, ToolFinished, TurnFinished, TurnStarted
 from goose_like.core.message import Image, Message, Text, ToolCall, ToolResult
-from goose_like.fork import fork
-from goose_like.session import Session
-from goose_like.sessions import find_session
+from goose_like.sessions.fork import fork
+from goose_like.sessions.index import find_session
+from goose_like.sessions.session import Session
 
 
 def texts(session):

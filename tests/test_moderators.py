@@ -21,7 +21,7 @@ from goose_like.core.message import Message, Text, Thinking
 from goose_like.core.tool import tool
 from goose_like.moderator import Passive, Summarize, Truncate
 from goose_like.providers.wire import error_of_status
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.shorter import shorter
 from goose_like.summary import summarized
 from goose_like.synopsis import Synopsis

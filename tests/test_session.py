@@ -11,8 +11,8 @@ import pytest
 from goose_like.core.errors import SessionError, UsageError
 from goose_like.core.events import Logged, SessionStarted, TurnFinished, TurnStarted
 from goose_like.core.message import Message
-from goose_like.session import Session, delete_session
-from goose_like.sessions import find_session, list_sessions, rename
+from goose_like.sessions.index import find_session, list_sessions, rename
+from goose_like.sessions.session import Session, delete_session
 
 
 def header(name, cwd="/w"):
@@ -118,7 +118,7 @@ def test_two_processes_on_one_session():
     filled("one", "hello")
     program = """
 import sys
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 session = Session.resume("one")
 print("held", flush=True)
 sys.stdin.read()

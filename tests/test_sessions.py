@@ -10,8 +10,8 @@ from test_session import filled, header
 from goose_like.core.errors import SessionError, UsageError
 from goose_like.core.events import Interjected, Logged, MessageCompleted, TurnStarted, UsageRecorded
 from goose_like.core.message import Image, Message, Text, Usage
-from goose_like.session import Session, delete_session
-from goose_like.sessions import find_session, list_sessions, rename, search, sessions, tally
+from goose_like.sessions.index import find_session, list_sessions, rename, search, sessions, tally
+from goose_like.sessions.session import Session, delete_session
 
 
 def names(found):

@@ -9,7 +9,7 @@ from goose_like.build import build_exchange
 from goose_like.config.profile import ModelChoice, find_profile
 from goose_like.core.events import Compacted, PlanUpdated, Reminded, Task
 from goose_like.core.notifier import Recorder
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 
 
 @pytest.fixture

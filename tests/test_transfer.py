@@ -31,12 +31,12 @@ from goose_like.core.events import (
 )
 from goose_like.core.history import INTERRUPTED
 from goose_like.core.message import Image, Message, Text, Thinking, ToolCall, ToolResult, Usage
-from goose_like.session import Session
-from goose_like.sessions import find_session
-from goose_like.transfer.archive import archive, take_in
-from goose_like.transfer.markdown import markdown
-from goose_like.transfer.page import page
-from goose_like.transfer.transcript import Transcript
+from goose_like.sessions.archive import archive, take_in
+from goose_like.sessions.export_html import page
+from goose_like.sessions.export_markdown import markdown
+from goose_like.sessions.index import find_session
+from goose_like.sessions.session import Session
+from goose_like.sessions.transcript import Transcript
 
 HOSTILE = '<script>alert(1)</script> & \x1b[31mred "q" \' ``` **b** </details>'
 DIFF = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-<old>\n+new"

@@ -22,7 +22,7 @@ from goose_like.core.events import Logged, TurnFinished, TurnStarted
 from goose_like.core.history import History
 from goose_like.core.message import Message
 from goose_like.core.notifier import Recorder
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.workspace.undo import snapshot as tree
 from goose_like.workspace.undo import undo
 from goose_like.workspace.undo.restore import Reversal

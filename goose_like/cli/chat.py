@@ -21,8 +21,8 @@ from goose_like.core.history import History
 from goose_like.desk import Desk, Reopen
 from goose_like.exchange import Exchange
 from goose_like.providers.prices import cost_usd
-from goose_like.session import Session
-from goose_like.sessions import write_title
+from goose_like.sessions.index import write_title
+from goose_like.sessions.session import Session
 from goose_like.summary import title
 from goose_like.terminal.input import Prompt
 from goose_like.terminal.interaction import is_terminal, on_signals

@@ -14,12 +14,12 @@ from goose_like.core.errors import UsageError
 from goose_like.core.events import PlanUpdated
 from goose_like.core.history import estimate_tokens
 from goose_like.desk import Desk
-from goose_like.fork import fork as fork_session
 from goose_like.mentions import mention
 from goose_like.providers.prices import cost_usd
 from goose_like.providers.registry import open_model
-from goose_like.session import Session
-from goose_like.sessions import find_session, list_sessions
+from goose_like.sessions.fork import fork as fork_session
+from goose_like.sessions.index import find_session, list_sessions
+from goose_like.sessions.session import Session
 from goose_like.terminal.escape import one_line, visible
 from goose_like.terminal.renderer import spent
 

@@ -81,7 +81,7 @@ class Approval(StrEnum):
 
 
 def _session_names() -> list[tuple[str, str]]:
-    from goose_like.sessions import list_sessions
+    from goose_like.sessions.index import list_sessions
 
     return [(listed.name, listed.about[:60]) for listed in list_sessions()]
 
@@ -360,7 +360,7 @@ def session_fork(
 @session_app.command("rename", epilog="Example: goose-like session rename NAME parser")
 def session_rename(name: NameArgument, new: Annotated[str, typer.Argument(help="Its new name.")]) -> None:
     """Give a session another name."""
-    from goose_like.sessions import rename
+    from goose_like.sessions.index import rename
 
     rename(name, new)
     print(f"{name!r} is {new!r} now; go on with it: goose-like session resume {shlex.quote(new)}")

@@ -17,7 +17,7 @@ from goose_like.core.history import History
 from goose_like.core.message import Usage
 from goose_like.core.notifier import Notifier, Tee
 from goose_like.providers.prices import cost_usd
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.terminal.interaction import is_terminal, on_signals, screen
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from goose_like.core.message import ToolCall, ToolResult
 from goose_like.core.notifier import Notifier
 from goose_like.desk import Desk
 from goose_like.mentions import pasted
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.terminal.input import Prompt
 from goose_like.terminal.interaction import Lines, is_terminal, screen
 from goose_like.terminal.live import LiveScreen

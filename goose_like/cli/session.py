@@ -7,15 +7,15 @@ from shlex import quote
 from goose_like.core.errors import SessionError
 from goose_like.core.events import TurnFinished, TurnStarted
 from goose_like.core.message import Usage
-from goose_like.fork import fork
 from goose_like.providers.prices import cost_usd
-from goose_like.sessions import find_session, nested_sessions
+from goose_like.sessions.archive import archive, take_in
+from goose_like.sessions.export_html import page
+from goose_like.sessions.export_markdown import markdown
+from goose_like.sessions.fork import fork
+from goose_like.sessions.index import find_session, nested_sessions
+from goose_like.sessions.transcript import Transcript, when
 from goose_like.terminal.escape import one_line, visible
 from goose_like.terminal.report_table import print_table
-from goose_like.transfer.archive import archive, take_in
-from goose_like.transfer.markdown import markdown
-from goose_like.transfer.page import page
-from goose_like.transfer.transcript import Transcript, when
 
 from .sessions import age, money
 

@@ -8,8 +8,8 @@ import typer
 
 from goose_like.core.errors import DeniedError
 from goose_like.providers.prices import cost_usd
-from goose_like.session import delete_session
-from goose_like.sessions import list_sessions, search, tally
+from goose_like.sessions.index import list_sessions, search, tally
+from goose_like.sessions.session import delete_session
 from goose_like.terminal.escape import one_line, visible
 from goose_like.terminal.interaction import has_person
 from goose_like.terminal.report_table import print_table

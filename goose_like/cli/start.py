@@ -12,7 +12,7 @@ from goose_like.config.trust import Project
 from goose_like.config.yaml_source import Source
 from goose_like.core.errors import ProfileError
 from goose_like.providers.registry import choose_models, default_profile, label_of
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.workspace.policy import warning
 
 from .trust import settled_project

@@ -4,8 +4,8 @@ import json
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from goose_like.artifact import cell_of, keys_of
 from goose_like.core.events import ArtifactShown, Chart
+from goose_like.sessions.artifact_text import cell_of, keys_of
 
 
 def client_artifact(shown: ArtifactShown) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, Literal
 
-from goose_like.artifact import as_markdown
 from goose_like.core.events import (
     Answered,
     ArtifactShown,
@@ -23,6 +22,7 @@ from goose_like.core.events import (
     TurnFinished,
 )
 from goose_like.core.message import ToolCall
+from goose_like.sessions.artifact_text import as_markdown
 
 from .artifacts import client_artifact
 from .body import words

@@ -13,7 +13,7 @@ from goose_like.core.events import TurnFinished
 from goose_like.core.images import keep_image
 from goose_like.core.message import ToolCall, Usage
 from goose_like.core.notifier import Channel
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 
 from .carried import carried
 from .client_calls import to_client

@@ -18,7 +18,7 @@ from goose_like.core.notifier import Notifier
 from goose_like.exchange import Exchange
 from goose_like.nested import narrowed_limits
 from goose_like.providers.base import Model, Models
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 
 from .entries import entries

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from goose_like.config.yaml_source import Source, read_yaml
 from goose_like.core.errors import SessionError, UsageError
-from goose_like.session import Session
-from goose_like.sessions import find_session, sessions
+from goose_like.sessions.index import find_session, sessions
+from goose_like.sessions.session import Session
 
 from .configuration import read_configuration
 from .spec import FILES, LIBRARY, BossSpec

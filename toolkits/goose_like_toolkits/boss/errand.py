@@ -12,7 +12,7 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Answered, Asked, Question
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier, Tee
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.terminal.interaction import echo
 
 from .boss import Boss, Run, detail, outcome

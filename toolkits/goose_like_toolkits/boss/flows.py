@@ -14,7 +14,7 @@ from goose_like.core.notifier import Notifier
 from goose_like.core.tool import ToolError
 from goose_like.providers.base import Model
 from goose_like.providers.registry import open_models
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 
 from .boss import Boss
 from .configuration import read_configuration

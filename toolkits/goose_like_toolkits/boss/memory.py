@@ -8,7 +8,7 @@ from pathlib import Path
 from goose_like.core.errors import DeniedError, GooseLikeError, ProfileError
 from goose_like.core.message import Value
 from goose_like.core.notifier import Notifier
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.workspace.diff import difference
 from goose_like.workspace.workspace import Change, Workspace
 

@@ -11,7 +11,7 @@ from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier
 from goose_like.nested import Relay
 from goose_like.providers.base import Models
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 
 from .plan_text import as_plan

@@ -15,9 +15,9 @@ from goose_like.core.message import Message, Value
 from goose_like.core.tool import current_call
 from goose_like.nested import Relay, left_of, narrowed_limits
 from goose_like.providers.base import Models
-from goose_like.session import Session
+from goose_like.sessions.session import Session
+from goose_like.sessions.transcript import changed_files
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
-from goose_like.transfer.transcript import changed_files
 
 _NAME = "delegate"
 _SHOWN = 10

@@ -20,7 +20,7 @@ from goose_like.core.entry_points import did_you_mean, nearest
 from goose_like.core.errors import SessionError
 from goose_like.core.message import Value, Words
 from goose_like.core.tool import ToolError
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like_toolkits.concopilot.described.references import Reference, read_reference
 
 from .packed import packed, unpacked

@@ -17,7 +17,7 @@ from goose_like.core.threads import aside
 from goose_like.journal import Journal
 from goose_like.providers.null_provider import absent
 from goose_like.providers.registry import open_models
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.terminal.escape import visible
 from goose_like.terminal.interaction import Lines, is_terminal, screen
 from goose_like.view import ExchangeView

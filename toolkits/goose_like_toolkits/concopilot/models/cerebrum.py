@@ -21,7 +21,7 @@ from goose_like.moderator import Truncate
 from goose_like.nested import Relay, left_of, narrowed_limits
 from goose_like.providers.base import Models, Patience
 from goose_like.providers.prices import cost_usd
-from goose_like.session import Session
+from goose_like.sessions.session import Session
 from goose_like.view import ExchangeView
 from goose_like.workspace.workspace import Workspace
 from goose_like_toolkits.concopilot.assets.words import as_text, beginning, shape

@@ -7,9 +7,9 @@ from pathlib import Path
 from goose_like.core.errors import UsageError
 from goose_like.core.events import TurnStarted
 
-from .lines import read_lines
+from .index import ASSETS, Listed
+from .jsonl import read_lines
 from .session import Session
-from .sessions import ASSETS, Listed
 
 
 def fork(listed: Listed, *, at: int | None = None, name: str | None = None) -> Session:

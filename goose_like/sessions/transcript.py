@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from goose_like.artifact import as_markdown
 from goose_like.core.events import (
     Answered,
     ArtifactShown,
@@ -29,8 +28,10 @@ from goose_like.core.events import (
 )
 from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import Image, Message, Thinking, ToolCall, ToolResult, Usage
-from goose_like.lines import read_lines
-from goose_like.sessions import Listed
+
+from .artifact_text import as_markdown
+from .index import Listed
+from .jsonl import read_lines
 
 MARKS = {"planned": "☐", "in-progress": "▶", "complete": "☑", "failed": "☒"}
 

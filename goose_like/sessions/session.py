@@ -31,8 +31,7 @@ from goose_like.core.history import History
 from goose_like.core.message import ToolResult
 from goose_like.workspace.policy import Grant
 
-from .lines import line_of, read_lines
-from .sessions import (
+from .index import (
     ASSETS,
     EVENTS,
     NESTED,
@@ -44,6 +43,7 @@ from .sessions import (
     short_names,
     write_name,
 )
+from .jsonl import line_of, read_lines
 
 _RECENT = 300
 _HOLDER = "holder"

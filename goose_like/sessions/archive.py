@@ -11,12 +11,12 @@ from typing import Any
 from goose_like import __version__
 from goose_like.core.errors import GooseLikeError, SessionError
 from goose_like.core.events import SessionStarted, durable_json
-from goose_like.fork import assets_of, named_outputs
-from goose_like.lines import line_of, read_lines
-from goose_like.session import Session
-from goose_like.sessions import ASSETS, Listed
 
+from .fork import assets_of, named_outputs
 from .goose09 import goose09_events
+from .index import ASSETS, Listed
+from .jsonl import line_of, read_lines
+from .session import Session
 
 FORMAT = "goose-like session"
 VERSION = 1

@@ -1,0 +1,1 @@
+"""Session files: write, find, fork, export and import them."""
