@@ -21,8 +21,8 @@ from long_boss import PLAN, Timed, worked  # noqa: E402
 from long_session import GOAL, exchange_over  # noqa: E402
 from long_session import work as steps_of  # noqa: E402
 
+from goose_like.agent.compaction.base import Passive  # noqa: E402
 from goose_like.core.history import History  # noqa: E402
-from goose_like.moderator import Passive  # noqa: E402
 from goose_like.providers.base import Request  # noqa: E402
 from goose_like.providers.openai_wire import Encoder  # noqa: E402
 from goose_like.sessions.session import Session  # noqa: E402

@@ -90,7 +90,7 @@ config:
 
 START = """
 import asyncio, os, sys, time
-from goose_like.build import build_exchange
+from goose_like.agent.build import build_exchange
 from goose_like.core.notifier import Recorder
 from goose_like.config.profile import ModelChoice, Profile, ToolkitChoice
 

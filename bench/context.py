@@ -24,11 +24,11 @@ from long_session import GOAL, PLAN, Counting, exchange_over, work  # noqa: E402
 from run import agent, median_ms, script  # noqa: E402
 from server import Recording, record  # noqa: E402
 
+from goose_like.agent.compaction.base import Moderator, Passive, Summarize, Truncate  # noqa: E402
+from goose_like.agent.compaction.synopsis import Synopsis  # noqa: E402
 from goose_like.core.events import Compacted, PlanUpdated  # noqa: E402
 from goose_like.core.history import History  # noqa: E402
-from goose_like.moderator import Moderator, Passive, Summarize, Truncate  # noqa: E402
 from goose_like.sessions.session import Session  # noqa: E402
-from goose_like.synopsis import Synopsis  # noqa: E402
 
 STEPS = 300
 WINDOW_TOKENS = 60_000

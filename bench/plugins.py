@@ -93,7 +93,7 @@ def test_counts(plugin):
 
 START = """
 import sys, time
-import goose_like.build, goose_like_toolkits.taskweaver.toolkit
+import goose_like.agent.build, goose_like_toolkits.taskweaver.toolkit
 begun = time.perf_counter()
 from pathlib import Path
 from goose_like_toolkits.taskweaver.project import Project

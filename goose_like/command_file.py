@@ -8,14 +8,13 @@ from pathlib import Path, PurePath
 
 from pydantic import ValidationError
 
+from goose_like.agent.slash_command import Command
 from goose_like.config.paths import config_folder
 from goose_like.config.trust import COMMANDS, Project
 from goose_like.config.yaml_source import Source, explain, parsed
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import Value
-
-from .command import Command
 
 LIMIT_BYTES = 256_000
 

@@ -3,11 +3,10 @@
 import inspect
 from collections.abc import Iterator
 
+from goose_like.agent.slash_command import is_command
+from goose_like.agent.toolkit import Toolkit
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.tool import Tool, documented
-
-from .command import is_command
-from .toolkit import Toolkit
 
 
 def written_tools(kind: type[Toolkit]) -> tuple[Tool, ...]:

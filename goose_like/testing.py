@@ -6,6 +6,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from goose_like.agent.toolkit import Requirements, Toolkit
+from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits, ModelChoice, Profile
 from goose_like.core.errors import ProviderError
 from goose_like.core.events import Logged
@@ -17,9 +19,6 @@ from goose_like.providers.null_provider import absent
 from goose_like.providers.scripted import ScriptedProvider
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
-
-from .toolkit import Requirements, Toolkit
-from .view import ExchangeView
 
 __all__ = ["Trial", "trial"]
 

@@ -10,6 +10,7 @@ from typing import Any
 from fakes import Played, call
 from goose_like_toolkits.taskweaver.toolkit import CodeToolkit
 
+from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import ApprovalMode, Limits, SandboxMode
 from goose_like.core.events import Answer, Logged, StateSaved, ToolProgress
 from goose_like.core.history import History
@@ -18,7 +19,6 @@ from goose_like.core.tool import Outcome, call_tool, current_call
 from goose_like.providers.base import Model, Models
 from goose_like.sessions.session import Session
 from goose_like.toolkit import Requirements
-from goose_like.view import ExchangeView
 from goose_like.workspace.workspace import Workspace
 
 

@@ -5,6 +5,9 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from goose_like.agent.compaction.base import Moderator, Passive
+from goose_like.agent.exchange import Exchange
+from goose_like.agent.journal import Journal
 from goose_like.config.profile import Limits, ModelChoice
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import MessageCompleted, SessionStarted, TextDelta
@@ -12,9 +15,6 @@ from goose_like.core.history import History
 from goose_like.core.message import Message, ToolCall, Usage
 from goose_like.core.notifier import Notifier, Recorder
 from goose_like.core.tool import Tool, make_tool
-from goose_like.exchange import Exchange
-from goose_like.journal import Journal
-from goose_like.moderator import Moderator, Passive
 from goose_like.providers.base import Delta, Facts, Model, Models, Patience, Request
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace

@@ -11,12 +11,12 @@ from goose_like_toolkits.concopilot.repositories.packing import install
 from goose_like_toolkits.concopilot.repositories.repository import LocalRepository
 from goose_like_toolkits.concopilot.repositories.settings import read_settings
 
-from goose_like.build import build_exchange
+from goose_like.agent.build import build_exchange
+from goose_like.agent.exchange import Exchange
 from goose_like.config.profile import ModelChoice, Profile, SandboxMode, ToolkitChoice
 from goose_like.core.events import Answer
 from goose_like.core.message import ToolResult
 from goose_like.core.notifier import Recorder
-from goose_like.exchange import Exchange
 from goose_like.providers.base import Model, Models
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace

@@ -5,15 +5,15 @@ from pathlib import Path
 
 from fakes import HEADER, NO_PATIENCE, call, calls
 
+from goose_like.agent.compaction.base import Moderator
+from goose_like.agent.exchange import Exchange
+from goose_like.agent.journal import Journal
 from goose_like.config.profile import Limits
 from goose_like.core.errors import ContextLengthError
 from goose_like.core.events import MessageCompleted, Task, TextDelta
 from goose_like.core.message import Message, Usage
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import make_tool
-from goose_like.exchange import Exchange
-from goose_like.journal import Journal
-from goose_like.moderator import Moderator
 from goose_like.providers.anthropic_wire import Encoder as AnthropicEncoder
 from goose_like.providers.base import Delta, Facts, Model, Models, Request
 from goose_like.providers.openai_wire import Encoder as OpenAIEncoder

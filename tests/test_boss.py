@@ -20,7 +20,7 @@ from goose_like_toolkits.boss.spec import BossSpec
 from long_session import wires
 from vendor_rules import valid_for_anthropic, valid_for_openai
 
-from goose_like.build import build_exchange
+from goose_like.agent.build import build_exchange
 from goose_like.config.profile import Limits, Profile, ToolkitChoice
 from goose_like.core.errors import ContextLengthError, ProfileError, UsageError
 from goose_like.core.events import Answer, Reminded

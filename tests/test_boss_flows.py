@@ -465,8 +465,8 @@ def test_the_launcher_runs_a_flow_over_data(files, tmp_path):
 
 def test_the_package_is_light_until_a_name_is_asked_for():
     program = (
-        "import sys, goose_like_toolkits.boss as boss; print('goose_like.build' in sys.modules); "
-        "boss.AbstractBossFlow; print('goose_like.build' in sys.modules)"
+        "import sys, goose_like_toolkits.boss as boss; print('goose_like.agent.build' in sys.modules); "
+        "boss.AbstractBossFlow; print('goose_like.agent.build' in sys.modules)"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout.split() == ["False", "True"]

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from fakes import Played, call, calls
 
-from goose_like.build import build_exchange
+from goose_like.agent.build import build_exchange
+from goose_like.agent.compaction.base import Truncate
 from goose_like.config.profile import Profile, find_profile
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
 from goose_like.core.events import Logged, SessionStarted, Status
 from goose_like.core.message import Message
 from goose_like.core.notifier import Recorder
-from goose_like.moderator import Truncate
 from goose_like.providers import registry as models
 from goose_like.providers.registry import NO_MODEL
 from goose_like.sessions.session import Session
@@ -466,7 +466,7 @@ async def test_view_shows_the_conversation_and_asks_aside(home):
 
 PROGRAM = """
 import asyncio, json, sys
-from goose_like.build import build_exchange
+from goose_like.agent.build import build_exchange
 from goose_like.core.notifier import Recorder
 from goose_like.config.profile import ModelChoice, find_profile
 

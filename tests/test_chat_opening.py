@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from goose_like.agent.slash_context import Reopen
 from goose_like.cli import chat
 from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.notifier import Notifier
-from goose_like.desk import Reopen
 from goose_like.sessions.session import Session
 
 

@@ -33,8 +33,8 @@ SCRIPT = """
 """
 PROGRAM = """
 import asyncio, json, sys
-from goose_like.build import build_exchange
-from goose_like.compat import load_toolkit
+from goose_like.agent.build import build_exchange
+from goose_like.agent.goose09 import load_toolkit
 from goose_like.core.notifier import Recorder
 from goose_like.config.profile import find_profile
 
@@ -131,7 +131,7 @@ def test_it_is_listed_with_its_package_and_shown(old):
 def test_others_do_not_see_the_names(old):
     """Neither while such a package is loaded nor after it."""
     program = """
-from goose_like.compat import load_toolkit
+from goose_like.agent.goose09 import load_toolkit
 load_toolkit("almanac")
 try:
     import goose.toolkit.base

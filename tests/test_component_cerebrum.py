@@ -17,6 +17,8 @@ from loopback import Loopback, answer, called, raw, sse, usage, wish, words
 from vendor_rules import valid_for_anthropic, valid_for_openai
 from vendors import ANTHROPIC, OPENAI, with_keys_only
 
+from goose_like.agent.journal import Journal
+from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits, ModelChoice
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, Nested, SessionStarted, TurnStarted, UsageRecorded
@@ -24,13 +26,11 @@ from goose_like.core.history import INTERRUPTED
 from goose_like.core.message import Message, Usage
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import ToolError, current_call
-from goose_like.journal import Journal
 from goose_like.providers import anthropic_wire, openai_wire
 from goose_like.providers.base import Model, Models
 from goose_like.providers.scripted import ScriptedProvider
 from goose_like.providers.xml_tool_calls import Tags, grammar
 from goose_like.sessions.session import Session
-from goose_like.view import ExchangeView
 from goose_like.workspace.workspace import Workspace
 
 READ = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}

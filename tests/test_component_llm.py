@@ -12,6 +12,7 @@ from loopback import Loopback, answer, called, events, raw, refusal, said, sse, 
 from vendor_rules import valid_for_anthropic, valid_for_openai
 from vendors import ANTHROPIC, OPENAI, with_keys_only
 
+from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits, ModelChoice
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, UsageRecorded
@@ -23,7 +24,6 @@ from goose_like.providers import anthropic_wire, openai_wire
 from goose_like.providers.base import Model, Models, Request
 from goose_like.providers.local import LocalProvider
 from goose_like.providers.scripted import ScriptedProvider
-from goose_like.view import ExchangeView
 
 WEATHER = {
     "name": "Weather_now",

@@ -15,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loopback import Loopback, raw
 
-from goose_like.build import build_exchange
+from goose_like.agent.build import build_exchange
+from goose_like.agent.exchange import Exchange
+from goose_like.agent.subagent import Relay
 from goose_like.config import trust
 from goose_like.config.profile import ApprovalMode, Limits, Profile, SandboxMode, ToolkitChoice
 from goose_like.core.errors import DeniedError, ProfileError, ProviderError
@@ -32,8 +34,6 @@ from goose_like.core.events import (
 from goose_like.core.history import History
 from goose_like.core.message import ToolResult, Usage
 from goose_like.core.notifier import Recorder
-from goose_like.exchange import Exchange
-from goose_like.nested import Relay
 from goose_like.providers.base import Delta, Model, Models, Request
 from goose_like.sessions.index import find_session, nested_sessions
 from goose_like.sessions.session import Session

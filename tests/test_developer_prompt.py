@@ -8,12 +8,12 @@ import pytest
 from desk import desk, until
 from goose_like_toolkits.developer.hints import hints
 
-from goose_like.build import build_exchange
+from goose_like.agent.build import build_exchange
+from goose_like.agent.exchange import Exchange
 from goose_like.config.profile import ModelChoice, Profile, find_profile
 from goose_like.core.events import SessionStarted
 from goose_like.core.message import Message
 from goose_like.core.notifier import Recorder
-from goose_like.exchange import Exchange
 from goose_like.providers.base import Request
 from goose_like.providers.openai_wire import Encoder
 

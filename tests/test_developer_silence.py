@@ -8,13 +8,13 @@ from fakes import PAUSE, Played
 from goose_like_toolkits.developer.silence import Silence, Watch
 from test_developer_shell import is_held
 
+from goose_like.agent.view import ExchangeView
 from goose_like.core.errors import CredentialError, ProfileError
 from goose_like.core.events import UsageRecorded
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
 from goose_like.core.output_limit import Output
 from goose_like.providers.base import Model, Models
-from goose_like.view import ExchangeView
 
 HANGS = "exec 9>held; echo Password:; sleep 100"
 WAITS = "echo begun; until [ -e go ]; do sleep 0.01; done; rm go; echo done"

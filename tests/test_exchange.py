@@ -13,6 +13,8 @@ from fakes import HEADER, PAUSE, Bench, call, calls, is_well_formed
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goose_like.agent.compaction.base import Truncate
+from goose_like.agent.exchange import CUT_ANSWER
 from goose_like.config.profile import Limits
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, SessionError
 from goose_like.core.events import (
@@ -36,8 +38,6 @@ from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import Message, ToolResult, Usage
 from goose_like.core.notifier import Notifier, Recorder
 from goose_like.core.tool import Final, ToolError, ToolSpec, current_call, make_tool, tool
-from goose_like.exchange import CUT_ANSWER
-from goose_like.moderator import Truncate
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from tempfile import NamedTemporaryFile
 import pytest
 from fakes import Played
 
+from goose_like.agent.mentions import LIMIT_ALL_BYTES, LIMIT_FILE_BYTES, LIMIT_NAMES, mention, message_with, pasted
 from goose_like.core.images import keep_image
 from goose_like.core.message import Image, Message, Text
 from goose_like.core.notifier import Recorder
-from goose_like.mentions import LIMIT_ALL_BYTES, LIMIT_FILE_BYTES, LIMIT_NAMES, mention, message_with, pasted
 from goose_like.providers.base import Model
 from goose_like.workspace.workspace import Workspace
 

@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from long_session import GOAL, PLAN, Counting, exchange_over, wires, work
 from vendor_rules import valid_for_anthropic, valid_for_openai
 
+from goose_like.agent.compaction.base import Passive, Summarize, Truncate
+from goose_like.agent.compaction.summarize import summarized
+from goose_like.agent.compaction.synopsis import Synopsis
+from goose_like.agent.compaction.truncate import shorter
 from goose_like.core.errors import ContextLengthError, GooseLikeError, ModelUnavailableError, ProfileError
 from goose_like.core.events import Compacted, Logged, MessageCompleted, PlanUpdated, Reminded, UsageRecorded
 from goose_like.core.history import History, estimate_tokens
 from goose_like.core.message import Message, Text, Thinking
 from goose_like.core.tool import tool
-from goose_like.moderator import Passive, Summarize, Truncate
 from goose_like.providers.wire import error_of_status
 from goose_like.sessions.session import Session
-from goose_like.shorter import shorter
-from goose_like.summary import summarized
-from goose_like.synopsis import Synopsis
 
 KINDS = {"passive": Passive, "truncate": Truncate, "summarize": Summarize, "synopsis": Synopsis}
 

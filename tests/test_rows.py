@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from loopback import Loopback, Response, called, listed, raw, refusal, said, sse
 
-from goose_like.build import build_exchange
+from goose_like.agent.build import build_exchange
 from goose_like.config.profile import ModelChoice, Profile
 from goose_like.core.errors import CredentialError, ModelUnavailableError, ProfileError, ProviderError, RateLimitError
 from goose_like.core.events import MessageCompleted

@@ -2,7 +2,7 @@
 
 import pytest
 
-from goose_like.build import build_exchange
+from goose_like.agent.build import build_exchange
 from goose_like.config.profile import ModelChoice, Profile, find_profile
 from goose_like.core.errors import ProfileError
 from goose_like.core.notifier import Recorder

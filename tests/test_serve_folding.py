@@ -13,12 +13,12 @@ from fakes import HEADER, Bench, is_well_formed
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goose_like.agent.journal import Journal
 from goose_like.core.events import PlanUpdated, StateSaved, Task
 from goose_like.core.history import INTERRUPTED, PROMPT, History
 from goose_like.core.images import keep_image
 from goose_like.core.message import Image, Message, RedactedThinking, Text, Thinking, ToolCall
 from goose_like.core.tool import tool
-from goose_like.journal import Journal
 from goose_like.serve.carried import carried
 from goose_like.serve.client_calls import to_client
 from goose_like.serve.folding import BEGINNING, EMPTY, GO_ON, Folded, fold

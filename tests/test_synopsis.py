@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from goose_like.build import build_exchange
+from goose_like.agent.build import build_exchange
 from goose_like.config.profile import ModelChoice, find_profile
 from goose_like.core.events import Compacted, PlanUpdated, Reminded, Task
 from goose_like.core.notifier import Recorder

@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 from loopback import Loopback, Response, refusal
 from vendors import KEY
 
+from goose_like.agent.view import ExchangeView, ModelView
 from goose_like.config.profile import ModelChoice
 from goose_like.core.events import UsageRecorded
 from goose_like.core.history import History
@@ -25,7 +26,6 @@ from goose_like.providers.openai import OPENAI, OpenAIProvider
 from goose_like.providers.presets import Row
 from goose_like.providers.scripted import ScriptedProvider
 from goose_like.store import Store
-from goose_like.view import ExchangeView, ModelView
 
 SERVER = Row(name="mine", base_url="http://127.0.0.1", embedding_model="e1")
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from goose_like.build import build_exchange
+from goose_like.agent.build import build_exchange
 from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Logged, TurnFinished, TurnStarted

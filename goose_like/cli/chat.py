@@ -10,20 +10,20 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from goose_like.build import build_exchange
-from goose_like.command import Command
+from goose_like.agent.build import build_exchange
+from goose_like.agent.compaction.summarize import title
+from goose_like.agent.exchange import Exchange
+from goose_like.agent.slash_command import Command
+from goose_like.agent.slash_context import Desk, Reopen
 from goose_like.config.profile import Profile
 from goose_like.config.trust import Project
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import PlanUpdated, Status, Task
 from goose_like.core.history import History
-from goose_like.desk import Desk, Reopen
-from goose_like.exchange import Exchange
 from goose_like.providers.prices import cost_usd
 from goose_like.sessions.index import write_title
 from goose_like.sessions.session import Session
-from goose_like.summary import title
 from goose_like.terminal.input import Prompt
 from goose_like.terminal.interaction import is_terminal, on_signals
 from goose_like.terminal.renderer import spent

@@ -7,14 +7,14 @@ from pathlib import Path
 from rich.table import Column, Table
 from rich.text import Text
 
-from goose_like.command import Command, command
+from goose_like.agent.mentions import mention
+from goose_like.agent.slash_command import Command, command
+from goose_like.agent.slash_context import Desk
 from goose_like.config.profile import ModelChoice, find_profile, sources
 from goose_like.core.entry_points import found
 from goose_like.core.errors import UsageError
 from goose_like.core.events import PlanUpdated
 from goose_like.core.history import estimate_tokens
-from goose_like.desk import Desk
-from goose_like.mentions import mention
 from goose_like.providers.prices import cost_usd
 from goose_like.providers.registry import open_model
 from goose_like.sessions.fork import fork as fork_session

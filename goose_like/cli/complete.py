@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from goose_like.desk import Desk
-from goose_like.mentions import mention
+from goose_like.agent.mentions import mention
+from goose_like.agent.slash_context import Desk
 
 from .files import Files
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from rich.table import Table
 from rich.text import Text
 
-from goose_like.command import command
+from goose_like.agent.slash_command import command
+from goose_like.agent.slash_context import Desk
 from goose_like.core.errors import UsageError
 from goose_like.core.history import Turn
-from goose_like.desk import Desk
 from goose_like.terminal.escape import one_line, visible
 from goose_like.terminal.renderer import numbered
 from goose_like.workspace.undo.restore import Change, Reversal

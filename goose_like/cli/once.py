@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from goose_like.build import build_exchange
+from goose_like.agent.build import build_exchange
 from goose_like.config.profile import Limits, Profile
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.core.events import Event, MessageCompleted, RunFinished, Status

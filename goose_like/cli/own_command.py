@@ -4,10 +4,10 @@ import asyncio
 import codecs
 from collections.abc import AsyncIterator
 
+from goose_like.agent.slash_context import Desk
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Reminded
 from goose_like.core.output_limit import Output
-from goose_like.desk import Desk
 from goose_like.workspace.workspace import Process
 
 STOP_GRACE_S = 0.07

@@ -12,8 +12,9 @@ from rich.table import Table
 from ruamel.yaml import YAML
 
 from goose_like import __version__
-from goose_like.build import build_exchange
-from goose_like.compat import load_toolkit
+from goose_like.agent.build import build_exchange
+from goose_like.agent.goose09 import load_toolkit
+from goose_like.agent.toolkit_guard import code_of
 from goose_like.config import secrets as keys
 from goose_like.config.paths import cache_folder, config_folder, sessions_folder
 from goose_like.config.profile import ModelChoice, Profile, find_profile, origin, own_file, sources, used_name
@@ -22,7 +23,6 @@ from goose_like.config.yaml_source import Source
 from goose_like.core.entry_points import GROUPS, did_you_mean, found, overridden, owner
 from goose_like.core.errors import GooseLikeError, ModelUnavailableError, ProviderError
 from goose_like.core.notifier import Notifier
-from goose_like.guarded import code_of
 from goose_like.oversights import oversights, written_tools
 from goose_like.providers.base import Probed
 from goose_like.providers.null_provider import absent

@@ -5,13 +5,13 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
+from goose_like.agent.mentions import pasted
+from goose_like.agent.slash_context import Desk
 from goose_like.config.profile import SessionChoice
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.images import keep_image
 from goose_like.core.message import ToolCall, ToolResult
 from goose_like.core.notifier import Notifier
-from goose_like.desk import Desk
-from goose_like.mentions import pasted
 from goose_like.sessions.session import Session
 from goose_like.terminal.input import Prompt
 from goose_like.terminal.interaction import Lines, is_terminal, screen

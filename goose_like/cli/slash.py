@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, cast
 
-from goose_like.command import Command, make_command
+from goose_like.agent.slash_command import Command, make_command
 from goose_like.command_file import with_files
 from goose_like.config.trust import Project
 from goose_like.core.entry_points import found, load

@@ -4,8 +4,8 @@ import time
 
 from rich.cells import cell_len
 
+from goose_like.agent.exchange import Exchange
 from goose_like.config.profile import Profile
-from goose_like.exchange import Exchange
 from goose_like.providers.prices import cost_usd
 from goose_like.terminal.escape import visible
 

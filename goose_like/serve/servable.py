@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from goose_like.compat import load_toolkit
+from goose_like.agent.goose09 import load_toolkit
 from goose_like.config.profile import Profile, ToolkitChoice
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from goose_like.build import build_exchange
+from goose_like.agent.build import build_exchange
 from goose_like.config.profile import Limits, Profile
 from goose_like.core.notifier import Notifier
 from goose_like.providers.base import Models

@@ -7,7 +7,7 @@ from contextlib import ExitStack, aclosing
 
 import anyio
 
-from goose_like.build import build_exchange
+from goose_like.agent.build import build_exchange
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import TurnFinished
 from goose_like.core.images import keep_image

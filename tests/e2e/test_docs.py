@@ -15,7 +15,7 @@ from goose_like_toolkits.openbb.config import Config
 from loopback import answer, said, sse, threaded, words
 from serving import serving
 
-from goose_like.compat import load_toolkit
+from goose_like.agent.goose09 import load_toolkit
 from goose_like.config.profile import sources
 from goose_like.core.entry_points import found
 from goose_like.oversights import written_tools

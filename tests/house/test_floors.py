@@ -178,6 +178,6 @@ def test_nothing_large_is_tracked():
 def test_importing_the_core_does_no_work():
     """No vendor's SDK, no screen and no price table before they are needed."""
     heavy = {"openai", "anthropic", "rich", "genai_prices", "xllamacpp"}
-    program = f"import sys, goose_like.build; print(*sorted({heavy} & set(sys.modules)))"
+    program = f"import sys, goose_like.agent.build; print(*sorted({heavy} & set(sys.modules)))"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout == "\n"

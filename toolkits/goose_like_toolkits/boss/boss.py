@@ -7,16 +7,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from goose_like.build import build_exchange
-from goose_like.compat import load_toolkit
+from goose_like.agent.build import build_exchange
+from goose_like.agent.exchange import Exchange
+from goose_like.agent.goose09 import load_toolkit
+from goose_like.agent.subagent import narrowed_limits
 from goose_like.config.profile import Limits, ModeratorChoice, Profile, ToolkitChoice
 from goose_like.core.errors import ProfileError, UsageError
 from goose_like.core.events import TurnFinished
 from goose_like.core.history import History
 from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier
-from goose_like.exchange import Exchange
-from goose_like.nested import narrowed_limits
 from goose_like.providers.base import Model, Models
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace

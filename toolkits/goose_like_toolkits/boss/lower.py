@@ -3,10 +3,10 @@
 import asyncio
 from contextvars import Context
 
+from goose_like.agent.subagent import Relay, left_of, narrowed_limits
 from goose_like.config.profile import Profile
 from goose_like.core.message import Message
 from goose_like.core.tool import current_call
-from goose_like.nested import Relay, left_of, narrowed_limits
 from goose_like.providers.base import Models
 from goose_like.sessions.session import Session
 from goose_like.toolkit import Passing, Toolkit

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
+from goose_like.agent.compaction.base import Moderator, Rewrite
+from goose_like.agent.compaction.truncate import newest_words
+from goose_like.agent.view import ExchangeView
 from goose_like.core.events import Compacted
 from goose_like.core.history import History
 from goose_like.core.message import ToolResult
-from goose_like.moderator import Moderator, Rewrite
-from goose_like.shorter import newest_words
-from goose_like.view import ExchangeView
 
 from .spec import CONTROLLER
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from goose_like.agent.compaction.base import ASSUMED_WINDOW_TOKENS
+from goose_like.agent.view import ExchangeView
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import PlanUpdated, StateSaved
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
-from goose_like.moderator import ASSUMED_WINDOW_TOKENS
-from goose_like.view import ExchangeView
 
 from .entries import Entry, entries
 from .executor import Executor, executed

@@ -4,12 +4,12 @@ import asyncio
 from contextvars import Context
 from importlib.resources import files
 
-from goose_like.build import build_exchange
+from goose_like.agent.build import build_exchange
+from goose_like.agent.subagent import Relay
 from goose_like.config.profile import Limits, ModeratorChoice, Profile
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier
-from goose_like.nested import Relay
 from goose_like.providers.base import Models
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from goose_like.agent.subagent import left_of, narrowed_limits
 from goose_like.config.profile import Limits
 from goose_like.core.events import Question, StateSaved
 from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.tool import current_call
-from goose_like.nested import left_of, narrowed_limits
 from goose_like.providers.base import Models
 from goose_like.toolkit import Passing, ToolError, tool
 

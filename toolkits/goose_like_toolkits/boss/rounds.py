@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any
 
+from goose_like.agent.exchange import OPEN
 from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError, ProfileError
-from goose_like.exchange import OPEN
 from goose_like.toolkit import Notifier, Requirements, Toolkit
 
 from .boss import Boss, Run

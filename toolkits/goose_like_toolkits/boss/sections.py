@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from goose_like.shorter import CHARACTERS_A_TOKEN
+from goose_like.agent.compaction.truncate import CHARACTERS_A_TOKEN
 
 from .memory import Contents
 from .outline import Detail, entries

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits
 from goose_like.core.notifier import Notifier
 from goose_like.sessions.session import Session
-from goose_like.view import ExchangeView
 from goose_like.workspace.workspace import Workspace
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from goose_like.build import build_exchange
+from goose_like.agent.build import build_exchange
+from goose_like.agent.subagent import Relay, left_of, narrowed_limits
 from goose_like.config.profile import Limits, Profile, ToolkitChoice, find_profile
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import Message, Value
 from goose_like.core.tool import current_call
-from goose_like.nested import Relay, left_of, narrowed_limits
 from goose_like.providers.base import Models
 from goose_like.sessions.session import Session
 from goose_like.sessions.transcript import changed_files

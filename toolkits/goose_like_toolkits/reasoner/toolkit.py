@@ -4,11 +4,11 @@ from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
+from goose_like.agent.view import ModelView
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import ProfileError
 from goose_like.providers.registry import open_model
 from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
-from goose_like.view import ModelView
 
 _SAID_CHARACTERS = 20_000
 _THINK = "Think the problem through, step by step. Weigh several causes, then say which is likely and how to be sure."

@@ -9,9 +9,9 @@ from contextlib import suppress
 from hashlib import sha256
 from json import dumps, loads
 
+from goose_like.agent.view import ModelView
 from goose_like.core.errors import GooseLikeError
 from goose_like.store import Store
-from goose_like.view import ModelView
 
 from .definition import Definition
 

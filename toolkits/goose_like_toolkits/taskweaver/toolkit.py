@@ -9,10 +9,10 @@ from importlib.util import find_spec
 from textwrap import shorten
 from typing import Any
 
+from goose_like.agent.slash_context import Desk
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import StateSaved
 from goose_like.core.tool import Tool, make_tool
-from goose_like.desk import Desk
 from goose_like.terminal.report_table import table
 from goose_like.toolkit import Notifier, Passing, Picture, Requirements, ToolError, Toolkit, command, tool
 

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from goose_like.agent.journal import Journal
+from goose_like.agent.view import ExchangeView
 from goose_like.cli.once import Stdout, stoppable
 from goose_like.cli.start import finish, settled_profile
 from goose_like.config.profile import Profile
@@ -14,13 +16,11 @@ from goose_like.core.errors import CredentialError, UsageError
 from goose_like.core.events import Answer, Event, Question
 from goose_like.core.notifier import Notifier
 from goose_like.core.threads import aside
-from goose_like.journal import Journal
 from goose_like.providers.null_provider import absent
 from goose_like.providers.registry import open_models
 from goose_like.sessions.session import Session
 from goose_like.terminal.escape import visible
 from goose_like.terminal.interaction import Lines, is_terminal, screen
-from goose_like.view import ExchangeView
 from goose_like.workspace.workspace import Workspace
 from goose_like_toolkits.concopilot.assets.assets import Assets
 from goose_like_toolkits.concopilot.config import Config

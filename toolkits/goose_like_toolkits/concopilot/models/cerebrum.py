@@ -9,20 +9,20 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from goose_like import __version__
+from goose_like.agent.compaction.base import Truncate
+from goose_like.agent.exchange import CUT_ANSWER, Exchange
+from goose_like.agent.journal import Journal
+from goose_like.agent.subagent import Relay, left_of, narrowed_limits
+from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits
 from goose_like.core.events import SessionStarted, TurnFinished
 from goose_like.core.history import History
 from goose_like.core.message import Message, Text, Usage
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import ToolError, current_call
-from goose_like.exchange import CUT_ANSWER, Exchange
-from goose_like.journal import Journal
-from goose_like.moderator import Truncate
-from goose_like.nested import Relay, left_of, narrowed_limits
 from goose_like.providers.base import Models, Patience
 from goose_like.providers.prices import cost_usd
 from goose_like.sessions.session import Session
-from goose_like.view import ExchangeView
 from goose_like.workspace.workspace import Workspace
 from goose_like_toolkits.concopilot.assets.words import as_text, beginning, shape
 

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from goose_like.agent.subagent import left_of, narrowed_limits
+from goose_like.agent.view import ExchangeView, ModelView
 from goose_like.config.profile import Limits
 from goose_like.core.errors import ProviderError
 from goose_like.core.events import MessageCompleted
@@ -14,10 +16,8 @@ from goose_like.core.history import History
 from goose_like.core.json_schema import sound
 from goose_like.core.message import ToolCall, Usage
 from goose_like.core.tool import ToolError, ToolSpec
-from goose_like.nested import left_of, narrowed_limits
 from goose_like.providers.prices import cost_usd
 from goose_like.providers.wire import clip, is_object
-from goose_like.view import ExchangeView, ModelView
 
 from .conversation import Conversation, wire_names
 from .reading import Given, read_as

@@ -7,8 +7,8 @@ from goose_like.config.profile import Profile
 from goose_like.core.message import ToolCall, ToolResult
 from goose_like.sessions.session import Session
 
-from .command import Command
 from .exchange import Exchange
+from .slash_command import Command
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
+from goose_like.agent.view import ModelView
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Compacted
 from goose_like.core.history import History, estimate_tokens
 from goose_like.core.message import Message, ToolCall, ToolResult
 
-from .shorter import CHARACTERS_A_TOKEN, GAIN, NOTES, first_words, newest_words, plan_so_far
-from .view import ModelView
+from .truncate import CHARACTERS_A_TOKEN, GAIN, NOTES, first_words, newest_words, plan_so_far
 
 _RESULT_CHARACTERS = 2_000
 _TITLED_CHARACTERS = 4_000

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from goose_like.agent.view import ExchangeView
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.events import Compacted
@@ -13,9 +14,8 @@ from goose_like.core.message import Message
 from goose_like.providers.base import Model
 from goose_like.providers.prices import known_window
 
-from .shorter import GAIN, Keep, shorter
-from .summary import newest, summarized
-from .view import ExchangeView
+from .summarize import newest, summarized
+from .truncate import GAIN, Keep, shorter
 
 ASSUMED_WINDOW_TOKENS = 128_000
 _SMALLEST_WINDOW_TOKENS = 4_000

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from goose_like import __version__
+from goose_like.agent.compaction.base import Moderator
 from goose_like.config.profile import ApprovalMode, Limits, Profile, ToolkitChoice
 from goose_like.core.entry_points import did_you_mean, load
 from goose_like.core.errors import GooseLikeError, ProfileError, at_place
@@ -22,13 +24,11 @@ from goose_like.workspace.policy import task_in_words
 from goose_like.workspace.undo.undo import Undo
 from goose_like.workspace.workspace import Workspace
 
-from . import __version__
-from .compat import load_toolkit
 from .exchange import Exchange
-from .guarded import Guarded, code_of
+from .goose09 import load_toolkit
 from .journal import Journal
-from .moderator import Moderator
 from .toolkit import Requirements, Toolkit
+from .toolkit_guard import Guarded, code_of
 from .view import ExchangeView
 
 _IN_A_FOLDER = "You are goose_like, a developer agent. You do what the user asks in the current folder."

@@ -7,6 +7,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+from goose_like.agent.compaction.base import MODERATOR, Moderator
+from goose_like.agent.compaction.summarize import summarized
 from goose_like.config.profile import Limits
 from goose_like.core.errors import ContextLengthError, DeniedError, GooseLikeError
 from goose_like.core.events import (
@@ -33,12 +35,10 @@ from goose_like.sessions.session import Session
 from goose_like.workspace.undo.undo import Undo
 from goose_like.workspace.workspace import Workspace
 
-from .command import Command
 from .inbox import Inbox
 from .journal import Journal
 from .mentions import message_with
-from .moderator import MODERATOR, Moderator
-from .summary import summarized
+from .slash_command import Command
 from .view import ExchangeView
 
 REMIND_AFTER_STEPS = 8

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
+from goose_like.agent.view import ExchangeView
 from goose_like.core.events import Compacted
 from goose_like.core.history import History
 from goose_like.core.message import Message, ToolResult
 
-from .moderator import Moderator, Rewrite
-from .shorter import first_words, newest_words, plan_so_far
-from .view import ExchangeView
+from .base import Moderator, Rewrite
+from .truncate import first_words, newest_words, plan_so_far
 
 _TITLE = "[The state of the work, as it is now; what is below it came after]"
 _CHARACTERS = 160

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from goose_like.core import message
 from goose_like.core.entry_points import FORMER, did_you_mean, found, load
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Answer, Event, Question
@@ -26,7 +27,6 @@ from goose_like.core.notifier import Notifier
 from goose_like.core.plain import without_markup
 from goose_like.core.tool import make_tool, tool
 
-from .core import message
 from .toolkit import Requirements, Toolkit
 from .view import ExchangeView, ModelView
 

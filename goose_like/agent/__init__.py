@@ -1,0 +1,1 @@
+"""The loop and its assembly: exchange, limits, reminders, toolkit base class and subagents."""

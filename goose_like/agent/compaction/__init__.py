@@ -1,0 +1,1 @@
+"""Moderators: strategies that keep a long conversation within the model's context window."""
