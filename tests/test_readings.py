@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from goose_like.fault import LIMIT_BYTES, Fault, Reading
-from goose_like.readings import kept
-from goose_like.store import Store
+from goose_like.sdk.diagnostics import LIMIT_BYTES, Fault, Reading
+from goose_like.sdk.parse_cache import kept
+from goose_like.sdk.store import Store
 
 
 class Reader:

@@ -13,7 +13,7 @@ from goose_like_toolkits.repo_context.paths import chosen, limit_of, named
 
 from goose_like.core.events import Status
 from goose_like.core.notifier import Recorder
-from goose_like.store import Store
+from goose_like.sdk.store import Store
 from goose_like.testing import trial
 from goose_like.toolkit import Requirements, ToolError, Workspace
 from goose_like.workspace.sandbox import why_unavailable

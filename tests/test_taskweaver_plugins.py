@@ -15,7 +15,7 @@ from goose_like_toolkits.taskweaver.yaml_file import read_definition
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from goose_like.fault import Reading
+from goose_like.sdk.diagnostics import Reading
 
 SEED = """\
 name: random_generator

@@ -25,7 +25,7 @@ from goose_like.providers.base import Model, Models
 from goose_like.providers.openai import OPENAI, OpenAIProvider
 from goose_like.providers.presets import Row
 from goose_like.providers.scripted import ScriptedProvider
-from goose_like.store import Store
+from goose_like.sdk.store import Store
 
 SERVER = Row(name="mine", base_url="http://127.0.0.1", embedding_model="e1")
 

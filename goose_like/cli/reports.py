@@ -23,10 +23,10 @@ from goose_like.config.yaml_source import Source
 from goose_like.core.entry_points import GROUPS, did_you_mean, found, overridden, owner
 from goose_like.core.errors import GooseLikeError, ModelUnavailableError, ProviderError
 from goose_like.core.notifier import Notifier
-from goose_like.oversights import oversights, written_tools
 from goose_like.providers.base import Probed
 from goose_like.providers.null_provider import absent
 from goose_like.providers.registry import choose_models, default_profile, provider_class, provider_names
+from goose_like.sdk.lint import oversights, written_tools
 from goose_like.terminal.escape import one_line
 from goose_like.terminal.report_table import print_fitted, table
 from goose_like.workspace.policy import confinement

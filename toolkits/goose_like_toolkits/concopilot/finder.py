@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.fault import Reading
+from goose_like.sdk.diagnostics import Reading
 from goose_like.workspace.workspace import Workspace
 from goose_like_toolkits.concopilot.described.entry import Entry, read_entries
 from goose_like_toolkits.concopilot.described.overriding import Layer, overlaid

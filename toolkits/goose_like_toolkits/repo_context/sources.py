@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import Value
-from goose_like.store import Store
+from goose_like.sdk.store import Store
 from goose_like.toolkit import Workspace
 
 V = TypeVar("V", bound=Value)

@@ -8,7 +8,7 @@ from typing import Any
 
 from goose_like.config.paths import cache_folder
 from goose_like.core.errors import ProfileError
-from goose_like.store import Store
+from goose_like.sdk.store import Store
 from goose_like.toolkit import ExchangeView, ToolError
 
 from .channels import Message

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from goose_like.core.entry_points import nearest
-from goose_like.fault import Fault
+from goose_like.sdk.diagnostics import Fault
 
 from .definition import Definition, Parameter
 from .signature import Signature

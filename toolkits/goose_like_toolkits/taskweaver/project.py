@@ -10,9 +10,9 @@ from goose_like.config.paths import cache_folder
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.gc_pause import uncollected
-from goose_like.fault import Fault, Reading
-from goose_like.readings import kept
-from goose_like.store import Store
+from goose_like.sdk.diagnostics import Fault, Reading
+from goose_like.sdk.parse_cache import kept
+from goose_like.sdk.store import Store
 
 from .definition import Definition
 from .drift import drift, settled

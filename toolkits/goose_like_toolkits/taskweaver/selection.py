@@ -11,7 +11,7 @@ from json import dumps, loads
 
 from goose_like.agent.view import ModelView
 from goose_like.core.errors import GooseLikeError
-from goose_like.store import Store
+from goose_like.sdk.store import Store
 
 from .definition import Definition
 

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 
 from goose_like.config.yaml_source import in_words
 from goose_like.core.message import Value
-from goose_like.fault import Fault, Reading
+from goose_like.sdk.diagnostics import Fault, Reading
 
 CONFIG = "taskweaver_config.json"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from goose_like.core.message import Value
-from goose_like.fault import LIMIT_BYTES, Fault, Reading
+from goose_like.sdk.diagnostics import LIMIT_BYTES, Fault, Reading
 
 _REGISTER = "register_plugin"
 _NO_PLUGINS = {"object", "ABC"}

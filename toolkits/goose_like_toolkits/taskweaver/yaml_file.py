@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from goose_like.config.yaml_source import in_words
 from goose_like.core.entry_points import did_you_mean, nearest
-from goose_like.fault import Fault, Reading
-from goose_like.yaml_nodes import line_at, read_nodes, refused
+from goose_like.sdk.diagnostics import Fault, Reading
+from goose_like.sdk.strict_yaml import line_at, read_nodes, refused
 
 from .definition import Definition, Returned
 

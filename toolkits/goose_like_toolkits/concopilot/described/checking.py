@@ -12,7 +12,7 @@ from jsonschema.exceptions import ValidationError
 
 from goose_like.core.entry_points import nearest
 from goose_like.core.errors import GooseLikeError, UsageError
-from goose_like.fault import Fault
+from goose_like.sdk.diagnostics import Fault
 
 from .coordinates import Coordinates
 from .definition import Definition, read_definition

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from goose_like.core.errors import GooseLikeError, UsageError
-from goose_like.fault import Fault, Reading
-from goose_like.yaml_nodes import line_of
+from goose_like.sdk.diagnostics import Fault, Reading
+from goose_like.sdk.strict_yaml import line_of
 
 from .coordinates import PARTS, Coordinates
 from .document import Document, entries, read_document

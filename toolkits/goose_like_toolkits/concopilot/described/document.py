@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from goose_like.fault import Fault, Reading
-from goose_like.yaml_nodes import Wrong, line_at, line_of, read_nodes, refused
+from goose_like.sdk.diagnostics import Fault, Reading
+from goose_like.sdk.strict_yaml import Wrong, line_at, line_of, read_nodes, refused
 
 _LIMIT_BITS = 4_096  # a larger number could not even be shown
 

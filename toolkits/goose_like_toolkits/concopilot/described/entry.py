@@ -8,9 +8,9 @@ from typing import Any
 from goose_like.config.paths import cache_folder
 from goose_like.core.gc_pause import uncollected
 from goose_like.core.message import Value
-from goose_like.fault import Reading
-from goose_like.readings import kept
-from goose_like.store import Store
+from goose_like.sdk.diagnostics import Reading
+from goose_like.sdk.parse_cache import kept
+from goose_like.sdk.store import Store
 
 from .coordinates import Coordinates
 from .prompt import Prompt

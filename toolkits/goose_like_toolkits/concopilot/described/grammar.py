@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from goose_like.core.entry_points import nearest
-from goose_like.yaml_nodes import line_of
+from goose_like.sdk.strict_yaml import line_of
 
 from .arguments import fitting
 from .document import entries, plain

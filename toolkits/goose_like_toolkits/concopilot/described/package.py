@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from goose_like.fault import LIMIT_BYTES, Fault
+from goose_like.sdk.diagnostics import LIMIT_BYTES, Fault
 
 from .definition import Definition
 

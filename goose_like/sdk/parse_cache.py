@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from . import __version__
-from .fault import LIMIT_BYTES, Reading
+from goose_like import __version__
+
+from .diagnostics import LIMIT_BYTES, Reading
 from .store import Store
 
 R = TypeVar("R", bound=Reading[Any])

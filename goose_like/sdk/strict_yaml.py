@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from .fault import LIMIT_BYTES, Fault, Reading
+from .diagnostics import LIMIT_BYTES, Fault, Reading
 
 T = TypeVar("T")
 

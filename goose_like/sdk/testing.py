@@ -1,0 +1,112 @@
+"""For the tests of toolkit authors: a toolkit on a real workspace, its tools called as a model calls them."""
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from goose_like.agent.toolkit import Requirements, Toolkit
+from goose_like.agent.view import ExchangeView
+from goose_like.config.profile import Limits, ModelChoice, Profile
+from goose_like.core.errors import ProviderError
+from goose_like.core.events import Logged
+from goose_like.core.message import ToolCall
+from goose_like.core.notifier import Recorder
+from goose_like.core.tool import Tool, ToolError, call_tool, current_call
+from goose_like.providers.base import Model, Models
+from goose_like.providers.null_provider import absent
+from goose_like.providers.scripted import ScriptedProvider
+from goose_like.sessions.session import Session
+from goose_like.workspace.workspace import Workspace
+
+__all__ = ["Trial", "trial"]
+
+K = TypeVar("K", bound=Toolkit)
+
+_LABEL = "scripted:answers"
+
+
+class Trial(Generic[K]):
+    """A toolkit in use. `recorder.events` is all that it told."""
+
+    def __init__(self, toolkit: K, recorder: Recorder) -> None:
+        self.toolkit = toolkit
+        self.recorder = recorder
+        self.tools: dict[str, Tool] = {tool.name: tool for tool in toolkit.tools()}
+
+    async def call(self, name: str, /, **arguments: Any) -> str:
+        """What a model reads of this call.
+
+        Raises:
+            ToolError: the call failed, or its arguments were wrong; the text is what a model reads of it.
+        """
+        call = ToolCall(id="call_1", name=name, arguments=json.dumps(arguments))
+        token = current_call.set(call.id)
+        try:
+            outcome = await call_tool(self.tools, call)
+        finally:
+            current_call.reset(token)
+        if outcome.is_error:
+            raise ToolError(outcome.output)
+        return outcome.output
+
+    @property
+    def logged(self) -> list[str]:
+        """What people read, line by line of what was logged."""
+        return [event.text for event in self.recorder.events if isinstance(event, Logged)]
+
+
+@asynccontextmanager
+async def trial(
+    kind: type[K],
+    folder: str | Path | None = None,
+    *,
+    config: Mapping[str, Any] | None = None,
+    requires: Mapping[str, Toolkit] | None = None,
+    answers: Sequence[str] = (),
+) -> AsyncIterator[Trial[K]]:
+    """A toolkit as a profile would build it, closed at the end. Nothing is asked and there is no sandbox.
+
+    `folder` is its workspace, an empty one by default; `answers` are what models say to its side questions.
+    """
+    if not (isinstance(kind, type) and issubclass(kind, Toolkit)):
+        raise TypeError(f"trial takes the toolkit's class, e.g. trial(DiceToolkit), not {kind!r}; import the class")
+    async with AsyncExitStack() as stack:
+        session, recorder = Session.temporary(), Recorder()
+        stack.callback(session.close)
+        models = _answering(answers, session.folder / "answers.yaml")
+        toolkit = await kind.prepared(
+            recorder,
+            Requirements(kind.__name__, requires or {}),
+            config=config,
+            workspace=await stack.enter_async_context(
+                Workspace(
+                    folder or _made(session.folder / "workspace"),
+                    mode="full",
+                    approval="yolo",
+                    notifier=recorder,
+                    session_folder=session.folder,
+                )
+            ),
+            session=session,
+            limits=Limits(),
+            profile=Profile(),
+            exchange_view=ExchangeView(session.history, models, recorder),
+        )
+        stack.push_async_callback(toolkit.close)
+        yield Trial(toolkit, recorder)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def _answering(answers: Sequence[str], script: Path) -> Models:
+    if not answers:
+        why = 'there is no model in a trial; pass answers=["..."], one for each question'
+        return absent(ProviderError(why), _LABEL)
+    script.write_text(json.dumps(list(answers)), encoding="utf-8")  # JSON is YAML too
+    model = Model(ScriptedProvider(ModelChoice(model=f"scripted:{script}")), "answers", _LABEL)
+    return Models(model, model)
