@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from goose_like.cli.files import Files, Names
+from goose_like.cli.chat.file_finder import Files, Names
 from goose_like.core.notifier import Recorder
 from goose_like.workspace.workspace import Workspace
 

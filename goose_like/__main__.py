@@ -14,12 +14,12 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"], ["version"]):
         print(f"goose-like {__version__}")
         return
-    from goose_like.cli.guard import guarded
-    from goose_like.cli.opening import has_prompt, open_session
+    from goose_like.cli.chat.startup import has_prompt, open_session
+    from goose_like.cli.exit import guarded
 
     if len(sys.argv) == 1 and has_prompt():  # a person waits for the prompt, not for typer
         sys.exit(guarded(open_session))
-    from goose_like.cli.main import run_command_line
+    from goose_like.cli.app import run_command_line
 
     sys.exit(run_command_line())
 

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from goose_like_toolkits.concopilot.repositories import progress
 
-from goose_like.cli.once import Stdout
+from goose_like.cli.run import Stdout
 from goose_like.core.events import SessionStarted, Status
 from goose_like.core.threads import aside
 from goose_like.core.tool import current_call

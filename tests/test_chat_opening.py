@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from goose_like.agent.slash_context import Reopen
-from goose_like.cli import chat
+from goose_like.cli.chat import loop as chat
 from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.notifier import Notifier

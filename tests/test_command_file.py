@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from goose_like.agent.slash_command import Command
-from goose_like.command_file import filled, with_files
+from goose_like.cli.chat.command_files import filled, with_files
 from goose_like.config.trust import Project
 
 OURS = {"help": Command("help", "Show the keys.", lambda desk, words: None)}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.cli.files import OFFERED, Files, Names
+from goose_like.cli.chat.file_finder import OFFERED, Files, Names
 from goose_like.core.notifier import Recorder
 from goose_like.workspace.workspace import Workspace
 
@@ -72,7 +72,7 @@ async def test_what_git_ignores_is_left_out_and_new_files_come(tmp_path: Path, m
         found = await asyncio.to_thread(files.matching, "")
         assert found == [".gitignore", ".hidden", "seen.py", "sub/"]
         (tmp_path / "new.py").touch()
-        monkeypatch.setattr("goose_like.cli.files.FRESH_S", 0.0)
+        monkeypatch.setattr("goose_like.cli.chat.file_finder.FRESH_S", 0.0)
         async with asyncio.timeout(20):
             while "new.py" not in await asyncio.to_thread(files.matching, ""):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)

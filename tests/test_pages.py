@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from goose_like.cli.main import app
-from goose_like.cli.pages import names_below, page, topics
+from goose_like.cli.app import app
+from goose_like.cli.help import names_below, page, topics
 from goose_like.core import errors
 from goose_like.core.errors import UsageError
 

@@ -11,10 +11,18 @@ from textwrap import indent
 import pytest
 from ruamel.yaml import YAML
 
+from goose_like.cli.commands.profile_editor import (
+    NEW_FILE,
+    add_profile,
+    fault_in,
+    read,
+    replace,
+    schema_text,
+    use_profile,
+)
 from goose_like.config.profile import Profile, find_profile, own_file, sources
 from goose_like.config.profile_schema import profiles_schema
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
-from goose_like.profiles_file import NEW_FILE, add_profile, fault_in, read, replace, schema_text, use_profile
 
 WRITTEN = """\
 # mine, since 2025
@@ -145,7 +153,9 @@ def test_what_somebody_else_wrote_meanwhile_is_not_lost(file):
 
 def test_commands_at_once_lose_nothing(home):
     names = ["a", "b", "c", "d"]
-    program = "import sys; from goose_like.profiles_file import add_profile; add_profile(sys.argv[1], None)"
+    program = (
+        "import sys; from goose_like.cli.commands.profile_editor import add_profile; add_profile(sys.argv[1], None)"
+    )
     running = [subprocess.Popen([sys.executable, "-c", program, name], env=os.environ) for name in names]
     assert [process.wait(60) for process in running] == [0] * 4
     assert sorted(find_profile(name)[0].name for name in names) == names

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from goose_like.cli import reports
+from goose_like.cli.chat.slash_commands import inspect as reports
 from goose_like.config.profile import find_profile
 from goose_like.core import entry_points as plugins
 from goose_like.core.entry_points import found

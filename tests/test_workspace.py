@@ -441,7 +441,7 @@ async def test_what_killed_sessions_left_is_removed(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setattr("goose_like.workspace._NEW_S", -1)
+    monkeypatch.setattr("goose_like.workspace.workspace._NEW_S", -1)
     old, other = tmp_path / "tmp/goose-like-tmp-old", tmp_path / "tmp/somebody"
     old.mkdir(parents=True)
     other.mkdir()

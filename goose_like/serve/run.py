@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from goose_like.cli.start import Chosen, chosen_profile
+from goose_like.cli.options import Chosen, chosen_profile
 from goose_like.core.errors import ProfileError, UsageError
 from goose_like.providers.registry import choose_models, label_of
 

@@ -59,7 +59,7 @@ def test_completing_imports_nothing_heavy(place):
     heavy = "openai|anthropic|rich|httpx2|prompt_toolkit|asyncio"
     program = f"""
 import sys
-from goose_like.cli.main import run_command_line
+from goose_like.cli.app import run_command_line
 sys.argv[1:] = ["complete", "--", "profile", "show", "l"]
 run_command_line()
 print(*sorted(set({heavy.split("|")}) & set(sys.modules)))

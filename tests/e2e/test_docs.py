@@ -16,9 +16,9 @@ from loopback import answer, said, sse, threaded, words
 from serving import serving
 
 from goose_like.agent.goose09 import load_toolkit
+from goose_like.cli.commands.profile_editor import NEW_FILE
 from goose_like.config.profile import sources
 from goose_like.core.entry_points import found
-from goose_like.profiles_file import NEW_FILE
 from goose_like.providers.presets import Row, rows
 from goose_like.providers.registry import provider_class
 from goose_like.sdk.lint import written_tools

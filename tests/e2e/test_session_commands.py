@@ -10,7 +10,7 @@ import time
 import pytest
 from test_terminal import open_terminal  # noqa: F401
 
-from goose_like.cli.sessions import LISTED
+from goose_like.cli.commands.session import LISTED
 
 
 def talk(place, name, *words):

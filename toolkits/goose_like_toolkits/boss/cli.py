@@ -5,14 +5,7 @@ from typing import Annotated
 
 import typer
 
-from goose_like.cli.main import (
-    ApprovalOption,
-    ModelOption,
-    OutputFormat,
-    ProfileOption,
-    SandboxOption,
-    TrustOption,
-)
+from goose_like.cli.app import ApprovalOption, ModelOption, OutputFormat, ProfileOption, SandboxOption, TrustOption
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -66,8 +59,8 @@ def boss(
 
     Exit codes: 0 finished, 1 failed, 2 usage, 3 rounds, 4 cost, 5 tokens, 6 denied, 124 time, 130 SIGINT, 143 SIGTERM.
     """
-    from goose_like.cli.once import read_task
-    from goose_like.cli.start import begin, finish
+    from goose_like.cli.options import begin, finish
+    from goose_like.cli.run import read_task
     from goose_like.core.errors import UsageError
 
     from .commission import commissioned, recommissioned, to_begin, to_resume

@@ -6,7 +6,7 @@ import shlex
 import sys
 from dataclasses import dataclass
 
-from goose_like.cli.once import OutputFormat, Stdout, run_finished, stoppable
+from goose_like.cli.run import OutputFormat, Stdout, run_finished, stoppable
 from goose_like.config.profile import Limits, Profile
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Answered, Asked, Question

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from goose_like.cli.guard import guarded
+from goose_like.cli.exit import guarded
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import UsageError
 from goose_like.terminal.escape import visible

@@ -9,8 +9,8 @@ from typing import Literal
 
 from goose_like.agent.journal import Journal
 from goose_like.agent.view import ExchangeView
-from goose_like.cli.once import Stdout, stoppable
-from goose_like.cli.start import finish, settled_profile
+from goose_like.cli.options import finish, settled_profile
+from goose_like.cli.run import Stdout, stoppable
 from goose_like.config.profile import Profile
 from goose_like.core.errors import CredentialError, UsageError
 from goose_like.core.events import Answer, Event, Question

@@ -10,6 +10,9 @@ from rich.text import Text
 from goose_like.agent.mentions import mention
 from goose_like.agent.slash_command import Command, command
 from goose_like.agent.slash_context import Desk
+from goose_like.cli.commands.inspect import examine
+from goose_like.cli.commands.session import LISTED, age
+from goose_like.cli.commands.session_export import write_export
 from goose_like.config.profile import ModelChoice, find_profile, sources
 from goose_like.core.entry_points import found
 from goose_like.core.errors import UsageError
@@ -22,10 +25,6 @@ from goose_like.sessions.index import find_session, list_sessions
 from goose_like.sessions.session import Session
 from goose_like.terminal.escape import one_line, visible
 from goose_like.terminal.renderer import spent
-
-from .reports import examine
-from .session import write_export
-from .sessions import LISTED, age
 
 KEYS = (
     "Say what you want done; Enter sends it. While the model works, Enter leaves a message for its next step and "

@@ -9,7 +9,7 @@ from prompt_toolkit.document import Document
 from goose_like.agent.mentions import mention
 from goose_like.agent.slash_context import Desk
 
-from .files import Files
+from .file_finder import Files
 
 _MENTION = re.compile(r'(?:^|(?<=\s))@(?:"(?P<quoted>[^"\n]*)|(?P<bare>[^\s"]*))\Z')
 

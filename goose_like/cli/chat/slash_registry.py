@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, cast
 
 from goose_like.agent.slash_command import Command, make_command
-from goose_like.command_file import with_files
 from goose_like.config.trust import Project
 from goose_like.core.entry_points import found, load
 from goose_like.core.errors import GooseLikeError
+
+from .command_files import with_files
 
 
 def slash_commands(of_toolkits: Mapping[str, Command], project: Project | None) -> tuple[dict[str, Command], list[str]]:

@@ -15,8 +15,9 @@ import typer
 from goose_like.config.paths import config_folder
 from goose_like.config.profile import own_file, sources, unknown
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
-from goose_like.profiles_file import NEW_FILE, fault_in, is_own, read, replace
 from goose_like.terminal.interaction import has_person
+
+from .profile_editor import NEW_FILE, fault_in, is_own, read, replace
 
 _AT_LINE = {
     "+{line} {file}": ("vi", "vim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "mg"),

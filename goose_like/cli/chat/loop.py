@@ -28,9 +28,9 @@ from goose_like.terminal.input import Prompt
 from goose_like.terminal.interaction import is_terminal, on_signals
 from goose_like.terminal.renderer import spent
 
-from .own_command import run_own_command
-from .seat import LineSeat, LiveSeat, Seat
-from .slash import slash_commands
+from .io import LineSeat, LiveSeat, Seat
+from .shell_escape import run_own_command
+from .slash_registry import slash_commands
 
 LEAVE = ("exit", ":q", "quit")
 _COMMAND = re.compile(r"/([\w-]+)(?:[:\s]\s*(.*))?", re.DOTALL)

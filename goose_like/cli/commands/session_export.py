@@ -17,7 +17,7 @@ from goose_like.sessions.transcript import Transcript, when
 from goose_like.terminal.escape import one_line, visible
 from goose_like.terminal.report_table import print_table
 
-from .sessions import age, money
+from .session import age, money
 
 _FORMATS = {".html": "html", ".htm": "html", ".json": "json"}
 

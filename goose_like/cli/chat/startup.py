@@ -41,7 +41,7 @@ def open_session(
 
 
 def _settled(how: How, **which: Any) -> tuple[Any, Any]:
-    from .start import begin
+    from goose_like.cli.options import begin
 
     return begin(*how, **which)
 
@@ -66,7 +66,8 @@ async def _opened(settled: tuple[Any, Any] | None, settle: Callable[[], tuple[An
 
 
 def _imported() -> tuple[Any, Any]:
-    from .chat import chat
-    from .start import closing
+    from goose_like.cli.options import closing
+
+    from .loop import chat
 
     return chat, closing

@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from goose_like.cli.commands.trust import settled_project
 from goose_like.config.profile import ModelChoice, Profile, find_profile
 from goose_like.config.trust import Project
 from goose_like.config.yaml_source import Source
@@ -14,8 +15,6 @@ from goose_like.core.errors import ProfileError
 from goose_like.providers.registry import choose_models, default_profile, label_of
 from goose_like.sessions.session import Session
 from goose_like.workspace.policy import warning
-
-from .trust import settled_project
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from goose_like.terminal.interaction import Lines, is_terminal, screen
 from goose_like.terminal.live import LiveScreen
 
 from .clipboard import clipboard_image
-from .complete import SessionCompleter
-from .status import StatusLine
+from .completer import SessionCompleter
+from .status_line import StatusLine
 
 
 class Work(Protocol):

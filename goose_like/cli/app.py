@@ -14,7 +14,7 @@ import typer
 from goose_like import __version__
 from goose_like.core.errors import GooseLikeError
 
-from .guard import guarded
+from .exit import guarded
 
 app = typer.Typer(
     name="goose-like",
@@ -93,8 +93,8 @@ def _profile_names() -> list[str]:
 
 
 def _own_profile_names() -> list[str]:
+    from goose_like.cli.commands.profile_editor import is_own
     from goose_like.config.profile import sources
-    from goose_like.profiles_file import is_own
 
     return sorted({source.name for source in sources() if is_own(source.file)})
 
@@ -112,7 +112,7 @@ def _model_names() -> list[str]:
 
 
 def _help_topics(context: typer.Context) -> list[str]:
-    from .pages import names_below
+    from .help import names_below
 
     return names_below(app, context.params.get("words") or [])
 
@@ -163,7 +163,7 @@ def _without_command(
 ) -> None:
     how = (profile, model, sandbox, approval)
     if context.invoked_subcommand is None:
-        from .opening import has_prompt, open_session
+        from goose_like.cli.chat.startup import has_prompt, open_session
 
         if not has_prompt():
             print(context.get_help())
@@ -200,8 +200,8 @@ def run(
     Exit codes: 0 done, 1 error, 2 usage, 3 steps, 4 cost, 5 tokens, 6 denied, 7 no sandbox, 75 rate limit,
     76 key, 77 model unavailable, 124 time, 130 SIGINT, 143 SIGTERM.
     """
-    from .once import Run, read_task, run_once
-    from .start import begin, finish, settled_profile
+    from .options import begin, finish, settled_profile
+    from .run import Run, read_task, run_once
 
     if no_session and (resume or session):
         raise typer.BadParameter("--no-session keeps nothing, so it does not go with --session or --resume")
@@ -265,7 +265,7 @@ def _start(
     *,
     is_trusted: bool,
 ) -> None:
-    from .opening import open_session
+    from goose_like.cli.chat.startup import open_session
 
     work: dict[str, Any] = {}
     if plan:
@@ -288,7 +288,7 @@ def session_resume(
     trust: TrustOption = False,
 ) -> None:
     """Go on with a session."""
-    from .opening import open_session
+    from goose_like.cli.chat.startup import open_session
 
     how = (profile, model, sandbox, approval)
     raise typer.Exit(open_session(how, session=name, is_resumed=True, is_trusted=trust))
@@ -303,7 +303,7 @@ def session_list(
     every: Annotated[bool, typer.Option("--all", help="Not only the newest 20.")] = False,
 ) -> None:
     """List the sessions, newest first: name, age, folder, turns, cost, tokens, what about."""
-    from .sessions import show_sessions
+    from goose_like.cli.commands.session import show_sessions
 
     show_sessions(words or [], cwd=os.getcwd() if here else None, has_all=every)
 
@@ -311,7 +311,7 @@ def session_list(
 @session_app.command("show", epilog="Example: goose-like session show NAME")
 def session_show(name: NameArgument) -> None:
     """Show a session: its turns and how they ended, the files written, what it took."""
-    from .session import show_session
+    from goose_like.cli.commands.session_export import show_session
 
     show_session(name)
 
@@ -327,7 +327,7 @@ def session_export(
     """Write a session as Markdown, as a web page, or as JSON that `session import` reads."""
     from pathlib import Path
 
-    from .session import export_session
+    from goose_like.cli.commands.session_export import export_session
 
     export_session(name, form.value if form else None, Path(file) if file else None)
 
@@ -340,7 +340,7 @@ def session_import(
     """Make a new session of a file; `session resume` goes on with it."""
     from pathlib import Path
 
-    from .session import import_session
+    from goose_like.cli.commands.session_export import import_session
 
     import_session(Path(file), name)
 
@@ -352,7 +352,7 @@ def session_fork(
     new: Annotated[str | None, typer.Option("--name", help="A name for it [default: a short one is made].")] = None,
 ) -> None:
     """Make a new session that begins as another did, which may be open and stays as it is."""
-    from .session import fork_session
+    from goose_like.cli.commands.session_export import fork_session
 
     fork_session(name, at, new)
 
@@ -372,7 +372,7 @@ def session_clear(
     yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
 ) -> None:
     """Delete all sessions but the newest, after asking; those that are open stay."""
-    from .sessions import clear_sessions
+    from goose_like.cli.commands.session import clear_sessions
 
     clear_sessions(keep, is_agreed=yes)
 
@@ -380,7 +380,7 @@ def session_clear(
 @profile_app.command("list", epilog="Example: goose-like profile list")
 def profile_list() -> None:
     """List the profiles and the files that they are in."""
-    from .reports import show_profiles
+    from goose_like.cli.commands.inspect import show_profiles
 
     show_profiles()
 
@@ -393,7 +393,7 @@ def profile_show(
     ] = None,
 ) -> None:
     """Show a profile as it works, with all that it extends."""
-    from .reports import show_profile
+    from goose_like.cli.commands.inspect import show_profile
 
     show_profile(name)
 
@@ -406,8 +406,9 @@ def profile_check(
     ] = None,
 ) -> None:
     """Tell where each value of a profile comes from, and check that it can be used."""
-    from .reports import check_profile
-    from .start import chosen_profile, finish
+    from goose_like.cli.commands.inspect import check_profile
+
+    from .options import chosen_profile, finish
 
     chosen = chosen_profile(name)
     raise typer.Exit(finish(check_profile(chosen.profile, chosen.source), chosen))
@@ -426,7 +427,7 @@ def profile_new(
     ] = None,
 ) -> None:
     """Add a profile to your profiles.yaml that extends another."""
-    from goose_like.profiles_file import add_profile
+    from goose_like.cli.commands.profile_editor import add_profile
 
     print(f"added {name!r} to {add_profile(name, base)}; change it: goose-like profile edit {name}")
 
@@ -439,7 +440,7 @@ def profile_edit(
     ] = None,
 ) -> None:
     """Edit your profiles in $VISUAL or $EDITOR; what is wrong is told with its line before it is saved."""
-    from .edit import edit_profile
+    from goose_like.cli.commands.profile_edit import edit_profile
 
     edit_profile(name)
 
@@ -447,7 +448,7 @@ def profile_edit(
 @profile_app.command("use", epilog="Example: goose-like profile use local")
 def profile_use(name: Annotated[str, typer.Argument(help="Which profile.", autocompletion=_profile_names)]) -> None:
     """Take this profile from now on when none is named."""
-    from goose_like.profiles_file import use_profile
+    from goose_like.cli.commands.profile_editor import use_profile
 
     print(f"without --profile, {name!r} is used from now on: {use_profile(name)}")
 
@@ -455,7 +456,7 @@ def profile_use(name: Annotated[str, typer.Argument(help="Which profile.", autoc
 @profile_app.command("schema", epilog="Example: goose-like profile schema > profiles.schema.json")
 def profile_schema() -> None:
     """Print the JSON Schema of profiles.yaml, for editors."""
-    from goose_like.profiles_file import schema_text
+    from goose_like.cli.commands.profile_editor import schema_text
 
     print(schema_text(), end="")
 
@@ -463,7 +464,7 @@ def profile_schema() -> None:
 @toolkit_app.command("list", epilog="Example: goose-like toolkit list")
 def toolkit_list() -> None:
     """List the installed toolkits."""
-    from .reports import show_toolkits
+    from goose_like.cli.commands.inspect import show_toolkits
 
     show_toolkits()
 
@@ -471,8 +472,9 @@ def toolkit_list() -> None:
 @toolkit_app.command("show", epilog="Example: goose-like toolkit show developer")
 def toolkit_show(name: Annotated[str, typer.Argument(help="Which toolkit.", autocompletion=_toolkit_names)]) -> None:
     """Show a toolkit's tools as a model is told of them."""
-    from .reports import show_toolkit
-    from .start import finish
+    from goose_like.cli.commands.inspect import show_toolkit
+
+    from .options import finish
 
     raise typer.Exit(finish(show_toolkit(name)))
 
@@ -485,7 +487,7 @@ def toolkit_new(
     """Write the package of a new toolkit, with a test that needs no model."""
     from pathlib import Path
 
-    from .scaffold import write_toolkit
+    from goose_like.cli.commands.toolkit_new import write_toolkit
 
     folder = write_toolkit(name, Path(path))
     print(f"wrote {folder}; next: pip install -e {shlex.quote(f'{folder}[test]')}")
@@ -494,7 +496,7 @@ def toolkit_new(
 @provider_app.command("list", epilog="Example: goose-like provider list")
 def provider_list() -> None:
     """List the providers of models and what each still needs."""
-    from .reports import show_providers
+    from goose_like.cli.commands.inspect import show_providers
 
     show_providers()
 
@@ -502,8 +504,9 @@ def provider_list() -> None:
 @provider_app.command("check", epilog="Example: goose-like provider check openai")
 def provider_check(name: Annotated[str, typer.Argument(help="Which provider, or PROVIDER:MODEL.")]) -> None:
     """Ask a provider's server for its models: is it there, is the key accepted. Costs nothing."""
-    from .reports import check_provider
-    from .start import finish
+    from goose_like.cli.commands.inspect import check_provider
+
+    from .options import finish
 
     raise typer.Exit(finish(check_provider(name)))
 
@@ -514,8 +517,9 @@ def provider_login(
     no_check: Annotated[bool, typer.Option("--no-check", help="Keep the key without asking the server.")] = False,
 ) -> None:
     """Keep a provider's API key: asked for unseen, or read from standard input."""
-    from .login import log_in, read_key
-    from .start import finish
+    from goose_like.cli.commands.provider_login import log_in, read_key
+
+    from .options import finish
 
     raise typer.Exit(finish(log_in(name, read_key(name), is_checked=not no_check)))
 
@@ -523,7 +527,7 @@ def provider_login(
 @provider_app.command("logout", epilog="Example: goose-like provider logout openai")
 def provider_logout(name: Annotated[str, typer.Argument(help="Which provider.")]) -> None:
     """Forget the API key that `provider login` kept."""
-    from .login import log_out
+    from goose_like.cli.commands.provider_login import log_out
 
     log_out(name)
 
@@ -531,7 +535,7 @@ def provider_logout(name: Annotated[str, typer.Argument(help="Which provider.")]
 @trust_app.command("add", epilog="Example: goose-like trust add .")
 def trust_add(folder: Annotated[str, typer.Argument(help="A folder of the project.")] = ".") -> None:
     """Trust the profiles that a project brings, as they are now; changed ones are asked about anew."""
-    from .trust import add_trust
+    from goose_like.cli.commands.trust import add_trust
 
     add_trust(folder)
 
@@ -539,7 +543,7 @@ def trust_add(folder: Annotated[str, typer.Argument(help="A folder of the projec
 @trust_app.command("list", epilog="Example: goose-like trust list")
 def trust_list() -> None:
     """List what you allowed for good, by folder."""
-    from .trust import show_trust
+    from goose_like.cli.commands.trust import show_trust
 
     show_trust()
 
@@ -549,7 +553,7 @@ def trust_forget(
     what: Annotated[str, typer.Argument(help="A number of `trust list`, or a folder for all that is allowed there.")],
 ) -> None:
     """Take back what you allowed for good."""
-    from .trust import forget_trust
+    from goose_like.cli.commands.trust import forget_trust
 
     forget_trust(what)
 
@@ -557,8 +561,9 @@ def trust_forget(
 @app.command(epilog="Example: goose-like doctor")
 def doctor(profile: ProfileOption = None) -> None:
     """Tell what is installed and set, which model would be used and why, and what to do next."""
-    from .reports import show_doctor
-    from .start import finish
+    from goose_like.cli.commands.inspect import show_doctor
+
+    from .options import finish
 
     raise typer.Exit(finish(show_doctor(profile)))
 
@@ -572,7 +577,7 @@ def show_help(
     """Show the page of a command, or of a topic: profiles, toolkits, sandbox, keys, exit-codes, ..."""
     from pydoc import pager
 
-    from .pages import page
+    from .help import page
 
     pager(page(app, words or []))
 
@@ -580,7 +585,7 @@ def show_help(
 @app.command(epilog="Example: goose-like completion bash")
 def completion(shell: Annotated[Shell, typer.Argument(help="Which shell's.")]) -> None:
     """Print a script that makes a shell complete commands, options and names; source it in the shell's start file."""
-    from .completion import SCRIPTS
+    from .shell_completion import SCRIPTS
 
     print(SCRIPTS[shell.value].strip())
 
@@ -588,7 +593,7 @@ def completion(shell: Annotated[Shell, typer.Argument(help="Which shell's.")]) -
 @app.command(hidden=True)
 def complete(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
     """What the last word may become: the scripts of `completion` ask for it."""
-    from .completion import print_candidates
+    from .shell_completion import print_candidates
 
     print_candidates(app, words or [])
 

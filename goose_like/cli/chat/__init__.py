@@ -1,0 +1,1 @@
+"""The interactive session: input loop, slash commands and status line."""

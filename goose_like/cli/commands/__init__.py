@@ -1,0 +1,1 @@
+"""The subcommands of goose-like, one module each."""
