@@ -193,8 +193,8 @@ async def own_work() -> dict[int, float]:
     from goose_like.core.notifier import Notifier
     from goose_like.providers.base import Model, Models
     from goose_like.serve.metrics import Seen
-    from goose_like.serve.request import read_query
-    from goose_like.serve.seal import Seal
+    from goose_like.serve.openbb.request import read_query
+    from goose_like.serve.openbb.state import Seal
     from goose_like.serve.servable import servable
     from goose_like.serve.service import Nowhere, Service
     from goose_like.serve.settings import Settings

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from goose_like.serve.query import Query
-from goose_like.serve.request import read_query
+from goose_like.serve.openbb.query import Query
+from goose_like.serve.openbb.request import read_query
 
 BODIES = Path(__file__).parent / "fixtures" / "openbb"
 

@@ -15,7 +15,7 @@ from goose_like.core.errors import ProfileError
 from goose_like.core.events import ArtifactShown, PromptsSuggested
 from goose_like.core.json_schema import sound
 from goose_like.core.message import Message, Text, ToolResult
-from goose_like.serve.query import ClientTool, Human, Query, Widget, WidgetParam
+from goose_like.serve.openbb.query import ClientTool, Human, Query, Widget, WidgetParam
 from goose_like.testing import trial
 from goose_like.toolkit import Requirements, ToolError
 

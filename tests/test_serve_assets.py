@@ -2,7 +2,7 @@
 
 import pytest
 
-from goose_like.serve.assets import assets
+from goose_like.serve.static_files import assets
 
 KINDS = {"": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}
 

@@ -18,8 +18,8 @@ from openbb_ai.models import Widget as TheirWidget
 
 from goose_like.core.message import ToolCall
 from goose_like.core.tool import ToolError
-from goose_like.serve.client_calls import FURTHER, check, client_tools, from_client, to_client
-from goose_like.serve.query import Asked, ClientTool, Human, Query, Widget, WidgetParam
+from goose_like.serve.openbb.client_tools import FURTHER, check, client_tools, from_client, to_client
+from goose_like.serve.openbb.query import Asked, ClientTool, Human, Query, Widget, WidgetParam
 
 PRICE, NEWS, FILE = (f"{n}23e4567-e89b-12d3-a456-426614174000" for n in "123")
 

@@ -5,7 +5,7 @@ from openbb_ai.models import WorkspaceAgent
 
 from goose_like.config.profile import Profile, ToolkitChoice
 from goose_like.core.errors import ProfileError
-from goose_like.serve.discovery import About, agents, copilots
+from goose_like.serve.openbb.discovery import About, agents, copilots
 
 DEPTH = {
     "label": "Depth",

@@ -19,14 +19,14 @@ from goose_like.core.history import INTERRUPTED, PROMPT, History
 from goose_like.core.images import keep_image
 from goose_like.core.message import Image, Message, RedactedThinking, Text, Thinking, ToolCall
 from goose_like.core.tool import tool
-from goose_like.serve.carried import carried
-from goose_like.serve.client_calls import to_client
-from goose_like.serve.folding import BEGINNING, EMPTY, GO_ON, Folded, fold
-from goose_like.serve.query import Ai, Asked, Given, Human, Item, Query
-from goose_like.serve.request import RequestError, read_query
-from goose_like.serve.results import NOTHING
-from goose_like.serve.seal import Seal
-from goose_like.serve.surroundings import surroundings
+from goose_like.serve.openbb.carried import carried
+from goose_like.serve.openbb.client_tools import to_client
+from goose_like.serve.openbb.history import BEGINNING, EMPTY, GO_ON, Folded, fold
+from goose_like.serve.openbb.prompt import surroundings
+from goose_like.serve.openbb.query import Ai, Asked, Given, Human, Item, Query
+from goose_like.serve.openbb.request import RequestError, read_query
+from goose_like.serve.openbb.results import NOTHING
+from goose_like.serve.openbb.state import Seal
 
 SEAL = Seal(b"k" * 32)
 ONE, TWO = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"

@@ -8,8 +8,8 @@ from hypothesis import given
 from openbb_ai.models import QueryRequest
 from openbb_ai.models import Widget as WorkspaceWidget
 
-from goose_like.serve.query import Ai, Asked, Context, Given, Human, Item
-from goose_like.serve.request import RequestError, read_query
+from goose_like.serve.openbb.query import Ai, Asked, Context, Given, Human, Item
+from goose_like.serve.openbb.request import RequestError, read_query
 
 W = "38181a68-9650-4940-84fb-a3f29c8869f3"
 PRICE = "91ae1153-7b4d-451c-adc5-49856e90a0e6"

@@ -4,8 +4,8 @@ import base64
 
 import pytest
 
-from goose_like.serve.query import Given, Item
-from goose_like.serve.results import LIMIT_CHARACTERS, NOTHING, in_words, result
+from goose_like.serve.openbb.query import Given, Item
+from goose_like.serve.openbb.results import LIMIT_CHARACTERS, NOTHING, in_words, result
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 

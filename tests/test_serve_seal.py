@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.serve.seal import Seal
+from goose_like.serve.openbb.state import Seal
 
 SEAL = Seal(b"k" * 32)
 json_values = st.recursive(

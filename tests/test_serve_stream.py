@@ -36,11 +36,11 @@ from goose_like.core.events import (
     UsageRecorded,
 )
 from goose_like.core.message import Message, ToolCall, ToolResult, Usage
-from goose_like.serve.citations import UNTOLD, citations
-from goose_like.serve.client_calls import ClientCall
-from goose_like.serve.query import Human, Query, Source
+from goose_like.serve.openbb.citations import UNTOLD, citations
+from goose_like.serve.openbb.client_tools import ClientCall
+from goose_like.serve.openbb.events import Translator
+from goose_like.serve.openbb.query import Human, Query, Source
 from goose_like.serve.sse import Frame, framed
-from goose_like.serve.stream import Translator
 
 WORKSPACE = Query(dialect="workspace", messages=(Human(text="hi"),))
 COPILOT = Query(dialect="copilot", messages=(Human(text="hi"),))

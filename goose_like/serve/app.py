@@ -19,17 +19,17 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from goose_like.config.profile import Profile
+from goose_like.serve.openbb.discovery import About, agents, copilots
+from goose_like.serve.openbb.query import Query
+from goose_like.serve.openbb.request import RequestError, read_query
 
-from .assets import Asset, assets
-from .discovery import About, agents, copilots
-from .drain import Drain
-from .guard import RETRY_AFTER_S, Origins, Refusal, Room, check_token, read_body
 from .ledger import Ledger, seen_of
 from .metrics import Board, Row
-from .query import Query
-from .request import RequestError, read_query
+from .middleware import RETRY_AFTER_S, Origins, Refusal, Room, check_token, read_body
 from .service import Service, open_service
 from .settings import Settings
+from .shutdown import Drain
+from .static_files import Asset, assets
 from .turn import answer
 
 _LARGE_BYTES = 200_000

@@ -12,11 +12,11 @@ from goose_like.config.profile import Limits, Profile
 from goose_like.core.notifier import Notifier
 from goose_like.providers.base import Models
 from goose_like.providers.registry import open_models
+from goose_like.serve.openbb.discovery import TOOLKIT
+from goose_like.serve.openbb.query import Query
+from goose_like.serve.openbb.state import Seal
 from goose_like.workspace.workspace import Workspace
 
-from .discovery import TOOLKIT
-from .query import Query
-from .seal import Seal
 from .settings import Settings
 
 

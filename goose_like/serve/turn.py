@@ -13,16 +13,16 @@ from goose_like.core.events import TurnFinished
 from goose_like.core.images import keep_image
 from goose_like.core.message import ToolCall, Usage
 from goose_like.core.notifier import Channel
+from goose_like.serve.openbb.carried import carried
+from goose_like.serve.openbb.client_tools import to_client
+from goose_like.serve.openbb.events import Translator
+from goose_like.serve.openbb.history import Folded, fold
+from goose_like.serve.openbb.query import Human, Query
 from goose_like.sessions.session import Session
 
-from .carried import carried
-from .client_calls import to_client
-from .folding import Folded, fold
 from .metrics import Seen
-from .query import Human, Query
 from .service import Service
 from .sse import Frame, Wire
-from .stream import Translator
 
 STOPPED = TurnFinished(reason="error", detail="this server is being stopped; ask again in a moment", exit_code=143)
 FAULT = TurnFinished(

@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from goose_like.serve.assets import assets
-from goose_like.serve.discovery import About, agents
+from goose_like.serve.openbb.discovery import About, agents
+from goose_like.serve.static_files import assets
 
 Event = tuple[str, dict[str, Any]]
 HANG = ("hang", {})

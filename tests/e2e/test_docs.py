@@ -22,7 +22,7 @@ from goose_like.core.entry_points import found
 from goose_like.providers.presets import Row, rows
 from goose_like.providers.registry import provider_class
 from goose_like.sdk.lint import written_tools
-from goose_like.serve.client_calls import FURTHER
+from goose_like.serve.openbb.client_tools import FURTHER
 
 ROOT = Path(__file__).resolve().parents[2]
 SESSIONS = ("start", "planned", "resume", "list", "show", "export", "import", "fork", "rename", "clear")

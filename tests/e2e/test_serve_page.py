@@ -9,7 +9,7 @@ from page_server import HANG, artifact, call, chunk, played, step
 from serving import serving
 from starlette.responses import JSONResponse
 
-from goose_like.serve.discovery import About, Choice, Feature
+from goose_like.serve.openbb.discovery import About, Choice, Feature
 
 CHROMIUM = shutil.which("chromium")
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

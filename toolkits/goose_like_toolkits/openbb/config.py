@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import Value
-from goose_like.serve.query import Query
+from goose_like.serve.openbb.query import Query
 
 from .functions import FUNCTIONS
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from goose_like.core.json_schema import sound
 from goose_like.core.tool import AnyArguments, Marks, Tool, ToolSpec
-from goose_like.serve.client_calls import client_tools
-from goose_like.serve.query import Query
+from goose_like.serve.openbb.client_tools import client_tools
+from goose_like.serve.openbb.query import Query
 
 Check = Callable[[str, dict[str, Any]], None]
 

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from goose_like.core.events import Artifact, ArtifactShown, Chart, PromptsSuggested
 from goose_like.core.tool import Tool, current_call
-from goose_like.serve.client_calls import OPTIONS, WIDGET_DATA, arguments_of, check
+from goose_like.serve.openbb.client_tools import OPTIONS, WIDGET_DATA, arguments_of, check
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 
 from .config import read_config

@@ -13,9 +13,9 @@ from uvicorn.supervisors import Multiprocess
 from goose_like.cli.options import Chosen, chosen_profile
 from goose_like.core.errors import ProfileError, UsageError
 from goose_like.providers.registry import choose_models, label_of
+from goose_like.serve.openbb.discovery import About
 
 from .app import AppFactory
-from .discovery import About
 from .metrics import Board
 from .servable import servable
 from .service import open_service

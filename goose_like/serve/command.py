@@ -66,8 +66,8 @@ def serve(
         drain_s=drain,
     )
     try:
-        from .run import Served
-        from .run import serve as run
+        from .process import Served
+        from .process import serve as run
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("goose_like"):
             raise

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-from .guard import Room
+from .middleware import Room
 from .service import Service
 
 _LAST_WORDS_S = 2.0

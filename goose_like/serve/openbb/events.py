@@ -22,14 +22,14 @@ from goose_like.core.events import (
     TurnFinished,
 )
 from goose_like.core.message import ToolCall
+from goose_like.serve.sse import Frame
 from goose_like.sessions.artifact_text import as_markdown
 
 from .artifacts import client_artifact
 from .body import words
 from .citations import UNTOLD, citations
-from .client_calls import ClientCall, arguments_of
+from .client_tools import ClientCall, arguments_of
 from .query import Query, Source
-from .sse import Frame
 
 # Between a field's name and its colon: some clients take lines apart once more after they have decoded them.
 _FIELD = re.compile(r"(?:(?<=data)|(?<=event)|(?<=\bid)|(?<=retry))(?=:)")

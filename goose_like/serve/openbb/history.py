@@ -21,11 +21,11 @@ from goose_like.core.history import History
 from goose_like.core.message import Message, Part, Text, ToolCall, ToolResult
 
 from .carried import Carried, digest
-from .client_calls import WIDGET_DATA, arguments_of, from_client
+from .client_tools import WIDGET_DATA, arguments_of, from_client
+from .prompt import surroundings
 from .query import Ai, Asked, Given, Human, Query, Said, Source, Widget
 from .results import Picture, result
-from .seal import Seal
-from .surroundings import surroundings
+from .state import Seal
 
 _STOPPED, _HANDED_OFF, _CANCELLED = (
     TurnFinished(reason="stop"),

@@ -1,0 +1,1 @@
+"""The OpenBB copilot protocol over HTTP."""
