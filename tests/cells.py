@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fakes import Played, call
-from goose_like_toolkits.taskweaver.toolkit import CodeToolkit
+from goose_like_toolkits.code.toolkit import CodeToolkit
 
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import ApprovalMode, Limits, SandboxMode

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fakes import Played, call
-from goose_like_toolkits.concopilot.toolkit import ComponentsToolkit
+from goose_like_toolkits.components.toolkit import ComponentsToolkit
 
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import ApprovalMode, Limits, Profile, SandboxMode

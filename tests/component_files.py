@@ -3,7 +3,7 @@
 from pathlib import Path
 from textwrap import dedent, indent
 
-from goose_like_toolkits.concopilot.described.definition import Command, Definition, read_definition
+from goose_like_toolkits.components.described.definition import Command, Definition, read_definition
 
 HEAD = """\
 group_id: org.example.shop

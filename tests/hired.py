@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from fakes import Played, call, calls
-from goose_like_toolkits.concopilot.repositories.packing import install
-from goose_like_toolkits.concopilot.repositories.repository import LocalRepository
-from goose_like_toolkits.concopilot.repositories.settings import read_settings
+from goose_like_toolkits.components.repositories.packing import install
+from goose_like_toolkits.components.repositories.repository import LocalRepository
+from goose_like_toolkits.components.repositories.settings import read_settings
 
 from goose_like.agent.build import build_exchange
 from goose_like.agent.exchange import Exchange

@@ -5,7 +5,7 @@ import threading
 from functools import partial
 
 import pytest
-from goose_like_toolkits.concopilot.repositories import progress
+from goose_like_toolkits.components.repositories import progress
 
 from goose_like.cli.run import Stdout
 from goose_like.core.events import SessionStarted, Status

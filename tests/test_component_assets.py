@@ -6,9 +6,9 @@ import shutil
 import uuid
 
 import pytest
-from goose_like_toolkits.concopilot.assets.assets import Assets
-from goose_like_toolkits.concopilot.assets.packed import packed, unpacked
-from goose_like_toolkits.concopilot.assets.words import part, shape
+from goose_like_toolkits.components.assets.assets import Assets
+from goose_like_toolkits.components.assets.packed import packed, unpacked
+from goose_like_toolkits.components.assets.words import part, shape
 from hypothesis import given
 from hypothesis import strategies as st
 from test_session import filled
@@ -155,7 +155,7 @@ def test_fields_of_a_wrong_type(assets):
 
 
 def test_what_is_too_large(assets, monkeypatch):
-    monkeypatch.setattr("goose_like_toolkits.concopilot.assets.assets.LIMIT_BYTES", 10)
+    monkeypatch.setattr("goose_like_toolkits.components.assets.assets.LIMIT_BYTES", 10)
     assets.add("x" * 10, asset_type="t")
     with pytest.raises(ToolError, match="the asset has 11 bytes, more than 10; write it to a file"):
         assets.add("x" * 11, asset_type="t")

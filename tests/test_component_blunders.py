@@ -3,12 +3,12 @@
 import pytest
 from component_files import component
 from component_server import component_server, reply
-from goose_like_toolkits.concopilot.described.checking import check_file
-from goose_like_toolkits.concopilot.described.coordinates import parse
-from goose_like_toolkits.concopilot.repositories.packing import Sent, deploy_all
-from goose_like_toolkits.concopilot.repositories.repository import LocalRepository, Repositories
-from goose_like_toolkits.concopilot.repositories.settings import Settings, address_of, read_settings
-from goose_like_toolkits.concopilot.repositories.sources import a_path, meant, parted
+from goose_like_toolkits.components.described.checking import check_file
+from goose_like_toolkits.components.described.coordinates import parse
+from goose_like_toolkits.components.repositories.packing import Sent, deploy_all
+from goose_like_toolkits.components.repositories.repository import LocalRepository, Repositories
+from goose_like_toolkits.components.repositories.settings import Settings, address_of, read_settings
+from goose_like_toolkits.components.repositories.sources import a_path, meant, parted
 
 from goose_like.core.errors import GooseLikeError, UsageError
 

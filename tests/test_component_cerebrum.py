@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 from fakes import NO_PATIENCE, PAUSE, Played, call, calls, is_well_formed
-from goose_like_toolkits.concopilot.assets.words import beginning
-from goose_like_toolkits.concopilot.models.cerebrum import Brain
-from goose_like_toolkits.concopilot.models.conversation import BEGINNING, GO_ON, wire_names
-from goose_like_toolkits.concopilot.models.plugin_calls import PluginCommand, PluginTools
+from goose_like_toolkits.components.assets.words import beginning
+from goose_like_toolkits.components.models.cerebrum import Brain
+from goose_like_toolkits.components.models.conversation import BEGINNING, GO_ON, wire_names
+from goose_like_toolkits.components.models.plugin_calls import PluginCommand, PluginTools
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Loopback, answer, called, raw, sse, usage, wish, words

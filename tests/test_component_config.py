@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from component_files import HEAD, component, defined
-from goose_like_toolkits.concopilot.described.checking import check_file, component_schema
-from goose_like_toolkits.concopilot.described.coordinates import Coordinates, parse
-from goose_like_toolkits.concopilot.described.document import read_document
-from goose_like_toolkits.concopilot.described.overriding import Layer, overlaid
-from goose_like_toolkits.concopilot.repositories.runtime import Instance, Runtime
+from goose_like_toolkits.components.described.checking import check_file, component_schema
+from goose_like_toolkits.components.described.coordinates import Coordinates, parse
+from goose_like_toolkits.components.described.document import read_document
+from goose_like_toolkits.components.described.overriding import Layer, overlaid
+from goose_like_toolkits.components.repositories.runtime import Instance, Runtime
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from component_files import HEAD, commands, component, defined, told
-from goose_like_toolkits.concopilot.described.coordinates import Coordinates, parse
-from goose_like_toolkits.concopilot.described.definition import read_definition
+from goose_like_toolkits.components.described.coordinates import Coordinates, parse
+from goose_like_toolkits.components.described.definition import read_definition
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 

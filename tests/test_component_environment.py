@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from goose_like_toolkits.concopilot.environments.environment import Environment, default_folder
+from goose_like_toolkits.components.environments.environment import Environment, default_folder
 
 from goose_like.config.profile import ApprovalMode, SandboxMode
 from goose_like.config.trust import Approval, approve

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-GUARDS = Path(__file__).parents[1] / "toolkits/goose_like_toolkits/concopilot/inside/guards.py"
+GUARDS = Path(__file__).parents[1] / "toolkits/goose_like_toolkits/components/inside/guards.py"
 
 _BEFORE = """
 import importlib.util, json, sys

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from goose_like_toolkits.concopilot.repositories.packing import install
-from goose_like_toolkits.concopilot.repositories.repository import LocalRepository
-from goose_like_toolkits.concopilot.repositories.settings import read_settings
+from goose_like_toolkits.components.repositories.packing import install
+from goose_like_toolkits.components.repositories.repository import LocalRepository
+from goose_like_toolkits.components.repositories.settings import read_settings
 from hired import COMPONENTS, hired, installed, named
 
 from goose_like.core.errors import ProfileError
@@ -262,7 +262,7 @@ async def test_what_install_has_read_no_session_reads_again(tmp_path, repository
     start = """
 import sys
 from pathlib import Path
-from goose_like_toolkits.concopilot.described.entry import read_entries
+from goose_like_toolkits.components.described.entry import read_entries
 (reading,) = read_entries([Path(sys.argv[1])]).values()
 print(reading.value.coordinates, "yaml" in sys.modules)
 """

@@ -5,8 +5,8 @@ import math
 
 import pytest
 from component_files import commands, defined, parameter_of, told
-from goose_like_toolkits.concopilot.described.arguments import Checked, check, check_response, given
-from goose_like_toolkits.concopilot.described.kinds import (
+from goose_like_toolkits.components.described.arguments import Checked, check, check_response, given
+from goose_like_toolkits.components.described.kinds import (
     REFERENCE_OBJECT,
     REFERENCE_URL,
     Anything,
@@ -26,7 +26,7 @@ from goose_like_toolkits.concopilot.described.kinds import (
     Whole,
     schema,
 )
-from goose_like_toolkits.concopilot.described.references import Reference, read_reference
+from goose_like_toolkits.components.described.references import Reference, read_reference
 from hypothesis import given as for_all
 from hypothesis import settings
 from hypothesis import strategies as st

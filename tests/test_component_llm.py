@@ -4,8 +4,8 @@ import json
 
 import pytest
 from fakes import Played, call, calls, is_well_formed
-from goose_like_toolkits.concopilot.models.conversation import BEGINNING, GO_ON, Conversation, wire_names
-from goose_like_toolkits.concopilot.models.llm import infer
+from goose_like_toolkits.components.models.conversation import BEGINNING, GO_ON, Conversation, wire_names
+from goose_like_toolkits.components.models.llm import infer
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Loopback, answer, called, events, raw, refusal, said, sse, usage, wish, words

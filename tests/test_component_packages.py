@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from concopilot_real import real_python
 from fakes import call, calls
-from goose_like_toolkits.concopilot.environments.environment import default_folder
+from goose_like_toolkits.components.environments.environment import default_folder
 from hired import COMPONENTS, Hired, hired, installed, named
 
 from goose_like.core.events import Answer, ToolProgress

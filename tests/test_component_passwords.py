@@ -2,11 +2,11 @@
 
 import pytest
 from component_server import component_server
-from goose_like_toolkits.concopilot.described.coordinates import parse
-from goose_like_toolkits.concopilot.repositories.deploying import target_for
-from goose_like_toolkits.concopilot.repositories.remote import open_remote
-from goose_like_toolkits.concopilot.repositories.repository import LocalRepository, Repositories
-from goose_like_toolkits.concopilot.repositories.settings import address_of, read_settings
+from goose_like_toolkits.components.described.coordinates import parse
+from goose_like_toolkits.components.repositories.deploying import target_for
+from goose_like_toolkits.components.repositories.remote import open_remote
+from goose_like_toolkits.components.repositories.repository import LocalRepository, Repositories
+from goose_like_toolkits.components.repositories.settings import address_of, read_settings
 
 from goose_like.core.errors import GooseLikeError, UsageError
 

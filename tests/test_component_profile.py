@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import pytest
-from goose_like_toolkits.concopilot.config import Config
+from goose_like_toolkits.components.config import Config
 
 from goose_like.core.errors import ProfileError
 

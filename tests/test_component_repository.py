@@ -10,22 +10,18 @@ from pathlib import Path
 import pytest
 import yaml
 from component_server import ComponentServer, component_server, reply
-from goose_like_toolkits.concopilot.commands.scaffold import TYPES, write_component
-from goose_like_toolkits.concopilot.described.coordinates import Coordinates, parse
-from goose_like_toolkits.concopilot.repositories.deploying import deploy, target_for
-from goose_like_toolkits.concopilot.repositories.layout import config_file_in
-from goose_like_toolkits.concopilot.repositories.listing import RefusedError, read_listing
-from goose_like_toolkits.concopilot.repositories.packing import install
-from goose_like_toolkits.concopilot.repositories.progress import Progress
-from goose_like_toolkits.concopilot.repositories.remote import open_remote
-from goose_like_toolkits.concopilot.repositories.repository import (
-    FolderShelf,
-    LocalRepository,
-    Repositories,
-)
-from goose_like_toolkits.concopilot.repositories.settings import RemoteAddress, read_settings
-from goose_like_toolkits.concopilot.repositories.signing import Signer, verify
-from goose_like_toolkits.concopilot.repositories.sources import (
+from goose_like_toolkits.components.commands.scaffold import TYPES, write_component
+from goose_like_toolkits.components.described.coordinates import Coordinates, parse
+from goose_like_toolkits.components.repositories.deploying import deploy, target_for
+from goose_like_toolkits.components.repositories.layout import config_file_in
+from goose_like_toolkits.components.repositories.listing import RefusedError, read_listing
+from goose_like_toolkits.components.repositories.packing import install
+from goose_like_toolkits.components.repositories.progress import Progress
+from goose_like_toolkits.components.repositories.remote import open_remote
+from goose_like_toolkits.components.repositories.repository import FolderShelf, LocalRepository, Repositories
+from goose_like_toolkits.components.repositories.settings import RemoteAddress, read_settings
+from goose_like_toolkits.components.repositories.signing import Signer, verify
+from goose_like_toolkits.components.repositories.sources import (
     Package,
     config_file_at,
     config_files,
@@ -654,9 +650,9 @@ def test_many_at_once_leave_one_whole(tmp_path, server: ComponentServer):
     script = f"""
 import sys
 from pathlib import Path
-from goose_like_toolkits.concopilot.described.coordinates import Coordinates
-from goose_like_toolkits.concopilot.repositories.repository import LocalRepository, Repositories
-from goose_like_toolkits.concopilot.repositories.settings import address_of
+from goose_like_toolkits.components.described.coordinates import Coordinates
+from goose_like_toolkits.components.repositories.repository import LocalRepository, Repositories
+from goose_like_toolkits.components.repositories.settings import address_of
 one = Repositories(LocalRepository(Path({str(tmp_path / "local")!r})), [address_of({server.url!r})], shelves=())
 for _ in range(4):
     one.fetch(Coordinates("org.example.text", "word-count", "1.0"))

@@ -7,11 +7,11 @@ from threading import Thread
 
 import pytest
 from company import COMPONENTS, company, used
-from goose_like_toolkits.concopilot.commands.scaffold import write_component
-from goose_like_toolkits.concopilot.described.coordinates import Coordinates
-from goose_like_toolkits.concopilot.repositories.packing import install
-from goose_like_toolkits.concopilot.repositories.repository import LocalRepository
-from goose_like_toolkits.concopilot.repositories.settings import read_settings
+from goose_like_toolkits.components.commands.scaffold import write_component
+from goose_like_toolkits.components.described.coordinates import Coordinates
+from goose_like_toolkits.components.repositories.packing import install
+from goose_like_toolkits.components.repositories.repository import LocalRepository
+from goose_like_toolkits.components.repositories.settings import read_settings
 
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Answer

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from goose_like_toolkits.taskweaver.project import Project
+from goose_like_toolkits.code.project import Project
 from loopback import Response, raw, threaded
 from messy_orders import write
 from ruamel.yaml import YAML
@@ -18,7 +18,7 @@ pytest.importorskip("pandas", reason="the extra `analyst` is not installed")
 duckdb = pytest.importorskip("duckdb", reason="the extra `analyst` is not installed")
 pytest.importorskip("matplotlib", reason="the extra `analyst` is not installed")
 
-OURS = Path(__file__).resolve().parent.parent / "toolkits/goose_like_toolkits/taskweaver/plugins"
+OURS = Path(__file__).resolve().parent.parent / "toolkits/goose_like_toolkits/code/plugins"
 NAMES = ["anomalies", "csv_profile", "fuzzy_join", "plot", "sql", "web_table"]
 PD = "import pandas as pd, numpy as np\n"
 

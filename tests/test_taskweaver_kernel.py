@@ -343,7 +343,7 @@ async def test_a_fork_that_runs_on_does_not_take_the_kernels_messages(free: Cell
 
 
 async def test_a_flood_of_output_is_stopped(free: Cells, monkeypatch):
-    monkeypatch.setattr("goose_like_toolkits.taskweaver.cell.MAX_OUTPUT_BYTES", 1 << 20)
+    monkeypatch.setattr("goose_like_toolkits.code.cell.MAX_OUTPUT_BYTES", 1 << 20)
     said = await free.stopped("while True: print('x' * 1000)")
     assert "[stopped, as it printed more than 1 GiB; the kernel goes on" in said
 
@@ -379,7 +379,7 @@ async def test_what_a_cancelled_cell_still_prints_does_no_harm(free: Cells):
 
 
 async def test_a_cancelled_cell_that_goes_on_is_ended_and_the_next_one_told(free: Cells, monkeypatch):
-    monkeypatch.setattr("goose_like_toolkits.taskweaver.notebook.INTERRUPT_GRACE_S", 0.3)
+    monkeypatch.setattr("goose_like_toolkits.code.notebook.INTERRUPT_GRACE_S", 0.3)
     await free.ok("x = 1")
     asked = asyncio.create_task(free.ok(STUBBORN))
     await until(lambda: "begun" in free.shown)
@@ -593,7 +593,7 @@ async def test_a_flood_of_messages_is_passed_over(free: Cells):
 
 
 async def test_of_artifacts_no_more_than_there_is_room_for_is_kept(free: Cells, monkeypatch):
-    monkeypatch.setattr("goose_like_toolkits.taskweaver.outputs.ALL_BYTES", 25)
+    monkeypatch.setattr("goose_like_toolkits.code.outputs.ALL_BYTES", 25)
     await free.ok("1")
     kernel = free.kit._workbench._notebook.kernel
     made = os.open("o.txt", os.O_WRONLY | os.O_CREAT, dir_fd=kernel.place.artifacts)
@@ -666,7 +666,7 @@ async def test_another_python(tmp_path, bare):
 
 
 async def test_without_the_extra_the_way_to_it_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("goose_like_toolkits.taskweaver.toolkit.find_spec", lambda name: None)
+    monkeypatch.setattr("goose_like_toolkits.code.toolkit.find_spec", lambda name: None)
     with pytest.raises(ProfileError, match=r"pip install 'goose-like\[kernel\]'"):
         async with cells(tmp_path, "full"):
             pass

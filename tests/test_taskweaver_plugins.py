@@ -9,9 +9,9 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from goose_like_toolkits.taskweaver.definition import Definition
-from goose_like_toolkits.taskweaver.project import Project
-from goose_like_toolkits.taskweaver.yaml_file import read_definition
+from goose_like_toolkits.code.definition import Definition
+from goose_like_toolkits.code.project import Project
+from goose_like_toolkits.code.yaml_file import read_definition
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -427,7 +427,7 @@ def test_names_that_are_no_utf8(folder):
 def test_what_has_not_changed_is_not_read_again_and_what_has_is(folder):
     file = write(folder, "a", "@register_plugin\ndef a(n): ...", parameters="n int")
     script = (
-        "import sys, time\nfrom pathlib import Path\nfrom goose_like_toolkits.taskweaver.project import Project\n"
+        "import sys, time\nfrom pathlib import Path\nfrom goose_like_toolkits.code.project import Project\n"
         "time.sleep(0.1)  # what was written just now is not kept\nproject = Project.read(Path(sys.argv[1]))\n"
         "print('yaml' in sys.modules, project.definitions[0].description, len(project.usable))"
     )

@@ -5,10 +5,10 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from goose_like_toolkits.taskweaver.catalogue import OWN, Catalogue
-from goose_like_toolkits.taskweaver.definition import Definition
-from goose_like_toolkits.taskweaver.described import prompt_form, schema_of, tool_spec
-from goose_like_toolkits.taskweaver.selection import bm25, picked, selected, words_of
+from goose_like_toolkits.code.catalogue import OWN, Catalogue
+from goose_like_toolkits.code.definition import Definition
+from goose_like_toolkits.code.described import prompt_form, schema_of, tool_spec
+from goose_like_toolkits.code.selection import bm25, picked, selected, words_of
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator

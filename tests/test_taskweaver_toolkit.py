@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from cells import cells
 from desk import until
-from goose_like_toolkits.taskweaver.config import Config
-from goose_like_toolkits.taskweaver.workbench import Ran
+from goose_like_toolkits.code.config import Config
+from goose_like_toolkits.code.workbench import Ran
 from test_taskweaver_plugins import SEED
 
 from goose_like.core.errors import ProfileError

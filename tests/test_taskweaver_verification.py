@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("IPython")
 
-from goose_like_toolkits.taskweaver.inside import packages
+from goose_like_toolkits.code.inside import packages
 
 HERE = Path(__file__).parent / "verification"
 BLOCK = {"blocked_modules": ["os", "subprocess"]}

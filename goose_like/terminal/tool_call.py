@@ -17,7 +17,7 @@ TAIL_LINES = 3
 CODE_LINES = 12
 MAX_LINE = 1_000
 
-# What commands and cells tell in brackets at the end of their output (toolkits/developer, toolkits/taskweaver).
+# What commands and cells tell in brackets at the end of their output (toolkits/developer, toolkits/code).
 _NOTE = re.compile(r"\[([a-z].{0,998})\]")
 FAILED = re.compile(r"exit code \d|killed by |raised ")
 

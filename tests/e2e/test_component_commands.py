@@ -24,7 +24,7 @@ def component(place: Place, *words: str, **env: str) -> "subprocess.CompletedPro
 
 def conpack(place: Place, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "goose_like_toolkits.concopilot.conpack", *words],
+        [sys.executable, "-m", "goose_like_toolkits.components.conpack", *words],
         cwd=place.work,
         env=place.env(HOME=str(place.home), **env),
         capture_output=True,
@@ -418,7 +418,7 @@ def test_conpack_refuses_in_one_line(place: Place, line, said):
 
 def test_a_library_that_is_missing_is_told_in_one_line(place: Place):
     script = (
-        "import sys; sys.modules['jsonschema'] = None\nfrom goose_like_toolkits.concopilot.conpack import main; main()"
+        "import sys; sys.modules['jsonschema'] = None\nfrom goose_like_toolkits.components.conpack import main; main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, "install"], cwd=place.work, capture_output=True, text=True, timeout=60

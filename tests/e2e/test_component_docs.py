@@ -28,7 +28,7 @@ COMPONENT, PROFILE, SETTINGS = (
 def run_lines(place: Place, lines: str, typed: str = "") -> str:
     """What a page's lines print, which a person at home types; a server answers `ok` in the place of OpenAI's."""
     conpack = place.home / "conpack"
-    command = f'exec {shlex.quote(sys.executable)} -m goose_like_toolkits.concopilot.conpack "$@"'
+    command = f'exec {shlex.quote(sys.executable)} -m goose_like_toolkits.components.conpack "$@"'
     conpack.write_text(f"#!/bin/sh\n{command}\n")
     conpack.chmod(0o755)
     with threaded([sse(said("ok"))] * 3) as server:
@@ -110,7 +110,7 @@ def test_the_repositories(counting: Place):
 
 def test_the_page_names_what_there_is(place: Place):
     page = (ROOT / PAGE).read_text()
-    from_config = Path(ROOT / "toolkits/goose_like_toolkits/concopilot/config.py").read_text()
+    from_config = Path(ROOT / "toolkits/goose_like_toolkits/components/config.py").read_text()
     fields = set(re.findall(r"^    (\w+): .*=", from_config.partition("class Config")[2], re.MULTILINE))
     table = page.partition("| key of `config` | |")[2].partition("\n\n")[0]
     assert set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE)))) == fields

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 WORKSHOP = Path(__file__).resolve().parent.parent / "components" / "workshop"
 GUIDEBOOK = WORKSHOP.with_name("guidebook")
 COPILOT = "org.example.workshop:copilot:1.0.0"
-CONPACK = "goose_like_toolkits.concopilot.conpack"
+CONPACK = "goose_like_toolkits.components.conpack"
 COMMANDS = {
     "component": ("-m", "goose_like", "component", "run", COPILOT),
     "conpack": (
