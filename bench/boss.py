@@ -10,22 +10,19 @@ import asyncio
 import os
 import shutil
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "tests"))
-
-from long_boss import PLAN, Timed, worked  # noqa: E402
-from long_session import GOAL, exchange_over  # noqa: E402
-from long_session import work as steps_of  # noqa: E402
 
 from goose_like.agent.compaction.base import Passive  # noqa: E402
 from goose_like.core.history import History  # noqa: E402
 from goose_like.providers.base import Request  # noqa: E402
 from goose_like.providers.openai_wire import Encoder  # noqa: E402
 from goose_like.sessions.session import Session  # noqa: E402
+from tests.long_session import GOAL, exchange_over  # noqa: E402
+from tests.long_session import work as steps_of  # noqa: E402
+from tests.toolkits.boss.long_boss import PLAN, Timed, worked  # noqa: E402
 
 ROUNDS = 240
 AROUND = 14  # twice this is after how many rounds the sizes of results and the kinds of actions come again

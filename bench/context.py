@@ -11,16 +11,13 @@ import bisect
 import os
 import shutil
 import statistics
-import sys
 import tempfile
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "tests"))
 
-from long_session import GOAL, PLAN, Counting, exchange_over, work  # noqa: E402
 from run import agent, median_ms, script  # noqa: E402
 from server import Recording, record  # noqa: E402
 
@@ -29,6 +26,7 @@ from goose_like.agent.compaction.synopsis import Synopsis  # noqa: E402
 from goose_like.core.events import Compacted, PlanUpdated  # noqa: E402
 from goose_like.core.history import History  # noqa: E402
 from goose_like.sessions.session import Session  # noqa: E402
+from tests.long_session import GOAL, PLAN, Counting, exchange_over, work  # noqa: E402
 
 STEPS = 300
 WINDOW_TOKENS = 60_000

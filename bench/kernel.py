@@ -60,8 +60,7 @@ async def ours(mode: str) -> dict[str, float]:
     import tempfile
     from pathlib import Path
 
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-    from cells import cells
+    from tests.toolkits.code.cell_harness import cells
 
     with tempfile.TemporaryDirectory() as folder:
         async with cells(Path(folder), mode) as made:  # type: ignore[arg-type]

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Literal
 
-from loopback import Asked, Loopback, Response, called, chunk, events, raw, refusal, usage
 from pydantic import BaseModel
+
+from tests.loopback import Asked, Loopback, Response, called, chunk, events, raw, refusal, usage
 
 STALL_S = 1.0
 

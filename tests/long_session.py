@@ -3,8 +3,6 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
-from fakes import HEADER, NO_PATIENCE, call, calls
-
 from goose_like.agent.compaction.base import Moderator
 from goose_like.agent.exchange import Exchange
 from goose_like.agent.journal import Journal
@@ -19,8 +17,9 @@ from goose_like.providers.base import Delta, Facts, Model, Models, Request
 from goose_like.providers.openai_wire import Encoder as OpenAIEncoder
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
+from tests import ROOT
+from tests.fakes import HEADER, NO_PATIENCE, call, calls
 
-ROOT = Path(__file__).parents[1]
 GOAL = "Make every page of the documentation agree with the program. The goal is called quince-marmalade."
 PLAN = (
     Task(description="read the pages", status="complete"),

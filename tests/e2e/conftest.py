@@ -1,8 +1,9 @@
 from collections.abc import Iterator
 
 import pytest
-from command import Place
-from screen import ScreenTerminal
+
+from tests.e2e.command import Place
+from tests.e2e.screen import ScreenTerminal
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
-from faulty_model import Call, Fault, Plan, Step
-from workspace import ESTIMATES, FILINGS, PRICES, Parser, Sent, Workspace
+
+from tests.faulty_model import Call, Fault, Plan, Step
+from tests.serve.workspace_client import ESTIMATES, FILINGS, PRICES, Parser, Sent, Workspace
 
 ENDINGS = {
     "copilotFunctionCall",

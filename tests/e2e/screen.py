@@ -13,7 +13,8 @@ import time
 from contextlib import suppress
 
 import pyte
-from command import Place
+
+from tests.e2e.command import Place
 
 PATIENCE_S = 60.0
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from command import Place
+
+from tests.e2e.command import Place
 
 PATIENCE_S = 60
 

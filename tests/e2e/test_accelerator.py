@@ -1,8 +1,9 @@
 """What the fast model does beside the strong one, in the real command."""
 
 import pytest
-from command import shell
-from loopback import raw, threaded
+
+from tests.e2e.command import shell
+from tests.loopback import raw, threaded
 
 PROFILE = """
 mine:

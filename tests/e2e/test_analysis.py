@@ -6,7 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from messy_orders import ROWS, write
+
+from tests.toolkits.code.messy_orders import ROWS, write
 
 SCRIPT = Path(__file__).with_name("analysis.yaml")
 needs_extra = pytest.mark.skipif(

@@ -2,7 +2,7 @@
 
 import json
 
-from loopback import answer, thought, threaded, wish, words
+from tests.loopback import answer, thought, threaded, wish, words
 
 PNG = b"\x89PNG\r\n\x1a\n1"
 KEY = "sk-ant-secret-1234567890"

@@ -7,10 +7,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from command import Place, shell
-from screen import ScreenTerminal
 
-ROOT = Path(__file__).parents[2]
+from tests import ROOT
+from tests.e2e.command import Place, shell
+from tests.e2e.screen import ScreenTerminal
+
 PLAN = "- [ ] look\n- [ ] write\n"
 MEMORY = ("--memory", "plan=plan.md", "--memory", "logs=logs.md")
 

@@ -4,7 +4,7 @@ import shlex
 import subprocess
 import sys
 
-from test_docs import blocks
+from tests.e2e.test_docs import blocks
 
 PAGE = "docs/boss-python.md"
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boss_model import FILES, GOAL, LIBRARY, MARKS, RESULT, BossServer, config
-from command import Place
-from loopback import threaded
 
 from goose_like.core.history import INTERRUPTED
+from tests.e2e.command import Place
+from tests.loopback import threaded
+from tests.toolkits.boss.boss_model import FILES, GOAL, LIBRARY, MARKS, RESULT, BossServer, config
 
 WORDS = ("boss", "--model", "openai:m", "--output-format", "stream-json")
 

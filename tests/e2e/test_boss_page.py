@@ -3,9 +3,11 @@
 import re
 
 import pytest
-from command import Place
 from goose_like_toolkits.boss.spec import ACTIONS
-from test_docs import ROOT, blocks, run_line
+
+from tests import ROOT
+from tests.e2e.command import Place
+from tests.e2e.test_docs import blocks, run_line
 
 PAGE = "docs/boss.md"
 

@@ -6,10 +6,10 @@ import sys
 import time
 
 import pytest
-from command import Place
-from test_docs import blocks
 
 from goose_like.workspace import sandbox
+from tests.e2e.command import Place
+from tests.e2e.test_docs import blocks
 
 
 @pytest.fixture

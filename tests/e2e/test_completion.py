@@ -5,9 +5,10 @@ import subprocess
 import sys
 
 import pytest
-from command import Place
-from test_docs import blocks, put_command_on_path
-from test_terminal import Terminal
+
+from tests.e2e.command import Place
+from tests.e2e.test_docs import blocks, put_command_on_path
+from tests.e2e.test_terminal import Terminal
 
 SHELLS = {
     "bash": ["bash", "--norc", "--noprofile", "-i"],

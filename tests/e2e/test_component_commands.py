@@ -7,9 +7,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-from command import Place
-from component_server import component_server
-from gpg_keys import secret_key
+
+from tests.e2e.command import Place
+from tests.toolkits.components.component_server import component_server
+from tests.toolkits.components.gpg_keys import secret_key
 
 pytestmark = pytest.mark.skipif(
     not entry_points(group="goose_like.cli", name="component"), reason="installed without this command"

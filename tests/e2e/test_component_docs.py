@@ -9,9 +9,11 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-from command import Place
-from loopback import said, sse, threaded
-from test_docs import ROOT, blocks, put_command_on_path
+
+from tests import ROOT
+from tests.e2e.command import Place
+from tests.e2e.test_docs import blocks, put_command_on_path
+from tests.loopback import said, sse, threaded
 
 pytestmark = pytest.mark.skipif(
     not entry_points(group="goose_like.cli", name="component"), reason="installed without this command"

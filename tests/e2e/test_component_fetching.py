@@ -10,8 +10,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-from command import Place
-from component_server import ComponentServer, component_server, reply
+
+from tests.e2e.command import Place
+from tests.toolkits.components.component_server import ComponentServer, component_server, reply
 
 pytestmark = pytest.mark.skipif(
     not entry_points(group="goose_like.cli", name="component"), reason="installed without this command"

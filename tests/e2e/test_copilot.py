@@ -14,15 +14,17 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from command import Place
-from loopback import raw, threaded
 from ruamel.yaml import YAML
+
+from tests import ROOT
+from tests.e2e.command import Place
+from tests.loopback import raw, threaded
 
 pytestmark = pytest.mark.skipif(
     not entry_points(group="goose_like.cli", name="component"), reason="installed without this command"
 )
 
-WORKSHOP = Path(__file__).resolve().parent.parent / "components" / "workshop"
+WORKSHOP = ROOT / "tests/fixtures/components" / "workshop"
 GUIDEBOOK = WORKSHOP.with_name("guidebook")
 COPILOT = "org.example.workshop:copilot:1.0.0"
 CONPACK = "goose_like_toolkits.components.conpack"

@@ -10,10 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from command import Place
 from goose_like_toolkits.openbb.config import Config
-from loopback import answer, said, sse, threaded, words
-from serving import serving
 
 from goose_like.agent.goose09 import load_toolkit
 from goose_like.cli.commands.profile_editor import NEW_FILE
@@ -23,8 +20,11 @@ from goose_like.providers.presets import Row, rows
 from goose_like.providers.registry import provider_class
 from goose_like.sdk.lint import written_tools
 from goose_like.serve.openbb.client_tools import FURTHER
+from tests import ROOT
+from tests.e2e.command import Place
+from tests.e2e.serving import serving
+from tests.loopback import answer, said, sse, threaded, words
 
-ROOT = Path(__file__).resolve().parents[2]
 SESSIONS = ("start", "planned", "resume", "list", "show", "export", "import", "fork", "rename", "clear")
 COMPONENT = ("list", "show", "check", "new", "install", "fetch", "build", "run", "deploy")
 COMMANDS = [

@@ -4,8 +4,9 @@ import json
 import time
 
 import pytest
-from loopback import answer, called, chunk, events, named, raw, said, sse, started, thought, threaded, wish, words
-from vendor_rules import valid_for_anthropic, valid_for_openai
+
+from tests.loopback import answer, called, chunk, events, named, raw, said, sse, started, thought, threaded, wish, words
+from tests.providers.vendor_rules import valid_for_anthropic, valid_for_openai
 
 MODELS = {"openai": "openai:any-model", "anthropic": "anthropic:claude-opus-5-5"}
 VALID = {"openai": valid_for_openai, "anthropic": valid_for_anthropic}

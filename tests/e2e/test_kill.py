@@ -8,7 +8,8 @@ import signal
 import time
 
 import pytest
-from loopback import called, said, sse, threaded
+
+from tests.loopback import called, said, sse, threaded
 
 
 def _answers():

@@ -7,12 +7,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from command import shell
-from loopback import called, listed, refusal, said, sse, threaded
-from test_terminal import Terminal
+
+from tests import ROOT
+from tests.e2e.command import shell
+from tests.e2e.test_terminal import Terminal
+from tests.loopback import called, listed, refusal, said, sse, threaded
 
 KEY = "sk-planted-1234567890"
-TESTS = Path(__file__).resolve().parents[1]
+TESTS = ROOT / "tests"
 
 
 def write_row(place, server, **more: str) -> None:
@@ -124,7 +126,8 @@ def test_a_person_types_the_key_unseen(place):
 @pytest.mark.parametrize("home_of_the_key", ["environment", "keyring", "file"])
 def test_a_planted_key_turns_up_nowhere(place, tmp_path, home_of_the_key, sandbox):
     """Through tool calls, a server that says it back in each kind of error, and all that a run writes and shows."""
-    env = {"VAULT": str(tmp_path / "vault.json"), "PYTHON_KEYRING_BACKEND": "vault.Vault", "PYTHONPATH": str(TESTS)}
+    env = {"VAULT": str(tmp_path / "vault.json"), "PYTHONPATH": str(ROOT)}
+    env["PYTHON_KEYRING_BACKEND"] = "tests.keyring_file.Vault"
     if home_of_the_key == "keyring" and find_spec("keyring") is None:
         pytest.skip("the extra `keyring` is not installed")
     look = shell("env; cat /proc/self/environ /proc/$PPID/environ; echo looked")["arguments"]["command"]

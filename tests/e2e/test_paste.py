@@ -3,9 +3,9 @@
 import os
 
 import pytest
-from command import Place, shell
 
 from goose_like.core.images import LIMIT_BYTES
+from tests.e2e.command import Place, shell
 
 PNG = b"\x89PNG\r\n\x1a\n\x00shot"
 

@@ -3,7 +3,8 @@
 from importlib.util import find_spec
 
 import pytest
-from command import Place
+
+from tests.e2e.command import Place
 
 pytestmark = pytest.mark.skipif(find_spec("ipykernel") is None, reason="the extra `kernel` is not installed")
 

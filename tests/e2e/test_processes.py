@@ -4,7 +4,8 @@ import subprocess
 import time
 
 import pytest
-from command import shell
+
+from tests.e2e.command import shell
 
 SERVER = "exec python3 -m http.server --bind 127.0.0.1 18642"
 

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import Place
-from test_terminal import Terminal
+
+from tests.e2e.command import Place
+from tests.e2e.test_terminal import Terminal
 
 OLD = "# mine\nsmall: {processor: local}\n\nbig:\n  processor: openai:big\n"
 

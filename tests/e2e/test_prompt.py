@@ -4,7 +4,8 @@ import os
 import time
 
 import pytest
-from command import shell
+
+from tests.e2e.command import shell
 
 NETWORK = shell("echo got through", access="network")
 

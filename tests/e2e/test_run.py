@@ -9,10 +9,10 @@ from importlib.util import find_spec
 from subprocess import PIPE
 
 import pytest
-from command import shell
-from loopback import called, listed, refusal, said, sse, threaded
 
 from goose_like.workspace.sandbox import find
+from tests.e2e.command import shell
+from tests.loopback import called, listed, refusal, said, sse, threaded
 
 
 def test_a_file_is_written_and_run(place):

@@ -1,8 +1,9 @@
 """Where nobody is there: what a project brings is left out and told; and the modes that a command line names."""
 
 import pytest
-from command import shell
-from loopback import called, said, sse, threaded
+
+from tests.e2e.command import shell
+from tests.loopback import called, said, sse, threaded
 
 BRINGS = "default: {extends: default, limits: {steps: 1}}\n"
 

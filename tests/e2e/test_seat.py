@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-from command import Place, shell
-from screen import ScreenTerminal
 
 from goose_like.core.history import INTERRUPTED
+from tests.e2e.command import Place, shell
+from tests.e2e.screen import ScreenTerminal
 
 NETWORK = shell("echo got through", access="network")
 SLOW = {"text": "one two three " * 100, "delta_delay_s": 0.05}

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from command import shell
-from serving import asked, children, events_of, serving, until, words
+
+from tests.e2e.command import shell
+from tests.e2e.serving import asked, children, events_of, serving, until, words
 
 pytest.importorskip("uvicorn")
 

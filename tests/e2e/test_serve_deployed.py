@@ -13,10 +13,12 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from serving import asked, serving, until
+
+from tests import ROOT
+from tests.e2e.serving import asked, serving, until
 
 pytest.importorskip("uvicorn")
-FILES = Path(__file__).resolve().parents[2] / "docs/serve"
+FILES = ROOT / "docs/serve"
 PATH = os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/sbin"])
 NEVER = {"text": "late", "delay_s": 600}
 

@@ -5,11 +5,11 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from page_server import HANG, artifact, call, chunk, played, step
-from serving import serving
 from starlette.responses import JSONResponse
 
 from goose_like.serve.openbb.discovery import About, Choice, Feature
+from tests.e2e.page_server import HANG, artifact, call, chunk, played, step
+from tests.e2e.serving import serving
 
 CHROMIUM = shutil.which("chromium")
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

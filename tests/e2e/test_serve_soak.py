@@ -21,14 +21,15 @@ from typing import Any
 import pytest
 import requests
 import schemathesis
-from bodies import any_body
-from crowd import Crowd, Letter
-from faulty_model import STALL_S
-from faulty_model import __file__ as MODEL
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 from openbb_ai.models import QueryRequest
-from serving import Server, asked, children, serving, until
+
+from tests.e2e.crowd import Crowd, Letter
+from tests.e2e.serving import Server, asked, children, serving, until
+from tests.faulty_model import STALL_S
+from tests.faulty_model import __file__ as MODEL
+from tests.serve.request_bodies import any_body
 
 SEED, AT_ONCE, LIMIT_MB, TOKEN = 7, 40, 2, "s3cret"
 GROWTH_KB = 16_000

@@ -1,8 +1,9 @@
 """The client that plays the Workspace talks to the real server: discovery, query, widget data, follow-up."""
 
 import pytest
-from serving import serving
-from workspace import ESTIMATES, PRICES, Workspace
+
+from tests.e2e.serving import serving
+from tests.serve.workspace_client import ESTIMATES, PRICES, Workspace
 
 
 def asks(uuid: str) -> dict[str, object]:

@@ -8,9 +8,9 @@ import sys
 import time
 
 import pytest
-from test_terminal import open_terminal  # noqa: F401
 
 from goose_like.cli.commands.session import LISTED
+from tests.e2e.test_terminal import open_terminal  # noqa: F401
 
 
 def talk(place, name, *words):

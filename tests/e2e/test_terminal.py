@@ -13,7 +13,8 @@ import termios
 from collections.abc import Iterator
 
 import pytest
-from command import Place, shell
+
+from tests.e2e.command import Place, shell
 
 PATIENCE_S = 60.0
 NETWORK = shell("echo got through", access="network")

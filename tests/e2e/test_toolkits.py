@@ -10,8 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from loopback import said, sse, threaded
-from test_docs import ROOT, blocks, run_line
+
+from tests import ROOT
+from tests.e2e.test_docs import blocks, run_line
+from tests.loopback import said, sse, threaded
 
 PAGE = ROOT / "docs" / "toolkits.md"
 EDITOR = """#!{python}

@@ -9,7 +9,8 @@ import re
 from itertools import pairwise
 
 import pytest
-from loopback import answer, called, chunk, refusal, said, sse, thought, threaded, usage, wish, words
+
+from tests.loopback import answer, called, chunk, refusal, said, sse, thought, threaded, usage, wish, words
 
 PNG = b"\x89PNG\r\n\x1a\n\x00shot", "iVBORw0KGgoAc2hvdA=="
 OTHER = b"\x89PNG\r\n\x1a\n\x00other", "iVBORw0KGgoAb3RoZXI="

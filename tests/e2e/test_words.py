@@ -3,8 +3,9 @@
 import json
 
 import pytest
-from command import Place
-from screen import ScreenTerminal
+
+from tests.e2e.command import Place
+from tests.e2e.screen import ScreenTerminal
 
 TOOLKIT = '''
 from goose_like.core.events import Question

@@ -1,0 +1,541 @@
+"""From profile and notifier to an exchange: order of need, what is told when it can't be, and what is closed when."""
+
+import asyncio
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from contextlib import asynccontextmanager
+
+import pytest
+
+from goose_like.agent.build import build_exchange
+from goose_like.agent.compaction.base import Truncate
+from goose_like.config.profile import Profile, find_profile
+from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
+from goose_like.core.events import Logged, SessionStarted, Status
+from goose_like.core.message import Message
+from goose_like.core.notifier import Recorder
+from goose_like.providers import registry as models
+from goose_like.providers.registry import NO_MODEL
+from goose_like.sessions.session import Session
+from goose_like.toolkit import ExchangeView, Requirements, Toolkit, tool
+from tests import ROOT
+from tests.fakes import Played, call, calls
+
+trace: list[str] = []
+played: list[Played] = []
+
+
+class Model(Played):
+    """Plays what the test put into `script`."""
+
+    steps: list = []
+
+    def __init__(self, choice) -> None:
+        super().__init__(type(self).steps)
+        played.append(self)
+
+
+class Absent(Model):
+    @staticmethod
+    def missing(choice):
+        return ModelUnavailableError("install absent")
+
+
+class Traced(Toolkit):
+    def __init__(self, notifier, requires, **kwargs):
+        super().__init__(notifier, requires, **kwargs)
+        trace.append(f"+{type(self).__name__}")
+
+    async def close(self):
+        trace.append(f"-{type(self).__name__}")
+
+
+class One(Traced):
+    def prompt(self):
+        return "Prompt of one."
+
+    @tool
+    def first(self) -> str:
+        """The first."""
+        return "first"
+
+    @tool
+    def second(self) -> str:
+        """The second."""
+        return "second"
+
+
+class Two(Traced):
+    def system(self):
+        return "Prompt of two."
+
+
+class Three(Traced):
+    pass
+
+
+class Needy(Toolkit):
+    def __init__(self, notifier, requires, **kwargs):
+        super().__init__(notifier, requires, **kwargs)
+        self.other = requires.get("other")
+
+
+class Same(Traced):
+    @tool
+    def first(self):
+        """Another first."""
+
+
+class Broken(Traced):
+    def __init__(self, notifier, requires, **kwargs):
+        raise KeyError("settings")
+
+
+class Silent(Traced):
+    def prompt(self):
+        return self.words
+
+
+class Closed(Traced):
+    def __init__(self, notifier, requires):
+        super().__init__(notifier, requires)
+
+
+class Odd(Traced):
+    @tool
+    def odd(self, lock: "asyncio.Lock"):
+        """Takes what JSON doesn't know."""
+
+
+class Talkative(Traced):
+    def __init__(self, notifier, requires, **kwargs):
+        super().__init__(notifier, requires, **kwargs)
+        notifier.log("hints were read")
+
+    async def close(self):
+        raise OSError("no such process")
+
+
+@pytest.fixture(autouse=True)
+def stranger(tmp_path, monkeypatch):
+    """Installs the classes above as somebody's package, and works in a folder of its own."""
+    info = tmp_path / "site" / "stranger-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1\n")
+    kinds = [One, Two, Three, Needy, Same, Broken, Silent, Closed, Odd, Talkative]
+    toolkits = "\n".join(f"{kind.__name__.lower()} = {__name__}:{kind.__name__}" for kind in kinds)
+    (info / "entry_points.txt").write_text(
+        f"[goose_like.toolkit]\n{toolkits}\n"
+        f"noclass = {__name__}:trace\nforeign = {__name__}:Model\n"
+        f"[goose_like.provider]\nplayed = {__name__}:Model\nabsent = {__name__}:Absent\n"
+    )
+    monkeypatch.syspath_prepend(str(info.parent))
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
+    monkeypatch.setattr(Model, "steps", [])
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    trace.clear()
+    played.clear()
+    return work
+
+
+@asynccontextmanager
+async def built(home, yaml, recorder=None, **options):
+    """The exchange of a profile written as YAML, with the errors told as the command tells them: with their line."""
+    file = home / "config" / "profiles" / "p.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"processor: played:m\n{yaml}")
+    profile, source = find_profile("p")
+    try:
+        async with build_exchange(profile, recorder or Recorder(), **options) as exchange:
+            yield exchange
+    except ProfileError as error:
+        line = source.place(*error.path).rpartition(" ")[2]
+        raise ProfileError(f"line {line}: {error}") from error
+
+
+async def test_order_of_need_and_of_closing(home):
+    toolkits = """toolkits:
+  - {name: one, requires: {a: two, b: three}}
+  - {name: two, requires: {deeper: three}}
+  - three
+"""
+    async with built(home, toolkits) as exchange:
+        assert trace == ["+Three", "+Two", "+One"]
+        assert list(exchange.tools) == ["first", "second"]
+        assert exchange.system.startswith("You are goose_like")
+        assert exchange.system.endswith("Prompt of one.\n\nPrompt of two.")  # in the order of the profile
+    assert trace[3:] == ["-One", "-Two", "-Three"]
+    assert [provider.closed for provider in played] == [1]
+
+
+async def test_a_profile_that_touches_nothing_here_is_no_developer(home):
+    async with built(home, "toolkits: [jira]") as exchange:
+        assert exchange.system.startswith("You are goose_like, an assistant. You do what the user asks with the tools")
+    async with built(home, "toolkits: [jira, two]") as exchange:
+        assert exchange.system.startswith("You are goose_like, a developer agent.")
+
+
+async def test_one_turn(home, stranger):
+    Model.steps = [calls(call("first")), "Done."]
+    recorder = Recorder()
+    async with built(home, "toolkits: [one, talkative]", recorder) as exchange:
+        assert (await exchange.reply("Hi.")).reason == "stop"
+        folder = exchange.session.folder
+        assert exchange.session.file.exists()
+    started = recorder.events[0]
+    assert isinstance(started, SessionStarted)
+    assert (started.profile, started.tools, started.cwd) == ("p", ("first", "second"), str(stranger.resolve()))
+    assert started.models == {"processor": "played:m", "accelerator": "played:m"}
+    assert recorder.events[1] == Logged(text="hints were read")  # said while it was built, before there was a session
+    assert recorder.events[-1] == Logged(text="toolkit 'talkative' failed to close: OSError: no such process")
+    assert not folder.exists()
+
+
+async def test_session_given_is_resumed_and_stays_open(home):
+    Model.steps = ["One."]
+    session = Session.create("kept")
+    async with built(home, "toolkits: []", session=session) as exchange:
+        await exchange.reply("Hi.")
+    session.close()
+    Model.steps = ["Two."]
+    session = Session.resume("kept")
+    async with built(home, "toolkits: []", session=session) as exchange:
+        await exchange.reply("Again.")
+    assert [message.text for message in played[1].requests[0].messages] == ["Hi.", "One.", "Again."]
+    session.close()
+
+
+BAD = {
+    "circle": (
+        "toolkits:\n  - {name: one, requires: {x: two}}\n  - {name: two, requires: {x: one}}",
+        r"line [34]: toolkits require each other in a circle: (one -> two -> one|two -> one -> two); remove one",
+    ),
+    "circle of one": ("toolkits:\n  - {name: one, requires: {x: one}}", "line 3: .*circle: one -> one"),
+    "required but not listed": (
+        "toolkits:\n  - three\n  - name: one\n    requires:\n      x: thre",
+        r"line 6: toolkit 'one' requires 'thre', .*not in this profile's list of toolkits; did you mean 'three'\?",
+    ),
+    "requirement missing": (
+        "toolkits:\n  - three\n  - name: needy",
+        "line 4: toolkit 'needy' needs 'other'; add `requires: {other: TOOLKIT}` to it",
+    ),
+    "requirement misspelt": (
+        "toolkits:\n  - three\n  - name: needy\n    requires:\n      othr: three",
+        r"line 5: toolkit 'needy' needs 'other' \(did you mean 'othr'\?\)",
+    ),
+    "requires is text": (
+        "toolkits:\n  - three\n  - name: needy\n    requires: three",
+        r"line 5: toolkits.1.requires: expected a mapping .* e\.g\. `requires: {three: three}`$",
+    ),
+    "requires is a list": (
+        "toolkits:\n  - three\n  - {name: needy, requires: [three]}",
+        r"line 4: .*e\.g\. `requires: {calendar: calendar}`$",
+    ),
+    "toolkit's package": (
+        "toolkits:\n  - Stranger",
+        "line 3: unknown toolkit 'Stranger'; that is the package; its toolkits are 'broken', 'closed', ",
+    ),
+    "unknown toolkit": ("toolkits:\n  - three\n  - tow", r"line 4: unknown toolkit 'tow'; did you mean 'two'\?"),
+    "listed twice": ("toolkits:\n  - one\n  - two\n  - one", "line [35]: toolkit 'one' is listed twice; remove one"),
+    "same tool twice": (
+        "toolkits:\n  - one\n  - same",
+        "line 4: two toolkits have a tool 'first': 'one' and 'same'; leave one out, pick among the tools of one "
+        r"\(`config: {tools: \[...\]}`\), or rename one of the two$",
+    ),
+    "tool to pick unknown": (
+        "toolkits:\n  - name: one\n    config:\n      tools: [frist]",
+        r"line 5: no tool 'frist' to pick; did you mean 'first'\?",
+    ),
+    "tools to pick no list": (
+        "toolkits:\n  - name: one\n    config: {tools: first}",
+        r"line 4: `tools` takes a list, e.g. \[first, second\], not 'first'",
+    ),
+    "unknown moderator": ("toolkits: []\nmoderator: truncat", r"line 3: unknown moderator 'truncat'; did you mean"),
+    "moderator's config": (
+        "toolkits: []\nmoderator: {name: truncate, config: {limit: 3}}",
+        "line 3: moderator 'truncate' has no 'limit'; there are: at, limit_tokens",
+    ),
+    "unknown provider": ("accelerator: playd:m", r"line 2: unknown provider 'playd'; did you mean 'played'\?"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+async def test_bad_profile_is_one_sentence_with_its_line(home, kind):
+    yaml, words = BAD[kind]
+    with pytest.raises(ProfileError, match=words) as caught:
+        async with built(home, yaml):
+            raise AssertionError("must not be built")
+    assert "\n" not in str(caught.value)
+    opened, closed = ([name[1:] for name in trace if name[0] == sign] for sign in "+-")
+    assert closed == opened[::-1]
+
+
+@pytest.mark.parametrize(
+    ("toolkit", "words"),
+    [
+        (
+            "broken",
+            r"^toolkit 'broken' can't be used: KeyError: 'settings'; at test_build:\d+ in __init__: "
+            r'raise KeyError\("settings"\); repair it or leave it out of the profile$',
+        ),
+        ("silent", r"AttributeError: .* 'words'; at test_build:\d+ in prompt: return self.words; repair it"),
+        (
+            "closed",
+            "toolkit 'closed' can't be made: got an unexpected keyword argument 'config' for its __init__; .*: "
+            r"accept \*\*kwargs and pass them to super\(\).__init__$",
+        ),
+        (
+            "odd",
+            "toolkit 'odd' can't be used: TypeError: tool 'odd': argument 'lock': asyncio.locks.Lock has no JSON form; "
+            "use str, .* or a pydantic model; repair it",
+        ),
+        (
+            "noclass",
+            r"the entry point of toolkit 'noclass' names \[.*, which is no toolkit; name a subclass of Toolkit",
+        ),
+        ("foreign", "the entry point of toolkit 'foreign' names <class .*Model'>, which is no toolkit"),
+    ],
+)
+async def test_faults_of_a_toolkit_are_told_and_the_others_closed(home, toolkit, words):
+    with pytest.raises(GooseLikeError, match=words):
+        async with built(home, f"toolkits: [one, {toolkit}]"):
+            raise AssertionError("must not be built")
+    assert trace[0] == "+One"
+    assert trace[-1] == "-One"
+
+
+async def test_what_a_toolkit_waits_for_is_shown_before_the_session_begins(home, monkeypatch):
+    may_go, recorder = asyncio.Event(), Recorder()
+
+    class Prepared(Three):
+        @classmethod
+        async def prepared(cls, notifier, requires, **kwargs):
+            notifier.log("it is fetched")
+            notifier.status("fetching")
+            await may_go.wait()
+            return cls(notifier, requires, **kwargs)
+
+    monkeypatch.setattr(sys.modules[__name__], "Three", Prepared)
+    waiting = asyncio.create_task((opened := built(home, "toolkits: [two, three]", recorder)).__aenter__())
+    while not recorder.events:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert recorder.events == [Status(text="fetching")]
+    may_go.set()
+    await waiting
+    assert [type(event) for event in recorder.events] == [Status, SessionStarted, Logged]
+    await opened.__aexit__(None, None, None)
+    may_go.clear()
+    trace.clear()
+    stopped = asyncio.create_task(built(home, "toolkits: [two, three]").__aenter__())
+    while not trace:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    stopped.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stopped
+    assert trace == ["+Two", "-Two"]
+
+
+async def test_what_a_thread_tells_after_the_end_is_told_to_nobody(home, monkeypatch):
+    recorder, told = Recorder(), []
+
+    class Late(Three):
+        def __init__(self, notifier, requires, **kwargs):
+            super().__init__(notifier, requires, **kwargs)
+            told.append(notifier)
+            if kwargs["config"]:
+                raise GooseLikeError("it was given up")
+
+    monkeypatch.setattr(sys.modules[__name__], "Three", Late)
+    async with built(home, "toolkits: [two, three]", recorder):
+        pass
+    with pytest.raises(GooseLikeError, match="it was given up"):
+        async with built(home, "toolkits: [two, {name: three, config: {more: 1}}]", recorder):
+            raise AssertionError("must not be built")
+    before = len(recorder.events)
+    for notifier in told:
+        await asyncio.to_thread(notifier.status, "still fetching")
+        await asyncio.to_thread(notifier.log, "fetched")
+    await asyncio.sleep(0)
+    assert (len(told), recorder.events[before:]) == (2, [])
+
+
+async def test_config_picks_tools(home):
+    async with built(home, "toolkits:\n  - {name: one, config: {tools: [second], more: 3}}") as exchange:
+        assert list(exchange.tools) == ["second"]
+        assert exchange.tools["second"].function.__self__.config["more"] == 3
+
+
+async def test_moderator_and_limits(home):
+    yaml = "toolkits: []\nmoderator: {name: truncate, config: {limit_tokens: 30}}\nlimits: {steps: 3}"
+    async with built(home, yaml) as exchange:
+        assert isinstance(exchange.moderator, Truncate)
+        assert exchange.limits.steps == 3
+
+
+async def test_a_model_that_is_not_there():
+    with pytest.raises(ModelUnavailableError, match="install absent"):
+        async with build_exchange(Profile(processor={"model": "absent:m"}, toolkits=()), Recorder()):
+            raise AssertionError("must not be built")
+
+
+async def test_no_model_at_all(monkeypatch):
+    monkeypatch.setattr(models, "provider_class", lambda name: Absent)
+    with pytest.raises(CredentialError) as caught:
+        models.choose_models(Profile())
+    assert str(caught.value) == NO_MODEL
+
+
+async def test_a_toolkit_that_fails_to_look_is_told_once_and_ends_no_turn(home, monkeypatch):
+    def look(self):
+        raise LookupError("nowhere")
+
+    for name in ("news", "doubt", "live"):
+        monkeypatch.setattr(Three, name, look)
+    async with built(home, "toolkits: [three]", recorder := Recorder()) as exchange:
+        for _ in range(2):
+            assert [await source() for source in exchange.news.values()] == [{}]
+            assert [source() for source in exchange.doubts] == [None]
+            assert exchange.moderator.live() == []
+        told = [event.text for event in recorder.events if isinstance(event, Logged)]
+    assert ["'three' failed" in text and "nowhere" in text for text in told] == [True] * 3
+
+
+async def test_a_toolkit_that_says_nonsense_of_the_state_is_told_and_ends_no_turn(home, monkeypatch):
+    for name, given in (("news", None), ("live", [1]), ("doubt", 3)):
+        monkeypatch.setattr(Three, name, lambda self, given=given: given)
+    async with built(home, "toolkits: [three]", recorder := Recorder()) as exchange:
+        assert [await source() for source in exchange.news.values()] == [{}]
+        assert [source() for source in exchange.doubts] == ["3"]
+        assert exchange.moderator.live() == []
+        assert sum("'three' failed" in event.text for event in recorder.events if isinstance(event, Logged)) == 2
+
+
+async def test_cancelling_twice_does_not_stop_a_close(home, monkeypatch):
+    closing, closed = asyncio.Event(), asyncio.Event()
+
+    async def close(self):
+        closing.set()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        closed.set()
+
+    monkeypatch.setattr(Three, "close", close)
+
+    async def run():
+        async with built(home, "toolkits: [three]"):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(run())
+    while not trace:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    task.cancel()
+    await closing.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert closed.is_set()
+
+
+def test_requirements():
+    requires = Requirements("me", {"a": "toolkit a"})
+    assert requires["a"] == requires.get("a") == "toolkit a"
+    assert ("a" in requires, "b" in requires, list(requires), len(requires)) == (True, False, ["a"], 1)
+    assert (requires.get("b", None), requires.get("b", 3)) == (None, 3)
+    for fail in (lambda: requires["aa"], lambda: requires.get("aa")):
+        with pytest.raises(ProfileError, match=r"toolkit 'me' needs 'aa' \(did you mean 'a'\?\); add `requires: {aa: "):
+            fail()
+
+
+async def test_view_shows_the_conversation_and_asks_aside(home):
+    Model.steps = ["Hello.", "Blue."]
+    recorder = Recorder()
+    async with built(home, "toolkits: [three]", recorder) as exchange:
+        await exchange.reply("Hi.")
+        view = ExchangeView(exchange.history, exchange.models, exchange.journal)
+        assert view.processor.messages[-1] == Message.assistant("Hello.")
+        assert await view.accelerator.ask("Which colour?") == "Blue."
+        assert len(view.processor.messages) == 2
+        assert recorder.events[-1].purpose == "side question"
+
+
+PROGRAM = """
+import asyncio, json, sys
+from goose_like.agent.build import build_exchange
+from goose_like.core.notifier import Recorder
+from goose_like.config.profile import ModelChoice, find_profile
+
+async def main():
+    profile, _ = find_profile("seed")
+    model = ModelChoice(model="scripted:" + sys.argv[1])
+    recorder = Recorder()
+    profile = profile.model_copy(update={"processor": model, "accelerator": model})
+    async with build_exchange(profile, recorder) as exchange:
+        end = await exchange.reply("What is on today?")
+        outputs = [result.output for message in exchange.history.messages for result in message.tool_results]
+        logged = [event.text for event in recorder.events if event.type == "logged"]
+        print(json.dumps([end.reason, outputs, logged, exchange.system.splitlines()[-3:], list(exchange.tools)]))
+
+asyncio.run(main())
+"""
+SCRIPT = """
+- calls:
+    - {tool: example, arguments: {}}
+    - {tool: example_dependency, arguments: {}}
+    - {tool: example_history, arguments: {}}
+  text: Looking.
+- text: The dentist.
+"""
+
+
+def wheel(source, folder):
+    """The wheel of a package of single modules; written by hand, as a build back-end would come from the network."""
+    described = tomllib.loads((source / "pyproject.toml").read_text())
+    project, modules = described["project"], described["tool"]["setuptools"]["py-modules"]
+    stem = f"{project['name'].replace('-', '_')}-{project['version']}"
+    points = "".join(
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in entries.items())
+        for group, entries in project["entry-points"].items()
+    )
+    files = {f"{module}.py": (source / f"{module}.py").read_text() for module in modules} | {
+        f"{stem}.dist-info/METADATA": "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n".format_map(project),
+        f"{stem}.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{stem}.dist-info/entry_points.txt": points,
+    }
+    record = f"{stem}.dist-info/RECORD"
+    files[record] = "".join(f"{path},,\n" for path in [*files, record])
+    path = folder / f"{stem}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return path
+
+
+def test_the_schedule_toolkit_as_somebody_elses_package(tmp_path, home, stranger):
+    pytest.importorskip("pip", reason="the package is installed with pip")
+    source, site = ROOT / "tests/fixtures/packages" / "schedule", tmp_path / "installed"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(site)]
+    subprocess.run([*pip, str(wheel(source, tmp_path))], check=True, timeout=300)
+    (home / "config").mkdir(parents=True)
+    shutil.copy(source / "profiles.yaml", home / "config")
+    (tmp_path / "script.yaml").write_text(SCRIPT)
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "script.yaml")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=stranger,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(home), "GOOSE_LIKE_HOME": str(home), "PYTHONPATH": str(site)},
+    )
+    assert ended.returncode == 0, ended.stderr
+    reason, outputs, logged, prompt, tools = json.loads(ended.stdout)
+    assert (reason, tools) == ("stop", ["example", "example_dependency", "example_history"])
+    assert json.loads(outputs[1]) == ["dentist at ten"]
+    assert (outputs[0], outputs[2]) == ("done", "Looking.")
+    assert logged == ["An example tool was called, current state is []"]
+    assert prompt == ["You assist.", "", "Try out the example tool."]

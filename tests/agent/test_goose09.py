@@ -1,0 +1,195 @@
+"""A toolkit package that was written for goose 0.9 runs as it is, and nobody else sees the names that it imports."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests import ROOT
+
+PACKAGE = ROOT / "tests/fixtures/packages" / "goose09"
+
+PROFILE = """
+processor: scripted:script.yaml
+accelerator: scripted:aside.yaml
+toolkits:
+  - almanac
+  - [stars, {almanac: almanac}]
+"""
+SCRIPT = """
+- text: I look.
+  calls:
+    - {tool: moon, arguments: {day: 3}}
+    - {tool: tide, arguments: {place: Dover}}
+    - {tool: sunset, arguments: {city: Rome}}
+- text: And I go on.
+  calls:
+    - {tool: last_said, arguments: {}}
+    - {tool: asked_days, arguments: {}}
+    - {tool: think, arguments: {question: Which star is near?}}
+    - {tool: moon, arguments: {day: soon}}
+- Done.
+"""
+PROGRAM = """
+import asyncio, json, sys
+from goose_like.agent.build import build_exchange
+from goose_like.agent.goose09 import load_toolkit
+from goose_like.core.notifier import Recorder
+from goose_like.config.profile import find_profile
+
+async def main():
+    recorder = Recorder()
+    async with build_exchange(find_profile("old")[0], recorder) as exchange:
+        end = await exchange.reply("When is the moon full?")
+        outputs = [result.output for message in exchange.history.messages for result in message.tool_results]
+        told = [[event.type, event.text.strip()] for event in recorder.events if event.type in ("logged", "status")]
+        described = {
+            f"{tool.name}.{name}": field.get("description")
+            for tool in exchange.tools.values() for name, field in tool.spec.schema["properties"].items()
+        }
+        visible = sorted({name.partition(".")[0] for name in sys.modules} & {"goose", "exchange"})
+    print(json.dumps([end.reason, end.detail, outputs, told, described, exchange.system.splitlines(), visible]))
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def old(tmp_path, home):
+    """Runs a program where the package is installed; its environment has `more` folders in front."""
+    site, work = tmp_path / "site", tmp_path / "work"
+    shutil.copytree(PACKAGE / "almanac_goose", site / "almanac_goose")
+    info = site / "almanac_goose-0.3.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: almanac-goose\nVersion: 0.3\n")
+    (info / "entry_points.txt").write_text(
+        "[goose.toolkit]\nalmanac = almanac_goose.almanac:Almanac\nstars = almanac_goose.stars:Stars\n"
+    )
+    (home / "config/profiles").mkdir(parents=True)
+    (home / "config/profiles/old.yaml").write_text(PROFILE)
+    work.mkdir()
+    (work / "script.yaml").write_text(SCRIPT)
+    (work / "aside.yaml").write_text("- {text: Proxima., expect: Which star is near}\n")
+
+    def run(*words, more=()):
+        return subprocess.run(
+            [sys.executable, *words],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            cwd=work,
+            check=False,
+            env={
+                "PATH": "/usr/bin:/bin",
+                "HOME": str(home),
+                "GOOSE_LIKE_HOME": str(home),
+                "PYTHONPATH": ":".join(map(str, [*more, site])),
+            },
+        )
+
+    return run
+
+
+def test_it_runs_in_a_turn(old):
+    ended = old("-c", PROGRAM)
+    assert ended.returncode == 0, ended.stderr
+    reason, detail, outputs, told, described, system, visible = json.loads(ended.stdout)
+    assert (reason, visible) == ("stop", []), detail
+    assert outputs[0] == "done"
+    assert json.loads(outputs[1]) == {"place": "Dover", "metres": 1.5}
+    assert outputs[2:4] == ["in Rome at six", "And I go on."]
+    assert json.loads(outputs[4]) == [3]
+    assert outputs[5] == "Proxima."
+    assert "field 'day'" in outputs[6]
+    assert told == [
+        ["status", "looking up"],
+        ["logged", "moon of day 3"],  # without its markup
+        ["logged", "it is full"],
+        ["logged", "-- read"],
+    ]
+    assert described == {
+        "moon.day": "The day of the month, from 1 on",
+        "tide.place": "A harbour",
+        "tide.hours": "Hours from now",
+        "sunset.city": "Where somebody stands",
+        "think.question": "What about",
+    }
+    assert "**Look days up in the almanac**" in system
+    assert system[-1] == "Name stars by their constellation."
+
+
+def test_it_is_listed_with_its_package_and_shown(old):
+    listed = old("-m", "goose_like", "toolkit", "list").stdout
+    assert [line.split() for line in listed.splitlines() if "almanac" in line] == [
+        ["almanac", "Knows", "days,", "moons", "and", "tides.", "almanac-goose"],
+        ["stars", "Knows", "stars.", "almanac-goose"],
+    ]
+    assert "day (integer) The day of the month" in old("-m", "goose_like", "toolkit", "show", "almanac").stdout
+
+
+def test_others_do_not_see_the_names(old):
+    """Neither while such a package is loaded nor after it."""
+    program = """
+from goose_like.agent.goose09 import load_toolkit
+load_toolkit("almanac")
+try:
+    import goose.toolkit.base
+except ModuleNotFoundError as error:
+    print(error.name)
+"""
+    assert old("-c", program).stdout == "goose\n"
+
+
+def package(folder, **files):
+    for name, text in files.items():
+        file = folder / (name.replace("__", "/") + ".py")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        (file.parent / "__init__.py").touch()
+        file.write_text(text)
+
+
+def test_the_real_package_wins(old, tmp_path):
+    base = "class Toolkit:\n    '''Real.'''\n\ndef tool(function): return function\n"
+    package(tmp_path / "real", goose__toolkit__base=base)
+    (tmp_path / "real/goose/__init__.py").touch()
+    ended = old("-m", "goose_like", "toolkit", "show", "almanac", more=[tmp_path / "real"])
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("goose-like: the toolkit 'almanac' is one of the goose 0.9 that is installed here")
+
+
+def test_a_folder_of_that_name_is_not_the_real_package(old, tmp_path):
+    (tmp_path / "work" / "goose").mkdir()
+    assert "Knows stars" in old("-m", "goose_like", "toolkit", "list").stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("from exchange import Exchange", "'Exchange' of goose 0.9's 'exchange' is not there; there are: Message, "),
+        ("import goose.synopsis.system", "'goose.synopsis.system' of goose 0.9 is not there; "),
+        ("from goose.toolkit.bas import tool", "did you mean 'goose.toolkit.base'?"),
+    ],
+)
+def test_what_is_not_served_is_told(old, tmp_path, line, words):
+    file = tmp_path / "site/almanac_goose/stars.py"
+    file.write_text(f"{line}\n{file.read_text()}")
+    listed = old("-m", "goose_like", "toolkit", "list").stdout
+    assert words in listed
+    assert "Knows days" in listed
+
+
+def test_a_template_says_what_it_needs(old, tmp_path):
+    (tmp_path / "site/almanac_goose/prompts/stars.jinja").write_text("{{ 1 + 1 }} stars")
+    hidden = tmp_path / "hidden"
+    package(hidden, jinja2="raise ImportError('none')\n")
+    ended = old("-m", "goose_like", "profile", "check", "old", more=[hidden])
+    assert ended.stderr == "goose-like: stars.jinja is a jinja template; pip install jinja2\n"
+
+
+def test_a_model_is_asked_in_tools_only(old, tmp_path):
+    file = tmp_path / "site/almanac_goose/stars.py"
+    file.write_text(file.read_text().replace('Message.load("prompts/stars.jinja").text', 'self.think("?")'))
+    ended = old("-m", "goose_like", "profile", "check", "old")
+    assert ended.stderr == "goose-like: ask_an_ai works in tools only, not while a toolkit is built\n"

@@ -1,0 +1,76 @@
+"""The pages of `help`: each command has one, and what their tables say is so."""
+
+import re
+
+import pytest
+from typer.main import get_command
+
+from goose_like.cli.app import app
+from goose_like.cli.help import names_below, page, topics
+from goose_like.core import errors
+from goose_like.core.errors import UsageError
+from tests import ROOT
+
+COMMANDS = [[name] for name in get_command(app).commands] + [
+    [group, name] for group, below in get_command(app).commands.items() for name in getattr(below, "commands", ())
+]
+
+
+@pytest.mark.parametrize("words", [[], *COMMANDS], ids=" ".join)
+def test_each_command_has_a_page(words):
+    text = page(app, words)
+    assert text.startswith(f"Usage: {' '.join(['goose-like', *words])} [OPTIONS]")
+    for section in ("Options:", "Exit codes:", "Files:", "Environment:", "See also:"):
+        assert f"\n{section}\n" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "docs").glob("*.md")))
+def test_each_page_of_the_docs_is_a_topic(name):
+    assert name in topics()
+    assert name in names_below(app, [])
+    assert page(app, [name]) == (ROOT / f"docs/{name}.md").read_text()
+
+
+@pytest.mark.parametrize("word", ["toolkits", "toolkit-free"])
+def test_other_words_are_looked_for_in_headings(word):
+    if word == "toolkits" and (ROOT / "docs/toolkits.md").exists():
+        pytest.skip("it has a page")
+    if word == "toolkits":
+        assert "# The developer toolkit" in page(app, [word])
+    else:
+        with pytest.raises(UsageError, match="no help for 'toolkit-free'"):
+            page(app, [word])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["profil"], r"no help for 'profil'; did you mean 'profiles?'\?"),
+        (["profile", "chek"], r"no help for 'profile chek'; did you mean 'check'\?"),
+        (["run", "fast"], "no help for 'run fast'; there are none"),
+        (["nothing"], r"no help for 'nothing'; there are: (?!.*\bcomplete,)"),
+    ],
+)
+def test_what_there_is_no_page_for(words, told):
+    with pytest.raises(UsageError, match=told):
+        page(app, words)
+
+
+def rows(name: str) -> list[str]:
+    return re.findall(r"^\| `([^|]+)` \|", (ROOT / f"docs/{name}.md").read_text(), re.MULTILINE)
+
+
+def test_the_exit_codes_are_those_of_the_code():
+    """Those of errors, and those of the ends that are none, which the first words of `errors` name."""
+    kinds = {value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)}
+    ends = re.findall(r"\b(\d+) (?:done|steps|cost|tokens|time|SIGINT|SIGTERM)", errors.__doc__)
+    assert sorted(map(int, rows("exit-codes"))) == sorted({kind.exit_code for kind in kinds} | set(map(int, ends)))
+
+
+def test_the_environment_is_what_the_code_reads():
+    texts = [path.read_text() for path in [*(ROOT / "goose_like").rglob("*.py"), *(ROOT / "toolkits").rglob("*.py")]]
+    read = {name for text in texts for name in re.findall(r'environ(?:\.get\(|\[)"([A-Z_]+)"', text)}
+    named = {name for row in rows("environment") for name in re.findall(r"[A-Z_]{3,}", row)}
+    assert read - named == set()
+    assert sorted(name for name in named - {"PAGER"} if not any(name in text for text in texts)) == []

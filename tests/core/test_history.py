@@ -1,0 +1,294 @@
+"""State is a fold: what was recorded amounts to what was lived, wherever it was cut."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goose_like.core.events import (
+    Answer,
+    Answered,
+    Compacted,
+    Interjected,
+    Logged,
+    MessageCompleted,
+    PlanUpdated,
+    ProfileChanged,
+    Question,
+    Reminded,
+    Rewound,
+    StateSaved,
+    Task,
+    ToolFinished,
+    TurnFinished,
+    TurnStarted,
+    UsageRecorded,
+    durable_json,
+)
+from goose_like.core.history import INTERRUPTED, PROMPT, History
+from goose_like.core.message import Image, Message, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
+from tests.fakes import HEADER, is_well_formed
+
+
+@st.composite
+def turn(draw, number):
+    """The events of one turn as an exchange emits them."""
+    events = [TurnStarted(message=Message.user(f"turn {number}"))]
+    beside = st.lists(
+        st.sampled_from(
+            [
+                Logged(text="x"),
+                PlanUpdated(tasks=(Task(description="d"),)),
+                UsageRecorded(model="m", usage=Usage(output_tokens=1), purpose="p"),
+                StateSaved(toolkit="t", value=number),
+                Answered(question=Question(kind="network", subject="s", text="t"), answer=Answer()),
+                Answered(question=Question(kind="words", subject="s", text="t"), answer=Answer()),
+                Reminded(text="from a toolkit"),
+                Interjected(message=Message.user("wait")),
+                ProfileChanged(profile="q", models={"processor": "other"}, tools=()),
+            ]
+        ),
+        max_size=2,
+    )
+    for step in range(draw(st.integers(0, 3))):
+        if draw(st.booleans()):
+            events.append(Reminded(text=f"reminder {step}"))
+        if draw(st.integers(0, 4)) == 0:
+            events.append(Compacted(summary=f"summary {step}", kept=draw(st.integers(0, 3))))
+        ids = [f"{number}.{step}.{index}" for index in range(draw(st.integers(0, 3)))]
+        message = Message.assistant("m", [ToolCall(id=id, name="t", arguments="{}") for id in ids])
+        events.append(MessageCompleted(message=message, usage=Usage(input_tokens=draw(st.integers(0, 2)))))
+        for id in draw(st.permutations(ids)):
+            events += draw(beside)
+            if draw(st.integers(0, 9)):  # else the turn is cancelled in this call
+                events.append(ToolFinished(result=ToolResult(call_id=id, output=f"result of {id}")))
+            else:
+                events.append(TurnFinished(reason="cancelled"))
+                return events
+    events.append(TurnFinished(reason=draw(st.sampled_from(["stop", "step_limit", "budget", "error"]))))
+    return events
+
+
+@st.composite
+def conversation(draw):
+    """Well-formed sequences of events, over one or more processes."""
+    events = [HEADER]
+    for number in range(draw(st.integers(0, 4))):
+        events += draw(turn(number))
+        if draw(st.integers(0, 3)) == 0:
+            events.append(Rewound(to=draw(st.integers(0, 6))))
+        if draw(st.integers(0, 3)) == 0:
+            events.append(HEADER)
+    return events
+
+
+def live(events):
+    history = History()
+    for event in events:
+        history.apply(event)
+    return history
+
+
+@given(conversation())
+def test_replay_equals_live(events):
+    recorded = [durable_json.validate_json(event.model_dump_json()) for event in events]
+    assert History.replay(recorded) == live(events)
+    assert is_well_formed(live(events).messages)
+
+
+@given(conversation(), st.data())
+def test_cut_anywhere(events, data):
+    cut = events[: data.draw(st.integers(0, len(events)))]
+    history = History.replay(cut)
+    assert is_well_formed(history.messages)
+    assert is_well_formed(history.context)
+    assert not history.open_calls
+    # The next process opens the session; what both recorded amounts to what the second one lived.
+    resumed = History.replay(cut)
+    for event in (HEADER, TurnStarted(message=Message.user("on")), TurnFinished(reason="stop")):
+        resumed.apply(event)
+    assert (
+        History.replay([*cut, HEADER, TurnStarted(message=Message.user("on")), TurnFinished(reason="stop")]) == resumed
+    )
+
+
+@given(conversation(), st.data())
+def test_lost_lines(events, data):
+    kept = [event for event in events if data.draw(st.integers(0, 4))]
+    history = History.replay(kept)
+    assert is_well_formed(history.messages)
+    assert is_well_formed(history.context)
+
+
+def asked(*ids):
+    return MessageCompleted(
+        message=Message.assistant("", [ToolCall(id=id, name="t", arguments="{}") for id in ids]),
+        usage=Usage(input_tokens=7, output_tokens=3),
+    )
+
+
+def finished(id, output="ok"):
+    return ToolFinished(result=ToolResult(call_id=id, output=output))
+
+
+START = [HEADER, TurnStarted(message=Message.user("go"))]
+
+
+def test_results_come_in_the_order_of_the_calls():
+    history = live([*START, asked("a", "b"), finished("b", "B")])
+    assert (history.is_open("a"), history.is_open("b")) == (True, False)
+    history.apply(finished("b", "late"))
+    history.apply(finished("unknown"))
+    history.apply(finished("a", "A"))
+    assert [result.output for result in history.messages[-1].tool_results] == ["A", "B"]
+
+
+def test_what_is_cut_off_is_answered():
+    history = History.replay([*START, asked("a", "b"), finished("b")])
+    first, second = history.messages[-1].tool_results
+    assert (first.output, first.is_error, second.output) == (INTERRUPTED, True, "ok")
+
+
+def test_handed_off_calls_stay_open_over_a_restart():
+    events = [*START, asked("a", "b"), finished("b"), TurnFinished(reason="handed_off")]
+    history = History.replay(events)
+    history.apply(HEADER)
+    assert list(history.open_calls) == ["a", "b"]
+    parts = (ToolResult(call_id="a", output="from afar"), ToolResult(call_id="b", output="has one already"))
+    answer = Message(role="tool", parts=parts)
+    history.apply(TurnStarted(message=answer))
+    assert [message.role for message in history.messages] == ["user", "assistant", "tool"]
+    assert [result.output for result in history.messages[-1].tool_results] == ["from afar", "ok"]
+    assert History.replay([*events, HEADER, TurnStarted(message=answer)]) == history
+
+
+def test_results_that_nobody_asked_for_change_nothing():
+    events = [*START, asked("a"), TurnFinished(reason="handed_off")]
+    parts = tuple(ToolResult(call_id=id, output=id) for id in ("x", "a"))
+    history = live([*events, TurnStarted(message=Message(role="tool", parts=parts)), asked("b", "c"), finished("b")])
+    assert (history.is_open("b"), history.is_open("c")) == (False, True)
+    assert [result.output for message in history.messages for result in message.tool_results] == ["a"]
+
+
+def test_a_lost_result_before_a_summary():
+    history = History.replay([*START, asked("a"), Compacted(summary="S", kept=0), asked("b"), finished("b")])
+    assert [message.role for message in history.context] == ["user", "assistant", "tool"]
+
+
+def test_handed_off_calls_that_nobody_answers_are_closed_by_the_next_turn():
+    history = History.replay([*START, asked("a"), TurnFinished(reason="handed_off")])
+    history.apply(TurnStarted(message=Message.user("never mind")))
+    assert is_well_formed(history.messages)
+    assert history.messages[-2].tool_results[0].output == INTERRUPTED
+
+
+def thought(text):
+    parts = (Thinking(text="hm", signature="S"), RedactedThinking(data="E"), Text(text=text))
+    return MessageCompleted(message=Message(role="assistant", parts=parts))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        StateSaved(toolkit=PROMPT, value="another"),
+        Compacted(summary="S", kept=2),
+    ],
+)
+def test_thinking_stands_only_after_the_very_words_that_it_was_thought_after(event):
+    history = live([*START, thought("a"), TurnStarted(message=Message.user("more"))])
+    assert history.context == history.messages
+    history.apply(event)
+    history.apply(thought("b"))
+    assert [part.type for message in history.context for part in message.parts if message.role == "assistant"] == [
+        *["text"],
+        *["thinking", "redacted_thinking", "text"],
+    ]
+    assert sum(isinstance(part, Thinking) for message in history.messages for part in message.parts) == 2
+    history.apply(Rewound(to=2))
+    history.apply(thought("c"))
+    assert [len(message.parts) for message in history.context if message.role == "assistant"] == [1, 3]
+
+
+def test_the_same_message_gives_the_same_object_so_that_its_bytes_are_found_again():
+    history = live([*START, thought("a"), HEADER])
+    assert all(one is other for one, other in zip(history.context, history.context, strict=True))
+
+
+def test_compacted():
+    history = live([*START, asked("a"), finished("a"), Compacted(summary="S", kept=2)])
+    assert [message.text for message in history.context] == ["S", "", ""]
+    assert len(history.messages) == 3
+    history.apply(Compacted(summary="T", kept=1))  # a result without its call is not kept
+    assert [message.text for message in history.context] == ["T"]
+
+
+@pytest.mark.parametrize(("to", "roles"), [(0, ""), (1, "u"), (2, "u"), (3, "uat"), (9, "uat")])
+def test_rewound_never_parts_a_call_from_its_result(to, roles):
+    history = live([*START, asked("a"), finished("a"), Rewound(to=to)])
+    assert "".join(message.role[0] for message in history.messages) == roles
+
+
+def test_rewound_behind_a_summary_takes_it_back():
+    history = live([*START, asked("a"), finished("a"), Compacted(summary="S", kept=0), Rewound(to=1)])
+    assert [message.text for message in history.context] == ["go"]
+
+
+def test_reminder_during_a_call_stands_after_its_result():
+    history = live([*START, asked("a"), Reminded(text="R"), finished("a")])
+    assert [message.role for message in history.messages] == ["user", "assistant", "tool", "user"]
+
+
+def test_plan_usage_and_state():
+    tasks = (Task(description="d"),)
+    history = live([*START, PlanUpdated(tasks=tasks), asked("a"), finished("a"), StateSaved(toolkit="t", value=[1])])
+    assert (history.plan, history.steps_since_plan, history.state) == (tasks, 1, {"t": [1]})
+    assert history.usage == history.turn_usage == {"scripted:x": Usage(input_tokens=7, output_tokens=3)}
+    assert history.measured == (2, 10)
+    history.apply(UsageRecorded(model="m", usage=Usage(output_tokens=1), purpose="p"))
+    history.apply(TurnStarted(message=Message.user("on")))
+    assert (history.total_usage.total_tokens, history.turn_usage) == (11, {})
+
+
+def test_words_after_the_kept_messages_stay_where_they_were_put():
+    history = History.replay([HEADER, TurnStarted(message=Message.user("go"))])
+    history.apply(MessageCompleted(message=Message.assistant("a")))
+    event = Compacted(summary="goal", kept=1, after="memory", is_routine=True)
+    planned = history.context_after(event)
+    history.apply(event)
+    assert [message.text for message in history.context] == ["goal", "a", "memory"]
+    assert history.context == planned
+    history.apply(MessageCompleted(message=Message.assistant("b")))
+    history.apply(StateSaved(toolkit=PROMPT, value="another"))
+    assert [message.text for message in history.context] == ["goal", "a", "memory", "b"]
+    history.apply(Rewound(to=1))
+    assert "memory" not in [message.text for message in history.context]
+
+
+def step(number, *, output="the same", **more):
+    """A model's call, and its result."""
+    call = ToolCall(id=f"s{number}", name="look", arguments="{}")
+    yield MessageCompleted(message=Message.assistant("", [call]))
+    yield ToolFinished(result=ToolResult(call_id=call.id, output=output, **more))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"output": "other"},
+        {"images": (Image(name="b.png", media_type="image/png", source="a page"),)},
+        {"is_error": True},
+    ],
+)
+def test_a_result_that_differs_in_anything_is_another_step(more):
+    events = [TurnStarted(message=Message.user("Hi.")), *step(1), *step(2)]
+    assert History.replay([HEADER, *events]).same_steps == 2
+    assert History.replay([HEADER, *events, *step(3, **more)]).same_steps == 1
+
+
+def test_what_a_new_turn_finds_open_is_no_step_of_it():
+    opened = [*step(1)][:1]
+    results = Message(role="user", parts=(ToolResult(call_id="s1", output="the same"),))
+    history = History.replay([HEADER, TurnStarted(message=Message.user("Hi.")), *opened, TurnStarted(message=results)])
+    assert (history.messages[-1].role, history.same_steps) == ("tool", 0)
+    for event in step(2):
+        history.apply(event)
+    assert history.same_steps == 1

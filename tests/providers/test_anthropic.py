@@ -1,0 +1,201 @@
+"""The anthropic provider over a real loopback server: what is the vendor's own in it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from goose_like.config.profile import ModelChoice
+from goose_like.core.errors import CredentialError, GooseLikeError, ProfileError
+from goose_like.core.events import MessageCompleted, TextDelta
+from goose_like.core.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
+from goose_like.providers.anthropic import AnthropicProvider, BedrockProvider, VertexProvider
+from goose_like.providers.base import Delta, Request
+from tests.loopback import Loopback, Response, answer, ended, named, raw, refusal, started, thought, wish, words
+from tests.providers.vendors import ANTHROPIC, KEY, REQUEST, text_of, with_keys_only
+
+MARK = b',"cache_control":{"type":"ephemeral"}'
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_keys_only(monkeypatch)
+
+
+async def ask(server: Loopback, **choice: Any) -> list[Delta]:
+    return await ANTHROPIC.ask(server.base_url, **choice)
+
+
+# --- the good case
+
+
+async def test_an_answer_and_the_request_on_the_wire() -> None:
+    async with Loopback([answer(words(0, "hé", "llo"), cache_read_input_tokens=8)]) as server:
+        deltas = await ask(server, max_output_tokens=50)
+        asked = server.requests[0]
+    assert [d.text for d in deltas if isinstance(d, TextDelta)] == ["hé", "llo"]
+    done = deltas[-1]
+    assert isinstance(done, MessageCompleted)
+    assert done.usage == Usage(input_tokens=18, output_tokens=5, cache_read_tokens=8)
+    head = asked.head.lower()
+    assert head.startswith(b"post /v1/messages http/1.1\r\n")
+    assert f"authorization: bearer {KEY}".encode() in head
+    assert b"content-type: application/json" in head
+    assert b"anthropic-version: 2026-10-21" in head
+    body = asked.json
+    assert [entry["content"][0]["text"] for entry in body.pop("messages")] == ["hi"]
+    assert body.pop("tools")[0]["name"] == "shell"
+    assert body.pop("system")[0]["text"] == "be good"
+    assert body == {"model": "m1", "stream": True, "max_tokens": 50}
+
+
+async def test_a_turn_of_three_requests_goes_back_as_it_came() -> None:
+    first = answer(
+        thought(0, "hm", "SIG"),
+        words(1, "both"),
+        wish(2, "t1", "a", '{"x":', " 1}"),
+        wish(3, "t2", "b"),
+        stop="tool_use",
+    )
+    script = [first, answer(wish(0, "t3", "a", "{}"), stop="tool_use"), answer(words(0, "done"))]
+    async with Loopback(script) as server:
+        provider = AnthropicProvider(ModelChoice(model="anthropic:m1", base_url=server.base_url))
+        history = [*REQUEST.messages]
+        while True:
+            request = Request(REQUEST.model, REQUEST.system, tuple(history), REQUEST.tools)
+            done = [delta async for delta in provider.stream(request)][-1]
+            assert isinstance(done, MessageCompleted)
+            history.append(done.message)
+            if not done.message.tool_calls:
+                break
+            results = tuple(ToolResult(call_id=call.id, output="ok") for call in done.message.tool_calls)
+            history.append(Message(role="tool", parts=results))
+        await provider.close()
+        bodies = [asked.body for asked in server.requests]
+    assert history[1].parts == (
+        Thinking(text="hm", signature="SIG"),
+        Text(text="both"),
+        ToolCall(id="t1", name="a", arguments='{"x": 1}'),
+        ToolCall(id="t2", name="b", arguments="{}"),
+    )
+    sent = json.loads(bodies[1])["messages"][1]["content"]
+    assert sent[0] == {"type": "thinking", "thinking": "hm", "signature": "SIG"}
+    assert [part["type"] for part in sent] == ["thinking", "text", "tool_use", "tool_use"]
+    bare = [body.replace(MARK, b"").removesuffix(b"]}") for body in bodies]
+    assert bare[1].startswith(bare[0])
+    assert bare[2].startswith(bare[1])
+    assert [body.count(MARK) for body in bodies] == [2, 3, 3]
+
+
+@pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
+async def test_the_base_url_of_the_environment(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Loopback([answer(words(0, "x"))]) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{server.port}{end}")
+        monkeypatch.delenv("ANTHROPIC_API_KEY")
+        monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "another-secret")
+        choice = ModelChoice(model="anthropic:m1")
+        assert AnthropicProvider.missing(choice) is None
+        provider = AnthropicProvider(choice)
+        assert text_of([delta async for delta in provider.stream(REQUEST)]) == "x"
+        await provider.close()
+        assert server.requests[0].head.startswith(b"POST /v1/messages ")
+        assert b"another-secret" not in server.requests[0].head
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ({"model": "claude-opus-5-5"}, {"max_tokens": 64_000, "thinking": "adaptive"}),
+        ({"model": "claude-haiku-5-5", "max_output_tokens": 9}, {"max_tokens": 9, "thinking": "adaptive"}),
+        ({"model": "claude-opus-5-5", "window": 8_000}, {"max_tokens": 1_000, "thinking": "adaptive"}),
+        ({"model": "claude-sonnet-4-5"}, {"max_tokens": 25_000}),
+        ({"model": "claude-sonnet-4-5-20250929"}, {"max_tokens": 25_000}),
+        ({"model": "other"}, {"max_tokens": 16_000}),
+    ],
+)
+def test_limits_and_thinking_by_the_model(choice: dict[str, Any], expected: dict[str, Any]) -> None:
+    name = choice["model"]
+    provider = AnthropicProvider(ModelChoice(**{**choice, "model": f"anthropic:{name}"}))
+    body = json.loads(provider._body(Request(name, "s", [Message.user("x")])))
+    found = {key: body[key] for key in ("max_tokens", "thinking") if key in body}
+    if "thinking" in found:
+        found["thinking"] = found["thinking"]["type"]
+    assert found == expected
+
+
+def test_windows_are_known() -> None:
+    known = {"claude-opus-5-5": 1_000_000, "claude-haiku-4-5": 200_000, "anthropic.claude-sonnet-5-5": 1_000_000}
+    assert {name: AnthropicProvider.facts.window_of(name) for name in known} == known
+    assert AnthropicProvider.facts.window_of("other") is None
+
+
+WHOLE = named([started(), *words(0, "hi"), *ended()])
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        pytest.param(raw(named([{"type": "ping"}]), WHOLE), "hi", id="pings"),
+        pytest.param(raw(b"event: ping\n\n", WHOLE), "hi", id="an event without data"),
+        pytest.param(raw(named([{"type": "fanfare"}]), WHOLE), "hi", id="an unknown event"),
+        pytest.param(raw(WHOLE.replace(b"event: message_start\n", b"")), "hi", id="an event without a name"),
+        pytest.param(
+            raw(b'event: ping\ndata: {"type":\ndata: "ping"}\n\n', WHOLE), "hi", id="JSON over two data lines"
+        ),
+    ],
+)
+async def test_streams_that_are_whole(response: Response, expected: str) -> None:
+    async with Loopback([response]) as server:
+        assert text_of(await ask(server)) == expected
+        assert len(server.requests) == 1
+
+
+async def test_pings_are_life() -> None:
+    """What the model writes into a long argument comes at once, after minutes of nothing but pings."""
+    pings = [named([{"type": "ping"}])] * 8
+    async with Loopback([raw(named([started()]), *pings, WHOLE.partition(b"\n\n")[2], pause_s=0.1)]) as server:
+        assert text_of(await ask(server, stall_s=0.5)) == "hi"
+
+
+@pytest.mark.parametrize(("key", "value"), [("temperature", 0.5), ("tools", "constrained")])
+def test_what_the_wire_does_not_take_is_told_before_the_first_request(key: str, value: Any) -> None:
+    fault = AnthropicProvider.missing(ModelChoice(model="anthropic:m1", **{key: value}))
+    assert isinstance(fault, ProfileError)
+    assert key in str(fault)
+
+
+# --- elsewhere
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "fault"),
+    [
+        (BedrockProvider, "bedrock:anthropic.claude-opus-5-5", "goose-like[bedrock]"),
+        (VertexProvider, "vertex:claude-opus-5-5", "goose-like[vertex]"),
+    ],
+)
+def test_elsewhere_a_library_is_missing(
+    kind: type[AnthropicProvider], model: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("goose_like.providers.anthropic.find_spec", lambda name: None)
+    found = kind.missing(ModelChoice(model=model))
+    assert isinstance(found, GooseLikeError)
+    assert fault in str(found)
+
+
+async def test_bedrock_speaks_the_same_wire_at_another_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As far as it can be seen without Amazon: the SDK's client for it carries our body to its own path."""
+    monkeypatch.setattr("goose_like.providers.anthropic.find_spec", lambda name: True)
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", KEY)
+    async with Loopback([answer(words(0, "hi")), refusal(401, "no")]) as server:
+        choice = ModelChoice(model="bedrock:anthropic.claude-opus-5-5", base_url=f"http://127.0.0.1:{server.port}/x")
+        assert BedrockProvider.missing(choice) is None
+        provider = BedrockProvider(choice)
+        request = Request("anthropic.claude-opus-5-5", "s", [Message.user("x")])
+        assert text_of([delta async for delta in provider.stream(request)]) == "hi"
+        with pytest.raises(CredentialError, match=r"^bedrock at 127"):
+            [_ async for _ in provider.stream(request)]
+        await provider.close()
+        assert server.requests[0].head.startswith(b"POST /x/v1/messages ")
+        assert server.requests[0].json["model"] == "anthropic.claude-opus-5-5"

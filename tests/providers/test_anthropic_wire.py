@@ -1,0 +1,432 @@
+"""Anthropic's wire: requests to bytes with their cache marks, events to a message."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goose_like.core.errors import (
+    BrokenStreamError,
+    ContextLengthError,
+    CredentialError,
+    ModelUnavailableError,
+    ProviderError,
+    RateLimitError,
+)
+from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
+from goose_like.core.images import keep_image
+from goose_like.core.message import Image, Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
+from goose_like.providers.anthropic_wire import Encoder, Fold, error_of
+from goose_like.providers.base import Request, ToolSpec
+from tests.loopback import block, ended, started, thought, wish, words
+
+SHELL = ToolSpec("shell", "Runs a command.", {"type": "object", "properties": {"command": {"type": "string"}}})
+MARK = b',"cache_control":{"type":"ephemeral"}'
+
+
+def fold(*events: Any) -> MessageCompleted:
+    folding = Fold()
+    for event in events:
+        folding.feed(event)
+    return folding.result()
+
+
+def whole(*blocks: list[Any], stop: Any = "end_turn") -> MessageCompleted:
+    return fold(started(), *(event for events in blocks for event in events), *ended(stop))
+
+
+# --- requests
+
+texts = st.text(st.characters(codec=None), max_size=20)
+parts: st.SearchStrategy[Part] = st.one_of(
+    st.builds(Text, text=texts),
+    st.builds(Thinking, text=texts, signature=st.none() | st.just("sig")),
+    st.builds(RedactedThinking, data=st.just("enc")),
+    st.builds(ToolCall, id=texts, name=texts, arguments=texts | st.just('{"a": 1}')),
+)
+messages = st.one_of(
+    st.builds(Message.user, texts),
+    st.builds(Message, role=st.just("assistant"), parts=st.lists(parts, max_size=4).map(tuple)),
+    st.builds(
+        Message,
+        role=st.just("tool"),
+        parts=st.lists(st.builds(ToolResult, call_id=texts, output=texts, is_error=st.booleans()), max_size=3).map(
+            tuple
+        ),
+    ),
+)
+
+
+@given(st.lists(messages, max_size=8), st.sampled_from(["", "be good"]), st.booleans())
+def test_each_request_begins_the_next_but_for_the_marks(history: list[Message], system: str, has_tools: bool) -> None:
+    encoder, before = Encoder({"max_tokens": 9}), b""
+    for end in range(len(history) + 1):
+        request = Request("m", system, history[:end], (SHELL,) if has_tools else ())
+        body = encoder.body(request)
+        assert body == Encoder({"max_tokens": 9}).body(request)  # what was kept changes nothing
+        assert body.count(MARK) <= 3
+        assert [*json.loads(body)][-1] == "messages"
+        bare = body.replace(MARK, b"").removesuffix(b"]}")
+        assert bare.startswith(before)
+        before = bare
+
+
+def marked(body: bytes) -> list[tuple[str, int]]:
+    """Where the marks are: the message's role, and its place."""
+    entries = json.loads(body)["messages"]
+    for entry in entries:
+        assert not any("cache_control" in part for part in entry["content"][:-1])
+    return [(entry["role"], at) for at, entry in enumerate(entries) if "cache_control" in entry["content"][-1]]
+
+
+def test_every_request_but_the_first_has_a_mark_where_the_former_one_ended() -> None:
+    encoder, history = Encoder(), [Message.user("go")]
+    end = 0
+    for step in range(6):
+        body = encoder.body(Request("m", "be good", history, (SHELL,)))
+        places = [at for _, at in marked(body)]
+        assert places == ([end, len(history) - 1] if step else [0])
+        assert "cache_control" in json.loads(body)["system"][0]
+        end = len(history) - 1
+        calls = [ToolCall(id=f"{step}_{n}", name="shell", arguments="{}") for n in range(15)]
+        results = tuple(ToolResult(call_id=call.id, output="x") for call in calls)
+        history += [Message.assistant("", calls), Message(role="tool", parts=results)]
+        if step % 2:
+            history.append(Message.user("a reminder"))
+
+
+def test_marks_without_a_system_prompt_and_without_tools() -> None:
+    body = json.loads(Encoder().body(Request("m", " ", [Message.user("x")], (SHELL, SHELL))))
+    assert ["cache_control" in tool for tool in body["tools"]] == [False, True]
+    assert "system" not in body
+    assert "tools" not in json.loads(Encoder().body(Request("m", "s", [Message.user("x")])))
+
+
+@given(st.lists(messages, min_size=1, max_size=6), st.lists(messages, max_size=6))
+def test_another_history_is_encoded_anew(history: list[Message], other: list[Message]) -> None:
+    encoder = Encoder()
+    for sent in (history, other, history[:1] + other, history):
+        assert encoder.body(Request("m", "s", sent)) == Encoder().body(Request("m", "s", sent))
+
+
+def test_a_changed_tool_or_prompt_is_sent() -> None:
+    encoder = Encoder()
+    encoder.body(Request("m", "old", [Message.user("x")], (SHELL,)))
+    body = json.loads(encoder.body(Request("m", "new", [Message.user("x")])))
+    assert body["system"][0]["text"] == "new"
+    assert "tools" not in body
+
+
+def test_the_wire_of_a_whole_turn() -> None:
+    history = [
+        Message.user("go"),
+        Message(
+            role="assistant",
+            parts=(
+                Thinking(text="hm", signature="S"),
+                RedactedThinking(data="E"),
+                Thinking(text="", signature="hidden"),
+                Thinking(text="another vendor's"),
+                Text(text="on it"),
+                Text(text=" \n"),
+                ToolCall(id="1", name="shell", arguments='{"command":  "ls"}'),
+                ToolCall(id="functions.x:2", name="sh ell", arguments='{"command": '),
+                ToolCall(id="3", name="shell", arguments=""),
+            ),
+        ),
+        Message(
+            role="tool",
+            parts=(
+                ToolResult(call_id="1", output="a b"),
+                ToolResult(call_id="functions.x:2", output="broken", is_error=True),
+                ToolResult(call_id="3", output="", is_error=True),
+            ),
+        ),
+        Message(role="assistant", parts=(Thinking(text="broke off"),)),
+        Message.user("  "),
+    ]
+    sent = Encoder({"max_tokens": 9}).body(Request("m", "be good", history, (SHELL,)))
+    body = json.loads(sent.replace(MARK, b""))
+    assert [*body] == ["model", "stream", "max_tokens", "tools", "system", "messages"]
+    assert body["tools"] == [{"name": "shell", "description": "Runs a command.", "input_schema": SHELL.schema}]
+    assert body["messages"] == [
+        {"role": "user", "content": [{"type": "text", "text": "go"}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "S"},
+                {"type": "redacted_thinking", "data": "E"},
+                {"type": "thinking", "thinking": "", "signature": "hidden"},
+                {"type": "text", "text": "on it"},
+                {"type": "tool_use", "id": "1", "name": "shell", "input": {"command": "ls"}},
+                {
+                    "type": "tool_use",
+                    "id": "functions_x_2",
+                    "name": "sh_ell",
+                    "input": {"invalid_json": '{"command": '},
+                },
+                {"type": "tool_use", "id": "3", "name": "shell", "input": {}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "1", "content": "a b"},
+                {"type": "tool_result", "tool_use_id": "functions_x_2", "content": "broken", "is_error": True},
+                {"type": "tool_result", "tool_use_id": "3", "content": "(no output)", "is_error": True},
+            ],
+        },
+        {"role": "user", "content": [{"type": "text", "text": "(nothing)"}]},
+    ]
+    assert b'"input":{"command":  "ls"}' in sent  # as it came, to the byte
+
+
+def test_images_of_a_person_and_of_a_result(tmp_path: Path) -> None:
+    image = keep_image(b"\x89PNG\r\n\x1a\n1", "a.png", tmp_path)
+    lost = Image(name="lost.png", media_type="image/png", source="b.png")
+    history = [
+        Message(role="user", parts=(Text(text="see"), image)),
+        Message.assistant("", [ToolCall(id="1", name="shell", arguments="")]),
+        Message(role="tool", parts=(ToolResult(call_id="1", output="here", images=(image, lost)),)),
+    ]
+    body = Encoder().body(Request("m", "s", history, images=tmp_path))
+    said, _, result = (entry["content"] for entry in json.loads(body.replace(MARK, b""))["messages"])
+    source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgox"}
+    assert said == [{"type": "text", "text": "see"}, {"type": "image", "source": source}]
+    assert result[0]["content"] == [
+        {"type": "text", "text": "here"},
+        {"type": "image", "source": source},
+        {"type": "text", "text": "[image b.png: its file is gone]"},
+    ]
+    assert [at for _, at in marked(body)] == [0, 2]
+
+
+def test_images_lie_in_another_folder_after_it_was_changed(tmp_path: Path) -> None:
+    image = keep_image(b"\x89PNG\r\n\x1a\n1", "a.png", tmp_path)
+    encoder, history = Encoder(), [Message(role="user", parts=(image,))]
+    assert b"file is gone" in encoder.body(Request("m", "s", history))
+    assert b"iVBORw0KGgox" in encoder.body(Request("m", "s", history, images=tmp_path))
+
+
+# --- answers
+
+
+def test_thinking_text_calls_and_usage() -> None:
+    folding = Fold()
+    events = [
+        started(cache_read_input_tokens=100, cache_creation_input_tokens=20, output_tokens=1),
+        {"type": "ping"},
+        *thought(0, "hm", "SIG"),
+        *block(1, {"type": "redacted_thinking", "data": "ENC"}),
+        *words(2, "a", "b"),
+        *wish(3, "t1", "shell", "", '{"comm', 'and": "ls"}'),
+        *words(4, "c"),
+        *wish(5, "t2", "shell"),
+        *block(6, {"type": "tool_use", "id": "t3", "name": "shell", "input": {"x": 1}}),
+        *ended("tool_use", input_tokens=11),
+    ]
+    deltas = [delta for event in events for delta in folding.feed(event)]
+    assert deltas == [ThinkingDelta(text="hm"), *(TextDelta(text=t) for t in "abc")]
+    done = folding.result()
+    assert done.message.parts == (
+        Thinking(text="hm", signature="SIG"),
+        RedactedThinking(data="ENC"),
+        Text(text="ab"),
+        ToolCall(id="t1", name="shell", arguments='{"command": "ls"}'),
+        Text(text="c"),
+        ToolCall(id="t2", name="shell", arguments="{}"),
+        ToolCall(id="t3", name="shell", arguments='{"x":1}'),
+    )
+    assert done.usage == Usage(input_tokens=131, output_tokens=5, cache_read_tokens=100, cache_write_tokens=20)
+    assert not done.is_cut
+
+
+def test_blocks_side_by_side_are_put_in_the_order_of_their_indexes() -> None:
+    first, second = wish(1, "a", "f", "{", "}"), words(0, "x", "y")
+    mixed = [event for pair in zip(first, second, strict=True) for event in pair]
+    assert [part.type for part in whole(mixed).message.parts] == ["text", "tool_call"]
+
+
+def test_what_we_did_not_ask_for_is_passed_over() -> None:
+    done = fold(
+        {"type": "fanfare", "index": 7},
+        started(),
+        {"type": "fanfare"},
+        *block(0, {"type": "server_tool_use", "id": "s", "input": {}}, {"type": "input_json_delta_2", "x": 1}),
+        *block(1, {"type": "text", "text": "he"}, {"type": "citations_delta", "citation": {}}),
+        *words(2, "llo"),
+        *ended(),
+    )
+    assert done.message.parts == (Text(text="he"), Text(text="llo"))
+
+
+@pytest.mark.parametrize("stop", ["max_tokens", "model_context_window_exceeded", "pause_turn"])
+def test_what_is_cut(stop: str) -> None:
+    done = whole(words(0, "half an ans"), stop=stop)
+    assert done.is_cut
+    assert done.message.text == "half an ans"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "arguments"), [(('{"x": "unfin',), '{"x": "unfin'), ((), "{"), (("{", "}"), "{"), (("",), "{")]
+)
+def test_a_call_that_is_cut_never_passes_for_a_whole_one(pieces: tuple[str, ...], arguments: str) -> None:
+    done = whole(wish(0, "a", "f", '{"ok": 1}'), wish(1, "b", "g", *pieces), stop="max_tokens")
+    assert done.is_cut
+    assert [call.arguments for call in done.message.tool_calls] == ['{"ok": 1}', arguments]
+
+
+@pytest.mark.parametrize("stop", ["end_turn", "stop_sequence", "tool_use"])
+def test_what_is_whole(stop: str) -> None:
+    assert not whole(words(0, "x"), stop=stop).is_cut
+
+
+def delta(index: Any, **keys: Any) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": keys}
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        pytest.param([started(), *words(0, "x")], "message_stop", id="no end"),
+        pytest.param([started(), *words(0, "x"), ended()[0]], "message_stop", id="no message_stop"),
+        pytest.param([started(), *words(0, "x"), ended()[1]], "stop reason", id="no message_delta"),
+        pytest.param([started(), *words(0, "x"), *ended(None)], "stop reason", id="a stop reason of null"),
+        pytest.param([started(), *words(0, "x"), *ended("bored")], "'bored'", id="an unknown stop reason"),
+        pytest.param([], "message_stop", id="nothing at all"),
+        pytest.param([started(), *ended()], "empty", id="no content"),
+        pytest.param([started(), *thought(0, "hm", "S"), *ended()], "empty", id="only thinking"),
+        pytest.param([started(), *thought(0, "hm", "S"), *ended("max_tokens")], "max_output_tokens", id="only began"),
+        pytest.param([started(), started()], "second answer", id="two starts"),
+        pytest.param(words(0, "x"), "before its message_start", id="no start"),
+        pytest.param([delta(0, type="text_delta", text="x")], "before its message_start", id="a delta at once"),
+        pytest.param(ended(), "before its message_start", id="the end at once"),
+        pytest.param([started(), delta(0, type="text_delta", text="x")], "never began", id="no block"),
+        pytest.param([started(), *words(0, "x"), delta(1, type="text_delta", text="x")], "block 1", id="another block"),
+        pytest.param([started(), *words(0, "x"), *words(0, "y")], "twice", id="an index twice"),
+        pytest.param([started(), *words(0, "x"), delta(0, type="thinking_delta")], "within a block", id="wrong delta"),
+        pytest.param([started(), *wish(0, "a", ""), *ended()], "without a name", id="no name"),
+    ],
+)
+def test_what_is_no_answer(events: list[Any], said: str) -> None:
+    with pytest.raises(BrokenStreamError, match=said):
+        fold(*events)
+
+
+def test_a_refusal_is_not_tried_again_and_tells_why() -> None:
+    stop = {"stop_reason": "refusal", "stop_details": {"category": "cyber", "explanation": "no malware"}}
+    with pytest.raises(ProviderError, match="declined to answer: cyber: no malware; ") as caught:
+        fold(started(), *words(0, "I"), {"type": "message_delta", "delta": stop}, {"type": "message_stop"})
+    assert not caught.value.is_retryable
+    with pytest.raises(ProviderError, match="declined to answer; "):
+        whole(stop="refusal")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        [],
+        "x",
+        5,
+        {"type": 5},
+        {"type": "message_start", "message": []},
+        started(input_tokens="5"),  # type: ignore[arg-type]
+        {**words(0)[0], "index": "0"},
+        {**words(0)[0], "index": True},
+        {**words(0)[0], "index": None},
+        {"type": "content_block_start", "index": 0, "content_block": "text"},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": 5}},
+        {"type": "content_block_delta", "index": 0, "delta": []},
+        {"type": "message_delta", "delta": {"stop_reason": 5}},
+        {"type": "message_delta", "usage": {"output_tokens": True}},
+    ],
+)
+def test_a_wrong_type_is_named(sent: Any) -> None:
+    folding = Fold()
+    if not (isinstance(sent, dict) and sent["type"] == "message_start"):
+        folding.feed(started())
+    with pytest.raises(BrokenStreamError, match="belongs"):
+        folding.feed(sent)
+
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+EXAMPLE = [started(), *thought(0, "t", "S"), *words(1, "x"), *wish(2, "a", "f", "{}"), *ended("tool_use")]
+
+
+@given(junk, st.integers(0, 200))
+def test_junk_anywhere_is_an_answer_or_one_of_our_errors(graft: Any, at: int) -> None:
+    places: list[tuple[Any, Any]] = []
+
+    def walk(node: Any) -> None:
+        for key in list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ():
+            places.append((node, key))
+            walk(node[key])
+
+    events = json.loads(json.dumps(EXAMPLE))
+    walk(events)
+    node, key = places[at % len(places)]
+    node[key] = graft
+    with suppress(ProviderError):
+        fold(*events).model_dump_json()
+
+
+# --- refusals
+
+
+def error(kind: str, message: str = "no way") -> dict[str, Any]:
+    return {"type": "error", "error": {"type": kind, "message": message}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "is_retryable", "exit_code"),
+    [
+        ("invalid_request_error", ProviderError, False, 1),
+        ("authentication_error", CredentialError, False, 76),
+        ("billing_error", RateLimitError, False, 75),
+        ("permission_error", CredentialError, False, 76),
+        ("not_found_error", ModelUnavailableError, False, 77),
+        ("request_too_large", ContextLengthError, False, 1),
+        ("rate_limit_error", RateLimitError, True, 75),
+        ("overloaded_error", ModelUnavailableError, True, 77),
+        ("api_error", ModelUnavailableError, True, 77),
+        ("made_up_error", ModelUnavailableError, True, 77),
+    ],
+)
+def test_an_error_within_the_stream(
+    kind: str, expected: type[ProviderError], is_retryable: bool, exit_code: int
+) -> None:
+    found = error_of(error(kind), 200, "m", "KEY")
+    assert (type(found), found.is_retryable, found.exit_code) == (expected, is_retryable, exit_code)
+    assert "no way" in str(found)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "prompt is too long: 1000001 tokens > 1000000 maximum",
+        "input length and `max_tokens` exceed context limit: 1 + 2 > 2",
+    ],
+)
+def test_too_long_a_request(message: str) -> None:
+    assert isinstance(error_of(error("invalid_request_error", message), 400, "m", "KEY"), ContextLengthError)
+
+
+def test_no_credit_is_not_waited_for() -> None:
+    message = "Your credit balance is too low to access the Anthropic API."
+    found = error_of(error("invalid_request_error", message), 400, "m", "KEY")
+    assert isinstance(found, RateLimitError)
+    assert not found.is_retryable
+
+
+@pytest.mark.parametrize("body", [None, "", "<html>", [], {"error": "x"}, {"error": None}, 5])
+def test_a_refusal_without_sense_in_its_body(body: Any) -> None:
+    assert isinstance(error_of(body, 503, "m", "KEY"), ModelUnavailableError)
+    assert isinstance(error_of(body, 200, "m", "KEY"), ModelUnavailableError)

@@ -1,0 +1,147 @@
+"""The openai provider over a real loopback server: what is the vendor's own in it."""
+
+import json
+from dataclasses import replace
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+from goose_like.config.profile import ModelChoice
+from goose_like.core.errors import ProviderError
+from goose_like.core.events import MessageCompleted, TextDelta
+from goose_like.core.message import ToolCall, Usage
+from goose_like.providers.base import Delta, Request
+from goose_like.providers.openai import OpenAIProvider
+from goose_like.providers.sdk_client import retry_after_s
+from tests.loopback import Loopback, Response, called, chunk, events, raw, refusal, said, sse, usage
+from tests.providers.vendors import KEY, OPENAI, REQUEST, text_of, with_keys_only
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_keys_only(monkeypatch)
+
+
+async def ask(server: Loopback, **choice: Any) -> list[Delta]:
+    return await OPENAI.ask(server.base_url, **choice)
+
+
+# --- the good case
+
+
+async def test_an_answer_and_the_request_on_the_wire() -> None:
+    async with Loopback([sse([chunk({"content": "hé"}), *said("llo"), usage(10, 5, 8)])]) as server:
+        deltas = await ask(server, max_output_tokens=50, temperature=0.5)
+        asked = server.requests[0]
+    assert [d.text for d in deltas if isinstance(d, TextDelta)] == ["hé", "llo"]
+    done = deltas[-1]
+    assert isinstance(done, MessageCompleted)
+    assert done.usage == Usage(input_tokens=10, output_tokens=5, cache_read_tokens=8)
+    assert asked.head.startswith(b"POST /v1/chat/completions HTTP/1.1\r\n")
+    assert f"Authorization: Bearer {KEY}".lower().encode() in asked.head.lower()
+    assert b"content-type: application/json" in asked.head.lower()
+    body = asked.json
+    assert body.pop("messages") == [{"role": "system", "content": "be good"}, {"role": "user", "content": "hi"}]
+    assert body.pop("tools")[0]["function"]["name"] == "shell"
+    assert body == {
+        "model": "m1",
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_tokens": 50,
+        "temperature": 0.5,
+    }
+
+
+async def test_parallel_calls_and_one_connection_for_two_requests() -> None:
+    async with Loopback([sse(called(("1", "a", "{}"), ("2", "b", '{"x":1}'))), sse(said("done"))]) as server:
+        provider = OpenAIProvider(ModelChoice(model="openai:m1", base_url=server.base_url))
+        done = [delta async for delta in provider.stream(REQUEST)][-1]
+        assert isinstance(done, MessageCompleted)
+        assert done.message.tool_calls == (
+            ToolCall(id="1", name="a", arguments="{}"),
+            ToolCall(id="2", name="b", arguments='{"x":1}'),
+        )
+        longer = Request(REQUEST.model, REQUEST.system, [*REQUEST.messages, done.message], REQUEST.tools)
+        [_ async for _ in provider.stream(longer)]
+        await provider.close()
+        first, second = (asked.body for asked in server.requests)
+    assert second.startswith(first.removesuffix(b"]}"))
+
+
+async def test_the_base_url_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Loopback([sse(said("x"))]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.delenv("OPENAI_API_KEY")
+        choice = ModelChoice(model="openai:m1")
+        assert OpenAIProvider.missing(choice) is None
+        provider = OpenAIProvider(choice)
+        assert text_of([delta async for delta in provider.stream(REQUEST)]) == "x"
+        await provider.close()
+
+
+async def test_the_constrained_form_sends_a_schema_and_no_tools() -> None:
+    async with Loopback([refusal(400)]) as server:
+        with pytest.raises(ProviderError):
+            await ask(server, tools="constrained")
+        body = server.requests[0].json
+    assert "tools" not in body
+    assert body["response_format"]["json_schema"]["name"] == "answer"
+    assert isinstance(body["response_format"]["json_schema"]["schema"], dict)
+
+
+def test_requests_of_a_session_bring_openai_its_key() -> None:
+    """So that they get to the machine that has their prefix; other servers may not know the field."""
+    request = replace(REQUEST, session="s1")
+    openai = OpenAIProvider(ModelChoice(model="openai:m"))
+    assert json.loads(openai._body(request))["prompt_cache_key"] == "s1"
+    assert "prompt_cache_key" not in json.loads(openai._body(REQUEST))
+    other = OpenAIProvider(ModelChoice(model="openai:m", base_url="http://box:8080/v1"))
+    assert "prompt_cache_key" not in json.loads(other._body(request))
+
+
+@pytest.mark.parametrize(
+    ("model", "extras"),
+    [
+        ("gpt-6-sol", {"max_completion_tokens": 9, "reasoning_effort": "none"}),
+        ("gpt-5.6-luna", {"max_completion_tokens": 9, "reasoning_effort": "none"}),
+        ("gpt-5.4", {"max_completion_tokens": 9}),
+    ],
+)
+def test_what_openai_itself_is_sent(model: str, extras: dict[str, Any]) -> None:
+    provider = OpenAIProvider(ModelChoice(model=f"openai:{model}", max_output_tokens=9))
+    body = json.loads(provider._body(Request(model, "s", [], REQUEST.tools)))
+    assert {
+        key: body[key] for key in body if key not in ("model", "stream", "stream_options", "tools", "messages")
+    } == (extras)
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        pytest.param(raw(events([{"choices": []}, *said("hi")])), "hi", id="empty choices"),
+        pytest.param(raw(events(said("hi"), is_done=False)), "hi", id="no [DONE]"),
+        pytest.param(raw(b'data: {"choices":\ndata: []}\n\n', events(said("hi"))), "hi", id="JSON over two data lines"),
+    ],
+)
+async def test_streams_that_are_whole(response: Response, expected: str) -> None:
+    async with Loopback([response]) as server:
+        assert text_of(await ask(server)) == expected
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected_s"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
+        ({"retry-after-ms": "x", "retry-after": "7"}, 7.0),
+        ({"retry-after": formatdate(1030, usegmt=True)}, 30.0),
+        ({"retry-after": formatdate(970, usegmt=True)}, None),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, 253402300799.0 - 1000),
+        ({}, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str], expected_s: float | None) -> None:
+    assert retry_after_s(headers, now_s=1000.0) == expected_s

@@ -1,0 +1,374 @@
+"""The table of servers: what a row says and what then goes over the wire, rows of one's own, and the cheap request."""
+
+import json
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goose_like.agent.build import build_exchange
+from goose_like.config.profile import ModelChoice, Profile
+from goose_like.core.errors import CredentialError, ModelUnavailableError, ProfileError, ProviderError, RateLimitError
+from goose_like.core.events import MessageCompleted
+from goose_like.core.message import Message, Thinking, ToolCall, ToolResult
+from goose_like.core.notifier import Recorder
+from goose_like.providers import probe
+from goose_like.providers import registry as models
+from goose_like.providers.base import Probed, Request, ToolSpec
+from goose_like.providers.presets import rows
+from goose_like.providers.registry import provider_class, provider_names
+from tests.loopback import Loopback, Response, called, listed, raw, refusal, said, sse
+
+KEY = "sk-planted-1234567890"
+SHIPPED = "google mistral deepseek groq openrouter xai azure databricks ollama lmstudio vllm llama-server"
+REQUEST = Request("m1", "be good", [Message.user("hi")], [ToolSpec("shell", "Runs.", {"type": "object"})])
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("OPENAI_BASE_URL", "OLLAMA_HOST", "DATABRICKS_HOST", "AZURE_OPENAI_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def own(home: Path):
+    """Writes the person's own rows."""
+
+    def write(text: str) -> None:
+        (home / "config").mkdir(parents=True, exist_ok=True)
+        (home / "config" / "providers.yaml").write_text(text)
+
+    return write
+
+
+async def sent(name: str, request: Request = REQUEST, **choice: Any) -> tuple[bytes, Any]:
+    """The head and the body of the request that goes out for a provider's name."""
+    async with Loopback([sse(said("ok"))]) as server:
+        provider = provider_class(name)(ModelChoice(model=f"{name}:m1", base_url=server.base_url, **choice))
+        async with aclosing(provider.stream(request)) as deltas:
+            done = [delta async for delta in deltas][-1]
+        await provider.close()
+        assert isinstance(done, MessageCompleted)
+        assert done.message.text == "ok"
+        return server.requests[0].head.lower(), server.requests[0].json
+
+
+async def probed(responses: list[Response], name: str = "groq", key: str = KEY, **choice: Any) -> Any:
+    async with Loopback(responses) as server:
+        kind = provider_class(name)
+        assert isinstance(kind, Probed)
+        told = await kind.probe(ModelChoice(model=name, **{"base_url": server.base_url, **choice}), key)
+        return told, [asked.head for asked in server.requests]
+
+
+# --- the shipped table
+
+
+def test_the_shipped_rows(monkeypatch):
+    assert " ".join(rows()) == SHIPPED
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://mine.openai.azure.com/")
+    monkeypatch.setenv("DATABRICKS_HOST", "mine.cloud.databricks.com")
+    local = {"ollama", "lmstudio", "vllm", "llama-server"}
+    for row in rows().values():
+        assert row.address().startswith("http://127.0.0.1:" if row.name in local else "https://"), row
+        assert row.summary, row
+        assert row.name in local or row.key_variable, row
+    assert rows()["azure"].address() == "https://mine.openai.azure.com/openai/v1"
+    assert rows()["databricks"].address() == "https://mine.cloud.databricks.com/serving-endpoints"
+
+
+def test_a_host_from_the_environment(monkeypatch):
+    monkeypatch.setenv("OLLAMA_HOST", "box:11434")
+    assert rows()["ollama"].address() == "http://box:11434/v1"
+    monkeypatch.setenv("OLLAMA_HOST", "https://box/")
+    assert rows()["ollama"].address() == "https://box/v1"
+
+
+def test_what_must_be_set_is_told(monkeypatch):
+    assert "set GROQ_API_KEY (or `goose-like provider login groq`)" in str(missing("groq:m"))
+    assert "set DATABRICKS_HOST" in str(missing("databricks:m"))
+    monkeypatch.setenv("DATABRICKS_HOST", "mine")
+    assert "set DATABRICKS_TOKEN" in str(missing("databricks:m"))
+    monkeypatch.setenv("DATABRICKS_TOKEN", "k")
+    assert missing("databricks:m") is None
+    assert missing("ollama:m") is missing("vllm:m") is None
+    assert "name one of its models, `ollama:MODEL`" in str(missing("ollama"))
+
+
+def missing(model: str) -> Any:
+    choice = ModelChoice(model=model)
+    return provider_class(choice.provider).missing(choice)
+
+
+def test_a_misspelt_provider_gets_the_nearest_of_all(own):
+    own("my-box: {base_url: 'http://box:8080/v1'}")
+    for wrong, right in (("grok", "groq"), ("opena", "openai"), ("mybox", "my-box")):
+        with pytest.raises(ProfileError, match=f"unknown provider '{wrong}'; did you mean '{right}'"):
+            provider_class(wrong)
+
+
+def test_the_order_of_the_keys_that_decide(monkeypatch):
+    assert list(provider_names())[:2] == ["anthropic", "openai"]
+    monkeypatch.setenv("XAI_API_KEY", "k")  # a row without a model whose name lasts
+    assert models._first_with_key() is None
+    monkeypatch.setenv("GROQ_API_KEY", "k")
+    monkeypatch.setenv("MISTRAL_API_KEY", "k")
+    strong, fast = models.choose_models(Profile())
+    assert (strong.model, fast.model) == ("mistral:mistral-large-latest", "mistral:mistral-small-latest")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    assert models._first_with_key() == "openai"
+
+
+def test_the_table_is_not_read_where_an_installed_provider_has_a_key(own, monkeypatch):
+    own("broken: [")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    assert models._first_with_key() == "openai"
+    assert missing("openai:m") is None
+
+
+# --- on the wire
+
+
+async def test_a_row_works_as_openai_does(monkeypatch):
+    monkeypatch.setenv("GROQ_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-mine")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: secret-mine\nAuthorization: Bearer other-mine")
+    head, body = await sent("groq", max_output_tokens=9)
+    assert f"authorization: bearer {KEY}".encode() in head
+    assert b"-mine" not in head
+    assert (body["max_tokens"], body["stream_options"]) == (9, {"include_usage": True})
+
+
+async def test_azure_has_its_own_header_and_name_of_the_limit(monkeypatch):
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", KEY)
+    head, body = await sent("azure", max_output_tokens=9)
+    assert f"api-key: {KEY}".encode() in head
+    assert b"authorization" not in head
+    assert body["max_completion_tokens"] == 9
+    assert "max_tokens" not in body
+
+
+async def test_mistral_gets_no_stream_options(monkeypatch):
+    monkeypatch.setenv("MISTRAL_API_KEY", KEY)
+    _, body = await sent("mistral")
+    assert "stream_options" not in body
+    assert body["stream"] is True
+
+
+async def test_calls_go_back_to_google_signed(monkeypatch):
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    call = ToolCall(id="1", name="shell", arguments="{}")
+    result = Message(role="tool", parts=(ToolResult(call_id="1", output="done"),))
+    history = [Message.user("hi"), Message.assistant("", (call,)), result]
+    _, body = await sent("google", Request("m1", "", history))
+    (back,) = body["messages"][1]["tool_calls"]
+    assert back["extra_content"] == {"google": {"thought_signature": "skip_thought_signature_validator"}}
+    assert back["function"] == {"name": "shell", "arguments": "{}"}
+
+
+async def test_thinking_goes_back_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEEPSEEK_API_KEY", KEY)
+    monkeypatch.setenv("GROQ_API_KEY", KEY)
+    call = ToolCall(id="1", name="shell", arguments="{}")
+    history = [
+        Message.user("go"),
+        Message(role="assistant", parts=(Thinking(text="first "), Thinking(text="look"), call)),
+        Message(role="tool", parts=(ToolResult(call_id="1", output="x"),)),
+        Message(role="assistant", parts=(call,)),
+        Message(role="tool", parts=(ToolResult(call_id="1", output="x"),)),
+        Message.assistant("so"),
+        Message.user("and?"),
+    ]
+    request = Request("m1", "", history)
+    _, body = await sent("deepseek", request)
+    thought = [entry.get("reasoning_content") for entry in body["messages"] if entry["role"] == "assistant"]
+    assert thought == ["first look", " ", None]
+    assert not any("reasoning_content" in entry for entry in body["messages"] if entry["role"] != "assistant")
+    assert "look" not in json.dumps((await sent("groq", request))[1])
+
+
+async def test_a_row_of_ones_own(own, monkeypatch):
+    own("""
+gateway:
+  base_url: http://unused/v1
+  key_variable: GATEWAY_TOKEN
+  query: {api-version: "2024-10-21"}
+  body: {parallel_tool_calls: false, stream_options: null}
+  output_limit: max_completion_tokens
+""")
+    monkeypatch.setenv("GATEWAY_TOKEN", KEY)
+    head, body = await sent("gateway", max_output_tokens=9)
+    assert head.startswith(b"post /v1/chat/completions?api-version=2024-10-21 ")
+    assert f"authorization: bearer {KEY}".encode() in head
+    assert (body["parallel_tool_calls"], body["max_completion_tokens"]) == (False, 9)
+    assert "stream_options" not in body
+
+
+async def test_a_key_in_a_header_of_its_own_does_not_follow_a_redirect(monkeypatch):
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", KEY)
+    async with Loopback([sse(said("stolen"))]) as thief:
+        away = Response(307, {"location": f"http://localhost:{thief.port}/v1/chat/completions", "content-length": "0"})
+        async with Loopback([away]) as server:
+            provider = provider_class("azure")(ModelChoice(model="azure:m1", base_url=server.base_url))
+            with pytest.raises(ProviderError):
+                [delta async for delta in provider.stream(REQUEST)]
+            await provider.close()
+        assert thief.requests == []
+
+
+async def test_processor_and_accelerator_of_different_providers(own, monkeypatch):
+    monkeypatch.setenv("GROQ_API_KEY", KEY)
+    async with Loopback([sse(said("from the row"))]) as one, Loopback([sse(said("from groq"))]) as two:
+        own(f"box: {{base_url: '{one.base_url}'}}")
+        fast = {"model": "groq:small", "base_url": two.base_url}
+        profile = Profile.model_validate(
+            {"processor": "box:big", "accelerator": fast, "toolkits": [], "sandbox": "full"}
+        )
+        async with build_exchange(profile, Recorder()) as exchange:
+            assert (exchange.models.processor.label, exchange.models.accelerator.label) == ("box:big", "groq:small")
+            for model, words in (
+                (exchange.models.processor, "from the row"),
+                (exchange.models.accelerator, "from groq"),
+            ):
+                deltas = [delta async for delta in model.provider.stream(Request(model.name, "", [Message.user("?")]))]
+                assert deltas[-1].message.text == words
+        assert (one.requests[0].json["model"], two.requests[0].json["model"]) == ("big", "small")
+        assert KEY.encode() not in one.requests[0].head
+
+
+async def test_errors_name_the_row_and_never_the_key(monkeypatch):
+    monkeypatch.setenv("GROQ_API_KEY", KEY)
+    async with Loopback([refusal(401, f"wrong key {KEY}")]) as server:
+        provider = provider_class("groq")(ModelChoice(model="groq:m1", base_url=server.base_url))
+        with pytest.raises(CredentialError, match=r"groq at 127\.0\.0\.1.*set GROQ_API_KEY") as caught:
+            [delta async for delta in provider.stream(REQUEST)]
+        await provider.close()
+    assert KEY not in str(caught.value)
+
+
+# --- rows of one's own
+
+
+def test_a_row_of_ours_is_changed_key_by_key(own):
+    own("ollama: {base_url: 'http://box/v1'}\nmistral: {processor: mine}")
+    assert rows()["ollama"].base_url == "http://box/v1"
+    assert rows()["mistral"].processor == "mine"
+    assert rows()["mistral"].body == {"stream_options": None}
+    assert list(rows()) == SHIPPED.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a:\n  base_url: http://x\n  key_varable: A_API_KEY", r"line 3: unknown key 'key_varable'; .*'key_variable'"),
+        ("a:\n  summary: x", r"line 2: base_url: this key is missing"),
+        ("a:\n  base_url: http://x\n  output_limit: tokens", "line 3: output_limit: expected 'max_tokens' or"),
+        (f"a:\n  base_url: http://x\n  key_variable: {KEY}", "line 3: key_variable: this is the name of the variable"),
+        ("a:\n  base_url: http://x\n  key_variable: MY_THING", "line 3: key_variable: .* ends with _API_KEY or _TOKEN"),
+        ("openai:\n  base_url: http://x", "line 2: an installed provider is called 'openai'"),
+        ("a b:\n  base_url: http://x", "'a b' is no name"),
+        (f"a: {KEY}", "'a' is no mapping"),
+        ("- a", "maps names to servers"),
+        ("a: [", r"providers\.yaml, line 1: this is no valid YAML"),
+    ],
+)
+def test_what_is_wrong_with_a_row_is_told(own, text, words):
+    own(text)
+    with pytest.raises(ProfileError, match=words) as caught:
+        rows()
+    assert "providers.yaml" in str(caught.value)
+    assert KEY not in str(caught.value)
+
+
+# --- the cheap request
+
+
+async def test_a_server_that_takes_the_key():
+    told, (head,) = await probed([listed("a", "b")])
+    assert (told.models, told.is_key_proven) == (("a", "b"), True)
+    assert head.startswith(b"GET /v1/models ")
+    assert f"bearer {KEY}".encode() in head.lower()
+
+
+async def test_a_public_list_proves_no_key():
+    models = listed("a")
+    told, heads = await probed([models, Response(200, {"content-length": "2"}, [b"{}"])], "openrouter")
+    assert told.is_key_proven
+    assert [head.split()[1] for head in heads] == [b"/v1/models", b"/v1/key"]
+    with pytest.raises(CredentialError):
+        await probed([models, refusal(401)], "openrouter")
+    told, _ = await probed([models], "llama-server")
+    assert not told.is_key_proven
+
+
+async def test_any_server_in_the_place_of_openai_proves_no_key():
+    assert not (await probed([listed("a")], "openai"))[0].is_key_proven
+
+
+async def test_the_lists_of_others(monkeypatch):
+    def given(value: Any) -> Response:
+        return Response(200, {"content-type": "application/json"}, [json.dumps(value).encode()])
+
+    assert (await probed([given({"data": [{"id": "models/gemini-x"}]})], "google"))[0].models == ("gemini-x",)
+    assert (await probed([given([{"id": "a"}])]))[0].models == ("a",)
+    assert (await probed([given({"object": "list", "data": []})]))[0].models == ()
+    for other in ({"ok": True}, "words", None, [1, 2]):
+        assert (await probed([given(other)]))[0].models is None
+    async with Loopback([given({"endpoints": [{"name": "mine"}]})]) as server:
+        monkeypatch.setenv("DATABRICKS_HOST", f"http://127.0.0.1:{server.port}")
+        kind = provider_class("databricks")
+        assert isinstance(kind, Probed)
+        assert (await kind.probe(ModelChoice(model="databricks"), KEY)).models == ("mine",)
+        assert server.requests[0].head.startswith(b"GET /api/2.0/serving-endpoints ")
+
+
+@pytest.mark.parametrize(
+    ("response", "kind", "words"),
+    [
+        (refusal(401, f"no such key {KEY}"), CredentialError, "the API key was refused.*GROQ_API_KEY"),
+        (refusal(403), CredentialError, "the API key was refused"),
+        (refusal(404), ModelUnavailableError, "has nothing at /v1/models"),
+        (Response(302, {"location": "http://127.0.0.1:1/", "content-length": "0"}), ModelUnavailableError, "HTTP 302"),
+        (refusal(429), RateLimitError, "too many requests"),
+        (refusal(500), ModelUnavailableError, "can't answer now"),
+        (Response(200, is_reset=True), ModelUnavailableError, "no answer"),
+        (raw(b"\xff\xfe", kind="text/html"), None, ""),
+    ],
+)
+async def test_what_a_server_may_say(response, kind, words):
+    if kind is None:
+        assert (await probed([response]))[0].models is None
+        return
+    with pytest.raises(kind, match=words) as caught:
+        await probed([response])
+    assert "groq at 127.0.0.1" in str(caught.value)
+    assert KEY not in str(caught.value)
+
+
+async def test_a_server_that_is_not_there_or_says_nothing(monkeypatch):
+    with pytest.raises(ModelUnavailableError, match="no answer"):
+        await probed([], base_url="http://127.0.0.1:9/v1")
+    monkeypatch.setattr(probe, "_LIMIT_S", 0.2)
+    with pytest.raises(ModelUnavailableError, match=r"no answer within 0.2 s"):
+        await probed([raw(b"{", b" ", hang_s=30)])
+
+
+async def test_without_a_key_nothing_is_asked():
+    with pytest.raises(CredentialError, match="set GROQ_API_KEY"):
+        await probed([listed("a")], key="")
+    told, (head,) = await probed([listed("a")], "vllm", key="")
+    assert (told.is_key_proven, b"authorization" in head.lower()) == (False, False)
+
+
+async def test_a_whole_turn_with_a_call(monkeypatch):
+    """The fold is the same for each row; a call of one server is a call."""
+    monkeypatch.setenv("GROQ_API_KEY", KEY)
+    async with Loopback([sse(called(("1", "shell", "{}")))]) as server:
+        provider = provider_class("groq")(ModelChoice(model="groq:m1", base_url=server.base_url))
+        done = [delta async for delta in provider.stream(REQUEST)][-1]
+        await provider.close()
+    assert [call.name for call in done.message.tool_calls] == ["shell"]

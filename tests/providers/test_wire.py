@@ -1,0 +1,243 @@
+"""Both SDKs' wires over a real loopback server: what is an answer on either, and what each fault becomes."""
+
+import asyncio
+import gzip
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from email.utils import formatdate
+
+import pytest
+
+from goose_like.config.profile import ModelChoice
+from goose_like.core.errors import CredentialError, ModelUnavailableError, ProfileError, ProviderError
+from goose_like.core.events import MessageCompleted, Retrying, TextDelta
+from goose_like.providers.base import Delta
+from tests.loopback import Loopback, Response, raw, refusal, threaded
+from tests.providers.vendors import ANTHROPIC, HASTE, KEY, OPENAI, REQUEST, Vendor, text_of, with_keys_only
+from tests.providers.wire_faults import FAULTS, Fault
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_keys_only(monkeypatch)
+
+
+@pytest.fixture(params=[OPENAI, ANTHROPIC], ids=lambda vendor: vendor.name)
+def vendor(request: pytest.FixtureRequest) -> Vendor:
+    assert isinstance(request.param, Vendor)
+    return request.param
+
+
+# --- whole answers
+
+
+async def test_it_works_against_a_server_in_a_thread(vendor: Vendor) -> None:
+    with threaded([vendor.answer("hello")]) as server:
+        assert text_of(await vendor.ask(server.base_url)) == "hello"
+        assert server.requests[0].head.startswith(f"POST {vendor.path} HTTP/1.1\r\n".encode())
+
+
+STREAMS: dict[str, Callable[[Vendor], Response]] = {
+    "byte by byte": lambda v: raw(*[bytes([byte]) for byte in v.whole("grüße 😀")]),
+    "CRLF": lambda v: raw(v.whole("grüße 😀").replace(b"\n", b"\r\n")),
+    "CR": lambda v: raw(v.whole("grüße 😀").replace(b"\n", b"\r")),
+    "comments": lambda v: raw(b": ping\n\n" * 3, v.whole("grüße 😀"), b": bye\n\n"),
+    "another content type": lambda v: raw(v.whole("grüße 😀"), kind="text/plain"),
+    "junk after the end": lambda v: raw(v.whole("grüße 😀"), v.done and b"data: {broken"),
+    "other fields": lambda v: raw(b"retry: 5\nid: 7\n", v.whole("grüße 😀")),
+    "gzip": lambda v: Response(200, {"content-encoding": "gzip"}, [gzip.compress(v.whole("grüße 😀"))]),
+    "a length": lambda v: Response(200, {"content-length": str(len(v.whole("grüße 😀")))}, [v.whole("grüße 😀")]),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+async def test_streams_that_are_whole(vendor: Vendor, name: str) -> None:
+    async with Loopback([STREAMS[name](vendor)]) as server:
+        assert text_of(await vendor.ask(server.base_url)) == "grüße 😀"
+        assert len(server.requests) == 1
+
+
+async def test_an_overlong_line_is_whole_too(vendor: Vendor) -> None:
+    text = "x" * 2_000_000
+    async with Loopback([vendor.answer(text)]) as server:
+        assert text_of(await vendor.ask(server.base_url)) == text
+
+
+async def test_a_length_stop_within_arguments_is_cut(vendor: Vendor) -> None:
+    stopped = vendor.stream(*vendor.called('{"command": "ls'), *vendor.last(vendor.cut)) + vendor.done
+    async with Loopback([raw(stopped)]) as server:
+        done = (await vendor.ask(server.base_url))[-1]
+        assert len(server.requests) == 1
+    assert isinstance(done, MessageCompleted)
+    assert done.is_cut
+    assert done.message.tool_calls[0].arguments == '{"command": "ls'
+
+
+# --- faults
+
+
+@pytest.mark.parametrize(("vendor", "fault"), FAULTS, ids=lambda one: one.name)
+async def test_a_fault_is_never_an_answer(vendor: Vendor, fault: Fault) -> None:
+    async with Loopback([fault.response(vendor)]) as server:
+        with pytest.raises(fault.error, match=re.escape(fault.words(vendor))) as caught:
+            await vendor.ask(server.base_url, stall_s=0.3)
+        assert len(server.requests) == fault.requests
+        assert str(caught.value).startswith(f"{vendor.name} at 127.0.0.1:{server.port}: ")
+    error = caught.value
+    assert (type(error), error.exit_code) == (fault.error, fault.exit_code)
+    assert error.is_retryable == (fault.requests > 1)
+
+
+async def test_a_fault_then_an_answer(vendor: Vendor) -> None:
+    script = [raw(vendor.half), refusal(429, headers={"retry-after": "0"}), vendor.answer("whole")]
+    async with Loopback(script) as server:
+        deltas = await vendor.ask(server.base_url)
+        assert len(server.requests) == 3
+    assert sum(isinstance(delta, Retrying) for delta in deltas) == 2
+    assert text_of(deltas) == "whole"
+
+
+@pytest.mark.parametrize(
+    ("value", "wait_s"),
+    [
+        ("0.005", 0.005),
+        ("86400", HASTE.longest_wait_s),
+        (formatdate(4_000_000_000, usegmt=True), HASTE.longest_wait_s),
+        (formatdate(1_000_000_000, usegmt=True), None),
+        *((senseless, None) for senseless in ("soon", "-5", "nan", "inf", "1e999", "", "Thu, 99 Foo 2026", "\xff")),
+    ],
+)
+async def test_retry_after(vendor: Vendor, value: str, wait_s: float | None) -> None:
+    script = [refusal(429, headers={"retry-after": value}), vendor.answer("hi")]
+    async with Loopback(script) as server:
+        deltas = await vendor.ask(server.base_url)
+        assert len(server.requests) == 2
+    (waited,) = [delta.wait_s for delta in deltas if isinstance(delta, Retrying)]
+    # Without a sane wish the pause is our own, of a millisecond.
+    assert waited == (round(wait_s, 2) if wait_s else 0.0)
+
+
+async def test_neither_key_nor_password_is_told_and_long_words_are_clipped(vendor: Vendor) -> None:
+    async with Loopback([refusal(400, f"bad {KEY} of geheim " + "x" * 5000)]) as server:
+        with pytest.raises(ProviderError) as caught:
+            await vendor.ask(server.base_url.replace("//", "//me:geheim@") + "?token=abc")
+    text = str(caught.value)
+    assert "***" in text
+    assert not any(secret in text for secret in (KEY, "geheim", "token=abc", "me:"))
+    assert len(text) < 500
+
+
+# --- no connection
+
+
+async def test_a_refused_connection_names_host_and_port(vendor: Vendor) -> None:
+    async with Loopback([]) as server:
+        port, base_url = server.port, server.base_url
+    said = rf"no answer from 127\.0\.0\.1:{port} .*{vendor.url_variable}"
+    with pytest.raises(ModelUnavailableError, match=said) as caught:
+        await vendor.ask(base_url)
+    assert (caught.value.is_retryable, caught.value.exit_code) == (True, 77)
+
+
+async def test_an_unknown_host(vendor: Vendor) -> None:
+    with pytest.raises(ModelUnavailableError, match=r"no\.such\.invalid:443") as caught:
+        await vendor.ask("https://no.such.invalid/v1")
+    assert (caught.value.is_retryable, caught.value.exit_code) == (True, 77)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "line"),
+    [
+        pytest.param("https", b"HTTP/1.1 400 no TLS here\r\n\r\n", id="no TLS"),
+        pytest.param("http", b"hello, this is no HTTP\r\n\r\n", id="no HTTP"),
+        pytest.param("http", b"", id="it hangs up"),
+        pytest.param("http", None, id="it says nothing"),
+    ],
+)
+async def test_a_server_that_speaks_no_http(vendor: Vendor, scheme: str, line: bytes | None) -> None:
+    over, asked = asyncio.Event(), 0
+
+    async def other(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        if line is None:
+            await over.wait()
+        else:
+            writer.write(line)
+        writer.close()
+
+    server = await asyncio.start_server(other, "127.0.0.1", 0)
+    with pytest.raises(ModelUnavailableError, match="no answer from") as caught:
+        await vendor.ask(f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", stall_s=0.1)
+    assert (caught.value.is_retryable, caught.value.exit_code, asked) == (True, 77, 3)
+    over.set()
+    server.close()
+
+
+@pytest.mark.parametrize(
+    "base_url", ["localhost:8080", "ftp://x/v1", "http://", "http://x:99999/v1", "http://[::1", "x"]
+)
+async def test_no_base_url(vendor: Vendor, base_url: str) -> None:
+    assert "http://localhost:8080" in str(vendor.provider.missing(vendor.choice(base_url)))
+    with pytest.raises(ProfileError, match="no base URL"):
+        await vendor.ask(base_url)
+
+
+@pytest.mark.parametrize("key", ["", "  ", "schlüssel", "a\nb"])
+async def test_no_key(vendor: Vendor, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(vendor.key_variable, key)
+    choice = ModelChoice(model=f"{vendor.name}:m1")
+    assert vendor.key_variable in str(vendor.provider.missing(choice))
+    with pytest.raises(CredentialError, match=vendor.key_variable):
+        [_ async for _ in vendor.provider(choice).stream(REQUEST)]
+
+
+# --- manners
+
+
+async def test_closing_the_stream_hangs_up(vendor: Vendor) -> None:
+    gone = asyncio.Event()
+
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(raw().head() + vendor.stream(*vendor.said("x")))
+        while await reader.read(4096):
+            pass
+        gone.set()
+        writer.close()
+
+    server = await asyncio.start_server(endless, "127.0.0.1", 0)
+    provider = vendor.provider(vendor.choice(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"))
+    async with aclosing(provider.stream(REQUEST)) as deltas:
+        assert await anext(aiter(deltas)) == TextDelta(text="x")
+    await asyncio.wait_for(gone.wait(), 5)
+    await provider.close()
+    server.close()
+
+
+async def test_cancelling_passes(vendor: Vendor) -> None:
+    async with Loopback([raw(vendor.half, hang_s=30)]) as server:
+        provider = vendor.provider(vendor.choice(server.base_url))
+        begun = asyncio.Event()
+
+        async def read(deltas: AsyncIterator[Delta]) -> None:
+            async for _ in deltas:
+                begun.set()
+
+        task = asyncio.create_task(read(provider.stream(REQUEST)))
+        await asyncio.wait_for(begun.wait(), 5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await provider.close()
+
+
+def test_importing_the_provider_does_not_import_the_sdk(vendor: Vendor) -> None:
+    code = (
+        f"import sys, goose_like.providers.{vendor.name}; "
+        f"sys.exit(' '.join({{'{vendor.name}', 'httpx2', 'anyio'}} & {{*sys.modules}}) or 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,142 @@
+"""Tool calls as tags: what is told, what the grammar allows, and what is read from an answer in any pieces."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from goose_like.core.errors import BrokenStreamError, ProviderError
+from goose_like.core.events import MessageCompleted, TextDelta
+from goose_like.core.message import Message, ToolCall, ToolResult
+from goose_like.providers.base import Request, ToolSpec
+from goose_like.providers.json_tool_calls import ConstrainedFold, constrain
+from goose_like.providers.xml_tool_calls import Tags, examples, grammar, stops
+from tests.loopback import chunk
+
+
+def spec(name: str, **fields: dict[str, Any]) -> ToolSpec:
+    return ToolSpec(name, f"Does {name}.", {"type": "object", "properties": fields, "required": list(fields)})
+
+
+TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
+SHELL, WRITE = spec("shell", command=TEXT), spec("write_file", path=TEXT, content=TEXT)
+CLOCK, COUNT = spec("clock"), spec("count", word=TEXT, times=NUMBER)
+TOOLS = (SHELL, WRITE, CLOCK, COUNT)
+TAGS = Tags.of(TOOLS)
+
+
+def fold(text: str, reason: str = "stop") -> tuple[MessageCompleted, str]:
+    folding = ConstrainedFold(TAGS)
+    deltas = [delta for letter in text for delta in folding.feed(chunk({"content": letter}))]
+    folding.feed(chunk(finish=reason))
+    return folding.result(), "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "arguments"),
+    [
+        ("<shell>\nls -l\n", "shell", {"command": "ls -l"}),
+        ("<shell>\nls -l\n</shell>", "shell", {"command": "ls -l"}),
+        ("<shell>\n", "shell", {"command": ""}),
+        ('<shell>\ncd a\necho "<b>"\n', "shell", {"command": 'cd a\necho "<b>"\n'}),
+        (
+            '<write_file path="a \\"b\\".py">\nprint(1)\n\n',
+            "write_file",
+            {"path": 'a "b".py', "content": "print(1)\n\n"},
+        ),
+        ("<clock></clock>", "clock", {}),
+        ('<count word="a" times=3></count>', "count", {"word": "a", "times": 3}),
+    ],
+)
+def test_a_call_is_read(text, name, arguments):
+    done, shown = fold(text)
+    (call,) = done.message.tool_calls
+    assert (call.name, json.loads(call.arguments), shown) == (name, arguments, "")
+    told = TAGS.call(call.name, call.arguments)
+    assert told.startswith(text.removesuffix(f"</{name}>"))
+    assert told.endswith(f"</{name}>")
+
+
+@given(st.text(max_size=40))
+@example("two\nlines")
+@example("\n")
+def test_an_answer_streams(answer):
+    done, shown = fold(f"<finish>\n{answer}")
+    assert shown == done.message.text
+    assert shown in (answer, answer.removesuffix("\n"))
+    assert done.message.tool_calls == ()
+
+
+@pytest.mark.parametrize("text", ["<", "<she", "<shell", ""])
+def test_cut_before_a_tool_is_named(text):
+    with pytest.raises(BrokenStreamError):
+        fold(text, "length")
+
+
+@pytest.mark.parametrize("text", ['<write_file path="a', "<write_file path=", '<write_file path="a.py"'])
+def test_cut_among_the_attributes(text):
+    done, _ = fold(text, "length")
+    assert done.is_cut
+    (call,) = done.message.tool_calls
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(call.arguments)
+    assert TAGS.call(call.name, call.arguments) == text
+
+
+def test_a_call_cut_in_its_text_does_not_run():
+    done, _ = fold('<write_file path="a.py">\nprint(', "length")
+    assert done.is_cut
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(done.message.tool_calls[0].arguments)
+
+
+@given(st.lists(st.sampled_from(["<shell>", "<write_file path=", '"', "\n", "</shell>", "x", "[" * 3000])).map("".join))
+def test_whatever_comes_is_a_message_or_an_error_of_ours(text):
+    try:
+        done, _ = fold(text)
+    except ProviderError:
+        return
+    constrain(Request("m", "", [done.message]), TAGS)
+
+
+def test_the_model_is_told_of_each_tool_and_of_how_work_is_done():
+    history = [
+        Message.user("go"),
+        Message.assistant("", (ToolCall(id="1", name="shell", arguments='{"command": "ls"}'),)),
+        Message(role="tool", parts=(ToolResult(call_id="1", output="no such thing", is_error=True),)),
+        Message.assistant("done"),
+    ]
+    told = constrain(Request("m", "be good", history, TOOLS), TAGS)
+    assert told.system.startswith("be good\n\n")
+    for piece in (
+        *(tool.description for tool in TOOLS),
+        '<write_file path="...">\nthe content\n</write_file>',
+        "<finish>",
+    ):
+        assert piece in told.system
+    assert [message.text for message in told.messages] == [
+        "go",
+        "<shell>\nls\n</shell>",
+        "Error of shell: no such thing",
+        "<finish>\ndone\n</finish>",
+    ]
+    assert stops([SHELL]) == ["</shell>", "</finish>"]
+
+
+def test_examples_are_shown_only_with_their_tools():
+    assert examples(TOOLS)
+    assert examples([SHELL]) == examples([]) == ()
+    answered = {part.call_id for message in examples(TOOLS) for part in message.tool_results}
+    assert answered == {call.id for message in examples(TOOLS) for call in message.tool_calls}
+
+
+def test_the_grammar_names_each_tag():
+    assert grammar(TOOLS).splitlines() == [
+        "%llguidance {}",
+        r'start: "<shell" ">\n" ANYTHING | "<write_file" " path=" %json {"type": "string"} ">\n" ANYTHING'
+        r' | "<finish" ">\n" ANYTHING | "<clock" "></clock>"'
+        r' | "<count" " word=" %json {"type": "string"} " times=" %json {"type": "integer"} "></count>"',
+        r"ANYTHING: /(.|\n)*/",
+    ]

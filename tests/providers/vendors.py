@@ -1,0 +1,134 @@
+"""The two wires side by side, for tests that ask the same of both: each vendor's provider and its dialect."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+
+from goose_like.config.profile import ModelChoice
+from goose_like.core.events import MessageCompleted
+from goose_like.core.message import Message
+from goose_like.providers.anthropic import AnthropicProvider
+from goose_like.providers.base import Delta, Patience, Request, ToolSpec, stream_with_retries
+from goose_like.providers.openai import OpenAIProvider
+from tests.loopback import Response, block, chunk, ended, events, named, raw, started, usage, words
+
+KEY = "sk-secret-1234567890"
+HASTE = Patience(tries=3, first_wait_s=0.001, longest_wait_s=0.01)
+REQUEST = Request("m1", "be good", [Message.user("hi")], [ToolSpec("shell", "Runs.", {"type": "object"})])
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """A provider, and how its server says things: `said` and `called` are events between the first and the last."""
+
+    name: str
+    provider: type[OpenAIProvider] | type[AnthropicProvider]
+    path: str
+    first: Sequence[Any]
+    said: Callable[..., list[Any]]
+    called: Callable[[str], list[Any]]
+    last: Callable[[Any], list[Any]]
+    encode: Callable[[Sequence[Any]], bytes]
+    done: bytes
+    stop: str
+    cut: str
+    unfinished: str
+
+    @property
+    def key_variable(self) -> str:
+        return f"{self.name.upper()}_API_KEY"
+
+    @property
+    def url_variable(self) -> str:
+        return f"{self.name.upper()}_BASE_URL"
+
+    @property
+    def half(self) -> bytes:
+        """An answer that breaks off within an event."""
+        return self.stream(*self.said("hel", "lo"))[:-30]
+
+    def stream(self, *entries: Any) -> bytes:
+        """The first events and these."""
+        return self.encode([*self.first, *entries])
+
+    def whole(self, *pieces: str) -> bytes:
+        """An answer from its first event to its last."""
+        return self.stream(*self.said(*pieces), *self.last(self.stop)) + self.done
+
+    def answer(self, text: str) -> Response:
+        return raw(self.whole(text))
+
+    def choice(self, base_url: str, **choice: Any) -> ModelChoice:
+        return ModelChoice(model=f"{self.name}:m1", base_url=base_url, **choice)
+
+    async def ask(self, base_url: str, request: Request = REQUEST, **choice: Any) -> list[Delta]:
+        """Everything the provider yields, tried again in haste."""
+        provider = self.provider(self.choice(base_url, **choice))
+        try:
+            return [delta async for delta in stream_with_retries(provider, request, HASTE)]
+        finally:
+            await provider.close()
+
+
+def _chunks(*pieces: str) -> list[Any]:
+    return [chunk({"content": piece}) for piece in pieces]
+
+
+def _openai_call(arguments: str) -> list[Any]:
+    function = {"name": "shell", "arguments": arguments}
+    return [chunk({"tool_calls": [{"index": 0, "id": "1", "function": function}]})]
+
+
+def _anthropic_call(arguments: str) -> list[Any]:
+    piece = {"type": "input_json_delta", "partial_json": arguments}
+    return block(0, {"type": "tool_use", "id": "1", "name": "shell", "input": {}}, piece)
+
+
+OPENAI = Vendor(
+    name="openai",
+    provider=OpenAIProvider,
+    path="/v1/chat/completions",
+    first=(),
+    said=_chunks,
+    called=_openai_call,
+    last=lambda stop: [chunk(finish=stop), usage()],
+    encode=partial(events, is_done=False),
+    done=b"data: [DONE]\n\n",
+    stop="stop",
+    cut="length",
+    unfinished="finish reason",
+)
+
+ANTHROPIC = Vendor(
+    name="anthropic",
+    provider=AnthropicProvider,
+    path="/v1/messages",
+    first=(started(),),
+    said=partial(words, 0),
+    called=_anthropic_call,
+    last=ended,
+    encode=named,
+    done=b"",
+    stop="end_turn",
+    cut="max_tokens",
+    unfinished="message_stop",
+)
+
+
+def text_of(deltas: Sequence[Delta]) -> str:
+    """The words of the message that the deltas end with."""
+    done = deltas[-1]
+    assert isinstance(done, MessageCompleted)
+    return done.message.text
+
+
+def with_keys_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets both keys; no address and no proxy of the machine is left."""
+    proxies = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+    for name in (OPENAI.url_variable, ANTHROPIC.url_variable, "AWS_REGION", "CLOUD_ML_REGION", *proxies):
+        monkeypatch.delenv(name, raising=False)
+    for vendor in (OPENAI, ANTHROPIC):
+        monkeypatch.setenv(vendor.key_variable, KEY)

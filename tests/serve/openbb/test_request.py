@@ -1,0 +1,267 @@
+"""Bodies of both dialects in every shape become queries; what can't be read is refused by its field."""
+
+import json
+
+import pytest
+from hypothesis import given
+from openbb_ai.models import QueryRequest
+from openbb_ai.models import Widget as WorkspaceWidget
+
+from goose_like.serve.openbb.query import Ai, Asked, Context, Given, Human, Item
+from goose_like.serve.openbb.request import RequestError, read_query
+from tests.serve.request_bodies import BODIES, ai, any_body, asked, body, human, query_of
+
+W = "38181a68-9650-4940-84fb-a3f29c8869f3"
+PRICE = "91ae1153-7b4d-451c-adc5-49856e90a0e6"
+NAMES = sorted(path.stem for path in BODIES.glob("*.json") if path.stem != "copilots")
+
+
+def refused(text: str | bytes) -> list[dict]:
+    with pytest.raises(RequestError) as caught:
+        read_query(text.encode() if isinstance(text, str) else text)
+    assert all(error.keys() == {"loc", "msg", "type"} and error["loc"][0] == "body" for error in caught.value.errors)
+    json.dumps(caught.value.errors)
+    return caught.value.errors
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("today_")])
+def test_todays_fixtures_are_what_upstream_accepts(name):
+    if name == "today_context_content":  # which the Workspace's own examples send
+        with pytest.raises(ValueError, match="items"):
+            QueryRequest.model_validate(body(name))
+    else:
+        QueryRequest.model_validate(body(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_body_tells_the_dialect(name):
+    assert query_of(name).dialect == ("workspace" if name.startswith("today_") else "copilot")
+
+
+@pytest.mark.parametrize(
+    ("fields", "dialect"),
+    [
+        ({}, "copilot"),
+        ({"use_docs": True}, "copilot"),
+        ({"widgets": []}, "copilot"),
+        ({"widgets": [], "timezone": "UTC"}, "copilot"),  # a list knows no origin, so it is asked for by uuid
+        ({"context": "words"}, "copilot"),
+        ({"context": [{"data": {"content": "1"}}]}, "copilot"),
+        ({"context": [{"data": {"items": []}}]}, "workspace"),
+        ({"widgets": {}}, "workspace"),
+        ({"widgets": None, "timezone": "UTC"}, "workspace"),
+        ({"workspace_state": None}, "workspace"),
+        ({"workspace_options": {}}, "workspace"),
+        ({"tools": None}, "workspace"),
+        ({"urls": []}, "workspace"),
+        ({"selected_skills": []}, "workspace"),
+    ],
+)
+def test_a_field_that_one_dialect_has_tells(fields, dialect):
+    assert asked(human("Hi."), **fields).dialect == dialect
+
+
+@pytest.mark.parametrize(
+    ("message", "dialect"),
+    [
+        ({"role": "tool", "function": "f", "data": {"content": "1"}}, "copilot"),
+        ({"role": "tool", "function": "f", "content": "1"}, "copilot"),
+        ({"role": "tool", "function": "f", "data": [{"items": []}]}, "workspace"),
+        ({"role": "tool", "function": "f", "data": {"content": "1"}, "extra_state": {}}, "workspace"),
+        ({"role": "ai", "content": "Hi.", "agent_id": "prices"}, "workspace"),
+        ({"role": "ai", "content": '{"function":"f","input_arguments":{"data_sources":[]}}'}, "workspace"),
+        ({"role": "ai", "content": '{"function":"f","input_arguments":{},"extra_state":{}}'}, "workspace"),
+    ],
+)
+def test_a_message_tells(message, dialect):
+    assert asked(human("Hi."), message).dialect == dialect
+
+
+def test_the_seeds_conversation():
+    said, call, result = query_of("seed_followup").messages
+    assert said == Human(text="What is the current stock price of AAPL?")
+    assert call == Asked(function="get_widget_data", arguments={"widget_uuid": W})
+    assert isinstance(result, Given)
+    [one] = result.outcomes
+    assert [row["close"] for row in json.loads(one.items[0].content)] == [233.85, 231.3, 231.0]
+    [widget] = query_of("seed_query").widgets
+    assert (widget.uuid, widget.name, widget.metadata["symbol"]) == (W, "Historical Stock Price", "AAPL")
+
+
+def test_content_and_arguments_where_the_first_copilots_had_them():
+    plain, with_arguments = query_of("seed_era_followup"), query_of("seed_era_arguments")
+    assert plain.messages[2].outcomes == query_of("seed_followup").messages[2].outcomes
+    assert with_arguments.messages[2].arguments == {"widget_uuid": W}
+    assert plain.context == (Context(name="context", items=(Item(content="The person looks at Apple."),)),)
+    assert with_arguments.context == ()
+
+
+@pytest.mark.parametrize("name", ["today_doubly_encoded", "today_object_call"])
+def test_a_call_in_any_writing_is_the_same(name):
+    assert query_of(name) == query_of("today_followup")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        '"',
+        '{"a": 1}',
+        '{"function": 1, "input_arguments": {}}',
+        '{"function": "f"}',
+        '"{"',
+        "[" * 500,
+        '{"a":' * 500,
+    ],
+)
+def test_words_that_look_like_a_call_are_words(content):
+    assert asked(human("Hi."), ai(content)).messages[1] == Ai(text=content)
+
+
+def test_arguments_may_be_json_text_once_more():
+    content = json.dumps({"function": "f", "input_arguments": json.dumps({"a": 1})})
+    assert asked(human("Hi."), ai(content)).messages[1] == Asked(function="f", arguments={"a": 1})
+
+
+def test_outcomes():
+    price, news = query_of("today_two_sources").messages[2].outcomes
+    assert (price.items[0].content, price.is_error) == ('[{"symbol":"MSFT","price":417.32}]', False)
+    assert (news.message, news.is_error) == ("fetch_failed: the news feed is down", True)
+    [status] = query_of("today_status").messages[2].outcomes
+    assert (status.message, status.items[0].content) == ("2 filings", '{"filings":["10-K","10-Q"]}')
+    [refusal] = query_of("today_refused").messages[2].outcomes
+    assert (refusal.message, refusal.is_error) == ("error: the server is not connected", True)
+    [page] = query_of("today_urls").messages[2].outcomes
+    assert (page.items[0].url, page.items[0].kind) == ("https://example.com/report.pdf", "pdf")
+    assert page.citations[0]["source_info"]["name"] == "Example"
+    files = query_of("today_files").messages[2].outcomes[0].items
+    assert [item.kind for item in files] == ["png", "pdf", "csv", "md"]
+
+
+@pytest.mark.parametrize(
+    ("data", "content"),
+    [
+        ("text", "text"),
+        ([{"a": 1}], '{"a":1}'),
+        ({"content": [{"a": 1}]}, '[{"a":1}]'),
+        ({"status": "success", "content": "x"}, "x"),
+        ({"status": "new", "rows": []}, '{"status":"new","rows":[]}'),
+        (7, "7"),
+    ],
+)
+def test_data_in_no_known_shape_is_data(data, content):
+    [one] = asked(human("Hi."), {"role": "tool", "function": "f", "data": data}).messages[1].outcomes
+    assert [item.content for item in one.items] == [content]
+
+
+def test_what_was_sent_along_is_found_in_both_dialects():
+    call = json.dumps({"function": "f", "input_arguments": {}, "goose_like": "s"})
+    today = {"role": "tool", "function": "f", "data": [], "extra_state": {"goose_like": "t", "other": 1}}
+    _, asked_for, given_for = asked(human("Hi."), ai(call), today).messages
+    assert (asked_for.state, given_for.state) == ("s", "t")
+    inside = json.dumps({"function": "f", "input_arguments": {}, "extra_state": {"goose_like": "u"}})
+    assert asked(human("Hi."), ai(inside)).messages[1].state == "u"
+    assert query_of("today_two_sources").messages[2].state == ""
+
+
+def test_todays_dashboard():
+    query = query_of("today_query")
+    assert [(widget.name, widget.tier) for widget in query.widgets] == [
+        ("Stock price", "primary"),
+        ("Company news", "secondary"),
+        ("Earnings", "extra"),
+    ]
+    assert query.widgets[0].current == {"symbol": "MSFT", "fields": "price"}
+    assert query.widgets[0].params[0].has_options_endpoint
+    assert query.widgets[0].params[1].is_multiple
+    assert query.widgets[1].current == {"limit": 10}
+    assert (query.timezone, query.options["tone"]) == ("Europe/London", "brief")
+    assert query.workspace["current_dashboard_info"]["name"] == "Shares"
+    assert [(tool.server_id, tool.name) for tool in query.tools] == [("server-1", "list_filings")]
+    assert "not-shown" not in query.model_dump_json()  # neither keys nor tokens go further than this
+
+
+def test_a_widget_without_a_uuid_gets_the_workspaces():
+    without = body("today_query")["widgets"]["extra"][0]
+    assert query_of("today_query").widgets[2].uuid == str(WorkspaceWidget.model_validate(without).uuid)
+
+
+def test_the_orchestrators_task_is_the_persons_words():
+    assert query_of("today_orchestration").messages[1] == Human(text="Find the newest price of MSFT.")
+    assert query_of("today_other_agent").messages[1] == Ai(text="It costs 417.32.", agent_id="prices")
+
+
+@pytest.mark.parametrize("messages", ["[]", "null", "{}"])
+def test_no_messages(messages):
+    [error] = refused(f'{{"messages": {messages}}}')
+    assert error["loc"] == ("body", "messages")
+    assert "messages list cannot be empty" in error["msg"]
+
+
+@pytest.mark.parametrize(
+    ("text", "loc"),
+    [
+        ("{}", ("messages",)),
+        ('{"messages": 1}', ("messages",)),
+        ('{"messages": [1]}', ("messages", 0)),
+        ('{"messages": [{"role": "boss", "content": ""}]}', ("messages", 0, "role")),
+        ('{"messages": [{"content": ""}]}', ("messages", 0, "role")),
+        ('{"messages": [{"role": "human"}]}', ("messages", 0, "content")),
+        ('{"messages": [{"role": "human", "content": [1]}]}', ("messages", 0, "content")),
+        ('{"messages": [{"role": "human", "content": ""}], "widgets": 1}', ("widgets",)),
+        ('{"messages": [{"role": "human", "content": ""}], "widgets": [{"name": "n"}]}', ("widgets", 0, "uuid")),
+        (
+            '{"messages": [{"role": "human", "content": ""}], "widgets": {"extra": [{"origin": "o"}]}}',
+            ("widgets", "extra", 0, "uuid"),
+        ),
+        ('{"messages": [{"role": "human", "content": ""}], "widgets": [{"metadata": 1}]}', ("widgets", 0, "metadata")),
+        ('{"messages": [{"role": "human", "content": ""}], "context": 1}', ("context",)),
+        ('{"messages": [{"role": "human", "content": ""}], "tools": [{}]}', ("tools", 0, "name")),
+        ("[]", ()),
+        ("", ()),
+        ("{", ()),
+        (b"\xff", ()),
+        (b'{"messages": [{"role": "human", "content": "\xff"}]}', ()),
+        ('{"messages":' + "[" * 100_000, ()),
+        (f'{{"messages": [{{"role": "human", "content": "", "x": {"9" * 5000}}}]}}', ()),
+    ],
+)
+def test_what_is_wrong_is_named(text, loc):
+    assert refused(text)[0]["loc"] == ("body", *loc)
+
+
+def test_a_thousand_wrong_messages_are_not_told_one_by_one():
+    assert len(refused(json.dumps({"messages": [1] * 1000}))) == 20
+
+
+def test_numbers_and_characters_that_json_has_not_are_taken():
+    query = read_query(
+        b'{"messages": [{"role": "human", "content": "a\\ud83d b"}], "timezone": "UTC", "timezone": "CET",'
+        b' "workspace_options": {"x": NaN, "y": [1e999, -1e999], "\\udc00": 1}}'
+    )
+    assert query.messages == (Human(text="a\ufffd b"),)
+    assert query.timezone == "CET"
+    assert query.options == {"x": None, "y": [None, None], "\ufffd": 1}
+
+
+@pytest.mark.parametrize("state", [1e999, ["a"], {"x": 1e999}, None])
+def test_what_is_beside_a_call_and_no_text_was_never_ours(state):
+    call = {"function": "f", "input_arguments": {}}
+    given_back = {"role": "tool", "function": "f", "data": [], "extra_state": {"goose_like": state}}
+    for beside in ({"goose_like": state}, {"extra_state": {"goose_like": state}}):
+        query = read_query(
+            json.dumps({"messages": [{"role": "ai", "content": {**call, **beside}}, given_back]}).encode()
+        )
+        assert [said.state for said in query.messages] == ["", ""]
+        assert query.model_validate_json(query.model_dump_json()) == query
+
+
+@given(any_body)
+def test_any_body_is_a_query_or_refused(text):
+    try:
+        query = read_query(text)
+    except RequestError:
+        refused(text)
+    else:
+        assert query.messages
+        assert query.model_validate_json(query.model_dump_json()) == query

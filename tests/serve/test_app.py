@@ -1,0 +1,208 @@
+"""The application under uvicorn, in the test's own loop: what no option of the command sets, and what nobody sees."""
+
+import asyncio
+import json
+import socket
+from contextlib import asynccontextmanager
+
+import pytest
+
+pytest.importorskip("uvicorn")
+
+import uvicorn
+
+from goose_like.config.profile import ModelChoice, ToolkitChoice, find_profile
+from goose_like.core.message import Usage
+from goose_like.serve.app import AppFactory
+from goose_like.serve.metrics import Board, Seen
+from goose_like.serve.settings import Settings, is_loopback, origins
+from goose_like.toolkit import Toolkit, tool
+from tests.loopback import Loopback, chunk, events, raw
+
+HEAD = "POST /v1/query HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+
+
+@asynccontextmanager
+async def serving(monkeypatch, responses, *, toolkits=(), **settings):
+    """The port of a server whose model gives these responses, and its board."""
+    async with Loopback(responses) as model:
+        monkeypatch.setenv("OPENAI_API_KEY", "x")
+        monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
+        profile = find_profile("openbb")[0]
+        listed = (*profile.toolkits, *(ToolkitChoice(name=name) for name in toolkits))
+        profile = profile.model_copy(update={"processor": ModelChoice(model="openai:m"), "toolkits": listed})
+        board = Board(1)
+        factory = AppFactory(Settings(seal_key=b"k" * 32, **settings), profile, board)
+        config = uvicorn.Config(factory, factory=True, log_config=None, lifespan="on", timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+            running = asyncio.create_task(server.serve([listener]))
+            try:
+                yield port, board
+            finally:
+                server.should_exit = True
+                await running
+
+
+async def send(port, text):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(text.encode())
+    return reader, writer
+
+
+async def ask(port, body):
+    text = json.dumps(body)
+    return await send(port, f"{HEAD}connection: close\r\ncontent-length: {len(text.encode())}\r\n\r\n{text}")
+
+
+async def settled(is_so):
+    while not is_so():  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch):
+    async with serving(monkeypatch, [raw()], body_s=0.05) as (port, board):
+        reader, writer = await send(port, f'{HEAD}content-length: 100\r\n\r\n{{"messages"')
+        assert b" 408 " in await reader.readline()
+        await settled(lambda: board.running == 0)
+        writer.close()
+
+
+async def test_a_client_that_leaves_while_it_sends_leaves_nothing(monkeypatch):
+    async with serving(monkeypatch, [raw()]) as (port, board):
+        _, writer = await send(port, f'{HEAD}content-length: 100\r\n\r\n{{"messages"')
+        await settled(lambda: board.running == 1)
+        writer.close()
+        await settled(lambda: board.running == 0)
+
+
+@pytest.mark.parametrize("header", ["host: [::1", "host: 127.0.0.1\r\norigin: http://["])
+async def test_a_name_that_is_none_is_refused(monkeypatch, header):
+    async with serving(monkeypatch, [raw()]) as (port, _):
+        reader, writer = await send(port, f"GET /healthz HTTP/1.1\r\n{header}\r\n\r\n")
+        assert b" 400 " in await reader.readline()
+        writer.close()
+
+
+async def test_a_stream_is_kept_open_while_nothing_comes(monkeypatch):
+    words = events([chunk({"content": "at last"}), chunk(finish="stop")])
+    async with serving(monkeypatch, [raw(b": wait\n\n", words, pause_s=0.3)], beat_s=0.02) as (port, _):
+        for body, beginning in (({"timezone": "UTC"}, b"event: copilotStatusUpdate\n"), ({}, b"event: copilotMessage")):
+            reader, writer = await ask(port, body | {"messages": [{"role": "human", "content": "x"}]})
+            await reader.readuntil(b"\r\n\r\n")
+            answer = b"".join([piece async for piece in _pieces(reader)])
+            assert answer.startswith(beginning)
+            assert b"at last" in answer
+            assert b"\n:\n\n" in answer
+            writer.close()
+
+
+async def _pieces(reader):
+    """The body of a response in HTTP chunks."""
+    while size := int(await reader.readline(), 16):
+        yield await reader.readexactly(size)
+        await reader.readline()
+
+
+class Chatty(Toolkit):
+    """Has something to say when all is over."""
+
+    @tool
+    async def look(self) -> str:
+        """Look around."""
+        return "seen"
+
+    async def close(self):
+        self.notifier.log("one thing more")
+        for _ in range(5):
+            await asyncio.sleep(0)
+        self.notifier.log("and another")
+
+
+@pytest.fixture
+def chatty(monkeypatch, tmp_path):
+    (tmp_path / "chatty-1.dist-info").mkdir()
+    (tmp_path / "chatty-1.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: chatty\nVersion: 1\n")
+    points = f"[goose_like.toolkit]\nchatty = {__name__}:Chatty\n"
+    (tmp_path / "chatty-1.dist-info/entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(tmp_path)
+    return "chatty"
+
+
+async def test_after_a_call_comes_nothing(monkeypatch, chatty):
+    call = {"index": 0, "id": "c", "function": {"name": "get_widget_data", "arguments": '{"widget_uuid": "w"}'}}
+    calls = events([chunk({"tool_calls": [call]}), chunk(finish="tool_calls")])
+    async with serving(monkeypatch, [raw(calls)], toolkits=[chatty]) as (port, _):
+        widgets = {"primary": [{"uuid": "w", "origin": "o", "widget_id": "i", "name": "n"}]}
+        reader, writer = await ask(port, {"messages": [{"role": "human", "content": "x"}], "widgets": widgets})
+        await reader.readuntil(b"\r\n\r\n")
+        answer = b"".join([piece async for piece in _pieces(reader)])
+        assert answer.split(b"\n\n")[-2].startswith(b"event: copilotFunctionCall")
+        writer.close()
+
+
+async def test_a_tool_of_the_client_may_have_the_name_of_one_that_runs_here(monkeypatch, chatty):
+    call = {"index": 0, "id": "c", "function": {"name": "mcp_look", "arguments": "{}"}}
+    calls = events([chunk({"tool_calls": [call]}), chunk(finish="tool_calls")])
+    async with serving(monkeypatch, [raw(calls)], toolkits=[chatty]) as (port, _):
+        theirs = [{"name": "look", "server_id": "mcp"}]
+        reader, writer = await ask(port, {"messages": [{"role": "human", "content": "x"}], "tools": theirs})
+        await reader.readuntil(b"\r\n\r\n")
+        answer = b"".join([piece async for piece in _pieces(reader)])
+        assert b'"function":"execute_agent_tool","input_arguments":{"server_id":"mcp","tool_name":"look"' in answer
+        writer.close()
+
+
+async def test_a_client_that_reads_no_more_is_left(monkeypatch):
+    word = events([chunk({"content": "x" * 50_000})], is_done=False)
+    async with serving(monkeypatch, [raw(*[word] * 400, hang_s=600)], send_s=0.2) as (port, board):
+        _, writer = await ask(port, {"messages": [{"role": "human", "content": "x"}]})
+        writer.transport.pause_reading()
+        await settled(lambda: board.running == 1)
+        await settled(lambda: board.running == 0)
+        assert b'ending="cancelled"' in board.text()
+        writer.transport.abort()
+
+
+async def test_rows_are_summed_and_those_of_the_dead_are_taken_over():
+    board = Board(2)
+    row = board.row()
+    row.run(1)
+    row.count(Seen("query", 200, "copilot", "stop", 0.3, 0.02, Usage(input_tokens=7)))
+    again = board.row()  # this process lives, so it has two
+    again.count(Seen("query", 200, "copilot", "stop", 3.0, 0.2, Usage(input_tokens=5)))
+    text = board.text().decode()
+    labels = 'dialect="copilot",ending="stop",path="query",status="200"'
+    assert f"goose_like_requests_total{{{labels}}} 2.0" in text
+    assert 'goose_like_query_seconds_bucket{le="0.5"} 1.0' in text
+    assert 'goose_like_query_seconds_bucket{le="+Inf"} 2.0' in text
+    assert "goose_like_query_seconds_sum 3.3" in text
+    assert 'goose_like_tokens_total{kind="input"} 12.0' in text
+    assert board.running == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "is_ours"),
+    [
+        ("127.0.0.1", True),
+        ("127.1.2.3", True),
+        ("::1", True),
+        ("[::1]", True),
+        ("LocalHost.", True),
+        ("desk.localhost", True),
+        ("0.0.0.0", False),
+        ("localhost.example", False),
+        ("10.0.0.1", False),
+        ("", False),
+    ],
+)
+def test_which_hosts_are_this_machine(host, is_ours):
+    assert is_loopback(host) is is_ours
+
+
+def test_origins_are_as_browsers_send_them():
+    assert origins(["https://Desk.example/", "http://localhost:3000"]) == (
+        "https://desk.example",
+        "http://localhost:3000",
+    )

@@ -1,0 +1,147 @@
+"""Sessions are found by name and words, and counted, without reading more than that takes."""
+
+import os
+
+import pytest
+from hypothesis import given
+
+from goose_like.core.errors import SessionError, UsageError
+from goose_like.core.events import Interjected, Logged, MessageCompleted, TurnStarted, UsageRecorded
+from goose_like.core.message import Image, Message, Text, Usage
+from goose_like.sessions.index import find_session, list_sessions, rename, search, sessions, tally
+from goose_like.sessions.session import Session, delete_session
+from tests.core.test_history import conversation
+from tests.sessions.test_session import filled, header
+
+
+def names(found):
+    return [listed.name for listed in found]
+
+
+def said(name, *events, cwd="/w"):
+    session = Session.create(name)
+    for event in (header(session.name, cwd), *events):
+        session.append(event)
+    session.close()
+    return session
+
+
+@given(conversation())
+def test_what_is_counted_is_what_a_replay_counts(events):
+    session = said(None, TurnStarted(message=Message.user("x")), *events)
+    history = Session.resume(session.name)
+    counted = tally(find_session(session.name))
+    assert (counted.turns, counted.usage) == (history.history.turn_count, history.history.usage)
+    history.close()
+
+
+def test_a_message_that_quotes_an_event_is_counted_as_what_it_is():
+    tricky = 'x","usage":{"input_tokens":99},"is_cut":false}\n{"type":"turn_started","message":{}}'
+    usage = Usage(input_tokens=3, output_tokens=2)
+    events = (
+        TurnStarted(message=Message.user(tricky)),
+        MessageCompleted(message=Message.assistant(tricky), usage=usage),
+        UsageRecorded(model="openai:n", usage=usage, purpose=tricky),
+    )
+    said("one", *events)
+    counted = tally(find_session("one"))
+    assert (counted.turns, counted.usage) == (1, {"local": usage, "openai:n": usage})
+
+
+def test_lines_that_are_not_needed_are_not_parsed():
+    session = said("one", TurnStarted(message=Message.user("hello")))
+    with session.file.open("ab") as file:
+        file.write(b'{"type":"message_completed","message":{{{not JSON,"usage":{"input_tokens":7},"is_cut":false}\n')
+        file.write(b'{"type":"tool_finished",{{{\n')
+    assert tally(find_session("one")).usage == {"local": Usage(input_tokens=7)}
+    assert names(search(["hello"])) == ["one"]
+
+
+@pytest.mark.parametrize("line", [b'{"type":"turn_started"}', b'{"type":"turn_started","message":{"parts":[1]}}', b"{"])
+def test_a_first_message_that_can_not_be_read_does_not_hide_the_session(line):
+    session = said("one", TurnStarted(message=Message.user("hello")))
+    head = session.file.read_bytes().splitlines(keepends=True)[0]
+    session.file.write_bytes(head + line + b"\n")
+    assert [(listed.name, listed.first_words) for listed in list_sessions()] == [("one", "")]
+    assert names(search(["absent"])) == []
+
+
+def test_search_finds_all_words_in_name_folder_and_what_the_person_said():
+    said("parser", TurnStarted(message=Message.user("Fix the ÜBER bug")), cwd="/home/a")
+    said("other", TurnStarted(message=Message.user("hi")), Interjected(message=Message.user("no, the Lexer")), cwd="/b")
+    said("quiet", TurnStarted(message=Message.user("hi")), MessageCompleted(message=Message.assistant("lexer, über")))
+    assert names(search(["über"])) == ["parser"]
+    assert names(search(["LEXER", "other"])) == ["other"]
+    assert names(search(["lexer", "parser"])) == []
+    assert names(search(["home"])) == ["parser"]
+    assert names(search([], cwd="/b")) == ["other"]
+    assert sorted(names(search([]))) == ["other", "parser", "quiet"]
+
+
+def test_a_message_with_an_image_only():
+    image = Image(name="a.png", media_type="image/png", source="a.png")
+    message = Message(role="user", parts=(image, Text(text="what is it?")))
+    said("one", TurnStarted(message=message))
+    assert list_sessions()[0].first_words == "what is it?"
+
+
+def test_sessions_are_read_as_they_are_asked_for():
+    for number, name in enumerate(["old", "new"]):
+        os.utime(filled(name, "hello").file, (number, number))
+    every = sessions()
+    assert next(every).name == "new"
+    find_session("old").file.unlink()
+    assert list(every) == []
+
+
+def test_rename():
+    session = filled("one", "hello")
+    before = session.file.read_bytes()
+    rename("one", "zwei")
+    assert names(list_sessions()) == ["zwei"]
+    assert session.file.read_bytes() == before
+    with pytest.raises(SessionError, match=r"no session 'one'; there are: zwei"):
+        find_session("one")
+    resumed = Session.resume("zwei")
+    assert resumed.name == "zwei"
+    rename("zwei", "three")  # while it is open
+    assert resumed.name == "three"
+    resumed.close()
+    assert Session.create("one").name == "one"  # its name is free
+
+
+def test_what_can_not_be_renamed():
+    filled("one", "hello")
+    filled("two", "hello")
+    with pytest.raises(SessionError, match="there is a session 'two' already"):
+        rename("one", "two")
+    with pytest.raises(UsageError, match="'a b' is no name for a session"):
+        rename("one", "a b")
+    with pytest.raises(SessionError, match=r"no session 'onn'; did you mean 'one'\?"):
+        rename("onn", "three")
+
+
+@pytest.mark.parametrize("name", ["größe", "a.b-c_d", "名前", "x" * 64, "_"])
+def test_names_with_odd_characters(name):
+    filled(name, "hello")
+    assert Session.resume(name).name == name
+
+
+def test_a_made_up_name_is_none_that_another_was_given(monkeypatch):
+    filled("one", "hello")
+    rename("one", "b2b2")
+    picked = iter("b2b2c3c3")
+    monkeypatch.setattr("random.choice", lambda kind: next(picked))
+    assert Session.create().name == "c3c3"
+
+
+def test_delete():
+    filled("one", "hello")
+    held = Session.resume("one")
+    listed = find_session("one")
+    assert not delete_session(listed)
+    held.append(Logged(text="still here"))
+    held.close()
+    assert "still here" in listed.file.read_text()
+    assert delete_session(listed)
+    assert (list_sessions(), listed.folder.exists()) == ([], False)

@@ -1,0 +1,86 @@
+"""A boss that works for hundreds of rounds: results of every size, a log and a library that grow."""
+
+import json
+import time
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from goose_like_toolkits.boss.boss import Boss
+from goose_like_toolkits.boss.spec import BossSpec
+
+from goose_like.config.profile import Profile
+from goose_like.core.history import History
+from goose_like.core.message import Message
+from goose_like.core.notifier import Notifier
+from goose_like.providers.base import Delta, Model, Models, Request
+from goose_like.sessions.session import Session
+from tests.fakes import call, calls
+from tests.long_session import GOAL, Counting, pages
+
+FUNCTION_EVERY = 4
+FUNCTION = '''def part_{number}(text: str, limit: int = {number}) -> list[str]:
+    """Lines of part {number} that speak of juniper, at most so many."""
+    return [line for line in text.split("\\n") if "juniper" in line][:limit]
+'''
+PLAN = "".join(
+    f"- [{'x' if step < 3 else ' '}] Part {step} of the documentation, compared and mended\n" for step in range(8)
+)
+
+
+class Timed(Counting):
+    """Counts, and takes the time between an answer and the next request."""
+
+    def __init__(self, *args: Any, **how: Any) -> None:
+        super().__init__(*args, **how)
+        self.gaps_ms: list[float] = []
+        self._ended = 0.0
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
+        if request.tools and self._ended:
+            self.gaps_ms.append((time.perf_counter() - self._ended) * 1000)
+        async for delta in super().stream(request):
+            self._ended = time.perf_counter()
+            yield delta
+
+
+class Looking:
+    """A flow that gives a piece of the project's own pages: mostly little, at times a whole one."""
+
+    def __init__(self) -> None:
+        self._text = "".join(pages())
+
+    def run(self, input_data: dict[str, Any]) -> dict[str, str]:
+        number = int(input_data["number"])
+        size = (200, 900, 3_000, 400, 14_000, 1_500, 600)[number % 7]
+        start = number * 911 % (len(self._text) - size)
+        return {"result": self._text[start : start + size], "summary": f"looked at {size} characters of page {number}"}
+
+
+def chosen(round: int) -> Message:
+    """Every fourth round a function is written, in the next one it is saved; in the others something is looked at."""
+    number, phase = divmod(round, FUNCTION_EVERY)
+    if phase == 0:
+        code = FUNCTION.format(number=number)
+        wish = call("write_code", json.dumps({"code": code}), id="")
+    elif phase == 1:
+        wish = call("save_code", id="")
+    else:
+        wish = call("look", json.dumps({"number": round}), id="")
+    return calls(wish, text=f"Part {number} comes next; I go on with it.")
+
+
+async def worked(rounds: int, session: Session) -> tuple[Timed, History]:
+    """So many rounds of it in the current folder, and what its model was sent."""
+    files = {"plan": "plan.md", "logs": "logs.md", "code_library": "library.py"}
+    branches: dict[str, Any] = {name: {} for name in ("update_plan", "write_code", "save_code", "run_code")}
+    branches["look"] = {"description": "Looks at a page.", "parameters": ["number"]}
+    branches["hands"] = {"toolkits": [{"name": "developer", "config": {"hints": False}}]}
+    spec = BossSpec.model_validate({"memory_files": files, "branches": branches, "planner": None, "max_round": rounds})
+    provider = Timed(chosen)
+    model = Model(provider, "x", "scripted:x", 128_000)
+    profile = Profile(toolkits=(), sandbox="full", approval="yolo")
+    boss = Boss(spec, flows={"look": Looking()})
+    async with boss.opened(profile, Notifier(), session=session, models=Models(model, model)) as run:
+        outcome = await run.work(GOAL)
+        assert outcome.status == "max_round", outcome
+        return provider, run.history

@@ -1,0 +1,672 @@
+"""Cells in a real kernel: what the model reads of them, however they end; nothing hangs, and nothing outlives us."""
+
+import asyncio
+import json
+import os
+import sys
+import threading
+import time
+import venv
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from goose_like.core.errors import ProfileError
+from goose_like.core.events import Answer, StateSaved
+from goose_like.core.history import History
+from goose_like.core.notifier import Recorder
+from goose_like.workspace import sandbox
+from goose_like.workspace.child import Narrowed
+from tests.toolkits.code.cell_harness import Cells, cells
+from tests.toolkits.developer.shell_harness import until
+
+needs_sandbox = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
+STUBBORN = """
+import time
+print("begun", flush=True)
+while True:
+    try:
+        time.sleep(60)
+    except BaseException:
+        pass
+"""
+MODES = [pytest.param("workspace", marks=needs_sandbox), "full"]
+
+
+@pytest.fixture(params=MODES)
+async def here(request, tmp_path):
+    """Cells in each of the two modes."""
+    async with cells(tmp_path, request.param) as made:
+        yield made
+
+
+@pytest.fixture
+async def free(tmp_path):
+    async with cells(tmp_path, "full") as made:
+        yield made
+
+
+def alive(mark: str) -> list[int]:
+    """The processes that have these words in their command line."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark.encode() in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
+# --- values, and what is printed
+
+
+async def test_what_the_model_reads_of_cells(here: Cells):
+    assert await here.ok("import json\nx = 5") == "x = 5"
+    assert await here.ok("x + 1") == "6"
+    assert await here.ok("print('a'); print('b', end=''); x") == "a\nb\n5"
+    assert await here.ok("x;") == "[no output]"
+    assert await here.ok("def f():\n    return [x] * 3") == "[no output]"
+    assert await here.ok("y = f()") == "y = [5, 5, 5]"
+    assert await here.ok("x += 1") == "x = 6"
+    assert await here.ok("a, b = 1, 2") == "[no output]"
+    assert await here.ok("long = {'k' * 40: 1, 'l' * 60: 2}") == f"long =\n{{'{'k' * 40}': 1,\n '{'l' * 60}': 2}}"
+    assert await here.ok("None") == "[no output]"
+    assert await here.ok("import os; os.getcwd()") == f"{str(here.root)!r}"
+    assert here.saved == {"names": ["a", "b", "f", "json", "long", "os", "x", "y"]}
+
+
+async def test_top_level_await_magics_and_help_work(free: Cells):
+    assert await free.ok("import asyncio\nawait asyncio.sleep(0)\n7") == "7"
+    assert await free.ok("%%bash\necho from bash") == "from bash"
+    assert "Docstring" in await free.ok("len?")
+
+
+async def test_what_is_printed_comes_on_the_screen_as_it_comes(free: Cells):
+    asked = asyncio.create_task(
+        free.ok("print('first', flush=True)\ninput_file = open('go')\nwhile not input_file.read(): pass")
+    )
+    (free.root / "go").touch()
+    await until(lambda: "first" in free.shown)
+    assert not asked.done()
+    (free.root / "go").write_text("now")
+    assert "first" in await asked
+
+
+async def test_of_a_progress_bar_the_model_reads_the_end(free: Cells):
+    bar = "for i in range(5):\n    print(f'\\r{i}/4', end='', file=sys.stderr, flush=True)\n"
+    code = f"import sys\n{bar}print(' done', file=sys.stderr)"
+    assert await free.ok(code) == "4/4 done"
+
+
+async def test_long_output_is_paged_to_a_file(free: Cells):
+    text = await free.ok("for i in range(100_000): print(i)")
+    assert len(text) < 17_000
+    assert text.startswith("0\n1\n")
+    assert text.endswith("99999")
+    (file,) = free.outputs("*.txt")
+    assert f"all of it is in {file}" in text
+    assert file.read_text().splitlines() == [str(n) for n in range(100_000)]
+
+
+async def test_of_a_very_long_value_the_middle_is_left_out(free: Cells):
+    said = await free.ok("x = 'a' * 1_000_000")
+    assert len(said) < 17_000
+    (file,) = free.outputs("*.txt")
+    assert "[... 900,002 characters of this value left out; print what you need ...]" in file.read_text()
+
+
+async def test_what_a_thread_prints_later_goes_to_the_next_cell_or_nowhere(free: Cells):
+    late = "def late():\n    go.wait(); print('late')\n"
+    await free.ok(f"import threading\ngo = threading.Event()\n{late}t = threading.Thread(target=late); t.start()")
+    assert await free.ok("go.set(); t.join(); import sys; sys.stdout.flush(); 1") in ("late\n1", "1")
+    assert await free.ok("2") in ("late\n2", "2")
+
+
+async def test_code_that_makes_no_cell(free: Cells):
+    assert await free.stopped(" \n") == "the code is empty"
+    assert "at most 3600" in await free.stopped("1", timeout_s=0)
+    assert await free.ok("'\\ud83d'") == r"'\ud83d'"
+
+
+async def test_half_of_a_surrogate_pair_that_is_printed_comes_through(free: Cells):
+    for _ in range(5):
+        assert await free.ok("print('a\\ud83db')") == "a?b"
+    assert "ValueError: a?b" in await free.ok("raise ValueError('a\\ud83db')")
+    assert await free.ok("print('\\udcff')") in ("?", "\ufffd")
+
+
+# --- errors
+
+
+async def test_an_error_has_the_lines_of_the_cell_and_not_those_of_libraries(free: Cells):
+    assert await free.ok("import json\ndef read(text):\n    return json.loads(text)") == "[no output]"
+    assert await free.ok("x = 1\nread('{')") == (
+        "Traceback (most recent call last):\n"
+        "  cell line 2\n"
+        "    read('{')\n"
+        "  cell line 3, in read\n"
+        "    return json.loads(text)\n"
+        "  [in json, 3 calls]\n"
+        "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)\n"
+        "[raised JSONDecodeError]"
+    )
+    assert await free.ok("x") == "1"
+
+
+async def test_errors_of_other_kinds(free: Cells):
+    assert "    x = (\n" in (said := await free.ok("x = ("))
+    assert "SyntaxError" in said.splitlines()[-1]
+    assert "    x\n" in (said := await free.ok("def f():\nx"))
+    assert "IndentationError: expected an indented block" in said
+    (free.root / "mine.py").write_text("def f():\n    raise KeyError('k')\n")
+    assert "  mine.py line 2, in f\n    raise KeyError('k')\nKeyError: 'k'" in await free.ok("import mine; mine.f()")
+    chained = await free.ok("try:\n    {}['a']\nexcept KeyError as error:\n    raise ValueError('no') from error")
+    assert chained.index("KeyError: 'a'") < chained.index("which led to:") < chained.index("ValueError: no")
+    group = await free.ok("raise ExceptionGroup('many', [ValueError('a'), KeyError('b')])")
+    assert "  - ValueError: a\n  - KeyError: 'b'\n" in group
+    deep = await free.ok("def r(n): return r(n + 1)\nr(0)")
+    assert "RecursionError" in deep
+    assert len(deep.splitlines()) < 20
+    assert "no repr" in await free.ok("class A:\n    def __repr__(self): raise ValueError('no repr')\nA()")
+    assert await free.ok("import sys\nsys.exit()") == "[no output]"
+    assert await free.ok("import warnings\nwarnings.warn('old')") == "cell line 2: UserWarning: old"
+    assert await free.ok("%nomagic") != "[no output]"
+    assert "SystemExit: 3" in await free.ok("sys.exit(3)")
+
+
+@pytest.mark.parametrize(
+    "code", ["input('name? ')", "import getpass; getpass.getpass()", "breakpoint()", "import pdb; pdb.set_trace()"]
+)
+async def test_nobody_can_type(free: Cells, code):
+    said = await free.ok(code)
+    assert "nobody can type" in said
+    assert len(said.splitlines()) < 10
+    assert await free.ok("1") == "1"
+
+
+# --- tables, figures, documents
+
+
+async def test_a_table_is_short_and_all_of_it_a_file(here: Cells):
+    said = await here.ok("t = pd.DataFrame({'n': range(50_000), 'half': [n / 2 for n in range(50_000)]})")
+    assert said.startswith("t =\n")
+    assert "[50,000 rows, 2 columns]" in said
+    assert len(said.splitlines()) < 30
+    (file,) = here.outputs("*-t.csv")
+    assert f"[all of the table: {file}]" in said
+    assert file.read_text().splitlines()[:2] == ["n,half", "0,0.0"]
+    assert len(file.read_text().splitlines()) == 50_001
+    assert len((await here.ok("t.n")).splitlines()) < 30
+    assert (await here.ok("t.head(2)")).splitlines() == ["   n  half", "0  0   0.0", "1  1   0.5"]
+    assert "too large to be saved by itself" in await here.ok("pd.concat([t] * 25)")
+    assert here.outputs("*.csv") == [file]
+
+
+async def test_a_figure_is_a_file_and_a_picture(here: Cells):
+    outcome = await here.outcome("run_python", code="fig, ax = plt.subplots()\nax.plot([1, 2])\nfig")
+    (file,) = here.outputs("*.png")
+    assert outcome.picture is not None
+    assert outcome.picture.data == file.read_bytes()
+    assert outcome.output == f"[figure: {file}]"
+    assert await here.ok("plt.get_fignums()") == "[]"
+    two = await here.ok("plt.plot([1, 2]); plt.show(); plt.hist([1, 1, 2]); plt.title('second'); print('and text')")
+    assert two.count("[figure: ") == 2
+    assert "and text" in two
+
+
+async def test_figures_can_be_kept_from_the_model(tmp_path):
+    async with cells(tmp_path, "full", figures=False) as here:
+        outcome = await here.outcome("run_python", code="plt.plot([1, 2]);")
+        assert outcome.picture is None
+        assert len(here.outputs("*.png")) == 1
+
+
+async def test_images_and_documents_are_saved(free: Cells):
+    assert "[figure: " in await free.ok("from PIL import Image\nImage.new('RGB', (3, 3))")
+    said = await free.ok(
+        "from IPython.display import HTML, SVG, Markdown, display\ndisplay(Markdown('# hello'))\nHTML('<b>x</b>')"
+    )
+    (page,) = free.outputs("*.html")
+    assert said == f"# hello\n[HTML: {page}]"
+    assert page.read_text() == "<b>x</b>"
+    await free.ok("SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"/>')")
+    assert len(free.outputs("*.svg")) == 1
+    assert "<b>" not in await free.ok(
+        "class Both:\n    def _repr_html_(self): return '<b>'\n    def __repr__(self): return 'said'\nBoth()"
+    )
+    assert len(free.outputs("*.html")) == 1
+
+
+# --- how a cell ends that does not end by itself
+
+
+async def test_at_its_time_limit_a_cell_is_interrupted_and_the_kernel_stays(here: Cells):
+    await here.ok("x = 1")
+    said = await here.stopped("import time\nprint('so far')\nwhile True: time.sleep(0.1)", timeout_s=1)
+    assert said.startswith("so far\nTraceback")
+    assert "KeyboardInterrupt" in said
+    assert said.endswith(
+        "[stopped, as its time limit of 1 s was over; the kernel goes on, with its variables as they are]"
+    )
+    assert await here.ok("x") == "1"
+
+
+async def test_a_cell_that_awaits_is_interrupted_too(free: Cells):
+    said = await free.stopped("x = 1\nimport asyncio\nawait asyncio.sleep(1000)", timeout_s=0.5)
+    assert "CancelledError" in said
+    assert "the kernel goes on" in said
+    assert await free.ok("x") == "1"
+
+
+async def test_a_cell_that_ignores_its_end_takes_the_kernel_along(here: Cells):
+    await here.ok("x = 1")
+    said = await here.stopped(STUBBORN, timeout_s=0.5)
+    assert "it ignored that, so the kernel was ended too; its variables are gone (x)" in said
+    assert "NameError" in await here.ok("x")
+
+
+async def test_a_kernel_that_stands_still_is_ended(free: Cells):
+    said = await free.stopped("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", timeout_s=0.5)
+    assert "the kernel was ended too" in said
+    assert await free.ok("1") == "1"
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("import ctypes; ctypes.string_at(0)", "the kernel died (killed by SIGSEGV)"),
+        ("import os; os._exit(3)", "the kernel died (exit code 3)"),
+        ("import os; os.kill(os.getpid(), 9)", "the kernel died (killed by SIGKILL, perhaps for want of memory)"),
+        ("import os; os.abort()", "the kernel died (killed by SIGABRT)"),
+        ("import os; os.execv('/bin/echo', ['echo', 'another program'])", "the kernel died (exit code 0)"),
+    ],
+)
+async def test_a_kernel_that_dies_is_told_and_begins_anew(here: Cells, code, told):
+    await here.ok("kept = 1; also = 2")
+    said = await here.stopped(code)
+    assert f"[{told}; its variables are gone (also, kept" in said
+    assert said.endswith("; the next cell starts a new one]")
+    assert "NameError" in (again := await here.ok("kept"))
+    assert "new kernel" not in again  # that was told before
+    assert here.saved == {"names": []}
+
+
+async def test_of_a_crash_the_model_reads_where_it_was(free: Cells):
+    printed = "import time\nfor i in range(10_000): print(i)\ntime.sleep(1)\n"
+    said = await free.stopped(f"{printed}def f():\n    import ctypes; ctypes.string_at(0)\nf()")
+    assert "\n9999\n" in said
+    assert "Fatal Python error: Segmentation fault" in said
+    assert 'File "<cell>", line 5 in f\n  File "<cell>", line 6 in <module>\n[' in said
+
+
+async def test_a_kernel_that_dies_between_cells_is_told_at_the_next(free: Cells):
+    end = "threading.Thread(target=lambda: (go.wait(), os._exit(7))).start()"
+    await free.ok(f"import os, threading\nx = 1\ngo = threading.Event()\n{end}")
+    await free.ok("threading.Timer(0.2, go.set).start()")
+    await until(lambda: free.kit._workbench._notebook.kernel and free.kit._workbench._notebook.kernel.end)
+    said = await free.ok("1")
+    assert said == (
+        "1\n[this is a new kernel, as the last one has ended (exit code 7); "
+        "its variables are gone (go, os, threading, x)]"
+    )
+
+
+async def test_more_memory_than_there_may_be_is_an_error_of_the_cell(free: Cells):
+    said = await free.ok(
+        "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))\nbytearray(1 << 33)"
+    )
+    assert said.endswith("MemoryError\n[raised MemoryError]")
+
+
+async def test_what_a_cell_started_ends_with_the_kernel(here: Cells):
+    words = ["sleep", f"9876{time.time_ns() % 100_000}"]
+    begun = f"subprocess.Popen({words}, start_new_session=s)"
+    await here.ok(f"import subprocess\nkept = [{begun} for s in (True, False)];")
+    assert len(alive("\0".join(words))) == 2
+    assert (await here.outcome("kernel_reset")).output == "the kernel was ended; gone: kept, subprocess"
+    assert alive("\0".join(words)) == []
+    assert "NameError" in await here.ok("kept")
+
+
+async def test_a_flood_of_forks_ends_with_the_cell(here: Cells):
+    child = "    if os.fork() == 0:\n        time.sleep(76543)\n        os._exit(0)\n"
+    code = f"import os, time\nwhile True:\n{child}    time.sleep(0.05)"
+    await here.stopped(code, timeout_s=1)
+    await here.outcome("kernel_reset")
+    assert await here.ok("1") == "1"
+
+
+async def test_a_fork_that_runs_on_does_not_take_the_kernels_messages(free: Cells):
+    await free.ok("import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)")
+    for number in range(20):
+        assert await free.ok(f"{number}") == f"{number}"
+
+
+async def test_a_flood_of_output_is_stopped(free: Cells, monkeypatch):
+    monkeypatch.setattr("goose_like_toolkits.code.cell.MAX_OUTPUT_BYTES", 1 << 20)
+    said = await free.stopped("while True: print('x' * 1000)")
+    assert "[stopped, as it printed more than 1 GiB; the kernel goes on" in said
+
+
+async def test_every_message_comes_however_many_there_are(free: Cells):
+    code = "from IPython.display import display\nfor i in range(5000): display(i)"
+    assert (await free.ok(code)).splitlines()[-1] == "4999"
+
+
+# --- cancelling
+
+
+async def test_cancelling_interrupts_the_cell_and_keeps_the_kernel(here: Cells):
+    await here.ok("x = 1")
+    asked = asyncio.create_task(here.ok("import time\nprint('begun', flush=True)\ntime.sleep(1000)"))
+    await until(lambda: "begun" in here.shown)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert await here.ok("x") == "1"
+
+
+async def test_what_a_cancelled_cell_still_prints_does_no_harm(free: Cells):
+    await free.ok("x = 1")
+    flood = "print('yyy\\n' * 30_000, flush=True)\n"
+    late = f"except KeyboardInterrupt:\n    {flood}    print('last')"
+    asked = asyncio.create_task(free.ok(f"import time\ntry:\n    {flood}    time.sleep(1000)\n{late}"))
+    await until(lambda: "yyy" in free.shown)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert await free.ok("x") == "1"
+
+
+async def test_a_cancelled_cell_that_goes_on_is_ended_and_the_next_one_told(free: Cells, monkeypatch):
+    monkeypatch.setattr("goose_like_toolkits.code.notebook.INTERRUPT_GRACE_S", 0.3)
+    await free.ok("x = 1")
+    asked = asyncio.create_task(free.ok(STUBBORN))
+    await until(lambda: "begun" in free.shown)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert await free.ok("1") == (
+        "1\n[this is a new kernel, as a cancelled cell did not stop and was ended with the last one; "
+        "its variables are gone (x)]"
+    )
+
+
+async def test_cancelling_the_start_leaves_nothing(free: Cells):
+    asked = asyncio.create_task(free.ok("1"))
+    await until(lambda: alive(str(free.workspace.tmp)))
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    await until(lambda: not alive(str(free.workspace.tmp)))
+    assert list(free.workspace.tmp.glob("kernel-*")) == []
+    assert await free.ok("1") == "1"
+
+
+async def test_two_cells_at_once_run_one_after_the_other(free: Cells):
+    code = "import time\nprint('in'); time.sleep(0.2); print('out')"
+    assert await asyncio.gather(free.ok(code), free.ok(code)) == ["in\nout", "in\nout"]
+
+
+async def test_closing_leaves_no_process_no_thread_and_no_file(tmp_path):
+    before = {thread.ident for thread in threading.enumerate()}
+    async with cells(tmp_path, "full") as here:
+        await here.ok("x = 1")
+        folder = str(here.workspace.tmp)
+        assert alive(folder)
+    assert not alive(folder)
+    assert not (tmp_path / folder).exists()
+    left = {thread.name for thread in threading.enumerate() if thread.ident not in before}
+    assert {name for name in left if not name.startswith("asyncio_")} == set()  # those of the loop itself
+
+
+# --- what cells may do
+
+
+@needs_sandbox
+async def test_cells_are_confined_as_commands_are(tmp_path):
+    outside = tmp_path / "outside"
+    async with cells(tmp_path, "workspace") as here:
+        await here.ok(f"open({str(outside)!r}, 'w')")
+        assert not outside.exists()  # it lies in the private /tmp
+        assert "Read-only file system" in await here.ok("open('/usr/x', 'w')")
+        assert await here.ok("open('inside', 'w').write('x')") == "1"
+        refused = "import socket\nsocket.create_connection(('192.0.2.1', 80), 2)"
+        assert "Network is unreachable" in await here.ok(refused)
+    async with cells(tmp_path, "read-only") as here:
+        assert "Read-only file system" in await here.ok("open('inside', 'w')")
+        assert await here.ok("open('/tmp/x', 'w').write('x'), open('inside').read()") == "(1, 'x')"
+        assert "[figure: " in await here.ok("plt.plot([1, 2]);")
+
+
+async def test_a_cell_is_asked_about_like_a_command_and_the_start_is_not(tmp_path):
+    async with cells(tmp_path, "full", approval="ask", answer=Answer(choice="deny", by="person")) as here:
+        changes = []
+
+        async def listener(path, argv):
+            changes.append((path, list(argv)))
+
+        here.workspace.before_change(listener)
+        assert "the person said no" in await here.stopped("x = 1")
+        (question,) = here.recorder.questions
+        assert (question.kind, question.text) == ("command", "run this Python:\nx = 1")
+        assert here.kit._workbench._notebook.kernel is None
+        here.recorder._answer = Answer(choice="allow", by="person")
+        assert await here.ok("x = 1") == "x = 1"
+        assert changes == [(None, ["python", "-c", "x = 1"])]
+
+
+@needs_sandbox
+async def test_what_a_cell_leaves_in_a_repository_is_asked_about(tmp_path):
+    async with cells(tmp_path) as here:
+        await here.ok("import subprocess; subprocess.run(['git', 'init', '-q', 'inner']);")
+        said = await here.ok("open('inner/.git/hooks/pre-commit', 'w').write('#!/bin/sh\\n');")
+        assert "the command left in the repository" in said + await here.ok("1")
+
+
+@needs_sandbox
+async def test_a_delegate_has_a_kernel_of_its_own_in_its_narrower_workspace(tmp_path):
+    async with cells(tmp_path) as parent:
+        await parent.ok("x = 1")
+        recorder = Recorder()
+        child = Narrowed(
+            parent.workspace, mode="read-only", approval="auto", notifier=recorder, session_folder=parent.session.folder
+        )
+        async with child:
+            made = Cells(parent.session, child, recorder)
+            assert "NameError" in await made.ok("x")
+            assert "Read-only" in await made.ok("open('f', 'w')")
+            await made.kit.close()
+        assert await parent.ok("x") == "1"
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_folder_with_a_long_path_is_no_hindrance(tmp_path, monkeypatch, mode):
+    long = tmp_path / ("long" * 40)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    async with cells(tmp_path, mode) as here:
+        assert str(here.workspace.tmp).startswith(str(long))
+        assert await here.ok("1") == "1"
+
+
+async def test_files_of_the_workspace_are_modules_for_cells_and_not_for_the_start(free: Cells):
+    for name in ("json", "zmq", "pandas", "comm", "re", "traitlets"):
+        (free.root / f"{name}.py").write_text(f"raise RuntimeError('{name} of the workspace')")
+    (free.root / "mine.py").write_text("value = 3")
+    assert await free.ok("import mine; mine.value") == "3"
+
+
+async def test_no_secret_is_in_the_kernel_and_no_setting_of_the_persons_notebooks(free: Cells, monkeypatch):
+    assert await free.ok("import os; [name for name in os.environ if 'SECRET' in name]") == "[]"
+    assert str(free.workspace.tmp) in await free.ok("os.environ['IPYTHONDIR']")
+
+
+# --- over the session
+
+
+async def test_a_resumed_session_is_told_that_its_variables_are_gone(tmp_path):
+    history = History()
+    history.apply(StateSaved(toolkit="code", value={"names": ["df", "model"]}))
+    async with cells(tmp_path, "full", history=history) as here:
+        assert (
+            await here.ok("1")
+            == "1\n[this is a new kernel, as that of before is no more; its variables are gone (df, model)]"
+        )
+        assert await here.ok("1") == "1"
+        assert here.saved == {"names": []}
+        await here.ok("x = 1")
+        assert here.kit.live() == [("Variables in the Python kernel", "x")]
+
+
+async def test_what_the_desk_tells(free: Cells):
+    await free.ok("1")
+    kernel = free.kit._workbench._notebook.kernel
+    folder = os.open(f"/proc/self/fd/{kernel.place.artifacts}", os.O_RDONLY)
+    try:
+        made = os.open("o.txt", os.O_WRONLY | os.O_CREAT, dir_fd=folder)
+        os.write(made, b"made")
+        os.close(made)
+        os.symlink("/etc/passwd", "link.txt", dir_fd=folder)
+        os.mkfifo("pipe.txt", dir_fd=folder)
+    finally:
+        os.close(folder)
+    take = free.kit._workbench._notebook.take
+    for name in ("o.txt", "link.txt", "../k-1", "gone.txt", "pipe.txt"):
+        take({"type": "artifact", "id": "1", "name": name, "file": f"/x/{name}", "kind": "file", "description": "d"})
+    take({"type": "failed", "plugin": "p", "error": "no module"})
+    take({"type": "reloaded", "plugin": "q", "lost_state": True})
+    take({"type": "log", "level": "info", "tag": "Plugin-p", "text": "said"})
+    take({"type": "artifact", "name": 5})
+    said = await free.ok("1")
+    (copied,) = free.outputs("*o.txt")
+    assert copied.read_text() == "made"
+    assert f"[artifact o.txt: {copied} (d)]" in said
+    assert "root:" not in "".join(path.read_text() for path in free.outputs())
+    assert "'k-1'" in said
+    assert "'pipe.txt' is no plain file" in said
+    assert "'gone.txt' was told of" in said
+    assert "[plugin p is off, as it failed: no module]" in said
+    assert "[plugin q was changed and is loaded anew; its state is lost]" in said
+    assert free.logged == ["Plugin-p: said"]
+    assert await free.ok("1") == "1"
+
+
+FORGED = """
+import json
+kernel = get_ipython().kernel
+comm = list(kernel.comm_manager.comms.values())[0]
+pack = kernel.session.pack
+kernel.session.pack = lambda value: json.dumps(value, default=str).encode()
+try:
+    for data in {data}:
+        comm.send(data)
+finally:
+    kernel.session.pack = pack
+"""
+
+
+async def test_whatever_a_cell_says_in_the_desks_name_does_no_harm(free: Cells):
+    strange = [5, None, [1], "x", {}, {"type": []}, {"type": "names", "names": 5}, {"type": "log", "tag": 1}]
+    bad = {"type": "artifact", "name": "n" * 100_000}
+    files = [bad | {"file": file} for file in ("a\0b", "..", "", "/x/\ud800", "z" * 100_000, 5)]
+    log = {"type": "log", "tag": "\ud800", "text": "x" * 1_000_000}
+    failed = {"type": "failed", "plugin": "p", "error": "{{DELIMITER_START_TEMPORAL}}" * 200_000}
+    names = {"type": "names", "names": ["\ud800", "a b", "a" * 1_000_000, ["x"], *(f"v{n}" for n in range(100_000))]}
+    said = await free.ok(FORGED.format(data=[*strange, *files, failed, log, names]))
+    assert "embedded null byte" in said
+    assert len(said) < 50_000
+    assert len(free.logged) == 1
+    assert len(free.logged[0]) < 5_000
+    assert len(json.dumps(free.saved)) < 50_000
+    assert await free.ok("1") == "1"
+
+
+async def test_a_flood_of_messages_is_passed_over(free: Cells):
+    log, failed = {"type": "log", "tag": "t", "text": "x"}, {"type": "failed", "plugin": "p", "error": "x"}
+    said = await free.ok(FORGED.format(data=f"[{log}, {failed}] * 2_000"))
+    assert said.count("plugin p") == 500
+    assert len(free.logged) == 501
+    assert "it is passed over until the next cell" in free.logged[-1]
+    await free.ok(FORGED.format(data=[log]))
+    assert len(free.logged) == 502
+
+
+async def test_of_artifacts_no_more_than_there_is_room_for_is_kept(free: Cells, monkeypatch):
+    monkeypatch.setattr("goose_like_toolkits.code.outputs.ALL_BYTES", 25)
+    await free.ok("1")
+    kernel = free.kit._workbench._notebook.kernel
+    made = os.open("o.txt", os.O_WRONLY | os.O_CREAT, dir_fd=kernel.place.artifacts)
+    os.write(made, b"0123456789")
+    os.close(made)
+    for _ in range(3):
+        free.kit._workbench._notebook.take({"type": "artifact", "name": "o", "file": "/x/o.txt"})
+    said = await free.ok("1")
+    assert len(free.outputs("*o*.txt")) == 2
+    assert "artifact 'o.txt' is not saved: those of one call may have 25 bytes" in said
+
+
+@pytest.mark.parametrize("header", ["{}", "[]", '{"msg_id": 1}', "[" * 100_000])
+async def test_a_signed_message_of_no_known_shape_ends_the_kernel_and_is_told(free: Cells, header):
+    sign = "parts = [header.encode(), b'{}', b'{}', b'{}']\nframes = [b'<IDS|MSG>', kernel.session.sign(parts), *parts]"
+    code = f"kernel = get_ipython().kernel\nheader = {header!r}\n{sign}\nkernel.iopub_socket.send_multipart(frames)"
+    assert "its messages can't be trusted" in await free.stopped(f"{code}\nimport time\ntime.sleep(100)", timeout_s=60)
+    assert await free.ok("1") == "1"
+
+
+async def test_of_very_many_variables_the_model_is_told_of_some(free: Cells):
+    await free.ok("for n in range(5_000): globals()[f'v{n}'] = n")
+    (live,) = free.kit.live()
+    assert len(live[1]) < 3_000
+    assert live[1].endswith(" more")
+    gone = (await free.outcome("kernel_reset")).output
+    assert len(gone) < 500
+    assert gone.endswith(" more")
+
+
+# --- the profile
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"timeout": 5}, "did you mean 'timeout_s'"),
+        ({"timeout_s": "5"}, "timeout_s: expected"),
+        ({"timeout_s": 0}, "timeout_s: expected"),
+        ({"python": 3}, "python: expected text"),
+        ({"figures": "no"}, "figures: expected"),
+    ],
+)
+async def test_a_wrong_setting_is_told_with_the_right_one(tmp_path, config, words):
+    with pytest.raises(ProfileError, match=words):
+        async with cells(tmp_path, "full", **config):
+            pass
+
+
+async def test_the_time_limit_of_the_profile_holds(tmp_path):
+    async with cells(tmp_path, "full", timeout_s=0.5) as here:
+        assert "its time limit of 0.5 s was over" in await here.stopped("import time; time.sleep(60)")
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """A Python in which nothing is installed."""
+    venv.create(tmp_path / "bare", symlinks=True)
+    return str(tmp_path / "bare" / "bin" / "python")
+
+
+async def test_another_python(tmp_path, bare):
+    async with cells(tmp_path, "full", python=bare) as here:
+        assert f"{bare} has no ipykernel; tell the person to install it there" in await here.stopped("1")
+    async with cells(tmp_path, "full", python=str(tmp_path / "no-such-python")) as here:
+        assert "No such file" in await here.stopped("1")
+        assert list(here.workspace.tmp.glob("kernel-*")) == []
+    async with cells(tmp_path, "full", python=sys.executable) as here:
+        assert await here.ok("import sys; sys.executable") == repr(sys.executable)
+
+
+async def test_without_the_extra_the_way_to_it_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("goose_like_toolkits.code.toolkit.find_spec", lambda name: None)
+    with pytest.raises(ProfileError, match=r"pip install 'goose-like\[kernel\]'"):
+        async with cells(tmp_path, "full"):
+            pass

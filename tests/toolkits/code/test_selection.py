@@ -1,0 +1,304 @@
+"""Which plugins a model is told of, and in which words."""
+
+import ast
+import json
+from collections.abc import Sequence
+
+import pytest
+from goose_like_toolkits.code.catalogue import OWN, Catalogue
+from goose_like_toolkits.code.definition import Definition
+from goose_like_toolkits.code.described import prompt_form, schema_of, tool_spec
+from goose_like_toolkits.code.selection import bm25, picked, selected, words_of
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from goose_like.agent.view import ExchangeView, ModelView
+from goose_like.config.profile import ModelChoice
+from goose_like.core.events import UsageRecorded
+from goose_like.core.history import History
+from goose_like.core.message import Usage
+from goose_like.core.notifier import Recorder
+from goose_like.providers.base import Model, Models
+from goose_like.providers.openai import OPENAI, OpenAIProvider
+from goose_like.providers.presets import Row
+from goose_like.providers.scripted import ScriptedProvider
+from goose_like.sdk.store import Store
+from tests.loopback import Loopback, Response, refusal
+from tests.providers.vendors import KEY
+
+SERVER = Row(name="mine", base_url="http://127.0.0.1", embedding_model="e1")
+
+
+def plugin(name: str, description: str = "does it", **more: object) -> Definition:
+    return Definition.model_validate(
+        {"name": name, "description": description, "code": "a.py", "file": "a.yaml", **more}
+    )
+
+
+PLUGINS = [
+    plugin("sql_pull_data", "Pulls rows from a SQL database.", examples="df = sql_pull_data('all orders')"),
+    plugin("tell_joke", "Tells a joke."),
+    plugin("anomaly_detection", "Finds anomalies in a time series."),
+    plugin("weather", "Says whether it rains in a city."),
+    plugin("setup", "Must be called first.", required=True),
+]
+
+
+# --- by words
+
+
+@pytest.mark.parametrize(
+    ("said", "best"),
+    [
+        ("pull the orders from my database", "sql_pull_data"),
+        ("is there an anomaly in column b?", "anomaly_detection"),
+        ("make me laugh with JOKES", "tell_joke"),
+        ("Will it rain, or does it rains already? which cities", "weather"),
+        ("call sqlPullData", "sql_pull_data"),
+    ],
+)
+async def test_the_plugin_that_fits_is_told_of(said, best):
+    assert [each.name for each in await selected(PLUGINS, said, 2)] == sorted([best, "setup"], key=names(PLUGINS).index)
+
+
+def names(plugins: Sequence[Definition]) -> list[str]:
+    return [each.name for each in plugins]
+
+
+async def test_few_are_told_of_all():
+    assert await selected(PLUGINS, "nothing of this", 5) == tuple(PLUGINS)
+    assert names(await selected(PLUGINS, "", 3)) == ["sql_pull_data", "tell_joke", "setup"]
+
+
+def test_words_of_names_and_plurals():
+    assert words_of("getHTTPPages of sql_tables, glass") == ["get", "httppage", "of", "sql", "table", "glass"]
+
+
+WORDS = st.lists(st.sampled_from(["sql", "joke", "rain", "the", "data", "city", "find"]), max_size=6).map(" ".join)
+
+
+@given(st.lists(WORDS, max_size=8), WORDS)
+def test_scores(texts, said):
+    scores = bm25(texts, said)
+    for text, score in zip(texts, scores, strict=True):
+        assert (score > 0) == bool(set(text.split()) & set(said.split()))
+    backwards = bm25(texts[::-1], said)[::-1]
+    assert scores == pytest.approx(backwards)
+
+
+@given(st.lists(st.tuples(st.floats(0, 9), st.booleans()), max_size=9), st.integers(1, 9))
+def test_picks(scored, k):
+    plugins = [plugin(f"p{at}", required=required) for at, (_, required) in enumerate(scored)]
+    scores = [score for score, _ in scored]
+    found = names(picked(plugins, scores, k))
+    always = names([each for each in plugins if each.required])
+    assert set(always) <= set(found)
+    assert len(found) == min(len(plugins), max(k, len(always)))
+    assert found == [name for name in names(plugins) if name in found]
+    left = [score for each, score in zip(plugins, scores, strict=True) if each.name not in found]
+    by_score = [score for each, score in zip(plugins, scores, strict=True) if each.name in found and not each.required]
+    assert max(left, default=0) <= min(by_score, default=9)
+
+
+# --- by meaning, from a server
+
+
+def vectors(*values: Sequence[float]) -> Response:
+    data = [{"object": "embedding", "index": at, "embedding": value} for at, value in enumerate(values)]
+    body = {"object": "list", "model": "e1", "data": data[::-1], "usage": {"prompt_tokens": 7, "total_tokens": 7}}
+    return answered(json.dumps(body).encode())
+
+
+def answered(body: bytes) -> Response:
+    return Response(200, {"content-type": "application/json", "content-length": str(len(body))}, [body])
+
+
+def view(server: Loopback, row: Row = SERVER) -> tuple[ModelView, Recorder]:
+    provider = OpenAIProvider(ModelChoice(model="mine:m1", base_url=server.base_url), row)
+    model, notifier = Model(provider, "m1", "mine:m1"), Recorder()
+    return ExchangeView(History(), Models(model, model), notifier).processor, notifier
+
+
+RAIN = ([1, 0.0], [0, 1], [0.5, 0.5], [-1, 0], [0, -1])
+"""Vectors of the plugins. What is said has one near that of the last one that is not required."""
+
+
+async def test_the_plugin_of_like_meaning_is_told_of_and_its_vector_kept(tmp_path):
+    store = Store(tmp_path / "kept.sqlite")
+    async with Loopback([vectors(*RAIN, [-1, 0.1]), vectors([0, 2]), vectors([9, 2], [9, 2.1])]) as server:
+        model, notifier = view(server)
+        assert names(await selected(PLUGINS, "do I need an umbrella?", 2, model, store)) == ["weather", "setup"]
+        assert names(await selected(PLUGINS, "cheer me up", 2, model, store)) == ["tell_joke", "setup"]
+        changed = [*PLUGINS[:3], plugin("weather", "Says how warm it is."), PLUGINS[4]]
+        assert names(await selected(changed, "is it warm?", 2, model, store)) == ["weather", "setup"]
+        asked = [request.json for request in server.requests]
+    assert [(each["model"], len(each["input"])) for each in asked] == [("e1", 6), ("e1", 1), ("e1", 2)]
+    assert asked[2]["input"] == ["weather\nSays how warm it is.\n", "is it warm?"]
+    assert b"POST /v1/embeddings" in server.requests[0].head
+    used = [event for event in notifier.events if isinstance(event, UsageRecorded)]
+    assert used == [UsageRecorded(model="mine:e1", usage=Usage(input_tokens=7), purpose="choice of plugins")] * 3
+    store.close()
+
+
+async def test_each_step_of_a_turn_asks_for_the_same_vectors_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    catalogue = Catalogue(OWN, None, {})
+    count = len(catalogue.on)
+    async with Loopback([vectors(*[[1.0, n] for n in range(count + 1)]), vectors([1.0, 0.0])]) as server:
+        model, notifier = view(server)
+        asked = ExchangeView(History(), Models(model.model, model.model), notifier)
+        first = await catalogue.fitting(catalogue.on, "draw it", 2, asked)
+        assert await catalogue.fitting(catalogue.on, "draw it", 2, asked) == first
+        assert len(server.requests) == 1
+        await catalogue.fitting(catalogue.on, "count it", 2, asked)
+        assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        refusal(404, "no such model"),
+        refusal(401),
+        vectors([1, 0]),
+        vectors(*RAIN, []),
+        answered(b"{"),
+        answered(b"[]"),
+        answered(b'{"data": {"a": 1}}'),
+        Response(200, {"content-type": "text/html"}, [b"<html>"]),
+        Response(is_reset=True),
+    ],
+    ids=lambda response: f"{response.status} {b''.join(response.pieces)[:24]!r}",
+)
+async def test_words_do_where_no_vectors_come(response):
+    async with Loopback([response]) as server:
+        model, _ = view(server)
+        assert names(await selected(PLUGINS, "rain in the city", 2, model)) == ["weather", "setup"]
+        assert len(server.requests) == 1
+
+
+async def test_nobody_is_asked_where_no_model_makes_vectors(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    async with Loopback([refusal(500)]) as server:
+        for row in (SERVER.model_copy(update={"embedding_model": None}), OPENAI):
+            model, _ = view(server, row)
+            assert model.embedding_model is None
+            assert names(await selected(PLUGINS, "rain in the city", 2, model)) == ["weather", "setup"]
+        assert server.requests == []
+    assert OpenAIProvider(ModelChoice(model="openai:m1")).embedding_model == "text-embedding-3-small"
+    (tmp_path / "s.yaml").write_text("- hi")
+    played = Model(ScriptedProvider(ModelChoice(model=f"scripted:{tmp_path}/s.yaml")), "s", "scripted:s")
+    assert ExchangeView(History(), Models(played, played), Recorder()).processor.embedding_model is None
+
+
+async def test_many_texts_are_asked_for_in_parts():
+    async with Loopback([vectors(*[[1.0]] * 256), vectors([2.0], [3.0])]) as server:
+        model, notifier = view(server)
+        made = await model.embed([f"t{at}" for at in range(258)], purpose="test")
+    assert [len(request.json["input"]) for request in server.requests] == [256, 2]
+    assert made == [[1.0]] * 256 + [[2.0], [3.0]]
+    (used,) = (event for event in notifier.events if isinstance(event, UsageRecorded))
+    assert used.usage.input_tokens == 14
+
+
+# --- in words and as a schema
+
+FULL = plugin(
+    "find",
+    "Finds\nthings.",
+    examples='a, b = find("x")',
+    parameters=[
+        {"name": "text", "type": "str", "required": True, "description": "What to\nlook for."},
+        {"name": "limit", "type": "int", "required": False, "default": 5},
+        {"name": "frame", "type": "pd.DataFrame", "required": False, "description": "A table."},
+    ],
+    returns=[{"name": "a", "type": "list", "description": "All."}, {"name": "b", "type": "str"}],
+)
+
+
+def test_a_plugin_as_a_function():
+    assert prompt_form(FULL) == (
+        "# Finds\n# things.\n# Examples:\n"
+        '# a, b = find("x")\n'
+        "def find(\n"
+        "    # What to\n    # look for.\n"
+        "    text: str,\n"
+        "    limit: int = 5,\n"
+        "    # A table.\n"
+        "    frame: pd.DataFrame = ...,\n"
+        ") -> Tuple[\n"
+        "    # a: All.\n"
+        "    list,\n"
+        "    # b\n"
+        "    str,\n"
+        "]: ...\n"
+    )
+    assert prompt_form(plugin("go")) == "# does it\ndef go(): ...\n"
+    one = plugin("one", returns=[{"name": "n", "type": "int", "description": "How many."}])
+    assert prompt_form(one) == "# does it\ndef one() -> int: ...\n    # gives n: How many.\n"
+
+
+@pytest.mark.parametrize("definition", [*PLUGINS, FULL], ids=lambda each: each.name)
+def test_the_form_is_python(definition):
+    (node,) = ast.parse(prompt_form(definition)).body
+    assert isinstance(node, ast.FunctionDef)
+    assert [arg.arg for arg in node.args.args] == names(definition.parameters)
+
+
+def test_a_plugin_as_a_tool():
+    spec = tool_spec(FULL)
+    assert spec.name == "find"
+    assert spec.description == "Finds\nthings.\nReturns: a (list) All.; b (str)"
+    assert spec.schema == {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string", "description": "What to\nlook for."},
+            "limit": {"type": "integer", "description": "default: 5"},
+            "frame": {"description": "A table.; type: pd.DataFrame"},
+        },
+        "required": ["text"],
+        "additionalProperties": False,
+    }
+    Draft202012Validator.check_schema(spec.schema)
+
+
+STRING, INTEGER, NULL = {"type": "string"}, {"type": "integer"}, {"type": "null"}
+
+
+@pytest.mark.parametrize(
+    ("words", "schema"),
+    [
+        ("str", STRING),
+        ("STRING", STRING),
+        ("float", {"type": "number"}),
+        ("list", {"type": "array"}),
+        ("List[str]", {"type": "array", "items": STRING}),
+        ("list of strings", {"type": "array", "items": STRING}),
+        ("list[list[int]]", {"type": "array", "items": {"type": "array", "items": INTEGER}}),
+        ("typing.Dict[str, int]", {"type": "object", "additionalProperties": INTEGER}),
+        ("dict", {"type": "object"}),
+        ("tuple[int, ...]", {"type": "array", "items": INTEGER}),
+        ("tuple[int, str]", {"type": "array"}),
+        ("Optional[int]", {"anyOf": [INTEGER, NULL]}),
+        ("Union[str, int, None]", {"anyOf": [STRING, INTEGER, NULL]}),
+        ("str or list", {"anyOf": [STRING, {"type": "array"}]}),
+        ("str | int | str", {"anyOf": [STRING, INTEGER]}),
+        ("str/int", {"anyOf": [STRING, INTEGER]}),
+        ("Literal['a', 3]", {"enum": ["a", 3]}),
+        ("Annotated[int, 'n']", INTEGER),
+        ("'str'", STRING),
+        ("list[DataFrame]", {"type": "array"}),
+        ("DataFrame", {}),
+        ("str or DataFrame", {}),
+        ("a path, please", {}),
+        ("(((", {}),
+        ("", {}),
+    ],
+)
+def test_types_as_schemas(words, schema):
+    assert schema_of(words) == schema
+
+
+@given(st.text(max_size=30))
+def test_every_type_has_a_schema(words):
+    Draft202012Validator.check_schema(schema_of(words))

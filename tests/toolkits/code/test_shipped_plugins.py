@@ -1,0 +1,641 @@
+"""The plugins that come along, loaded as a kernel loads them, over real files and databases."""
+
+import re
+import sqlite3
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from goose_like_toolkits.code.project import Project
+from ruamel.yaml import YAML
+
+from tests import ROOT
+from tests.loopback import Response, raw, threaded
+from tests.toolkits.code.messy_orders import write
+from tests.toolkits.code.test_worker import Kernel, Played, plugin
+
+pytest.importorskip("pandas", reason="the extra `analyst` is not installed")
+duckdb = pytest.importorskip("duckdb", reason="the extra `analyst` is not installed")
+pytest.importorskip("matplotlib", reason="the extra `analyst` is not installed")
+
+OURS = ROOT / "toolkits/goose_like_toolkits/code/plugins"
+NAMES = ["anomalies", "csv_profile", "fuzzy_join", "plot", "sql", "web_table"]
+PD = "import pandas as pd, numpy as np\n"
+
+Play = Callable[..., Played]
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Kernel:
+    return Kernel(tmp_path)
+
+
+@pytest.fixture
+def work(kernel: Kernel) -> Path:
+    """The folder that cells run in."""
+    return kernel.folder / "work"
+
+
+def written(name: str) -> dict[str, Any]:
+    """What a plugin's YAML says."""
+    return dict(YAML(typ="safe").load(OURS / f"{name}.yaml"))
+
+
+def ours(name: str, **config: Any) -> dict[str, Any]:
+    return plugin(name, folder=OURS, **{**written(name)["configurations"], **config})
+
+
+@pytest.fixture
+def play(kernel: Kernel) -> Play:
+    """Plays cells in which all six are there."""
+
+    def play(*cells: str, path: Path | None = None, **config: Any) -> Played:
+        plugins = [ours(name, **config.get(name, {})) for name in NAMES]
+        return kernel.play(kernel.setup(*plugins), *cells, path=path)
+
+    return play
+
+
+def errors(played: Played) -> list[str]:
+    assert None not in [cell["error"] for cell in played.cells], played.cells
+    return [cell["error"] for cell in played.cells]
+
+
+def test_all_are_here():
+    assert sorted(file.stem for file in OURS.glob("*.yaml")) == NAMES
+    assert sorted(file.stem for file in OURS.glob("[!_]*.py")) == NAMES
+
+
+def test_their_yaml_and_python_agree():
+    assert Project.read(OURS).faults == ()
+
+
+def test_each_passes_its_own_tests(kernel):
+    played = kernel.play(
+        kernel.setup(*map(ours, NAMES)), *({"take": {"type": "test", "plugin": name}} for name in NAMES)
+    )
+    told = {message["plugin"]: message["tests"] for message in played.of("tested")}
+    assert sorted(told) == NAMES, played.told
+    assert [test for name in NAMES for test in told[name] if test["error"]] == []
+    assert all(told.values())
+
+
+LIBRARIES = {
+    "sql": ("pandas", "sql('select 1', database='a.db')"),
+    "csv_profile": ("pandas", "csv_profile('a.csv')"),
+    "fuzzy_join": ("pandas", "fuzzy_join(1, 2, 'a')"),
+    "anomalies": ("pandas", "anomalies(1, 'a')"),
+    "web_table": ("pandas", "web_table('<table>')"),
+    "plot": ("matplotlib", "plot(1)"),
+}
+
+
+def test_a_library_that_is_missing_is_named(play, work, tmp_path):
+    sqlite3.connect(work / "a.db").close()
+    for name in ("pandas", "matplotlib", "duckdb"):
+        (tmp_path / "none" / name).mkdir(parents=True)
+        (tmp_path / "none" / name / "__init__.py").write_text(f"raise ModuleNotFoundError({name!r})")
+    played = play(*(call for _, call in LIBRARIES.values()), "sql('select 1')", path=tmp_path / "none")
+    libraries = {**LIBRARIES, "sql ": ("duckdb", "")}
+    assert errors(played) == [
+        f"RuntimeError: {name.strip()} needs {library}, which this Python has not: pip install {library}"
+        for name, (library, _) in libraries.items()
+    ]
+
+
+# --- sql
+
+
+@pytest.fixture
+def databases(work: Path) -> None:
+    """One of each kind, with the same table of 5,000 rows."""
+    with sqlite3.connect(work / "shop.db") as connection:
+        connection.execute("create table sales (id integer, town text)")
+        connection.executemany("insert into sales values (?, ?)", [(at, f"t{at % 3}") for at in range(5000)])
+    with duckdb.connect(str(work / "shop.duckdb")) as connection:
+        connection.execute("create table sales as select range as id, 't' || range % 3 as town from range(5000)")
+
+
+@pytest.mark.parametrize("database", ["shop.db", "shop.duckdb"])
+def test_sql_of_both_kinds(play, databases, database):
+    played = play(
+        f"{PD}of = {{'database': {database!r}}}\n"
+        "labels = pd.DataFrame({'town': ['t0', 't1'], 'label': ['Ulm', None]})",
+        "sql('select town, count(*) as n from sales group by 1 order by 1', **of).to_dict('list')",
+        "sql('select id from sales order by id', limit=3, **of).id.to_list()",
+        "labelled = 'select label, count(*) n from sales join l using (town) group by 1'\n"
+        "joined = sql(labelled, tables={'l': labels}, **of)\n"
+        "sorted(joined.fillna('').itertuples(index=False, name=None))",
+        "labels.to_csv('l.csv', index=False)\n"
+        "sql('select count(*) n from file_of_labels', tables={'file_of_labels': 'l.csv'}, **of).n[0] == 2",
+        "len(sql('select * from sales', limit=5000, **of)), sql.connections.keys().__len__()",
+    )
+    assert played.values[1:] == [
+        "{'town': ['t0', 't1', 't2'], 'n': [1667, 1667, 1666]}",
+        "[0, 1, 2]",
+        "[('', 1667), ('Ulm', 1667)]",
+        "np.True_",
+        "(5000, 1)",
+    ]
+    assert "only the first 3 rows" in played.cells[2]["out"]
+    assert "only the first" not in played.cells[5]["out"]
+
+
+def test_sql_of_variables_and_files(play):
+    played = play(
+        f"{PD}frame = pd.DataFrame({{'a': [1, 2, 3]}})\nsql('select sum(a) s from frame').s[0] == 6",
+        "frame.to_csv('f.csv', index=False)\nsql(\"select max(a) m from 'f.csv'\").m[0] == 3",
+    )
+    assert played.values == ["np.True_", "np.True_"]
+
+
+WRITES = {
+    "shop.db": [
+        "insert into sales values (1, 'x')",
+        "create table t (a)",
+        "attach 'new.db' as n",
+        "vacuum into 'new.db'",
+        "drop table sales",
+    ],
+    "shop.duckdb": [
+        "insert into sales values (1, 'x')",
+        "copy sales to 'new.db'",
+        "attach 'new.db' as n",
+        "select 1; drop table sales",
+        "set threads = 1",
+    ],
+    "": ["copy (select 1) to 'new.db'", "create table t (a int)", "export database 'new.db'"],
+}
+
+
+@pytest.mark.parametrize("database", WRITES)
+def test_sql_writes_nothing(play, work, databases, database):
+    before = {file.name: file.read_bytes() for file in work.iterdir()}
+    played = play(*(f"sql({query!r}, {database!r})" for query in WRITES[database]))
+    for error in errors(played):
+        assert error.startswith("ValueError: sql only reads, and this would "), error
+        assert "`read_only: false` allows it" in error
+    assert {file.name: file.read_bytes() for file in work.iterdir()} == before
+
+
+@pytest.mark.parametrize("database", ["new.db", "new.duckdb"])
+def test_sql_writes_where_it_is_allowed(play, database):
+    played = play(
+        f"sql('create table t (a int)', {database!r})",
+        f"sql('insert into t values (1), (2)', {database!r})",
+        f"sql('select sum(a) s from t', {database!r}).s[0] == 3",
+        sql={"read_only": False},
+    )
+    assert played.values[-1] == "np.True_"
+
+
+@pytest.mark.parametrize("database", ["shop.db", "shop.duckdb"])
+def test_sql_sees_a_file_that_took_the_place_of_another(play, databases, database):
+    other = "sqlite3" if database == "shop.db" else "duckdb"
+    played = play(
+        f"sql('select count(*) n from sales', {database!r}).n[0] == 5000",
+        f"import os, {other}\nwith {other}.connect('new') as connection: connection.execute('create table t (a int)')\n"
+        f"connection.close(); os.replace('new', {database!r})",
+        f"len(sql('select * from t', {database!r}))",
+    )
+    assert played.values[::2] == ["np.True_", "0"]
+
+
+def test_what_sql_refuses(play, work, databases):
+    (work / "data.csv").write_text("a\n1\n")
+    (work / "text.db").write_text("a\n1\n")
+    told = errors(
+        play(
+            "sql('select nam from sales', database='shop.db')",
+            "sql('select nam from sales', database='shop.duckdb')",
+            "sql('select 1', database='shp.db')",
+            "sql('select 1', database='data.csv')",
+            "sql('select 1', tables={'a b': 1})",
+            "sql('select 1', tables={'t': 1})",
+            "sql('select 1', tables={'t': 'dta.csv'})",
+            "sql('')",
+            "sql('selekt')",
+        )
+    )
+    for error, words in zip(
+        told,
+        [
+            "no such column: nam\nthe tables are: sales (id, town)",
+            "the tables are: sales (id, town)",
+            "near it: shop.db",
+            "is no database; give it as a table",
+            "'a b' can't be a table's name",
+            "the table 't' is a int; give a data frame",
+            "no file 'dta.csv'; near it: data.csv",
+            "the query is empty",
+            "the tables are: none",
+        ],
+        strict=True,
+    ):
+        assert words in error
+
+
+# --- csv_profile
+
+MESSY = """name;when;amount;note;ok
+Müller;2024-01-02;1,5;a;yes
+MÜLLER ;03.02.2024;2,5;a;no
+Kiel;5/17/2024;many;a;yes
+Ulm;2024-01-05;N/A;a;no
+Ulm;2024-01-05;N/A;a;no
+Bonn;2024-01-06;3,5;MÃ¼ller;yes
+short;row
+Aue;2024-01-07;2,5;a;yes
+Ems;2024-01-08;1e6;a;yes
+Ahr;2024-01-09;1.002,5;a;yes
+"""
+
+
+@pytest.mark.parametrize(
+    ("encoding", "delimiter"), [("cp1252", ";"), ("utf-8", "\t"), ("utf-8-sig", "|"), ("utf-16", ";")]
+)
+def test_a_profile_says_what_is_odd(play, work, encoding, delimiter):
+    (work / "messy.csv").write_bytes(MESSY.replace(";", delimiter).encode(encoding))
+    played = play(
+        "columns, text = csv_profile('messy.csv')\nprint(text)",
+        "columns[['column', 'type', 'missing', 'distinct', 'lowest', 'highest']].values.tolist()",
+    )
+    shown = "utf-8" if "sig" in encoding else encoding
+    first, *odd = played.cells[0]["out"].splitlines()[:6]
+    assert first == (
+        f"messy.csv: 9 rows, 5 columns; {shown}, delimiter {delimiter!r}; rows left out, as they have not 5 values: 1"
+    )
+    assert odd == [
+        "- rows that are the same as an earlier one: 1",
+        "- name: 1 written in more than one way: 'Müller' = 'MÜLLER '",
+        "- when: dates are written ISO (7), D.M.Y (1), M/D/Y (1)",
+        "- amount: 2 missing, some written 'N/A'; 1 not a number: 'many'; 1 far from the others: '1e6'",
+        "- note: 1 in a wrong encoding: 'MÃ¼ller'",
+    ]
+    assert eval(played.values[1]) == [
+        ["name", "text", 0, 8, "Ahr", "Ulm"],
+        ["when", "date", 0, 8, None, None],
+        ["amount", "number", 2, 6, 1.5, 1e6],
+        ["note", "text", 0, 2, "MÃ¼ller", "a"],
+        ["ok", "boolean", 0, 2, "no", "yes"],
+    ]
+
+
+def test_a_profile_of_parquet(play, work):
+    duckdb.sql("select range as a, null as b, date '2024-01-01' as c from range(9)").write_parquet(
+        str(work / "p.parquet")
+    )
+    played = play("columns, text = csv_profile('p.parquet')\n[text, *columns['type']]")
+    text, *types = eval(played.values[0])
+    assert text == "p.parquet: 9 rows, 3 columns; Parquet\n- b: 9 missing\n- c: always the same"
+    assert types == ["number", "empty", "date"]
+
+
+def test_of_a_large_file_the_beginning_is_read(play, work):
+    (work / "large.csv").write_text("a,b\n" + "1,ä\n" * 400_000)
+    played = play("columns, text = csv_profile('large.csv')\ntext.splitlines()[0]", csv_profile={"limit_mb": 1})
+    assert eval(played.values[0]) == (
+        "large.csv: 199,999 rows, 2 columns; utf-8, delimiter ','; only the first 1 MB of it were read"
+    )
+
+
+def test_what_has_no_profile(play, work):
+    (work / "orders.csv").write_text("\n\n")
+    (work / "head.csv").write_text("a,b\n")
+    (work / "image.csv").write_bytes(b"\x89PNG\0\0")
+    (work / "quote.csv").write_text('a,b\n"' + "1,2\n" * 40_000)
+    told = play(
+        "csv_profile('orders.cs')",
+        "csv_profile('orders.csv')",
+        "csv_profile('image.csv')",
+        "csv_profile('quote.csv')",
+        "csv_profile('.')",
+        "csv_profile('head.csv')[0].type.to_list()",
+    )
+    assert [cell["error"] for cell in told.cells] == [
+        "FileNotFoundError: no file 'orders.cs'; near it: orders.csv",
+        "ValueError: 'orders.csv' is empty",
+        "ValueError: 'image.csv' is no text; csv_profile reads CSV, TSV and Parquet",
+        "ValueError: 'quote.csv' can't be read as CSV: field larger than field limit (131072); is a quote left open?",
+        "FileNotFoundError: no file '.'",
+        None,
+    ]
+    assert told.cells[-1]["value"] == "['empty', 'empty']"
+
+
+# --- web_table
+
+PAGE = """<html><head><meta charset="{charset}"><style>td {{ color: red }}</style></head><body>
+<table class=menu><tr><td>Home<td>About</tr></table>
+<table><caption>Städte <script>evil("<td>")</script></caption>
+<thead><tr><th rowspan=2>town<th colspan=2>people</tr><tr><th>1990<th>2020[1]</tr></thead>
+<tbody><tr><td rowspan=2>Köln<br>am Rhein<td>953,551<td>1,083,498[a]</tr>
+<tr><td>–<td>−5</tr>
+<tr><td>Ulm <table><tr><td>within</td></tr></table></td><td>110,529<td>126,949</tr></tbody></table></body></html>
+"""  # noqa: RUF001
+
+
+def test_a_table_with_spans_from_a_file(play, work):
+    (work / "towns.html").write_bytes(PAGE.format(charset="iso-8859-15").encode("iso-8859-15", "xmlcharrefreplace"))
+    played = play("web_table('towns.html').fillna(0).to_dict('list')", "len(web_table('towns.html', number=2))")
+    assert eval(played.values[0]) == {
+        "town": ["Köln am Rhein", "Köln am Rhein", "Ulm"],
+        "people 1990": [953551.0, 0.0, 110529.0],
+        "people 2020": [1083498, -5, 126949],
+    }
+    assert played.cells[0]["out"].splitlines()[:4] == [
+        "table 1 of 3:",
+        "0: rows: 1, columns: column_1, column_2",
+        "1: Städte, rows: 3, columns: town, people 1990, people 2020",
+        "2: rows: 1, columns: column_1",
+    ]
+
+
+def test_a_table_from_the_web(play):
+    page = PAGE.format(charset="latin-1").encode()
+    kind = "text/html; charset=utf-8"
+    with threaded([raw(page, kind=kind), Response(404), raw(b"x" * 3_000_000, kind=kind)]) as server:
+        played = play(
+            f"web_table('http://127.0.0.1:{server.port}/towns', contains='KÖLN').columns.to_list()",
+            f"web_table('http://127.0.0.1:{server.port}/towns')",
+            f"web_table('http://127.0.0.1:{server.port}/large')",
+            web_table={"limit_mb": 2},
+        )
+    assert played.cells[0]["value"] == "['town', 'people 1990', 'people 2020']"
+    assert played.cells[1]["error"] == f"ConnectionError: 'http://127.0.0.1:{server.port}/towns' answered 404 (X)"
+    assert played.cells[2]["error"] == f"ValueError: 'http://127.0.0.1:{server.port}/large' has more than 2 MB"
+
+
+def test_what_is_no_table(play, work):
+    (work / "page.html").write_text("<p>nothing")
+    with threaded([]) as server:
+        gone = f"http://127.0.0.1:{server.port}"
+    told = errors(
+        play(
+            "web_table('page.htm')",
+            "web_table('page.html')",
+            "web_table('<table><tr><td>a</table>', contains='b')",
+            "web_table('<table><tr><td>a</table>', number=1)",
+            f"web_table('{gone}/x')",
+        )
+    )
+    assert told[:4] == [
+        "FileNotFoundError: no file 'page.htm'; near it: page.html",
+        "ValueError: there is no table on the page; perhaps a script makes it, in the reader's browser",
+        "ValueError: no table contains 'b'; these are there:\n0: rows: 1, columns: column_1",
+        "ValueError: there is no table 1; these are there:\n0: rows: 1, columns: column_1",
+    ]
+    assert told[4].startswith(f"ConnectionError: '{gone}/x' can't be fetched (")
+    assert told[4].endswith("; where there is no network, save the page by another tool and name its file")
+
+
+# --- plot
+
+FRAME = f"""{PD}df = pd.DataFrame({{
+    "day": pd.date_range("2024-01-01", periods=60), "town": ["Kiel", "Bonn", "Ulm"] * 20,
+    "sold": range(60), "cost": np.arange(60) ** 2}})
+"""
+PICTURES = {
+    "plot(df)": "sold, cost over day",
+    "plot(df, y='sold', by='town')": "sold over day by town",
+    "plot(df, 'bar', x='town')": "sum of sold, cost by town",
+    "plot(df, 'bar', by='town', y='sold')": "sum of sold by town",
+    "plot(df, 'bar', x='day', y='sold', by='town')": "sold by day and town (the 30 largest of 60)",
+    "plot(df[['town']], 'bar')": "how many by town",
+    "plot(df, 'hist', y='cost')": "cost",
+    "plot(df, 'scatter', x='sold', y='cost')": "cost over sold",
+    "plot(df[['sold', 'cost']], 'scatter')": "cost over sold",
+    "plot(df, 'box', y='cost', by='town')": "cost by town",
+    "plot(df.groupby('town').sold.sum())": "sold over town",
+    "plot(df.groupby('town').sold.sum(), 'bar', title='Per town')": "Per town",
+}
+
+
+def test_each_kind_of_chart(play):
+    code = "; ".join(f"paths.append({call})" for call in PICTURES)
+    played = play(f"{FRAME}paths = []; {code}", "[open(path, 'rb').read()[:8] for path in paths]", "paths")
+    assert set(eval(played.values[1])) == {b"\x89PNG\r\n\x1a\n"}
+    told = played.of("artifact")
+    assert [message["description"] for message in told] == list(PICTURES.values())
+    assert [message["file"] for message in told] == eval(played.values[2])
+    assert {message["kind"] for message in told} == {"image"}
+    assert "pyplot" not in played.cells[0]["out"]
+
+
+def test_what_a_chart_shows(play):
+    """In pixels: bars of which one is far higher, and a title that makes the picture another one."""
+    played = play(
+        f"{FRAME}import matplotlib.image\n"
+        "def blue(rows): return [int((matplotlib.image.imread(plot(pd.DataFrame({'a': ['x', 'y'], 'n': rows}), 'bar'))"
+        "[..., :3] @ [-1, 0, 1] > .3)[:, at].sum()) for at in (320, 760)]",
+        "low, high = blue([1, 10]); high > 5 * low",
+        "left, right = blue([10, 10]); abs(left - right) < 3",
+    )
+    assert played.values[1:] == ["True", "True"]
+
+
+def test_what_can_not_be_drawn(play):
+    told = play(
+        FRAME,
+        "plot(df, 'pie')",
+        "plot(df, x='dy')",
+        "plot(df, y='town')",
+        "plot(df[:0])",
+        "plot([1, 2])",
+        "plot(df[['town']])",
+        "plot(df[['sold']], 'scatter')",
+        "plot(pd.DataFrame({'a': [np.nan]}))",
+        "plot(pd.DataFrame([[1, 2]], columns=['a', 'a']))",
+    )
+    assert [cell["error"] for cell in told.cells[1:]] == [
+        "ValueError: no kind 'pie' of chart; the kinds are: line, bar, hist, scatter, box",
+        "ValueError: no column 'dy'; did you mean: day?",
+        "ValueError: 'town' holds no numbers (str); try pd.to_numeric first",
+        "ValueError: the data frame is empty; nothing is drawn",
+        "ValueError: plot draws a data frame, and this is a list",
+        "ValueError: too few columns of numbers for line; the columns are: town",
+        "ValueError: too few columns of numbers for scatter; the columns are: sold",
+        "ValueError: there is no value in 'a'; nothing is drawn",
+        "ValueError: 'a' is the name of two columns; rename one",
+    ]
+    assert told.of("artifact") == []
+
+
+# --- fuzzy_join
+
+NAMES_OF_FIRMS = f"""{PD}left = pd.DataFrame({{
+    "firm": ["ACME Corp.", "Müller & Söhne", "Nobody", None, "Gate 12", "Acme corp"],
+    "id": range(6)}}, index=list("abcdef"))
+right = pd.DataFrame({{"name": ["Acme Corp", "Mueller und Soehne", "Sohne and Muller", "Gate 13", "ACME CORP"],
+    "id": [10, 11, 12, 13, 14]}})
+"""
+
+
+def test_each_row_has_its_one_best_match(play):
+    played = play(
+        NAMES_OF_FIRMS,
+        "joined = fuzzy_join(left, right, 'firm', 'name')\njoined.fillna(-1).reset_index().values.tolist()",
+        "fuzzy_join(left, right, 'firm', 'name', how='inner').index.to_list()",
+        "fuzzy_join(left, right, 'firm', 'name', threshold=1).id_right.to_list()[::5]",
+        "fuzzy_join(left.head(1), right, 'firm', 'name').id_right.dtype.kind",
+    )
+    rows = eval(played.values[1])
+    assert [(row[0], row[2], row[3], row[4]) for row in rows] == [
+        ("a", 0, "Acme Corp", 10.0),
+        ("b", 1, "Sohne and Muller", 12.0),
+        ("c", 2, -1, -1.0),
+        ("d", 3, -1, -1.0),
+        ("e", 4, -1, -1.0),
+        ("f", 5, "Acme Corp", 10.0),
+    ]
+    assert [row[5] == 1 for row in rows] == [True, False, False, False, False, True]
+    assert 0.8 <= rows[1][5] < 1
+    assert played.values[2:] == ["['a', 'b', 'f']", "[10.0, 10.0]", "'i'"]
+    assert played.cells[1]["out"].startswith(
+        "3 of 6 rows matched; keys of right that came again: 1, the first was taken\n"
+    )
+
+
+def test_numbers_may_differ_where_that_is_said(play):
+    played = play(
+        NAMES_OF_FIRMS,
+        "fuzzy_join(left, right, 'firm', 'name').id_right['e']",
+        fuzzy_join={"same_digits": False},
+    )
+    assert played.values[1] == "np.float64(13.0)"
+
+
+def test_thousands_by_thousands_are_joined(play):
+    """Each key is found again with a letter changed; all pairs would be 9 million comparisons of texts."""
+    played = play(
+        f"""{PD}import random
+draw = random.Random(1)
+words = ["".join(draw.choices("abcdefghijklmnoprstuw", k=6)) for _ in range(300)]
+keys = list(dict.fromkeys(" ".join(draw.choices(words, k=3)) for _ in range(3000)))
+def other(key):
+    at = draw.randrange(len(key))
+    return key[:at] + "x" + key[at + 1:]
+right = pd.DataFrame({{"key": keys}})
+left = pd.DataFrame({{"key": map(other, keys)}})""",
+        "joined = fuzzy_join(left, right, 'key')\nbool((joined.key_right == right.key).mean() > .995)",
+    )
+    assert played.values[1] == "True"
+
+
+def test_what_can_not_be_joined(play):
+    told = play(
+        NAMES_OF_FIRMS,
+        "fuzzy_join(left, right, 'frm')",
+        "fuzzy_join(left, right, 'firm')",
+        "fuzzy_join(left, right[:0], 'firm', 'name')",
+        "fuzzy_join(left, 3, 'firm')",
+        "fuzzy_join(left, right, 'firm', 'name', how='outer')",
+        "fuzzy_join(left, right, 'firm', 'name', threshold=80)",
+    )
+    assert [cell["error"] for cell in told.cells[1:]] == [
+        "ValueError: left has no column 'frm'; did you mean: firm?",
+        "ValueError: right has no column 'firm'; its columns are: name, id",
+        "ValueError: right has no rows; nothing is joined",
+        "ValueError: right is a int; fuzzy_join takes data frames",
+        "ValueError: no way 'outer' to join; take 'left' (all rows of left) or 'inner' (those that matched)",
+        "ValueError: the threshold 80.0 is not between 0 and 1",
+    ]
+
+
+# --- anomalies
+
+SERIES = f"""{PD}draw = np.random.default_rng(1)
+times = pd.date_range("2024-01-01", periods=24 * 60, freq="h")
+values = 50 + 30 * np.sin(times.hour / 24 * 6.28) + draw.normal(0, 2, len(times)) + np.arange(len(times)) * .05
+df = pd.DataFrame({{"time": times, "value": values}})
+df.loc[777, "value"] += 25
+def odd(values, **how): return anomalies(pd.DataFrame({{"value": values}}), "value", **how).index.to_list()
+"""
+FOUND = {
+    "anomalies(df, 'value', 'time').index.to_list()": "[777]",
+    "anomalies(df.sample(frac=1, random_state=1), 'value', 'time').index.to_list()": "[777]",
+    "anomalies(df.astype({'time': str}), 'value', 'time').index.to_list()": "[777]",
+    # Irregular: half of the moments are gone, and some values.
+    "anomalies(df.drop(df.sample(frac=.5, random_state=3).index.difference([777])).assign("
+    "value=lambda d: d.value.where(d.index % 9 > 0)), 'value', 'time').index.to_list()": "[777]",
+    "odd(df.value.to_list(), period=24)": "[777]",
+    "odd([5.0] * 20)": "[]",
+    "odd([5.0] * 10 + [6.0] + [5.0] * 10)": "[10]",
+    "odd(range(100))": "[]",
+    "odd(np.arange(100.0) ** 2)": "[]",
+    "odd([1, 2] * 20 + [np.nan, 90, None] + [1, 2] * 20)": "[41]",
+    "odd(list(draw.normal(0, 1, 200)) + [np.inf], threshold=6)": "[]",
+    "sorted(odd([100, *draw.normal(0, 1, 200), -100]))": "[0, 201]",
+}
+
+
+def test_what_is_strange_and_what_is_not(play):
+    played = play(SERIES, *FOUND)
+    assert dict(zip(FOUND, played.values[1:], strict=True)) == FOUND
+
+
+def test_a_reason_says_what_was_expected(play):
+    played = play(
+        SERIES,
+        "found = anomalies(df, 'value', 'time')\n[found.columns.to_list(), *found.reason]",
+        "df.loc[5, 'value'] = None; _ = anomalies(df, 'value', 'time')",
+        "anomalies(pd.DataFrame({'v': [5] * 10 + [6] + [5] * 10}), 'v').reason.iloc[0]",
+    )
+    columns, reason = eval(played.values[1])
+    assert columns == ["time", "value", "expected", "deviation", "reason"]
+    assert "expected for this hour of the day: " in reason
+    assert "rows left out, as they have no value or no time: 1 of 1,440" in played.cells[2]["out"]
+    assert eval(played.values[3]) == "6 is 1 above the 5 expected: 16.8 times the usual deviation"
+
+
+def test_what_is_no_series(play):
+    told = play(
+        SERIES,
+        "anomalies(df, 'valu')",
+        "anomalies(df, 'value', 'when')",
+        "anomalies(df[:5], 'value')",
+        "anomalies(df[:0], 'value')",
+        "anomalies(df.assign(value='a'), 'value')",
+        "anomalies(df[:20], 'value', period=11)",
+        "anomalies([1, 2], 'value')",
+    )
+    assert [cell["error"] for cell in told.cells[1:]] == [
+        "ValueError: no column 'valu'; did you mean: value?",
+        "ValueError: no column 'when'; the columns are: time, value",
+        "ValueError: 5 values are too few to tell what is usual; at least 8 are needed",
+        "ValueError: 0 values are too few to tell what is usual; at least 8 are needed",
+        "ValueError: the column 'value' holds no numbers, but for example 'a'",
+        "ValueError: a period of 11 needs at least 22 values; there are 20",
+        "ValueError: anomalies takes a data frame, and this is a list",
+    ]
+
+
+# --- the page
+
+
+def test_the_examples_of_the_page(play, work, databases):
+    """In their order, in one kernel."""
+    write(work / "orders.csv")
+    with sqlite3.connect(work / "shop.db") as connection:
+        connection.execute("create table customers (town text, owner text)")
+        connection.executemany("insert into customers values (?, ?)", [("Berlin", "Ada"), ("Köln", "Bo")])
+    (work / "towns.html").write_text(
+        "<table><tr><td>menu</table><table><caption>By population<tr><th>town<th>people"
+        "<tr><td>BERLÍN<td>3,677,472<tr><td>Koeln<td>1,073,096</table>"
+    )
+    sold = [100 + at % 7 for at in range(90)]
+    sold[40] = 900
+    lines = [f"{date(2025, 1, 1) + timedelta(days=at)},{each}" for at, each in enumerate(sold)]
+    (work / "daily.csv").write_text("\n".join(["day,sold", *lines]))
+    page = (OURS.parents[2] / "docs/analyst.md").read_text()
+    cells = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    played = play(*cells, "list(known.itertuples(index=False, name=None)), list(joined.people), list(odd.sold)")
+    known, people, odd = eval(played.values[-1].replace("nan", "None"))
+    assert [(town, owner) for town, owner, _ in known] == [("Berlin", "Ada"), ("Köln", "Bo")]
+    assert people[0] == 3677472
+    assert odd == [900]
+    for words in ("earlier one: 1,000", "written in more than one way", "wrong encoding", "D.M.Y"):
+        assert words in played.cells[0]["out"]
+    assert [message["description"] for message in played.of("artifact")] == ["Sold a day"]

@@ -1,0 +1,112 @@
+"""The desk in a real Jupyter kernel: its messages over a comm, among cells, and an interruption while it loads."""
+
+import queue
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager
+
+from tests.toolkits.code.test_worker import Kernel, plugin
+
+BOOT = """
+import sys
+sys.path.append(FOLDER)
+def opened(comm, message):
+    from goose_like_kernel.desk import Desk
+    shell = get_ipython()
+    desk = Desk(shell.user_ns, comm.send)
+    comm.on_msg(lambda message: desk.take(message["content"]["data"]))
+    shell.events.register("pre_run_cell", lambda info: desk.before_cell(info.raw_cell))
+    shell.events.register("post_run_cell", lambda result: desk.after_cell())
+get_ipython().kernel.comm_manager.register_target("goose_like", opened)
+"""
+
+
+class Jupyter:
+    def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
+        self.manager = manager
+        self.client = client
+        self.told: list[dict[str, Any]] = []
+
+    def send(self, kind: str, **content: Any) -> str:
+        message = self.client.session.msg(kind, {"comm_id": "c1", **content})
+        self.client.shell_channel.send(message)
+        return str(message["header"]["msg_id"])
+
+    def cell(self, code: str, *, interrupt_after: str = "") -> str:
+        """What the cell printed, showed and failed with."""
+        request, texts = self.client.execute(code), []
+        while True:
+            message = self.client.get_iopub_msg(timeout=60)
+            content = message["content"]
+            if message["msg_type"] == "comm_msg":
+                self.told.append(content["data"])
+            if message["parent_header"].get("msg_id") != request:
+                continue
+            match message["msg_type"]:
+                case "stream":
+                    texts.append(content["text"])
+                    if interrupt_after and interrupt_after in content["text"]:
+                        self.manager.interrupt_kernel()
+                case "execute_result":
+                    texts.append(content["data"]["text/plain"])
+                case "error":
+                    texts.append(f"{content['ename']}: {content['evalue']}")
+                case "status" if content["execution_state"] == "idle":
+                    return "\n".join(texts)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Kernel:
+    return Kernel(tmp_path)
+
+
+@pytest.fixture
+def jupyter(kernel: Kernel) -> Iterator[Jupyter]:
+    manager = KernelManager()
+    manager.start_kernel(cwd=str(kernel.folder / "work"))
+    client = manager.blocking_client()
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=60)
+        jupyter = Jupyter(manager, client)
+        jupyter.cell(BOOT.replace("FOLDER", repr(str(kernel.folder / "package"))))
+        jupyter.send("comm_open", target_name="goose_like", data={})
+        yield jupyter
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def test_messages_and_cells_in_order(kernel: Kernel, jupyter: Jupyter) -> None:
+    jupyter.send("comm_msg", data=kernel.setup(plugin("reporter"), plugin("standalone"))["take"])
+    threads = "from concurrent.futures import ThreadPoolExecutor as Pool\nwith Pool(8) as pool:\n"
+    threads += "    list(pool.map(reporter, ['t'] * 40))"
+    assert jupyter.cell("standalone('x')") == "'X'"
+    assert jupyter.cell(threads) == ""
+    jupyter.send("comm_msg", data={"type": "variables", "variables": {"user": "ada"}})
+    assert jupyter.cell("reporter.user()[0]") == "'ada'"
+    jupyter.send("comm_msg", data={"type": "test", "plugin": "reporter"})
+    jupyter.send("comm_msg", data={"type": "plugins", "plugins": [], "gone": ["standalone"]})
+    assert jupyter.cell("standalone('x')") == "NameError: name 'standalone' is not defined"
+    assert len({told["id"] for told in jupyter.told if told["type"] == "artifact"}) == 40
+    assert [told["names"] for told in jupyter.told if told["type"] == "names"] == [["Pool", "pool"]]
+    assert [len(told["tests"]) for told in jupyter.told if told["type"] == "tested"] == [4]
+    with pytest.raises(queue.Empty):
+        jupyter.client.get_iopub_msg(timeout=0)
+
+
+def test_interrupted_while_it_loads(kernel: Kernel, jupyter: Jupyter) -> None:
+    source = (
+        "import os, time\nfrom taskweaver.plugin import register_plugin\n"
+        "if not os.path.exists('seen'):\n    open('seen', 'w').close(); print('loading', flush=True); time.sleep(600)\n"
+        "@register_plugin\ndef slow(): return 'there'\n"
+    )
+    jupyter.send("comm_msg", data=kernel.setup(plugin("slow", source=source))["take"])
+    told = jupyter.cell("kept = 1\nslow()", interrupt_after="loading")
+    assert "KeyboardInterrupt" in told
+    assert jupyter.cell("slow()") == "'there'"
+    assert [told["type"] for told in jupyter.told] == ["names"]

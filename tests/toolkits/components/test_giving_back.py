@@ -1,0 +1,191 @@
+"""What a component opened is given back, even where its `initialize` came only half-way."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.toolkits.components.component_programs import DEMO, Stage, stage
+from tests.toolkits.components.component_session import company
+from tests.toolkits.developer.shell_harness import until
+
+__all__ = ["stage"]  # a fixture
+
+HEAD = """
+group_id: org.example
+artifact_id: {name}
+version: "1.0.0"
+type: {type}
+as_plugin: {as_plugin}
+setup: {{package: {name}}}
+"""
+PLUGIN = """
+info: {title: careful, description: Opens two things.}
+commands: [{command_name: work, description: Works.}]
+config:
+  resources: [{type: first}, {type: second}]
+"""
+CODE = """
+import os
+import time
+from concopilot.framework.plugin import AbstractPlugin
+from concopilot.framework.resource import Resource
+
+
+def tell(what):
+    with open("told.log", "a") as log:
+        log.write(f"{{what}}\\n")
+
+
+class It({base}):
+    def initialize(self):
+        tell("open {name}")
+        if os.path.exists("{name}.stuck"):
+            time.sleep(60)
+        if os.path.exists("{name}.down"):
+            raise OSError("{name} is down")
+
+    def finalize(self):
+        tell("close {name}")
+        if os.path.exists("{name}.sticks"):
+            raise RuntimeError("{name} sticks")
+
+    def command(self, command_name, param, **kwargs):
+        tell("work")
+        return "worked"
+
+
+def constructor(config):
+    return It(config)
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> list[dict[str, Any]]:
+    """A plugin with two resources, each of which fails as files in the running directory say."""
+    for name in ("first", "second", "careful"):
+        is_plugin = name == "careful"
+        place = tmp_path / "shop" / name
+        (place / ".config").mkdir(parents=True)
+        base, rest = ("AbstractPlugin", PLUGIN) if is_plugin else ("Resource", f"resource_type: {name}\n")
+        head = HEAD.format(name=name, type="plugin" if is_plugin else "resource", as_plugin=str(is_plugin).lower())
+        (place / ".config" / "config.yaml").write_text(head + rest)
+        (place / "__init__.py").write_text(CODE.format(name=name, base=base))
+    return [{"path": str(tmp_path / "shop" / name)} for name in ("first", "second", "careful")]
+
+
+def log_of(made: Any) -> list[str]:
+    return (made.root / "told.log").read_text().splitlines()
+
+
+@pytest.mark.parametrize(("which", "before"), [("careful", ["first", "second"]), ("second", ["first"]), ("first", [])])
+async def test_one_that_fails_half_way_is_given_back_and_made_anew(tmp_path, shop, which, before):
+    async with company(tmp_path, *shop) as made:
+        fault = made.root / f"{which}.down"
+        fault.touch()
+        opened = [f"open {name}" for name in (*before, which)]
+        assert f"{which} is down" in await made.failed("careful_work")
+        assert log_of(made) == [*opened, f"close {which}"]
+        assert f"{which} is down" in await made.failed("careful_work")
+        assert log_of(made)[len(opened) + 1 :] == [f"open {which}", f"close {which}"]
+        fault.unlink()
+        assert await made.ok("careful_work") == "worked"
+    assert log_of(made)[-4:] == ["work", "close careful", "close second", "close first"]
+    assert [log_of(made).count(f"{do} {which}") for do in ("open", "close")] == [3, 3]
+
+
+async def test_the_first_error_is_told_before_the_one_of_giving_back(tmp_path, shop):
+    async with company(tmp_path, *shop) as made:
+        (made.root / "second.down").touch()
+        (made.root / "second.sticks").touch()
+        said = await made.failed("careful_work")
+        assert said.index("OSError: second is down") < said.index("RuntimeError: second sticks")
+
+
+async def test_one_that_is_stopped_while_it_opens_is_given_back(tmp_path, shop):
+    async with company(tmp_path, *shop) as made:
+        (made.root / "second.stuck").touch()
+        running = asyncio.create_task(made.outcome("careful_work"))
+        await until(lambda: (made.root / "told.log").exists() and "open second" in log_of(made))
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert log_of(made)[-1] == "close second"
+        (made.root / "second.stuck").unlink()
+        assert await made.ok("careful_work") == "worked"
+
+
+def test_managers_give_back_the_one_that_failed_too(stage: Stage) -> None:
+    program = (
+        DEMO
+        + """
+from concopilot.framework.plugin.manager import BasicPluginManager
+class Tool(Demo):
+    def initialize(self):
+        log.append(f"+{self.id}")
+        if self.config.config.fails:
+            raise OSError(f"{self.id} is down")
+    def finalize(self):
+        log.append(f"-{self.id}")
+        if self.config.config.fails == "for good":
+            raise OSError(f"{self.id} sticks")
+def tools(*plugins):
+    made = BasicPluginManager(config("plugin_manager"))
+    for id, fails in plugins:
+        made.add_plugin(Tool(config(as_plugin=True, info={"title": id}, commands=[{"command_name": "go"}],
+                                    config={"id": id, "fails": fails})))
+    return made
+def both(made):
+    del log[:]
+    return [told(made.initialize), told(made.finalize), " ".join(log)]
+def notes(made):
+    try:
+        made.initialize()
+    except OSError as error:
+        return error.__notes__
+result = [
+    both(manager(pool(1), pool(2, fails=True, sticks=True), pool(3))),
+    both(tools(("a", False), ("b", True), ("c", False))),
+    both(tools(("d", False), ("e", "for good"))),
+    both(tools(("f", False), ("g", False))),
+    notes(manager(pool(4, sticks=True), pool(5, fails=True, sticks=True))),
+]
+"""
+    )
+    pools, plugins, stuck, fine, notes = stage.ours(program)
+    assert pools == [["OSError", "2 is down"], None, "+1 +2 -2 -1"]
+    assert plugins == [["OSError", "b is down"], None, "+a +b -b -a"]
+    assert stuck == [["OSError", "e is down"], None, "+d +e -e -d"]
+    assert fine == [None, None, "+f +g -g -f"]
+    assert ["5 sticks" in notes[0], "4 sticks" in notes[1]] == [True, True]
+
+
+def test_a_copilot_gives_back_the_part_that_failed_and_tells_the_first_error(stage: Stage) -> None:
+    program = (
+        DEMO
+        + """
+from concopilot.framework.copilot import BasicCopilot
+class Part:
+    def __init__(self, name, fails=False):
+        self.name, self.fails = name, fails
+    def config_context(self, context):
+        pass
+    config_resources = config_context
+    def initialize(self):
+        log.append(f"+{self.name}")
+        if self.fails:
+            raise OSError(f"{self.name} is down")
+    def finalize(self):
+        log.append(f"-{self.name}")
+        if self.fails:
+            raise ValueError(f"{self.name} sticks")
+made = BasicCopilot(config("copilot"))
+made.resource_manager = manager(pool(1), pool(2))
+made.storage, made.cerebrum, made.plugin_manager = Part("storage"), Part("cerebrum", True), Part("plugins")
+result = [told(made.run), " ".join(log)]
+"""
+    )
+    error, log = stage.ours(program)
+    assert error == ["OSError", "cerebrum is down"]
+    assert log == "+1 +2 +storage +cerebrum -cerebrum -storage -2 -1"

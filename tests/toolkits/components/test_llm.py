@@ -1,0 +1,482 @@
+"""The profile's models as a component's LLM: what is asked, what is answered, and what reaches the vendors' wires."""
+
+import json
+
+import pytest
+from goose_like_toolkits.components.models.conversation import BEGINNING, GO_ON, Conversation, wire_names
+from goose_like_toolkits.components.models.llm import infer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goose_like.agent.view import ExchangeView
+from goose_like.config.profile import Limits, ModelChoice
+from goose_like.core.errors import BrokenStreamError, ProviderError
+from goose_like.core.events import MessageCompleted, UsageRecorded
+from goose_like.core.history import INTERRUPTED, History
+from goose_like.core.message import Message, Usage
+from goose_like.core.notifier import Recorder
+from goose_like.core.tool import ToolError
+from goose_like.providers import anthropic_wire, openai_wire
+from goose_like.providers.base import Model, Models, Request
+from goose_like.providers.local import LocalProvider
+from goose_like.providers.scripted import ScriptedProvider
+from tests.fakes import Played, call, calls, is_well_formed
+from tests.loopback import Loopback, answer, called, events, raw, refusal, said, sse, usage, wish, words
+from tests.providers.vendor_rules import valid_for_anthropic, valid_for_openai
+from tests.providers.vendors import ANTHROPIC, OPENAI, with_keys_only
+
+WEATHER = {
+    "name": "Weather_now",
+    "description": "The weather of a town.",
+    "parameters": {"type": "object", "properties": {"town": {"type": "string"}}, "required": ["town"]},
+}
+
+
+class Asking:
+    """A view over one provider, and what was told meanwhile."""
+
+    def __init__(self, provider, label="scripted:x"):
+        self.provider, self.recorder = provider, Recorder()
+        model = Model(provider, label.partition(":")[2], label)
+        self.view = ExchangeView(History(), Models(model, model), self.recorder)
+
+    async def infer(self, purpose="component glm", model="processor", /, **asked):
+        return await infer(self.view, asked, model, purpose=purpose)
+
+
+def played(*script):
+    return Asking(Played(script))
+
+
+def shape(request):
+    """The messages as short lines."""
+    lines = []
+    for message in request.messages:
+        lines += [f"{message.role}: {message.text}"] if message.text else []
+        lines += [f"call {each.id} {each.name} {each.arguments}" for each in message.tool_calls]
+        lines += [f"result {each.call_id}{' failed' * each.is_error} {each.output}" for each in message.tool_results]
+    return lines
+
+
+# --- what is asked
+
+
+async def test_a_prompt_alone_is_enough():
+    asking = played("hello")
+    assert await asking.infer(prompt="hi") == {"role": "assistant", "content": "hello", "calls": None}
+    (request,) = asking.provider.requests
+    assert shape(request) == ["user: hi"]
+    assert (request.system, request.tools, request.max_tokens, request.temperature) == ("", (), None, None)
+
+
+async def test_history_messages_and_prompt_are_one_conversation():
+    asking = played("fine")
+    await asking.infer(
+        history=[
+            {"role": "system", "content": "be good"},
+            {"role": "system", "content": "be short"},
+            {"role": "user", "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]},
+        ],
+        messages=[
+            {"role": "assistant", "content": "three"},
+            {"role": "system", "content": "Assets: none"},
+            {"role": "narrator", "content": "night falls"},
+            {"role": "user", "content": None},
+        ],
+        prompt="and now?",
+    )
+    (request,) = asking.provider.requests
+    assert request.system == "be good\n\nbe short"
+    assert shape(request) == [
+        "user: one\ntwo",
+        "assistant: three",
+        "user: [system]\nAssets: none\n\n[narrator]\nnight falls\n\nand now?",
+    ]
+
+
+async def test_system_words_alone_are_asked():
+    asking = played("yes")
+    await asking.infer(messages=[{"role": "system", "content": "say yes"}], prompt="")
+    assert shape(asking.provider.requests[0]) == ["user: say yes"]
+    assert asking.provider.requests[0].system == ""
+
+
+async def test_calls_in_both_forms_and_their_results():
+    asking = played("done")
+    await asking.infer(
+        functions=[WEATHER],
+        messages=[
+            {"role": "user", "content": "where is it warm?"},
+            {"role": "assistant", "content": None, "function_call": {"name": "Weather_now", "arguments": '{"town":1}'}},
+            {"role": "function", "name": "Weather_now", "content": "12"},
+            {
+                "role": "assistant",
+                "content": "two at once",
+                "tool_calls": [
+                    {"id": "a", "type": "function", "function": {"name": "Weather_now", "arguments": '{"town": "A"}'}},
+                    {"id": "b", "type": "function", "function": {"name": "Weather_now", "arguments": {"town": "B"}}},
+                ],
+            },
+            {"role": "tool", "tool_call_id": "b", "content": "warm"},
+            {"role": "function", "name": "Elsewhere", "content": "lost"},
+        ],
+    )
+    (request,) = asking.provider.requests
+    assert shape(request) == [
+        "user: where is it warm?",
+        'call call_1 Weather_now {"town":1}',
+        "result call_1 12",
+        "assistant: two at once",
+        'call a Weather_now {"town": "A"}',
+        'call b Weather_now {"town": "B"}',
+        f"result a failed {INTERRUPTED}",
+        "result b warm",
+        "user: [result of Elsewhere]\nlost",
+    ]
+
+
+async def test_without_functions_calls_are_words():
+    asking = played("done")
+    await asking.infer(
+        messages=[
+            {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "observation", "content": "12"},
+        ]
+    )
+    assert shape(asking.provider.requests[0]) == [
+        f"user: {BEGINNING}",
+        "assistant: [called f with {}]",
+        "user: [result]\n12",
+    ]
+
+
+ROLES = ("system", "user", "assistant", "function", "tool", "observation", "", "narrator")
+ENTRIES = st.fixed_dictionaries(
+    {"role": st.sampled_from(ROLES), "content": st.sampled_from([None, "", " ", "words", "\ud83d", "[]"])},
+    optional={
+        "name": st.sampled_from(["f", "g", None]),
+        "tool_call_id": st.sampled_from(["a", "b", "call_1", None]),
+        "function_call": st.just({"name": "f", "arguments": "{"}),
+        "tool_calls": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "id": st.sampled_from(["a", "a", "a.b", "a:b", "call_2", "", None]),
+                    "function": st.just({"name": "g"}),
+                }
+            ),
+            max_size=3,
+        ),
+    },
+)
+
+
+@given(st.lists(ENTRIES, min_size=1, max_size=12), st.booleans())
+async def test_whatever_was_said_in_whatever_order_is_a_sound_request(entries, has_functions):
+    asking = played("ok")
+    functions = [{"name": "f"}, {"name": "g"}] if has_functions else None
+    await asking.infer(messages=entries, functions=functions)
+    (request,) = asking.provider.requests
+    assert is_well_formed(request.messages)
+    assert request.messages[0].role == "user"
+    assert request.messages[-1].role != "assistant"
+    assert has_functions or not any(message.tool_calls for message in request.messages)
+    assert not any(one.role == two.role for one, two in zip(request.messages, request.messages[1:], strict=False))
+    assert valid_for_openai(json.loads(openai_wire.Encoder().body(request)))
+    assert valid_for_anthropic(json.loads(anthropic_wire.Encoder({"max_tokens": 9}).body(request)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({}, "there is nothing to answer: give a `prompt`, or `messages`"),
+        ({"prompt": "", "messages": []}, "nothing to answer"),
+        ({"prompt": 5}, "LLM parameter 'prompt': input should be a valid string, not 5"),
+        ({"prompt": "x", "max_tokens": "20"}, "'max_tokens': input should be a valid integer, not '20'"),
+        ({"prompt": "x", "max_tokens": True}, "'max_tokens'.*not True"),
+        ({"prompt": "x", "max_tokens": 0}, "'max_tokens'.*greater than 0, not 0"),
+        ({"prompt": "x", "max_tokens": 1.5}, "'max_tokens'.*not 1.5"),
+        ({"prompt": "x", "temperature": "warm"}, "'temperature'.*not 'warm'"),
+        ({"prompt": "x", "temperature": float("nan")}, "'temperature'"),
+        ({"prompt": "x", "temperature": -1}, "'temperature'.*not -1"),
+        ({"prompt": "x", "require_cost": "yes"}, "'require_cost'.*not 'yes'"),
+        ({"messages": "hello"}, "'messages'.*not 'hello'"),
+        ({"messages": ["hello"]}, r"'messages\[0\]'"),
+        ({"messages": [{"content": "x"}]}, r"'messages\[0\]\.role': field required"),
+        ({"messages": [{"role": "user", "content": {"a": 1}}]}, r"'messages\[0\]\.content': a text, or a list"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, r"content': only parts with a `text`"),
+        ({"history": [{"role": "assistant", "function_call": {}}]}, r"'history\[0\]\.function_call\.name'"),
+        ({"prompt": "x", "functions": [{"description": "nameless"}]}, r"'functions\[0\]\.name'"),
+        ({"prompt": "x", "tools": [{"type": "function"}]}, r"'tools\[0\]\.function'"),
+        ({"prompt": "x", "functions": [{"name": "f", "parameters": []}]}, r"'functions\[0\]\.parameters'"),
+    ],
+)
+async def test_what_is_wrong_is_told_by_its_field(asked, told):
+    asking = played("never")
+    with pytest.raises(ToolError, match=told):
+        await asking.infer(**asked)
+    assert asking.provider.requests == []
+
+
+# --- what is answered
+
+
+async def test_calls_come_back_in_both_forms():
+    made = calls(call("Weather_now", '{"town": "A"}', "c1"), call("Weather_now", "", "c2"))
+    answer_ = await played(made).infer(prompt="?", functions=[WEATHER])
+    first, second = answer_["calls"]
+    assert first == {
+        "name": "Weather_now",
+        "arguments": '{"town": "A"}',
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "Weather_now", "arguments": '{"town": "A"}'},
+    }
+    assert json.loads(second["arguments"]) == {}
+    assert answer_["content"] == ""
+
+
+async def test_names_that_no_vendor_takes_go_there_and_back():
+    long = "x" * 70
+    names = ["天气_查询", "天气_预报", "a b", "a.b", f"{long}1", f"{long}2"]
+    sent = wire_names(names)
+    asking = played(calls(*(call(name, "{}", f"c{at}") for at, name in enumerate(sent))))
+    answered = await asking.infer(prompt="?", tools=[{"type": "function", "function": {"name": n}} for n in names])
+    assert [each["name"] for each in answered["calls"]] == names
+    assert len({tool.name for tool in asking.provider.requests[0].tools}) == len(names)
+    assert all(len(name) <= 64 for name in sent)
+
+
+@given(st.lists(st.text(max_size=70), max_size=12))
+def test_no_two_tools_have_one_name(names):
+    made = wire_names(names)
+    assert len({*made}) == len(names)
+    assert all(0 < len(name) <= 64 and name.isascii() for name in made)
+
+
+@pytest.mark.parametrize(
+    ("choice", "offered"),
+    [
+        ({}, ["f", "g"]),
+        ({"function_call": "auto"}, ["f", "g"]),
+        ({"function_call": "none"}, []),
+        ({"tool_choice": "none"}, []),
+        ({"function_call": {"name": "g"}}, ["g"]),
+        ({"tool_choice": {"type": "function", "function": {"name": "f"}}}, ["f"]),
+        ({"tool_choice": {"type": "function", "function": None}}, ["f", "g"]),
+    ],
+)
+async def test_which_functions_are_offered(choice, offered):
+    asking = played("ok")
+    functions = [{"name": "f"}, {"name": "g"}, {"name": "f", "description": "another"}]
+    await asking.infer(prompt="?", functions=functions, **choice)
+    assert [tool.name for tool in asking.provider.requests[0].tools] == offered
+
+
+async def test_a_call_that_nobody_could_run_is_an_error():
+    with pytest.raises(ProviderError, match=r"called 'Wether', which it was not offered \(there are: Weather_now\)"):
+        await played(calls(call("Wether"))).infer(prompt="?", functions=[WEATHER])
+    with pytest.raises(ProviderError, match=r"called 'Weather_now' with '\[1'.*no JSON object; ask again"):
+        await played(calls(call("Weather_now", "[1"))).infer(prompt="?", functions=[WEATHER])
+
+
+async def test_tokens_and_cost_where_they_are_asked_for():
+    reply = Message.assistant("ok")
+    answered = await played(reply).infer(prompt="?", require_token_len=True, require_cost=True)
+    assert (answered["input_token_len"], answered["output_token_len"], answered["cost"]) == (10, 5, 0.0)
+    priced = await Asking(Played([reply]), "openai:gpt-4o").infer(prompt="?", require_cost=True)
+    assert 0 < priced["cost"] < 0.01
+    assert "input_token_len" not in priced
+    unknown = await Asking(Played([reply]), "openai:nobody-knows-1").infer(prompt="?", require_cost=True)
+    assert unknown["cost"] is None
+    assert {"cost", "input_token_len"}.isdisjoint(await played(reply).infer(prompt="?", require_cost=False))
+
+
+async def test_tokens_count_in_the_session_for_their_purpose():
+    asking = played(Message.assistant("ok"))
+    await asking.infer("component glm", "accelerator", prompt="?")
+    (told,) = asking.recorder.events
+    usage_ = Usage(input_tokens=10, output_tokens=5)
+    assert told == UsageRecorded(model="scripted:x", usage=usage_, purpose="component glm")
+
+
+async def test_what_is_the_callers_comes_back_and_what_is_a_vendors_does_not():
+    kept = {"trace": {"id": [1, None]}, "知": "x"}
+    answered = await played("ok").infer(prompt="?", top_p=0.5, n=2, model_="m", **kept, content="mine", calls=1)
+    assert answered == {**kept, "model_": "m", "role": "assistant", "content": "ok", "calls": None}
+
+
+async def test_stop_ends_the_answer():
+    answered = await played("Thought: x\nObservation: y").infer(prompt="?", stop=["", "\nObservation:"])
+    assert answered["content"] == "Thought: x"
+    assert (await played("abc").infer(prompt="?", stop="z"))["content"] == "abc"
+
+
+async def test_an_answer_cut_where_it_was_asked_for_is_one():
+    cut = MessageCompleted(message=Message.assistant("half an"), is_cut=True)
+    asked = {"prompt": "?", "max_tokens": 2.0}
+    assert (await played([cut]).infer(**asked))["content"] == "half an"
+    with pytest.raises(ProviderError, match="was cut at its output limit"):
+        await played([cut]).infer(prompt="?")
+    half = MessageCompleted(message=calls(call("Weather_now", '{"town": "')), is_cut=True)
+    with pytest.raises(ProviderError, match="no JSON object; raise `max_tokens`"):
+        await played([half]).infer(**asked, functions=[WEATHER])
+    nothing = BrokenStreamError("used up before the answer began; raise max_output_tokens", is_retryable=False)
+    with pytest.raises(BrokenStreamError, match="raise `max_tokens`"):
+        await played(nothing).infer(**asked)
+
+
+async def test_a_temperature_that_a_vendor_refuses_is_left_out():
+    refused = ProviderError("HTTP 400: Unsupported value: 'temperature' does not support 0.2 with this model")
+    asking = played(refused, "ok")
+    assert (await asking.infer(prompt="?", temperature=0.2))["content"] == "ok"
+    assert [request.temperature for request in asking.provider.requests] == [0.2, None]
+    with pytest.raises(ProviderError, match="another matter"):
+        await played(ProviderError("another matter"), "never").infer(prompt="?", temperature=0.2)
+    with pytest.raises(ProviderError, match="temperature"):
+        await played(refused, "never").infer(prompt="?")
+
+
+async def test_nothing_is_asked_where_nothing_is_left_of_the_turn():
+    asking, history = played("ok"), History()
+    history.apply(UsageRecorded(model="scripted:x", usage=Usage(input_tokens=9), purpose="another"))
+    limits = Limits(tokens=10)
+    await infer(asking.view, {"prompt": "?"}, "processor", limits=limits, history=history)
+    history.apply(UsageRecorded(model="scripted:x", usage=Usage(input_tokens=1), purpose="another"))
+    with pytest.raises(ToolError, match="nothing is left of this turn's limit of tokens"):
+        await infer(asking.view, {"prompt": "?"}, "processor", limits=limits, history=history)
+    with pytest.raises(ToolError, match="no model 'said'; there are: accelerator, processor"):
+        await infer(asking.view, {"prompt": "?"}, "said")
+
+
+# --- the wires
+
+
+@pytest.fixture
+def keys(monkeypatch):
+    with_keys_only(monkeypatch)
+
+
+async def asked_of(vendor, responses, *, choice=None, **asked):
+    """The answer, and what the server was sent."""
+    async with Loopback(responses) as server:
+        url = server.base_url if vendor is OPENAI else server.base_url.removesuffix("/v1")
+        provider = vendor.provider(vendor.choice(url, **(choice or {})))
+        try:
+            answered = await Asking(provider, f"{vendor.name}:m1").infer(**asked)
+        finally:
+            await provider.close()
+        return answered, [request.json for request in server.requests]
+
+
+@pytest.mark.usefixtures("keys")
+@pytest.mark.parametrize(
+    ("vendor", "responses"),
+    [
+        (OPENAI, [sse([*called(("c1", "Weather_now", '{"town": "A"}')), usage()])]),
+        (ANTHROPIC, [answer(words(0, "a moment"), wish(1, "c1", "Weather_now", '{"town":', ' "A"}'), stop="tool_use")]),
+    ],
+    ids=["openai", "anthropic"],
+)
+async def test_a_call_over_each_vendors_wire(vendor, responses):
+    answered, (body,) = await asked_of(
+        vendor, responses, prompt="?", functions=[WEATHER], max_tokens=50, temperature=0.25, require_token_len=True
+    )
+    assert [(each["name"], json.loads(each["arguments"])) for each in answered["calls"]] == [
+        ("Weather_now", {"town": "A"})
+    ]
+    assert (answered["input_token_len"], answered["output_token_len"]) == (10, 5)
+    assert (body["max_tokens"], body["temperature"]) == (50, 0.25)
+    assert "Weather_now" in json.dumps(body["tools"])
+
+
+@pytest.mark.usefixtures("keys")
+@pytest.mark.parametrize("vendor", [OPENAI, ANTHROPIC], ids=["openai", "anthropic"])
+async def test_a_cut_answer_over_each_vendors_wire(vendor):
+    cut = raw(vendor.stream(*vendor.said("hel", "lo"), *vendor.last(vendor.cut)) + vendor.done)
+    answered, _ = await asked_of(vendor, [cut], prompt="?", max_tokens=2)
+    assert answered["content"] == "hello"
+
+
+@pytest.mark.usefixtures("keys")
+@pytest.mark.parametrize("vendor", [OPENAI, ANTHROPIC], ids=["openai", "anthropic"])
+async def test_the_profiles_limit_holds(vendor):
+    _, (body,) = await asked_of(
+        vendor, [vendor.answer("ok")], choice={"max_output_tokens": 20}, prompt="?", max_tokens=500
+    )
+    assert body["max_tokens"] == 20
+
+
+@pytest.mark.usefixtures("keys")
+async def test_each_vendors_own_ways_with_a_temperature():
+    _, (body,) = await asked_of(ANTHROPIC, [ANTHROPIC.answer("ok")], prompt="?", temperature=1.5)
+    assert body["temperature"] == 1
+    _, (body,) = await asked_of(OPENAI, [OPENAI.answer("ok")], choice={"temperature": 0.9}, prompt="?", temperature=0)
+    assert body["temperature"] == 0
+    refused = refusal(400, "Unsupported value: 'temperature' does not support 0 with this model.")
+    answered, bodies = await asked_of(OPENAI, [refused, OPENAI.answer("ok")], prompt="?", temperature=0)
+    assert answered["content"] == "ok"
+    assert ["temperature" in body for body in bodies] == [True, False]
+
+
+@pytest.mark.usefixtures("keys")
+def test_a_model_that_thinks_is_sent_no_temperature():
+    provider = ANTHROPIC.provider(ModelChoice(model="anthropic:claude-opus-5-5"))
+    bare, asked = (
+        provider._body(Request("claude-opus-5-5", "", [Message.user("hi")], temperature=value)) for value in (None, 0.5)
+    )
+    assert bare == asked
+
+
+@pytest.mark.usefixtures("keys")
+@pytest.mark.parametrize("vendor", [OPENAI, ANTHROPIC], ids=["openai", "anthropic"])
+def test_what_is_not_asked_for_changes_no_byte(vendor):
+    provider = vendor.provider(vendor.choice("http://127.0.0.1:1"))
+    plain = Request("m1", "be good", [Message.user("hi")])
+    before = provider._body(plain)
+    assert provider._body(Request("m1", "be good", [Message.user("hi")], max_tokens=5, temperature=0.5)) != before
+    assert provider._body(plain) == before
+    assert b"temperature" not in before
+
+
+def test_the_embedded_model_is_told_both():
+    provider = LocalProvider(ModelChoice(model="local", temperature=0.7))
+    plain = Request("", "", [Message.user("hi")])
+    assert (provider._body(plain)["temperature"], provider._body(plain)["max_tokens"]) == (0.7, 2048)
+    asked = Request("", "", [Message.user("hi")], max_tokens=9, temperature=0.0)
+    assert (provider._body(asked)["temperature"], provider._body(asked)["max_tokens"]) == (0.0, 9)
+    assert provider._body(Request("", "", [], max_tokens=9_999))["max_tokens"] == 2048
+
+
+@pytest.mark.usefixtures("keys")
+async def test_a_model_without_tools_of_its_own_calls_too():
+    text = json.dumps({"tool": "Weather_now", "arguments": {"town": "A"}})
+    answered, (body,) = await asked_of(
+        OPENAI,
+        [raw(events([*said(text), usage()]))],
+        choice={"tools": "constrained"},
+        prompt="?",
+        functions=[WEATHER],
+        max_tokens=30,
+    )
+    assert answered["calls"][0]["name"] == "Weather_now"
+    assert body["max_tokens"] == 30
+    assert "Weather_now" in body["messages"][0]["content"]
+
+
+async def test_a_script_keeps_to_the_limit(tmp_path):
+    script = tmp_path / "s.yaml"
+    script.write_text("- one two three\n- one two three\n")
+    asking = Asking(ScriptedProvider(ModelChoice(model=f"scripted:{script}")))
+    assert (await asking.infer(prompt="?", max_tokens=2))["content"] == "one two "
+    assert (await asking.infer(prompt="?", max_tokens=3))["content"] == "one two three"
+
+
+# --- conversations
+
+
+def test_who_said_nothing_new_is_told_to_go_on():
+    conversation = Conversation()
+    conversation.hear("a")
+    conversation.say("b")
+    conversation.say("c")
+    assert [message.text for message in conversation.messages()] == ["a", "b\n\nc", GO_ON]

@@ -1,0 +1,92 @@
+"""The developer toolkit on a real workspace, driven as a model drives it: by the JSON of its calls."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from goose_like_toolkits.developer import DeveloperToolkit
+
+from goose_like.agent.view import ExchangeView
+from goose_like.config.profile import Limits, SandboxMode
+from goose_like.core.events import Answer, Logged, ToolProgress
+from goose_like.core.history import History
+from goose_like.core.notifier import Recorder
+from goose_like.core.tool import Outcome, call_tool, current_call
+from goose_like.providers.base import Model, Models
+from goose_like.sessions.session import Session
+from goose_like.toolkit import Requirements
+from goose_like.workspace.workspace import Workspace
+from tests.fakes import Played, call
+
+
+class Desk:
+    """One toolkit, its workspace below `root`, and everything it told people. `fast` plays its accelerator."""
+
+    def __init__(self, root: Path, session: Session, workspace: Workspace, recorder: Recorder, **kwargs: Any) -> None:
+        self.root, self.session, self.workspace, self.recorder = root, session, workspace, recorder
+        limits = Limits(output_bytes=kwargs.pop("output_bytes", 16_000))
+        self.fast = Played(kwargs.pop("answers", ()))
+        models = Models(
+            Model(Played(), "strong", "scripted:strong"),
+            Model(self.fast, "fast", kwargs.pop("label", "scripted:fast"), kwargs.pop("window", None)),
+        )
+        self.kit = DeveloperToolkit(
+            recorder,
+            Requirements("developer", {}),
+            workspace=workspace,
+            session=session,
+            limits=limits,
+            exchange_view=ExchangeView(session.history, models, recorder),
+            config=kwargs,
+        )
+        self.tools = {tool.name: tool for tool in self.kit.tools()}
+
+    async def outcome(self, name: str, **arguments: Any) -> Outcome:
+        current_call.set("c1")
+        return await call_tool(self.tools, call(name, json.dumps(arguments)))
+
+    async def ok(self, name: str, **arguments: Any) -> str:
+        outcome = await self.outcome(name, **arguments)
+        assert not outcome.is_error, outcome.output
+        return outcome.output
+
+    async def error(self, name: str, **arguments: Any) -> str:
+        outcome = await self.outcome(name, **arguments)
+        assert outcome.is_error, outcome.output
+        return outcome.output
+
+    async def shell(self, command: str, **arguments: Any) -> str:
+        return await self.ok("shell", command=command, **arguments)
+
+    @property
+    def shown(self) -> str:
+        """What came on the screen while commands ran."""
+        return "".join(event.text for event in self.recorder.events if isinstance(event, ToolProgress))
+
+    @property
+    def logged(self) -> list[str]:
+        return [event.text for event in self.recorder.events if isinstance(event, Logged)]
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    """Waits for something that another process does."""
+    async with asyncio.timeout(20):
+        while not is_so():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def desk(
+    folder: Path, mode: SandboxMode = "workspace", *, answer: Answer = Answer(), **kwargs: Any
+) -> AsyncIterator[Desk]:
+    root = folder / "project"
+    root.mkdir(exist_ok=True)
+    recorder, session = Recorder(answer), Session(folder / "session", "n", History())
+    where = Workspace(root, mode=mode, approval="auto", notifier=recorder, session_folder=session.folder)
+    async with where as workspace:
+        made = Desk(workspace.root, session, workspace, recorder, **kwargs)
+        yield made
+        await made.kit.close()

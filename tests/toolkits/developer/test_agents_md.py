@@ -1,0 +1,153 @@
+"""What a model reads before the first word of the person: short, true of the tools there are, and only what is ours."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from goose_like_toolkits.developer.hints import hints
+
+from goose_like.agent.build import build_exchange
+from goose_like.agent.exchange import Exchange
+from goose_like.config.profile import ModelChoice, Profile, find_profile
+from goose_like.core.events import SessionStarted
+from goose_like.core.message import Message
+from goose_like.core.notifier import Recorder
+from goose_like.providers.base import Request
+from goose_like.providers.openai_wire import Encoder
+from tests.toolkits.developer.shell_harness import desk, until
+
+
+@pytest.fixture
+def script(tmp_path) -> ModelChoice:
+    file = tmp_path / "script.yaml"
+    file.write_text("- text: done\n")
+    return ModelChoice(model=f"scripted:{file}")
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path, monkeypatch) -> Path:
+    """The folder a person might stand in, with a path of usual length."""
+    folder = tmp_path / "home-of-a-person" / "src" / "a-project-of-theirs"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def first_body(exchange: Exchange) -> bytes:
+    specs = [tool.spec for tool in exchange.tools.values()]
+    said = [Message.user("Create hello.py that prints the first 10 primes, then run it.")]
+    return Encoder().body(Request("gpt-5-mini", exchange.system, said, specs))
+
+
+@pytest.mark.parametrize(("name", "limit_tokens", "limit_bytes"), [("default", 1500, 7000), ("local", 900, 4000)])
+async def test_prompt_and_tools_keep_to_their_budget(script, name, limit_tokens, limit_bytes):
+    profile = find_profile(name)[0].model_copy(update={"processor": script, "accelerator": None})
+    async with build_exchange(profile, Recorder()) as exchange:
+        body = json.loads(first_body(exchange))
+        tools = json.dumps(body["tools"], ensure_ascii=False, separators=(",", ":"))
+        assert len((exchange.system + tools).encode()) / 4 <= limit_tokens
+        assert len(first_body(exchange)) <= limit_bytes
+
+
+@pytest.mark.parametrize("picked", [["shell"], ["shell", "write_file", "patch_file"], ["update_plan"], ["read_file"]])
+async def test_the_prompt_speaks_only_of_tools_that_are_there(tmp_path, picked):
+    async with desk(tmp_path, tools=picked) as made:
+        text = made.kit.prompt()
+        for name in ("shell", "start_process", "read_file", "write_file", "patch_file", "update_plan"):
+            assert f"`{name}`" not in text or name in picked
+        assert "plan" not in text or "update_plan" in picked
+        assert list(made.tools) == picked
+
+
+async def test_the_whole_guidance_is_there(tmp_path):
+    async with desk(tmp_path) as made:
+        text = made.kit.prompt()
+        for word in ("`update_plan`", "`start_process`", "rg", "`patch_file`", "run", "failed", "briefly"):
+            assert word in text
+
+
+async def test_without_read_file_a_refusal_still_shows_what_is_there(tmp_path):
+    async with desk(tmp_path, tools=["shell", "write_file"]) as made:
+        (made.root / "a").write_text("old\n")
+        assert (await made.error("write_file", path="a", content="new\n")).endswith("\nold")
+        await made.ok("write_file", path="a", content="new\n")
+
+
+async def test_hints_are_told_once_after_the_session_has_started(project, script):
+    (project / "AGENTS.md").write_text("Use tabs.")
+    recorder = Recorder()
+    async with build_exchange(Profile(processor=script), recorder) as exchange:
+        assert f"Hints from {project}/AGENTS.md:\nUse tabs." in exchange.system
+        await exchange.reply("hello")
+    assert isinstance(recorder.events[0], SessionStarted)
+    told = [event for event in recorder.events if "hints from" in getattr(event, "text", "")]
+    assert [event.text for event in told] == [f"hints from {project}/AGENTS.md"]
+
+
+async def test_hints_are_not_told_of_a_session_that_is_over(tmp_path):
+    async with desk(tmp_path) as made:
+        (made.root / ".goosehints").write_text("Use tabs.")
+        made.kit.prompt()
+    assert made.logged == []
+
+
+async def test_hints_of_a_session_that_goes_on_are_told(tmp_path):
+    async with desk(tmp_path) as made:
+        (made.root / ".goosehints").write_text("Use tabs.")
+        made.kit.prompt()
+        await until(lambda: made.logged)
+        assert made.logged == [f"hints from {made.root}/.goosehints"]
+
+
+def test_hints_come_from_the_person_and_from_root_to_here(home, tmp_path):
+    root, below = tmp_path / "root", tmp_path / "root/a/b"
+    below.mkdir(parents=True)
+    (root / ".git").mkdir()
+    (home / "config").mkdir(parents=True)
+    files = [
+        home / "config/AGENTS.md",
+        root / "AGENTS.md",
+        root / ".goosehints",
+        root / "a/AGENTS.md",
+        below / ".goosehints",
+    ]
+    for file in files:
+        file.write_text(f"in {file.name}\n")
+    (tmp_path / "AGENTS.md").write_text("above the repository")
+    assert [(hint.file, hint.text) for hint in hints(below)] == [(file, f"in {file.name}") for file in files]
+    (root / ".git").rmdir()
+    assert [hint.file for hint in hints(below)] == [files[0], files[-1]]
+
+
+def test_a_link_out_of_the_repository_is_no_hint(home, tmp_path):
+    (tmp_path / "secret").write_text("open sesame")
+    (tmp_path / "repository").mkdir()
+    (tmp_path / "repository/AGENTS.md").symlink_to(tmp_path / "secret")
+    (tmp_path / "repository/other.md").write_text("fine")
+    (tmp_path / "repository/.goosehints").symlink_to("other.md")
+    assert [hint.text for hint in hints(tmp_path / "repository")] == ["fine"]
+
+
+def test_long_hints_are_cut_and_say_so(tmp_path):
+    folder = tmp_path
+    (tmp_path / ".git").mkdir()
+    for name in "abcd":
+        folder /= name
+        folder.mkdir()
+        (folder / "AGENTS.md").write_text("é" * 10_000)
+    found = hints(folder)
+    assert [len(hint.text.encode()) // 1000 for hint in found] == [8, 8, 8, 0]
+    assert all(hint.is_cut and hint.text.endswith(f"[cut; the rest is in {hint.file}]") for hint in found)
+
+
+@pytest.mark.parametrize("data", [b"", b" \n", b"\0\1\2"])
+def test_what_is_no_text_is_no_hint(tmp_path, data):
+    (tmp_path / "AGENTS.md").write_bytes(data)
+    assert hints(tmp_path) == []
+
+
+def test_a_folder_or_pipe_of_that_name_is_no_hint(tmp_path):
+    (tmp_path / "AGENTS.md").mkdir()
+    os.mkfifo(tmp_path / ".goosehints")
+    assert hints(tmp_path) == []

@@ -1,0 +1,161 @@
+"""The fast model is asked of a silent command whether it is stuck; nobody waits for that, nothing of it does harm."""
+
+import asyncio
+
+import pytest
+from goose_like_toolkits.developer.silence import Silence, Watch
+
+from goose_like.agent.view import ExchangeView
+from goose_like.core.errors import CredentialError, ProfileError
+from goose_like.core.events import UsageRecorded
+from goose_like.core.history import History
+from goose_like.core.notifier import Recorder
+from goose_like.core.output_limit import Output
+from goose_like.providers.base import Model, Models
+from tests.fakes import PAUSE, Played
+from tests.toolkits.developer.shell_harness import Desk, desk, until
+from tests.toolkits.developer.test_shell import is_held
+
+HANGS = "exec 9>held; echo Password:; sleep 100"
+WAITS = "echo begun; until [ -e go ]; do sleep 0.01; done; rm go; echo done"
+
+
+async def ends_after(made: Desk, questions: int) -> str:
+    """What a model reads of a command that ends once the fast model was asked that often."""
+    running = asyncio.create_task(made.shell(WAITS))
+    await until(lambda: len(made.fast.requests) >= questions)
+    (made.root / "go").touch()
+    return await running
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("INPUT: asks for a password", "waits for input, which can't come (asks for a password)"),
+        ("**Server** - listens on 80\nmore", "is one that never ends by itself (listens on 80)"),
+        ("STUCK", "is stuck"),
+    ],
+)
+async def test_a_command_that_is_stuck_is_stopped(tmp_path, said, told):
+    async with desk(tmp_path, tools=["shell"], asks_when_silent=0.2, answers=[said]) as made:
+        answer = await made.error("shell", command=HANGS)
+        assert answer.startswith("Password:\n[stopped: it printed nothing for ")
+        assert f" s, and a fast model thinks that it {told}; give what it waits for" in answer
+        await until(lambda: not is_held(made.root / "held"))
+        assert await made.shell("echo alive") == "alive"
+
+
+async def test_with_tools_for_processes_it_goes_on_as_one(tmp_path):
+    async with desk(tmp_path, asks_when_silent=0.2, answers=["INPUT: asks for a password"]) as made:
+        answer = await made.shell(HANGS)
+        assert answer.startswith("Password:\n[printed nothing for ")
+        assert "thinks that it waits for input" in answer
+        assert "(asks for a password): goes on as process p1, " in answer
+        assert "p1: running" in await made.ok("list_processes")
+
+
+async def test_what_is_asked_is_counted_and_enters_no_history(tmp_path):
+    async with desk(tmp_path, tools=["shell"], asks_when_silent=0.2, answers=["STUCK"]) as made:
+        await made.error("shell", command=f"echo {'x' * 9_000}; {HANGS}")
+        (request,) = made.fast.requests
+        question = request.messages[0].text
+        assert question.startswith("The command:\necho xxx")
+        assert question.endswith("x\nPassword:\n")
+        assert len(question) < 7_000
+        (usage,) = (event for event in made.recorder.events if isinstance(event, UsageRecorded))
+        assert (usage.model, usage.purpose) == ("scripted:fast", "stuck command")
+        assert made.session.history.messages == []
+
+
+@pytest.mark.parametrize("said", ["WORKS: it builds", "hm, INPUT or STUCK?", "WORKSHOP", "INPUTS"])
+async def test_a_command_that_works_is_asked_about_again_and_left_alone(tmp_path, said):
+    async with desk(tmp_path, asks_when_silent=0.02, answers=[said] * 30) as made:
+        assert await ends_after(made, questions=3) == "begun\ndone"
+
+
+async def test_each_time_the_silence_is_twice_as_long():
+    silence = Silence(0.02)
+    for lasts_s in (0.02, 0.04, 0.08, 0.16):
+        await silence.long()
+        assert silence.lasts_s >= lasts_s
+    silence.broken()
+    await silence.long()
+    assert silence.lasts_s >= 0.02
+
+
+async def test_a_command_that_ends_first_takes_the_question_back(tmp_path):
+    async with desk(tmp_path, asks_when_silent=0.02, answers=[[PAUSE]]) as made:
+        assert await ends_after(made, questions=1) == "begun\ndone"
+        await until(lambda: made.fast.streams_closed == 1)
+
+
+async def test_cancelling_the_command_takes_the_question_back(tmp_path):
+    async with desk(tmp_path, asks_when_silent=0.02, answers=[[PAUSE]]) as made:
+        running = asyncio.create_task(made.shell(HANGS))
+        await until(lambda: made.fast.requests)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await until(lambda: made.fast.streams_closed == 1)
+
+
+async def test_a_model_that_fails_harms_no_command_and_is_told_once(tmp_path):
+    failures = [CredentialError("the key was refused")] * 2
+    async with desk(tmp_path, asks_when_silent=0.02, answers=failures) as made:
+        assert await ends_after(made, questions=1) == "begun\ndone"
+        assert await ends_after(made, questions=2) == "begun\ndone"
+        assert made.logged == ["nobody looks whether silent commands are stuck: the key was refused"]
+
+
+@pytest.mark.parametrize(
+    "config", [{"asks_when_silent": False}, {"asks_when_silent": 0.01, "label": "scripted:strong"}]
+)
+async def test_who_is_not_to_be_asked_is_not_asked(tmp_path, config):
+    """The second is one whose fast model is its strong one."""
+    async with desk(tmp_path, **config) as made:
+        assert await made.shell("sleep 0.2") == "[no output]"
+        assert made.fast.requests == []
+
+
+class Late(Played):
+    """Answers when it is let."""
+
+    def __init__(self, script):
+        super().__init__(script)
+        self.asked, self.may = asyncio.Event(), asyncio.Event()
+
+    async def stream(self, request):
+        self.asked.set()
+        await self.may.wait()
+        async for delta in super().stream(request):
+            yield delta
+
+
+async def test_an_answer_that_output_overtook_does_not_count(tmp_path):
+    fast, recorder, output = Late(["INPUT: early", "SERVER: late"]), Recorder(), Output(tmp_path / "out", 1_000)
+    models = Models(Model(Played(), "strong", "strong"), Model(fast, "fast", "fast"))
+    watch = Watch(ExchangeView(History(), models, recorder), recorder, 0.02)
+
+    async def serve() -> str:
+        try:
+            async with asyncio.timeout(20) as limit:
+                with watch.over("serve", output, limit) as silence:
+                    await fast.asked.wait()
+                    output.write(b"listening\n")
+                    silence.broken()
+                    fast.may.set()
+                    await asyncio.Event().wait()
+        except TimeoutError:
+            return silence.verdict
+
+    assert (await serve()).endswith("is one that never ends by itself (late)")
+    tails = [request.messages[0].text.rpartition("output:\n")[2] for request in fast.requests]
+    assert tails == ["(none so far)", "listening\n"]
+
+
+@pytest.mark.parametrize("value", [True, 0, -1, "20", None, float("nan"), [20]])
+async def test_what_a_profile_may_not_say(tmp_path, value):
+    with pytest.raises(ProfileError, match="`asks_when_silent` is false, or the seconds") as raised:
+        async with desk(tmp_path, asks_when_silent=value):
+            pass
+    assert raised.value.path == ("config", "asks_when_silent")

@@ -1,0 +1,711 @@
+"""Work that is delegated: its own session and limits, its tokens and questions the parent's, its rights never wider."""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from goose_like_toolkits.delegate import DelegateToolkit
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goose_like.agent.build import build_exchange
+from goose_like.agent.exchange import Exchange
+from goose_like.agent.subagent import Relay
+from goose_like.config import trust
+from goose_like.config.profile import ApprovalMode, Limits, Profile, SandboxMode, ToolkitChoice
+from goose_like.core.errors import DeniedError, ProfileError, ProviderError
+from goose_like.core.events import (
+    Answer,
+    Asked,
+    Logged,
+    MessageCompleted,
+    Nested,
+    Question,
+    TurnFinished,
+    UsageRecorded,
+)
+from goose_like.core.history import History
+from goose_like.core.message import ToolResult, Usage
+from goose_like.core.notifier import Recorder
+from goose_like.providers.base import Delta, Model, Models, Request
+from goose_like.sessions.index import find_session, nested_sessions
+from goose_like.sessions.session import Session
+from goose_like.testing import trial
+from goose_like.workspace import sandbox
+from goose_like.workspace.child import Narrowed
+from goose_like.workspace.policy import Kind
+from goose_like.workspace.workspace import Workspace
+from tests.fakes import PAUSE, Played, call, calls
+from tests.loopback import Loopback, raw
+
+NO = Answer(choice="deny", by="person")
+ONCE = Answer(choice="allow", by="person")
+SESSION = Answer(choice="allow_session", by="person")
+
+needs_sandbox = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
+
+
+class Cast(Played):
+    """A script for each conversation, found by the words that it begins with."""
+
+    def __init__(self, scripts: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.scripts = {words: list(script) for words, script in scripts.items()}
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
+        self.script = next(self.scripts[said.text] for said in request.messages if said.text in self.scripts)
+        async for delta in super().stream(request):
+            yield delta
+
+
+class Place:
+    """A turn in which work is delegated, and what came of it."""
+
+    def __init__(self, exchange: Exchange, recorder: Recorder, provider: Cast) -> None:
+        self.exchange, self.recorder, self.provider = exchange, recorder, provider
+        self.root = exchange.workspace.root
+
+    async def reply(self, words: str = "go") -> TurnFinished:
+        return await self.exchange.reply(words)
+
+    @property
+    def results(self) -> dict[str, ToolResult]:
+        return {result.call_id: result for message in self.exchange.history.messages for result in message.tool_results}
+
+    def told(self, kind: type) -> list[Any]:
+        return [event for event in self.recorder.events if isinstance(event, kind)]
+
+    def first_results(self, *ids: str) -> tuple[ToolResult, ...]:
+        """What came of the first calls in the session that a call left."""
+        messages = self.nested(*ids).history.messages
+        return next(message.tool_results for message in messages if message.tool_results)
+
+    def nested(self, *ids: str) -> Session:
+        """The session that a call left."""
+        folder = self.exchange.session.folder
+        for id in ids:
+            folder = folder / "nested" / id
+        session = Session(folder, "n", History())
+        session._open(is_new=False)
+        session.history = History.replay(session.read())
+        return session
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@asynccontextmanager
+async def at_work(
+    scripts: Mapping[str, Any],
+    *,
+    config: Mapping[str, Any] | None = None,
+    answer: Answer = NO,
+    limits: Limits | None = None,
+    developer: Mapping[str, Any] | None = None,
+    **profile: Any,
+) -> AsyncIterator[Place]:
+    provider, recorder, session = Cast(scripts), Recorder(answer), Session.create("here")
+    model = Model(provider, "x", "scripted:x")
+    toolkits = (
+        ToolkitChoice(name="developer", config={"hints": False, "news": False, **(developer or {})}),
+        ToolkitChoice(name="delegate", config=dict(config or {})),
+    )
+    kept = Profile.model_validate({"name": "mine", "toolkits": toolkits, "sandbox": "full", **profile})
+    try:
+        async with build_exchange(
+            kept, recorder, session=session, limits=limits, models=Models(model, model)
+        ) as exchange:
+            yield Place(exchange, recorder, provider)
+    finally:
+        session.close()
+
+
+def held(root: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in root.iterdir()}
+
+
+def delegate(task: str, id: str = "d1", **arguments: str) -> Any:
+    more = "".join(f', "{name}": "{value}"' for name, value in arguments.items())
+    return call("delegate", f'{{"task": "{task}"{more}}}', id=id)
+
+
+def shell(command: str, id: str = "c1", access: str = "workspace") -> Any:
+    return call("shell", f'{{"command": "{command}", "access": "{access}"}}', id=id)
+
+
+def write(path: str, content: str = "x", id: str = "w1") -> Any:
+    return call("write_file", f'{{"path": "{path}", "content": "{content}"}}', id=id)
+
+
+ONE_CALL = {"go": [calls(delegate("help")), "Fine."], "help": [calls(shell("echo one")), "Done."]}
+
+
+async def until(is_so: Any) -> None:
+    async with asyncio.timeout(20):
+        while not is_so():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+# --- what comes of it
+
+
+async def test_the_model_reads_the_answer_and_what_it_took(root: Path) -> None:
+    helper = [calls(shell("echo one", id="d1"), write("new.txt")), "It is done."]  # an id that its parent has as well
+    async with at_work({"go": [calls(delegate("help")), "Fine."], "help": helper}) as place:
+        assert (await place.reply()).reason == "stop"
+        result = place.results["d1"]
+        assert (result.output, result.is_error) == (
+            "It is done.\n[took 2 steps, 2 calls, 15 tokens; wrote new.txt]",
+            False,
+        )
+        assert place.exchange.history.messages[-1].text == "Fine."
+        (first, *_) = [request for request in place.provider.requests if request.messages[0].text == "help"]
+        assert len(first.messages) == 1  # nothing of its parent's conversation
+        assert "delegate" not in [tool.name for tool in first.tools]
+        names = [tool.name for tool in first.tools]
+        assert names == [name for name in place.exchange.tools if name != "delegate"]
+
+
+async def test_it_has_a_session_of_its_own_which_is_found_from_the_parents(root: Path) -> None:
+    async with at_work(ONE_CALL) as place:
+        await place.reply()
+        nested, folder = place.nested("d1"), place.exchange.session.folder
+        assert [message.role for message in nested.history.messages] == ["user", "assistant", "tool", "assistant"]
+        assert nested.history.last_turn == TurnFinished(reason="stop")
+        assert str(nested.file) in "".join(event.text for event in place.told(Logged))
+        assert History.replay(Session.read(place.exchange.session)) == place.exchange.history
+        (listed,) = nested_sessions(find_session("here"))
+        assert (listed.first_words, listed.folder) == ("help", folder / "nested/d1")
+        assert not (folder / "nested/d1/undo").exists()
+
+
+async def test_each_event_is_told_as_nested_and_as_nothing_else(root: Path) -> None:
+    async with at_work(ONE_CALL) as place:
+        await place.reply()
+        events = place.told(Nested)
+        assert {event.call_id for event in events} == {"d1"}
+        kinds = [event.event["type"] for event in events]
+        assert [kinds[0], kinds[-1]] == ["session_started", "turn_finished"]
+        assert {"tool_started", "tool_finished", "message_completed", "turn_started"} <= set(kinds)
+        assert [event.message.text for event in place.told(MessageCompleted)] == ["", "Fine."]
+
+
+async def test_tokens_count_as_the_parents(root: Path) -> None:
+    async with at_work(ONE_CALL) as place:
+        await place.reply()
+        spent = UsageRecorded(model="scripted:x", usage=Usage(input_tokens=10, output_tokens=5), purpose="delegate")
+        assert place.told(UsageRecorded) == [spent]
+        assert place.exchange.history.turn_usage == {"scripted:x": Usage(input_tokens=20, output_tokens=10)}
+
+
+async def test_several_work_side_by_side(root: Path) -> None:
+    """Each waits for a file that another one makes."""
+    wait = "until test -e {}; do sleep 0.01; done"
+    scripts = {
+        "go": [calls(delegate("a", "d1"), delegate("b", "d2"), delegate("c", "d3")), "Fine."],
+        "a": [calls(shell(wait.format("b"))), "A."],
+        "b": [calls(shell(wait.format("c") + "; touch b")), "B."],
+        "c": [calls(shell("touch c")), "C."],
+    }
+    async with at_work(scripts) as place:
+        await place.reply()
+        assert [result.output[:2] for result in place.results.values()] == ["A.", "B.", "C."]
+        assert len(nested_sessions(find_session("here"))) == 3
+
+
+@needs_sandbox
+async def test_the_next_delegate_may_read_what_another_left_in_tmp(root: Path) -> None:
+    scripts = {
+        "go": [
+            calls(shell("echo parent > /tmp/p")),
+            calls(delegate("a")),
+            calls(shell("cat /tmp/a", id="c2")),
+            "Fine.",
+        ],
+        "a": [calls(shell("cat /tmp/p; echo nested > /tmp/a")), "A."],
+    }
+    async with at_work(scripts, sandbox="workspace") as place:
+        await place.reply()
+        assert place.first_results("d1")[0].output == "parent"
+        assert place.results["c2"].output == "nested"
+
+
+async def test_what_its_toolkits_tell_while_they_are_made_is_in_its_session(root: Path) -> None:
+    (root / "AGENTS.md").write_text("Be brief.")
+    async with at_work(ONE_CALL, developer={"hints": True}) as place:
+        await place.reply()
+        logged = [event.text for event in place.nested("d1").read() if isinstance(event, Logged)]
+        assert logged == [f"hints from {root}/AGENTS.md"]
+
+
+# --- what fails
+
+
+async def test_a_limit_ends_it_with_what_was_done_so_far(root: Path) -> None:
+    helper = [calls(write("one.txt"), text="I begin."), calls(shell("true"))]
+    scripts = {"go": [calls(delegate("help")), "Fine."], "help": helper}
+    async with at_work(scripts, config={"limits": {"steps": 1}}) as place:
+        assert (await place.reply()).reason == "stop"
+        result = place.results["d1"]
+        assert result.is_error
+        assert "the delegate did not finish (step limit)" in result.output
+        assert "I begin.\n[the limit of 1 steps]\n[took 1 step, 1 call, 15 tokens; wrote one.txt]" in result.output
+
+
+async def test_a_provider_that_refuses(root: Path) -> None:
+    scripts = {"go": [calls(delegate("help")), "Fine."], "help": [calls(shell("true")), ProviderError("no more today")]}
+    async with at_work(scripts) as place:
+        assert (await place.reply()).reason == "stop"
+        assert "did not finish (error)" in place.results["d1"].output
+        assert "no more today" in place.results["d1"].output
+        assert [event.usage.total_tokens for event in place.told(UsageRecorded)] == [15]
+
+
+@needs_sandbox
+async def test_what_nobody_could_allow_is_told_to_the_model_and_by_the_exit_code(root: Path) -> None:
+    scripts = {
+        "go": [calls(delegate("help")), "Fine."],
+        "help": [calls(shell("true", access="network")), "It was denied."],
+    }
+    async with at_work(scripts, sandbox="workspace", answer=Answer()) as place:
+        assert (await place.reply()).exit_code == 6
+        output = place.results["d1"].output
+        assert output.startswith("It was denied.\n[denied, as nobody could be asked: network: true]\n")
+
+
+async def test_cancelling_stops_it_and_all_that_it_started(root: Path) -> None:
+    command = "echo $BASHPID > pid; (exec -a sleeper sleep 600) & echo $! >> pid; wait"
+    scripts = {"go": [calls(delegate("help"))], "help": [calls(shell(command)), "Never."]}
+    async with at_work(scripts) as place:
+        turn = asyncio.create_task(place.reply())
+        await until(lambda: (root / "pid").exists() and len((root / "pid").read_text().split()) == 2)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        assert [is_alive(int(pid)) for pid in (root / "pid").read_text().split()] == [False, False]
+        assert place.told(TurnFinished)[-1].reason == "cancelled"
+        nested = place.nested("d1").history
+        assert nested.last_turn is not None
+        assert nested.last_turn.reason == "cancelled"
+        assert "interrupted" in nested.messages[-1].tool_results[0].output
+        assert "interrupted" in place.results["d1"].output
+        assert [event.usage.total_tokens for event in place.told(UsageRecorded)] == [15]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+async def test_one_that_never_began_leaves_nothing(root: Path, home: Path) -> None:
+    bring(home, "broken: {processor: 'scripted:nowhere.yaml'}")
+    async with at_work({"go": [calls(delegate("help")), "Fine."]}, config={"profiles": ["broken"]}) as place:
+        await place.reply()
+        assert place.results["d1"].is_error
+        assert "there is no script 'nowhere.yaml'" in place.results["d1"].output
+        assert place.told(Logged) == []
+        assert not list(place.exchange.session.folder.glob("nested/*"))
+
+
+async def test_cancelling_while_its_model_speaks(root: Path) -> None:
+    scripts = {"go": [calls(delegate("help"))], "help": [[PAUSE]]}
+    async with at_work(scripts) as place:
+        turn = asyncio.create_task(place.reply())
+        await until(lambda: len(place.provider.requests) == 2)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        assert place.provider.streams_closed == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [({"task": "  "}, "the task is empty"), ({"task": "x", "profile": "mien"}, "did you mean 'mine'")],
+)
+async def test_a_call_that_makes_no_sense(root: Path, arguments: dict[str, str], words: str) -> None:
+    async with at_work({"go": [calls(delegate(**arguments)), "Fine."]}) as place:
+        await place.reply()
+        assert words in place.results["d1"].output
+        assert not (place.exchange.session.folder / "nested").exists()
+
+
+# --- limits
+
+
+async def test_it_gets_what_is_left_and_the_parent_ends_with_it(root: Path) -> None:
+    """Of 40 tokens 15 are spent: the delegate has 25, which it oversteps with its second answer."""
+    scripts = {"go": [calls(delegate("help"))], "help": [calls(shell("true", id=str(n))) for n in range(9)]}
+    async with at_work(scripts, limits=Limits(tokens=40)) as place:
+        end = await place.reply()
+        assert "30 of 25 tokens are used" in place.results["d1"].output
+        assert (end.reason, end.exit_code, end.detail) == ("budget", 5, "45 of 40 tokens are used")
+
+
+async def test_side_by_side_they_share_what_is_left(root: Path) -> None:
+    endless = [calls(shell("true", id=str(n))) for n in range(9)]
+    scripts = {"go": [calls(delegate("a", "d1"), delegate("b", "d2"))], "a": endless, "b": endless}
+    async with at_work(scripts, limits=Limits(tokens=75)) as place:
+        await place.reply()
+        assert all("30 of 30 tokens are used" in result.output for result in place.results.values())
+
+
+async def test_where_nothing_is_left_nothing_begins(root: Path) -> None:
+    scripts = {"go": [calls(delegate("help")), "Fine."]}
+    async with at_work(scripts, limits=Limits(steps=1)) as place:
+        assert (await place.reply()).reason == "step_limit"
+        assert "nothing is left of this turn's limit of steps" in place.results["d1"].output
+
+
+async def test_a_price_that_is_not_known_keeps_no_limit(root: Path) -> None:
+    scripts = {"go": [calls(delegate("help")), "Fine."], "help": ["Done."]}
+    async with at_work(scripts, limits=Limits(cost_usd=1.0), config={"limits": {"cost_usd": 0.5}}) as place:
+        assert (await place.reply()).reason == "stop"
+        assert place.results["d1"].output.startswith("Done.")
+
+
+# --- profiles and toolkits
+
+
+def bring(home: Path, text: str) -> None:
+    (home / "config").mkdir(parents=True, exist_ok=True)
+    (home / "config/profiles.yaml").write_text(text)
+
+
+@needs_sandbox
+async def test_a_named_profile_narrows(root: Path, home: Path) -> None:
+    bring(home, "looker: {extends: reviewer}\nsecond: {extends: default}\n")
+    scripts = {
+        "go": [calls(delegate("help", profile="looker"), delegate("more", "d2", profile="second")), "Fine."],
+        "help": [calls(shell("echo x > new.txt"), write("new.txt")), "No."],
+        "more": [calls(write("other.txt")), "Yes."],
+    }
+    config = {"profiles": ["looker", "second"]}
+    async with at_work(scripts, config=config, sandbox="workspace") as place:
+        assert "one of: second" in place.exchange.system
+        await place.reply()
+        assert place.results["d1"].output.startswith("No.")
+        command, file = place.first_results("d1")
+        assert "Read-only file system" in command.output
+        assert "no tool 'write_file'" in file.output
+        assert held(root) == {"other.txt": "x"}
+
+
+async def test_a_profile_has_its_own_model(root: Path, home: Path, tmp_path: Path) -> None:
+    script = tmp_path / "cheap.yaml"
+    script.write_text("- {text: cheaply, usage: {input: 7, output: 2}}")
+    bring(home, f"cheap: {{processor: 'scripted:{script}', toolkits: [developer]}}")
+    scripts = {"go": [calls(delegate("help")), "Fine."]}
+    async with at_work(scripts, config={"profiles": ["cheap"]}) as place:
+        await place.reply()
+        assert place.results["d1"].output.startswith("cheaply")
+        (spent,) = place.told(UsageRecorded)
+        assert (spent.model, spent.usage.total_tokens) == (f"scripted:{script}", 9)
+
+
+async def test_what_a_project_brings_counts_only_when_it_is_trusted(root: Path) -> None:
+    (root / ".goose-like").mkdir()
+    (root / ".goose-like/profiles.yaml").write_text("theirs: {toolkits: [developer]}")
+    with pytest.raises(ProfileError, match="unknown profile 'theirs'") as caught:
+        async with at_work({}, config={"profiles": ["theirs"]}):
+            pass
+    assert caught.value.path == ("toolkits", 1, "config", "profiles", 0)
+    project = trust.read_project(root)
+    assert project
+    trust.trust(project)
+    async with at_work(
+        {"go": [calls(delegate("help")), "Fine."], "help": ["Done."]}, config={"profiles": ["theirs"]}
+    ) as place:
+        await place.reply()
+        assert place.results["d1"].output.startswith("Done.")
+
+
+@pytest.mark.parametrize(
+    ("config", "words", "path"),
+    [
+        ({"dept": 2}, "no 'dept'; did you mean 'depth'", ("config", "dept")),
+        ({"depth": 0}, "depth: Input should be greater than or equal to 1, not 0", ("config", "depth")),
+        ({"limits": {"step": 2}}, "no 'step'; did you mean 'steps'", ("config", "limits", "step")),
+        ({"profiles": ["defalt"]}, "did you mean 'default'", ("config", "profiles", 0)),
+    ],
+)
+async def test_a_config_that_makes_no_sense(config: dict[str, Any], words: str, path: tuple[str, ...]) -> None:
+    with pytest.raises(ProfileError, match=words) as caught:
+        async with trial(DelegateToolkit, config=config):
+            pass
+    assert caught.value.path == path
+
+
+async def test_with_more_depth_a_delegate_may_delegate(root: Path) -> None:
+    scripts = {
+        "go": [calls(delegate("help")), "Fine."],
+        "help": [calls(delegate("deeper", "d1")), "Done."],
+        "deeper": [calls(delegate("deepest"), write("deep.txt")), "Deep."],
+    }
+    async with at_work(scripts, config={"depth": 2}) as place:
+        await place.reply()
+        deep = place.nested("d1", "d1").history
+        assert "no tool 'delegate'" in deep.messages[2].tool_results[0].output
+        assert place.first_results("d1")[0].output.startswith("Deep.")
+        assert sum(usage.total_tokens for usage in place.exchange.history.turn_usage.values()) == 45
+        assert [listed.first_words for listed in nested_sessions(find_session("here"))] == ["help", "deeper"]
+        inner = [event for event in place.told(Nested) if event.event["type"] == "nested"]
+        assert {event.event["call_id"] for event in inner} == {"d1"}
+
+
+@pytest.mark.parametrize(("here", "is_open"), [(True, True), (False, False)])
+async def test_private_addresses_are_open_only_where_they_are_for_the_parent(
+    root: Path, home: Path, here: bool, is_open: bool
+) -> None:
+    toolkits = "[{name: developer, config: {private_addresses: true}}]"
+    bring(home, f"open: {{toolkits: {toolkits}, sandbox: full, approval: yolo}}")
+    async with Loopback([raw(b"secret", kind="text/plain")]) as server:
+        fetch = call("fetch_web_content", f'{{"url": "http://127.0.0.1:{server.port}/"}}')
+        scripts = {"go": [calls(delegate("help")), "Fine."], "help": [calls(fetch), "Done."]}
+        developer = {"private_addresses": True} if here else {}
+        async with at_work(scripts, config={"profiles": ["open"]}, developer=developer, approval="yolo") as place:
+            await place.reply()
+            output = place.first_results("d1")[0].output
+    assert ("secret" in output, bool(server.requests)) == (is_open, is_open)
+
+
+# --- questions
+
+
+@needs_sandbox
+async def test_a_question_says_who_asks_and_is_recorded_in_both(root: Path) -> None:
+    scripts = {"go": [calls(delegate("help")), "Fine."], "help": [calls(shell("true", access="network")), "Done."]}
+    async with at_work(scripts, sandbox="workspace", answer=ONCE) as place:
+        await place.reply()
+        (question,) = place.recorder.questions
+        assert (question.kind, question.subject) == ("network", "true")
+        assert question.text == "a delegate asks: network access for: true"
+        assert [asked.question for asked in place.told(Asked)] == [question]
+        own = [event.question.text for event in place.nested("d1").read() if isinstance(event, Asked)]
+        assert own == ["network access for: true"]
+
+
+async def test_what_a_person_says_reaches_the_delegate() -> None:
+    said = Answer(choice="allow", by="person", words="blue")
+    parent = Recorder(said)
+    assert (
+        await Relay(parent, "d1", who="a delegate", purpose="delegate").ask(
+            Question(kind="words", subject="ask_user", text="Which colour?")
+        )
+        == said
+    )
+    assert parent.questions[0].text == "a delegate asks: Which colour?"
+
+
+@needs_sandbox
+async def test_an_answer_for_the_session_holds_for_both(root: Path) -> None:
+    scripts = {
+        "go": [
+            calls(delegate("help")),
+            calls(shell("true", access="network", id="c7")),
+            calls(delegate("more", "d2")),
+            "Fine.",
+        ],
+        "help": [calls(shell("true", access="network")), "Done."],
+        "more": [calls(shell("true", access="network")), "Done."],
+    }
+    async with at_work(scripts, sandbox="workspace", answer=SESSION) as place:
+        await place.reply()
+        assert len(place.recorder.questions) == 1
+        assert not any(result.is_error for result in place.results.values())
+
+
+@needs_sandbox
+async def test_who_is_asked_before_each_command_is_asked_for_a_reader_too(root: Path, home: Path) -> None:
+    bring(home, "looker: {extends: reviewer}")
+    scripts = {"go": [calls(delegate("help")), "Fine."], "help": [calls(shell("echo one")), "No."]}
+    config = {"profiles": ["looker"]}
+    async with at_work(scripts, config=config, sandbox="workspace", approval="ask", answer=NO) as place:
+        await place.reply()
+        assert [question.text for question in place.recorder.questions] == ["a delegate asks: run: echo one"]
+        assert "the person said no" in place.first_results("d1")[0].output
+
+
+@needs_sandbox
+async def test_a_hook_is_asked_about_once_and_stays_when_it_was_allowed(root: Path) -> None:
+    hook = "git init -q; printf '#!/bin/sh' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"
+    scripts = {
+        "go": [calls(shell("true")), calls(delegate("help")), calls(shell("true", id="c3")), "Fine."],
+        "help": [calls(shell(hook)), "Done."],
+    }
+    async with at_work(scripts, sandbox="workspace", answer=ONCE) as place:
+        await place.reply()
+        assert [question.kind for question in place.recorder.questions] == ["repository"]
+    assert os.access(root / ".git/hooks/pre-commit", os.X_OK)
+
+
+@needs_sandbox
+async def test_of_what_one_left_no_other_is_asked(root: Path) -> None:
+    hook = "git init -q; printf '#!/bin/sh' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"
+    wait = "until test -e {}; do sleep 0.01; done"
+    scripts = {
+        "go": [calls(delegate("a", "d1"), delegate("b", "d2")), "Fine."],
+        "a": [calls(shell(f"{wait.format('b')}; {hook}")), calls(shell("touch a", id="c2")), "Done."],
+        "b": [calls(shell(f"touch b; {wait.format('a')}")), "Done."],
+    }
+    async with at_work(scripts, sandbox="workspace", answer=ONCE) as place:
+        await place.reply()
+        assert [question.kind for question in place.recorder.questions] == ["repository"]
+    assert os.access(root / ".git/hooks/pre-commit", os.X_OK)
+
+
+@needs_sandbox
+async def test_a_hook_that_is_refused_is_put_out_of_effect(root: Path) -> None:
+    hook = "git init -q; printf '#!/bin/sh' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"
+    scripts = {"go": [calls(delegate("help")), "Fine."], "help": [calls(shell(hook)), "Done."]}
+    async with at_work(scripts, sandbox="workspace", answer=NO) as place:
+        await place.reply()
+    assert not (root / ".git/hooks/pre-commit").exists()
+
+
+# --- undo
+
+
+@pytest.mark.parametrize("mode", ["full", pytest.param("workspace", marks=needs_sandbox)])
+async def test_undo_brings_back_what_a_delegate_changed(root: Path, mode: str) -> None:
+    (root / "old.txt").write_text("old")
+    (root / "gone.txt").write_text("gone")
+    scripts = {
+        "go": [calls(delegate("help")), "Fine."],
+        "help": [calls(shell("rm gone.txt; echo x > made.txt; echo x > old.txt")), calls(write("new.txt")), "Done."],
+    }
+    async with at_work(scripts, sandbox=mode) as place:
+        await place.reply()
+        assert held(root) == {"made.txt": "x\n", "new.txt": "x", "old.txt": "x\n"}
+        assert place.exchange.undo
+        await place.exchange.undo.restore(await place.exchange.undo.plan(1))
+        assert held(root) == {"old.txt": "old", "gone.txt": "gone"}
+
+
+# --- permissions are never wider
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+MODES: tuple[SandboxMode, ...] = get_args(SandboxMode)
+APPROVALS: tuple[ApprovalMode, ...] = get_args(ApprovalMode)
+ANSWERS = st.sampled_from([NO, ONCE, SESSION, Answer()])
+ORDER = ("refused", "asked", "allowed")
+rights = st.tuples(st.sampled_from(MODES), st.sampled_from(APPROVALS))
+
+
+async def verdict(workspace: Workspace, recorder: Recorder, kind: Kind) -> str:
+    """What really happens with a step: done, done or not by a person's word, or never done."""
+    before = len(recorder.questions)
+    try:
+        await workspace.permit(kind, "this", "do this")
+    except DeniedError:
+        return "asked" if len(recorder.questions) > before else "refused"
+    return "asked" if len(recorder.questions) > before else "allowed"
+
+
+@settings(max_examples=300)
+@given(
+    parent=rights,
+    chain=st.lists(rights, min_size=1, max_size=3),
+    steps=st.lists(st.tuples(st.sampled_from(KINDS), ANSWERS), max_size=6),
+)
+def test_permissions_are_never_wider_than_the_parents(tmp_path_factory, parent, chain, steps) -> None:
+    """Whatever was answered to the parent, it may do what any delegate below it may, with as few questions."""
+
+    async def run() -> None:
+        recorder, folder = Recorder(), tmp_path_factory.getbasetemp()
+        line = [Workspace(folder, mode=parent[0], approval=parent[1], notifier=recorder)]
+        for mode, approval in chain:
+            line.append(
+                Narrowed(line[-1], mode=mode, approval=approval, notifier=recorder, session_folder=folder / "s")
+            )
+        for kind, answer in steps:
+            recorder._answer = answer
+            await verdict(line[0], recorder, kind)
+        recorder._answer = ONCE
+        for kind in KINDS:
+            order = [ORDER.index(await verdict(workspace, recorder, kind)) for workspace in line]
+            assert order == sorted(order, reverse=True), (kind, parent, chain)
+
+    asyncio.run(run())
+
+
+async def test_an_answer_to_a_narrow_delegate_does_not_widen_its_parent(root):
+    recorder = Recorder(SESSION)
+    parent = Workspace(root, mode="workspace", approval="auto", notifier=recorder)
+    child = Narrowed(parent, mode="workspace", approval="ask", notifier=recorder, session_folder=root / "s")
+    assert [await verdict(child, recorder, "network") for _ in range(2)] == ["asked", "allowed"]
+    assert await verdict(parent, recorder, "network") == "asked"
+
+
+@needs_sandbox
+@settings(max_examples=25)
+@given(parent=rights, child=rights, answer=st.sampled_from([NO, ONCE]))
+def test_what_happens_is_never_more_than_the_parent_could_do(tmp_path_factory, parent, child, answer) -> None:
+    """The same steps, by commands and tools, in a real sandbox; what was done, and what was done without a question."""
+
+    async def run() -> None:
+        folder = tmp_path_factory.mktemp("rights")
+        (folder / "work").mkdir()
+        recorder = Recorder(answer)
+        outer = Workspace(folder / "work", mode=parent[0], approval=parent[1], notifier=recorder)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+            async with outer:
+                theirs = await effects(outer, recorder, folder, port)
+                inner = Narrowed(
+                    outer, mode=child[0], approval=child[1], notifier=recorder, session_folder=folder / "s"
+                )
+                async with inner:
+                    ours = await effects(inner, recorder, folder, port)
+        assert ours <= theirs
+
+    asyncio.run(run())
+
+
+async def effects(workspace: Workspace, recorder: Recorder, folder: Path, port: int) -> set[tuple[str, bool]]:
+    """Each step that had its effect, with whether it may happen without a question (then also with one)."""
+    connect = f"exec 3<>/dev/tcp/127.0.0.1/{port}"
+    outside = f"{folder}/outside"  # below /tmp, which is the private one in a sandbox
+    done: set[tuple[str, bool]] = set()
+    tries = {
+        "a command writes": (("echo x > made", "workspace"), workspace.root / "made"),
+        "a command connects": ((f"{connect} && echo x > /tmp/is-connected", "workspace"), None),
+        "a command with network connects": ((connect, "network"), None),
+        "a command without sandbox": ((f"echo x > {outside}", "full"), Path(outside)),
+        "a tool writes": ("made", workspace.root / "made"),
+        "a tool writes outside": (outside, Path(outside)),
+    }
+    for name, (step, place) in tries.items():
+        before, has_happened = len(recorder.questions), False
+        try:
+            if isinstance(step, str):
+                await workspace.write_bytes(step, b"x")
+                has_happened = True
+            else:
+                process = await workspace.spawn(["bash", "-c", step[0]], access=step[1])
+                while await process.read():
+                    pass
+                has_happened = await process.wait() == 0
+        except DeniedError:
+            pass
+        if place is not None:
+            has_happened = place.exists()
+            place.unlink(missing_ok=True)
+        if has_happened:
+            done.add((name, False))
+            if len(recorder.questions) == before:
+                done.add((name, True))
+    return done
