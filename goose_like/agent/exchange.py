@@ -287,7 +287,7 @@ class Exchange:
             output += f"\n[this very call has failed {times} times; do something else, or say what you need]"
         later = outcome.later[: self.limits.output_bytes] if outcome.later is not None else None
         result = ToolResult(
-            call_id=call.id, output=output, is_error=outcome.is_error, later=later, is_final=outcome.is_final
+            call_id=call.id, output=output, is_error=outcome.is_error, replacement=later, is_final=outcome.is_final
         )
         if outcome.picture:
             image = keep_image(outcome.picture.data, outcome.picture.source, self.session.outputs)

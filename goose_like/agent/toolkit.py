@@ -8,7 +8,7 @@ from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import ToolProgress
 from goose_like.core.notifier import Notifier
-from goose_like.core.tool import Final, Marks, Passing, Picture, Tool, ToolError, current_call, make_tool, tool
+from goose_like.core.tool import Final, Passing, Picture, Tool, ToolError, ToolOptions, current_call, make_tool, tool
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 
@@ -115,7 +115,7 @@ class Toolkit:
         names = self.tool_names()
         picked = self.config.get("tools")
         if picked is None:
-            picked = [name for name in names if isinstance(_marks(getattr(self, name)), Marks)]
+            picked = [name for name in names if isinstance(_marks(getattr(self, name)), ToolOptions)]
         if not isinstance(picked, list):
             raise ProfileError(f"`tools` takes a list, e.g. [{', '.join(names)}], not {picked!r}", ("config", "tools"))
         for name in map(str, picked):
@@ -128,7 +128,7 @@ class Toolkit:
         """The names of the methods that are tools."""
         names: dict[str, None] = {}
         for kind in reversed(cls.__mro__):
-            names |= {name: None for name, value in vars(kind).items() if isinstance(_marks(value), Marks)}
+            names |= {name: None for name, value in vars(kind).items() if isinstance(_marks(value), ToolOptions)}
         return tuple(names)
 
     def commands(self) -> tuple[Command, ...]:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def pause_gc() -> Iterator[None]:
     """Around what makes much: collections find no garbage in what only comes to be, nor later in what stays for good.
 
     That takes a fifth off a short run's processor time with anthropic, whose SDK has 2,600 modules, and half off the

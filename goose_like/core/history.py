@@ -177,8 +177,8 @@ class History:
             case ToolFinished(result=result):
                 if self.is_open(result.call_id):
                     self._results[result.call_id] = result
-                    if result.later is not None:
-                        self._passing[result.call_id] = result.later
+                    if result.replacement is not None:
+                        self._passing[result.call_id] = result.replacement
                     self.is_settled |= result.is_final
                     self._count_failure(self.open_calls[result.call_id], result.is_error)
                     if len(self._results) == len(self.open_calls):

@@ -86,7 +86,7 @@ class ToolResult(Value):
     output: Words
     is_error: bool = False
     images: tuple[Image, ...] = Field(default=(), exclude_if=operator.not_)
-    later: Words | None = Field(default=None, exclude_if=lambda value: value is None)
+    replacement: Words | None = Field(default=None, exclude_if=lambda value: value is None)
     is_final: bool = Field(default=False, exclude_if=operator.not_)
 
 

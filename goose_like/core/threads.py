@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def aside(work: Callable[[], T], name: str = "aside") -> T:
+async def run_in_daemon_thread(work: Callable[[], T], name: str = "aside") -> T:
     """What a call gives that may block for long; it runs in a copy of this context, as part of the same tool's call.
 
     Where this is cancelled the call goes on by itself, at most until the process ends: its thread is a daemon, unlike

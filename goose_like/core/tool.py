@@ -19,7 +19,7 @@ from .errors import GooseLikeError
 from .frames import frames
 from .images import check_image
 from .message import ToolCall
-from .threads import aside
+from .threads import run_in_daemon_thread
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,7 +43,7 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class ToolOptions:
     """What `@tool(...)` says of a method."""
 
     alone: bool = False
@@ -65,7 +65,7 @@ class Tool:
     spec: ToolSpec
     function: Callable[..., Any]
     parameters: type[BaseModel]
-    marks: Marks = Marks()
+    marks: ToolOptions = ToolOptions()
 
     @property
     def name(self) -> str:
@@ -132,7 +132,7 @@ def tool(function: Any = None, /, **marks: Any) -> Any:
     """
 
     def mark(function: F) -> F:
-        function.__tool__ = Marks(**marks)  # type: ignore[attr-defined]
+        function.__tool__ = ToolOptions(**marks)  # type: ignore[attr-defined]
         return function
 
     return mark if function is None else mark(function)
@@ -161,7 +161,7 @@ def make_tool(function: Callable[..., Any]) -> Tool:
     """
     text = inspect.getdoc(function) or ""
     spec, parameters = _drawn_once(function.__func__, text) if inspect.ismethod(function) else _drawn(function, text)
-    return Tool(spec, function, parameters, getattr(function, "__tool__", Marks()))
+    return Tool(spec, function, parameters, getattr(function, "__tool__", ToolOptions()))
 
 
 @lru_cache(maxsize=512)
@@ -354,7 +354,7 @@ async def invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any
     """Awaits an `async def`; runs a plain `def` in a thread of its own, which nobody has to wait for."""
     if inspect.iscoroutinefunction(function):
         return await function(**arguments)
-    value = await aside(partial(function, **arguments), f"tool {function.__name__}")
+    value = await run_in_daemon_thread(partial(function, **arguments), f"tool {function.__name__}")
     return await value if inspect.isawaitable(value) else value
 
 

@@ -15,7 +15,7 @@ from urllib.parse import SplitResult
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import BrokenStreamError, GooseLikeError, ModelUnavailableError, ProviderError
 from goose_like.core.events import MessageCompleted
-from goose_like.core.gc_pause import uncollected
+from goose_like.core.gc_pause import pause_gc
 
 from .base import Delta, Request
 from .sdk_client import cause, host, port, retry_after_s, without_secrets
@@ -163,7 +163,7 @@ class Connection:
         certificates = asyncio.get_running_loop().run_in_executor(None, httpcore2.default_ssl_context)
         import httpx2
 
-        with uncollected():
+        with pause_gc():
             self._sdk = import_module(self.sdk_name)
         http_client = self._sdk.DefaultAsyncHttpxClient(
             verify=await certificates,

@@ -26,7 +26,7 @@ from typing import Self
 from goose_like.config.paths import sessions_folder
 from goose_like.core.errors import SessionError
 from goose_like.core.events import Durable, TurnStarted
-from goose_like.core.gc_pause import uncollected
+from goose_like.core.gc_pause import pause_gc
 from goose_like.core.history import History
 from goose_like.core.message import ToolResult
 from goose_like.workspace.policy import Grant
@@ -173,7 +173,7 @@ class Session:
         return session
 
     def _replay(self, *, goes_on: bool) -> None:
-        with uncollected():
+        with pause_gc():
             self.history = History.replay(self.read(), goes_on=goes_on)
         self.goes_on = goes_on and self.history.in_turn
 

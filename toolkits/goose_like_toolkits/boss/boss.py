@@ -172,7 +172,7 @@ def outcome(history: History) -> Outcome:
     last = history.messages[-1] if history.messages else Message.user("")
     final = next((result for result in last.tool_results if result.is_final), None)
     if final is not None:
-        return Outcome(result=final.output, summary=final.later or final.output, status="finished")
+        return Outcome(result=final.output, summary=final.replacement or final.output, status="finished")
     end = history.last_turn or TurnFinished(reason="cancelled")
     status = _STATUS.get(end.reason, "failed")
     why = "it named no action" if end.reason == "stop" else detail(history)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.events import Question
-from goose_like.core.tool import AnyArguments, Marks, Tool, ToolSpec, invoke
+from goose_like.core.tool import AnyArguments, Tool, ToolOptions, ToolSpec, invoke
 from goose_like.toolkit import Final, Passing, ToolError, tool
 
 from .coding import Coding
@@ -110,7 +110,7 @@ class ControllerToolkit(Planning, Coding):
 def _flow_tool(name: str, branch: Branch) -> Tool:
     properties: dict[str, Any] = {parameter: {} for parameter in branch.parameters}
     schema = {"type": "object", "properties": properties, "required": list(properties)}
-    return Tool(ToolSpec(name, branch.description or name, schema), _flow_tool, AnyArguments, Marks(alone=True))
+    return Tool(ToolSpec(name, branch.description or name, schema), _flow_tool, AnyArguments, ToolOptions(alone=True))
 
 
 class _Goal(BaseModel):
@@ -123,7 +123,7 @@ def _boss_tool(name: str, branch: Branch) -> Tool:
     goal = {"type": "string", "description": "All that it must know: it sees nothing of your memory but shared files."}
     schema = {"type": "object", "properties": {"goal": goal}, "required": ["goal"]}
     spec = ToolSpec(name, f"{about}\n\nA boss of its own, with a plan of its own.", schema)
-    return Tool(spec, _boss_tool, _Goal, Marks(alone=True, resumes=True, time_limit_s=None))
+    return Tool(spec, _boss_tool, _Goal, ToolOptions(alone=True, resumes=True, time_limit_s=None))
 
 
 def _early(payload: Mapping[str, Any]) -> Final:

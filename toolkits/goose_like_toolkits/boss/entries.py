@@ -46,8 +46,8 @@ def cut(text: str, characters: int) -> str:
 
 
 def _said(call: ToolCall, result: ToolResult) -> str:
-    if result.later is not None:
-        return f": {result.later}"
+    if result.replacement is not None:
+        return f": {result.replacement}"
     what = cut(_what(call), _WHAT_CHARACTERS)
     lines = [line for line in map(str.strip, result.output.split("\n")) if line] or ["no output"]
     notes = lines[-1] if len(lines) > 1 and lines[-1].startswith("[") else ""

@@ -121,7 +121,7 @@ def _newest(request: Request) -> Payload:
     results = next((message.tool_results for message in reversed(request.messages) if message.tool_results), ())
     return {
         "result": "\n".join(result.output for result in results),
-        "summary": "\n".join(result.later or "" for result in results),
+        "summary": "\n".join(result.replacement or "" for result in results),
     }
 
 

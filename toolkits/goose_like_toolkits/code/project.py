@@ -9,7 +9,7 @@ from pathlib import Path
 from goose_like.config.paths import cache_folder
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.gc_pause import uncollected
+from goose_like.core.gc_pause import pause_gc
 from goose_like.sdk.diagnostics import Fault, Reading
 from goose_like.sdk.parse_cache import kept
 from goose_like.sdk.store import Store
@@ -79,7 +79,7 @@ class Project:
             reason = getattr(error, "strerror", None) or str(error)
             faults.append(Fault(file=plugins, text=f"the folder of plugins can't be read: {reason}"))
             return cls(folder, plugins, faults=tuple(faults), settings=found)
-        with uncollected(), closing(Store(cache_folder() / "plugins.sqlite")) as store:
+        with pause_gc(), closing(Store(cache_folder() / "plugins.sqlite")) as store:
             definitions, off = _gathered(store, files, folder / "plugins", faults)
         faults += _misnamed(files)
         ordered = tuple(sorted(faults, key=lambda fault: fault.place))

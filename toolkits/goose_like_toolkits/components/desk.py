@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.events import Question
-from goose_like.core.threads import aside
+from goose_like.core.threads import run_in_daemon_thread
 from goose_like.toolkit import ToolError
 from goose_like_toolkits.components.described.arguments import check
 from goose_like_toolkits.components.described.definition import commands_of
@@ -58,7 +58,7 @@ class Desk:
         match method, params:
             case "resolve", {"config": dict(named)}:
                 return await self._whole(
-                    await aside(partial(self._finder.member, named, "the component that names it"))
+                    await run_in_daemon_thread(partial(self._finder.member, named, "the component that names it"))
                 )
             case "resolve_file", {"config_file": str(file)}:
                 return await self._whole(self._finder.own(file))

@@ -5,8 +5,8 @@ from typing import Any, Self
 
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import GooseLikeError, ProfileError
-from goose_like.core.threads import aside
-from goose_like.core.tool import AnyArguments, Marks, Tool, ToolSpec, make_tool
+from goose_like.core.threads import run_in_daemon_thread
+from goose_like.core.tool import AnyArguments, Tool, ToolOptions, ToolSpec, make_tool
 from goose_like.toolkit import Notifier, Requirements, Toolkit, tool
 from goose_like_toolkits.components.commands.extra import require_extra
 from goose_like_toolkits.components.described.entry import Offer
@@ -30,7 +30,7 @@ class ComponentsToolkit(Toolkit):
     @classmethod
     async def prepared(cls, notifier: Notifier, requires: Requirements, **kwargs: Any) -> Self:
         """One whose components are here: what has to be fetched is, and the person may stop that."""
-        return await aside(partial(cls, notifier, requires, **kwargs))
+        return await run_in_daemon_thread(partial(cls, notifier, requires, **kwargs))
 
     def prompt(self) -> str:
         """Which components there are, and what each says of itself."""
@@ -89,7 +89,7 @@ class ComponentsToolkit(Toolkit):
 
     def _tool_of(self, name: str, member: Member, offer: Offer) -> Tool:
         spec = ToolSpec(name, offer.description, offer.arguments)
-        return Tool(spec, partial(self._call, member, offer.name), AnyArguments, Marks(time_limit_s=None))
+        return Tool(spec, partial(self._call, member, offer.name), AnyArguments, ToolOptions(time_limit_s=None))
 
     def _told(self, member: Member) -> str:
         try:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from goose_like.core.json_schema import sound
-from goose_like.core.tool import AnyArguments, Marks, Tool, ToolSpec
+from goose_like.core.tool import AnyArguments, Tool, ToolOptions, ToolSpec
 from goose_like.serve.openbb.client_tools import client_tools
 from goose_like.serve.openbb.query import Query
 
@@ -58,4 +58,4 @@ def _remote(name: str, description: str, schema: dict[str, Any], check: Check) -
     async def checked(**arguments: Any) -> None:
         check(name, arguments)
 
-    return Tool(ToolSpec(name, description, schema), checked, AnyArguments, Marks(remote=True))
+    return Tool(ToolSpec(name, description, schema), checked, AnyArguments, ToolOptions(remote=True))

@@ -15,7 +15,7 @@ from goose_like.config.profile import Profile
 from goose_like.core.errors import CredentialError, UsageError
 from goose_like.core.events import Answer, Event, Question
 from goose_like.core.notifier import Notifier
-from goose_like.core.threads import aside
+from goose_like.core.threads import run_in_daemon_thread
 from goose_like.providers.null_provider import absent
 from goose_like.providers.registry import open_models
 from goose_like.sessions.session import Session
@@ -110,8 +110,10 @@ async def _worked(
     config = Config(
         path=tuple(map(str, wanted.roots)), pip_params=wanted.pip_parameters, setup=not wanted.is_setup_skipped
     )
-    roster = await aside(partial(open_roster, config, around.workspace, around.notifier, wanted.repositories))
-    member = await aside(partial(roster.with_more, wanted.component))
+    roster = await run_in_daemon_thread(
+        partial(open_roster, config, around.workspace, around.notifier, wanted.repositories)
+    )
+    member = await run_in_daemon_thread(partial(roster.with_more, wanted.component))
     if method == "run" and member.entry.type not in _COPILOTS:
         raise UsageError(
             f"{member.name} is a {member.entry.type}; only a copilot can be run; `component build` tries others"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from goose_like.config.paths import cache_folder
-from goose_like.core.gc_pause import uncollected
+from goose_like.core.gc_pause import pause_gc
 from goose_like.core.message import Value
 from goose_like.sdk.diagnostics import Reading
 from goose_like.sdk.parse_cache import kept
@@ -87,5 +87,5 @@ def read_entry(file: Path) -> Reading[Entry]:
 
 def read_entries(files: Iterable[Path]) -> dict[Path, Reading[Entry]]:
     """As `read_entry`, of several, and from the cache where such files were read before, wherever they lay."""
-    with uncollected(), closing(Store(cache_folder() / "components.sqlite")) as store:
+    with pause_gc(), closing(Store(cache_folder() / "components.sqlite")) as store:
         return dict(kept(store, Reading[Entry], files, read_entry, is_placeless=True))

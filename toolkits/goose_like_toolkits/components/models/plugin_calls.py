@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from goose_like.core.history import History
 from goose_like.core.message import ToolCall
-from goose_like.core.tool import AnyArguments, Marks, Tool, ToolError, ToolSpec, current_call
+from goose_like.core.tool import AnyArguments, Tool, ToolError, ToolOptions, ToolSpec, current_call
 
 from .conversation import wire_names
 
@@ -74,7 +74,7 @@ class PluginCalls:
                     raise ToolError(f"not run, as the call of {call.name} beside it is wrong; make both again")
 
         schema = {"properties": {}, **command.schema}
-        return Tool(ToolSpec(name, command.description, schema), checked, AnyArguments, Marks(remote=True))
+        return Tool(ToolSpec(name, command.description, schema), checked, AnyArguments, ToolOptions(remote=True))
 
     def _is_wrong(self, call: ToolCall) -> bool:
         try:
