@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from goose_like_toolkits.boss.boss import Boss
+from goose_like_toolkits.boss.flow.boss import Boss
 from goose_like_toolkits.boss.spec import BossSpec
 
 from goose_like.config.profile import Profile

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from goose_like_toolkits.boss.boss import Boss, Run
-from goose_like_toolkits.boss.memory import LIMIT_BYTES
-from goose_like_toolkits.boss.outcome import Outcome
+from goose_like_toolkits.boss.flow.boss import Boss, Run
+from goose_like_toolkits.boss.flow.outcome import Outcome
+from goose_like_toolkits.boss.memory.files import LIMIT_BYTES
 from goose_like_toolkits.boss.spec import BossSpec
 
 from goose_like.agent.build import build_exchange

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from goose_like_toolkits.boss.boss import Boss
+from goose_like_toolkits.boss.flow.boss import Boss
 from goose_like_toolkits.boss.spec import BossSpec
 
 from goose_like.config.profile import Profile

@@ -1,7 +1,6 @@
 """The memory within a budget: its size is bounded whatever the files hold, and what matters most is left."""
 
-from goose_like_toolkits.boss.memory import Contents
-from goose_like_toolkits.boss.sections import (
+from goose_like_toolkits.boss.memory.budget import (
     folded,
     outlined,
     sections,
@@ -10,6 +9,7 @@ from goose_like_toolkits.boss.sections import (
     tail_bytes,
     unsummarised,
 )
+from goose_like_toolkits.boss.memory.files import Contents
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from goose_like_toolkits.boss.aiflows import Way
-from goose_like_toolkits.boss.configuration import read_configuration
-from goose_like_toolkits.boss.executor import executed
-from goose_like_toolkits.boss.interface import applied
-from goose_like_toolkits.boss.mapped import Configuration
+from goose_like_toolkits.boss.aiflows.configuration import read_configuration
+from goose_like_toolkits.boss.aiflows.importer import Configuration
+from goose_like_toolkits.boss.aiflows.schema import Way
+from goose_like_toolkits.boss.flow.executor import executed
+from goose_like_toolkits.boss.flow.key_interface import applied
 from goose_like_toolkits.boss.spec import Branch, Interface
 
 from goose_like.config.yaml_source import Source, parsed, read_yaml

@@ -3,8 +3,8 @@
 import ast
 
 import pytest
-from goose_like_toolkits.boss.library import module_name, saved
-from goose_like_toolkits.boss.outline import outline
+from goose_like_toolkits.boss.library.code_library import module_name, saved
+from goose_like_toolkits.boss.library.outline import outline
 from hypothesis import example, given
 from hypothesis import strategies as st
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from goose_like_toolkits.boss.memory import Memory, missing
+from goose_like_toolkits.boss.memory.files import Memory, missing
 from hypothesis import assume, given
 from hypothesis import strategies as st
 

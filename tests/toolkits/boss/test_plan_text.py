@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from goose_like_toolkits.boss.plan_text import as_plan, marked, tasks
+from goose_like_toolkits.boss.memory.plan_text import as_plan, marked, tasks
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from goose_like_toolkits.boss.program import Ran, run
+from goose_like_toolkits.boss.library.runner import Ran, run
 
 from goose_like.core.errors import DeniedError
 from goose_like.core.events import Answer

@@ -1,9 +1,9 @@
-"""The boss flow: work that outlasts one conversation, by a planner, a controller, executors and memory in files."""
+"""The boss flow for long goals: a planner, a controller, executors, and memory in files."""
 
 from importlib import import_module
 from typing import Any
 
-_FLOWS = (
+_API_NAMES = (
     "AbstractBossFlow",
     "AtomicFlow",
     "CircularFlow",
@@ -14,7 +14,7 @@ _FLOWS = (
 
 
 def __getattr__(name: str) -> Any:
-    """The names of the Python API, imported when they are first asked for: commands need none of them."""
-    if name not in _FLOWS:
+    # The command imports this package at every start and needs none of these classes, so import them on first use.
+    if name not in _API_NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(".flows", __name__), name)
+    return getattr(import_module(".aiflows.api", __name__), name)

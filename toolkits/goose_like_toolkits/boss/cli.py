@@ -63,8 +63,8 @@ def boss(
     from goose_like.cli.run import read_task
     from goose_like.core.errors import UsageError
 
-    from .commission import commissioned, recommissioned, to_begin, to_resume
-    from .errand import Errand, run_errand
+    from .job import commissioned, recommissioned, to_begin, to_resume
+    from .run import Errand, run_errand
 
     how = (profile, model, sandbox, approval)
     if resume:

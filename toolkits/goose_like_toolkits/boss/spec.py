@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args
 from pydantic import AliasChoices, Field, JsonValue, model_validator
 
 from goose_like.config.profile import ToolkitChoice
-from goose_like.core.message import Value, Words
+from goose_like.core.message import FrozenModel, Utf8Text
 
 PLAN, LOGS, LIBRARY = "plan", "logs", "code_library"
 """The names of memory files that have a meaning; others are read to the controller as they are."""
@@ -24,7 +24,7 @@ FINISH: Action = "finish"
 ACTIONS: tuple[Action, ...] = get_args(Action)
 
 
-class Interface(Value):
+class Interface(FrozenModel):
     """What is done to a payload's keys between two flows, in this order (aiflows: `KeyInterface`)."""
 
     keys_to_rename: dict[str, str] = {}
@@ -36,17 +36,17 @@ class Interface(Value):
     keys_to_unpack: tuple[str, ...] = ()
 
 
-class Branch(Value):
+class Branch(FrozenModel):
     """What a controller may choose: the tools of some toolkits, another boss, or, with neither, what its name says.
 
     Its name is one of `ACTIONS`, or one that a flow of the Python API was given under. `parameters` are the names of
     that flow's arguments.
     """
 
-    description: Words = ""
+    description: Utf8Text = ""
     toolkits: tuple[ToolkitChoice, ...] = ()
     boss: "BossSpec | None" = None
-    parameters: tuple[Words, ...] = ()
+    parameters: tuple[Utf8Text, ...] = ()
     input_interface: Interface = Interface()
     output_interface: Interface = Interface()
 
@@ -61,14 +61,14 @@ class Branch(Value):
         return value
 
 
-class Part(Value):
+class Part(FrozenModel):
     """What is said to the planner or the controller beside what they are told anyway, and which model that is."""
 
-    directions: Words = ""
+    directions: Utf8Text = ""
     model: Literal["processor", "accelerator"] = "processor"
 
 
-class BossSpec(Value):
+class BossSpec(FrozenModel):
     """A boss. Paths of memory files are those of the folder that it works in.
 
     Without `branches` these are the toolkits of the profile and, with a code library, what is done with one.
@@ -76,12 +76,12 @@ class BossSpec(Value):
     `tokens`, `cost_usd` and `time_s` are this boss's own limits, within those of its caller.
     """
 
-    name: Words = "boss"
-    description: Words = ""
-    memory_files: dict[str, Words] = {}
+    name: Utf8Text = "boss"
+    description: Utf8Text = ""
+    memory_files: dict[str, Utf8Text] = {}
     branches: dict[str, Branch] = {}
     max_round: int = Field(default=30, ge=1, validation_alias=AliasChoices("max_round", "max_rounds"))
-    early_exit_key: Words = "EARLY_EXIT"
+    early_exit_key: Utf8Text = "EARLY_EXIT"
     planner: Part | None = Part()
     review_plan: bool = False
     controller: Part = Part()

@@ -5,10 +5,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from goose_like.core.errors import ProfileError
-from goose_like.toolkit import Notifier, Passing, Requirements, ToolError, Toolkit, tool
+from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, TransientResult, tool
+from goose_like_toolkits.boss.flow.boss import Boss
+from goose_like_toolkits.boss.flow.sub_boss import worked
 
-from .boss import Boss
-from .lower import worked
 from .spec import BossSpec
 
 
@@ -32,7 +32,7 @@ class BossToolkit(Toolkit):
         return "A goal that takes dozens of steps is for `boss`: it plans, remembers in files, and reports its result."
 
     @tool(alone=True, time_limit_s=None, resumes=True)
-    async def boss(self, goal: str) -> Passing:
+    async def boss(self, goal: str) -> TransientResult:
         """Have a long goal reached by a boss, who works round by round with a plan and a memory of its own.
 
         Args:

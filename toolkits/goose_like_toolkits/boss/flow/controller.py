@@ -10,13 +10,13 @@ from pydantic import BaseModel, ConfigDict
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.events import Question
 from goose_like.core.tool import AnyArguments, Tool, ToolOptions, ToolSpec, invoke
-from goose_like.toolkit import Final, Passing, ToolError, tool
+from goose_like.toolkit import FinalResult, ToolError, TransientResult, tool
+from goose_like_toolkits.boss.spec import ACTIONS, FINISH, Branch
 
-from .coding import Coding
+from .code_actions import Coding
 from .executor import detected, executed
-from .lower import worked
-from .planning import Planning
-from .spec import ACTIONS, FINISH, Branch
+from .plan_actions import Planning
+from .sub_boss import worked
 
 
 class ControllerToolkit(Planning, Coding):
@@ -44,14 +44,14 @@ class ControllerToolkit(Planning, Coding):
         return tuple(made.values())
 
     @tool(alone=True)
-    async def finish(self, result: str, summary: str) -> Final:
+    async def finish(self, result: str, summary: str) -> FinalResult:
         """End the work: the goal is reached, or can't be.
 
         Args:
             result: All that who asked for it will read. Where it failed, why.
             summary: One sentence for their log.
         """
-        return Final(result, later=summary)
+        return FinalResult(result, replacement=summary)
 
     @tool(alone=True, time_limit_s=None)
     async def ask_user(self, question: str) -> str:
@@ -64,7 +64,7 @@ class ControllerToolkit(Planning, Coding):
         if answer.by == "nobody":
             raise ToolError("nobody is there to answer; decide yourself, and say in `finish` what you took for granted")
         return (
-            f"the person says: {answer.words}" if answer.words.strip() else "the person gave no answer; decide yourself"
+            f"the person says: {answer.text}" if answer.text.strip() else "the person gave no answer; decide yourself"
         )
 
     # --- branches
@@ -95,7 +95,7 @@ class ControllerToolkit(Planning, Coding):
             result, summary, given = await executed(flow, dict(payload), branch)
             if given.get(self._spec.early_exit_key):
                 return _early({"result": result, "summary": summary})
-            return Passing(result, later=summary) if summary else result
+            return TransientResult(result, replacement=summary) if summary else result
         if boss := self._boss.below(name):
             goal = str(payload.get("goal", "")).strip()
             if not goal:
@@ -126,6 +126,6 @@ def _boss_tool(name: str, branch: Branch) -> Tool:
     return Tool(spec, _boss_tool, _Goal, ToolOptions(alone=True, resumes=True, time_limit_s=None))
 
 
-def _early(payload: Mapping[str, Any]) -> Final:
+def _early(payload: Mapping[str, Any]) -> FinalResult:
     result = str(payload.get("result", ""))
-    return Final(result, later=str(payload.get("summary") or result))
+    return FinalResult(result, replacement=str(payload.get("summary") or result))

@@ -6,13 +6,13 @@ from typing import Literal
 
 from goose_like.config.yaml_source import Source
 from goose_like.core.errors import ProfileError
+from goose_like_toolkits.boss.flow.executor import Detect, Executor, Own
+from goose_like_toolkits.boss.flow.key_interface import AS_IT_IS
+from goose_like_toolkits.boss.spec import ACTIONS, FINISH, BossSpec, Branch, Interface, Part
 
-from .aiflows import Command, Flow, Node, Way
+from .catalog import BOSSES, NESTED, absence_of, action_of, boss_of, is_theirs
 from .detection import Detection
-from .executor import Detect, Executor, Own
-from .interface import AS_IT_IS
-from .known import BOSSES, NESTED, absence_of, action_of, boss_of, is_theirs
-from .spec import ACTIONS, FINISH, BossSpec, Branch, Interface, Part
+from .schema import Command, Flow, Node, Way
 from .target import made
 
 Role = Literal["Planner", "Controller", "MemoryReading", "MemoryWriting"]

@@ -9,10 +9,10 @@ from pydantic import BaseModel, ValidationError
 from goose_like.config.yaml_source import Source, explain
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
+from goose_like_toolkits.boss.spec import ACTIONS, BossSpec, Branch, Interface, Part
 
-from .aiflows import OF_A_BOSS, Command, Flow, Node, Way
-from .mapped import Configuration, Mapped
-from .spec import ACTIONS, BossSpec, Branch, Interface, Part
+from .importer import Configuration, Mapped
+from .schema import OF_A_BOSS, Command, Flow, Node, Way
 
 _ONLY_SHORT = frozenset(BossSpec.model_fields) - OF_A_BOSS
 _ONLY_LONG = OF_A_BOSS - frozenset(BossSpec.model_fields) - {"max_rounds"}

@@ -2,14 +2,14 @@
 
 from typing import Literal
 
-from goose_like.core.message import Value, Words
+from goose_like.core.message import FrozenModel, Utf8Text
 
 Status = Literal["finished", "max_round", "budget", "interrupted", "failed"]
 
 
-class Outcome(Value):
+class Outcome(FrozenModel):
     """`result` is for the caller, `summary` for the caller's logs."""
 
-    result: Words
-    summary: Words
+    result: Utf8Text
+    summary: Utf8Text
     status: Status

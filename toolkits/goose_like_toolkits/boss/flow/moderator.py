@@ -8,8 +8,7 @@ from goose_like.agent.view import ExchangeView
 from goose_like.core.events import Compacted
 from goose_like.core.history import History
 from goose_like.core.message import ToolResult
-
-from .spec import CONTROLLER
+from goose_like_toolkits.boss.spec import CONTROLLER
 
 TITLE = "[Your memory, as it is now]"
 _LATER_TOKENS = 1_000
@@ -44,11 +43,11 @@ class BossModerator(Moderator):
         results = (result for message in messages[start:end] for result in message.tool_results)
         elided = {result.call_id: _beginning(result) for result in results if len(result.output) > _OLDER_CHARACTERS}
         goal = messages[first].text if messages else ""
-        said = newest_words(history, start, _LATER_TOKENS) if len(history.said) > 1 else ""
+        said = newest_words(history, start, _LATER_TOKENS) if len(history.user_message_indexes) > 1 else ""
         sections = [("Said since", said), ("What is true", "\n".join(_facts(history))), *self.live()]
         text = "\n\n".join([TITLE, *(f"# {title}\n{text}" for title, text in sections if text)])
-        new = {call_id: words for call_id, words in elided.items() if call_id not in history.elided}
-        return Compacted(summary=goal, kept=len(messages) - start, after=text, elided=new, is_routine=True)
+        new = {call_id: words for call_id, words in elided.items() if call_id not in history.replacements}
+        return Compacted(summary=goal, kept_count=len(messages) - start, suffix=text, replacements=new, is_routine=True)
 
 
 def _facts(history: History) -> Iterator[str]:

@@ -8,11 +8,11 @@ from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import GooseLikeError, ProviderError
 from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Message, ToolCall, Usage
-from goose_like.providers.base import Delta, Facts, Model, Request
+from goose_like.providers.base import Delta, Model, ProviderInfo, Request
+from goose_like_toolkits.boss.flow.executor import Detect, Own, asked, detected, named
+from goose_like_toolkits.boss.flow.key_interface import Payload
 
-from .executor import Detect, Own, asked, detected, named
-from .interface import Payload
-from .recall import Recall
+from .flow_memory import Recall
 
 _ENDS = ("result", "answer", "summary")
 
@@ -20,7 +20,7 @@ _ENDS = ("result", "answer", "summary")
 class FlowProvider:
     """What planners and controllers share. A subclass makes a message of what the flow gives."""
 
-    facts: ClassVar[Facts] = Facts("a flow of the Python API")
+    facts: ClassVar[ProviderInfo] = ProviderInfo("a flow of the Python API")
 
     def __init__(self, own: Own, recall: Recall) -> None:
         self._own = own

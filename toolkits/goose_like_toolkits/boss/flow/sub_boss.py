@@ -7,18 +7,18 @@ from goose_like.agent.subagent import Relay, left_of, narrowed_limits
 from goose_like.config.profile import Profile
 from goose_like.core.message import Message
 from goose_like.core.tool import current_call
-from goose_like.providers.base import Models
+from goose_like.providers.base import ModelPair
 from goose_like.sessions.session import Session
-from goose_like.toolkit import Passing, Toolkit
+from goose_like.toolkit import Toolkit, TransientResult
+from goose_like_toolkits.boss.memory.files import Memory
 
 from .boss import Boss, Run, has_ended, outcome
-from .memory import Memory
 from .outcome import Outcome
 
 
 async def worked(
     boss: Boss, goal: str, caller: Toolkit, profile: Profile, line: list[Run], memory: Memory | None = None
-) -> Passing:
+) -> TransientResult:
     """What came of a goal, for the running call of `caller`, which is one of the `line`.
 
     Where the call was cut off by the end of a process, its session is there, and the boss goes on in it. `memory` is
@@ -31,7 +31,7 @@ async def worked(
     session = caller.session.nested(call_id)
     relay = Relay(caller.notifier, call_id, who=name, purpose="boss")
     view = caller.exchange_view
-    models = Models(view.processor.model, view.accelerator.model)
+    models = ModelPair(view.processor.model, view.accelerator.model)
 
     async def work(session: Session) -> Outcome:
         limits, is_over = caller.limits, has_ended(session.history)
@@ -61,4 +61,4 @@ async def worked(
         caller.notifier.log(told)
     how = came.status.replace("_", " ")
     summary = came.summary if came.status == "finished" else f"({how}) {came.summary}"
-    return Passing(f"[{name}: {how}]\n{came.result}", later=summary)
+    return TransientResult(f"[{name}: {how}]\n{came.result}", replacement=summary)

@@ -5,8 +5,7 @@ from typing import Any
 
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.tool import ToolError
-
-from .spec import Interface
+from goose_like_toolkits.boss.spec import Interface
 
 Payload = dict[str, Any]
 

@@ -9,13 +9,13 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import PlanUpdated, StateSaved
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
+from goose_like_toolkits.boss.flow.executor import Executor, executed
+from goose_like_toolkits.boss.spec import LOGS, PLAN, Branch
 
-from .entries import Entry, entries
-from .executor import Executor, executed
-from .memory import Contents, Memory
+from .budget import sections, summary_prompt, tail_bytes, unsummarised
+from .files import Contents, Memory
+from .log import Entry, entries
 from .plan_text import tasks
-from .sections import sections, summary_prompt, tail_bytes, unsummarised
-from .spec import LOGS, PLAN, Branch
 
 LOG = "boss.log"
 """The key in `History.state` of what was last written to the log: up to which message, where in the file, and what."""

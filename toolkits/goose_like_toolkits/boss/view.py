@@ -18,28 +18,28 @@ from goose_like.core.events import (
     Event,
     Logged,
     MessageCompleted,
-    Nested,
     PlanUpdated,
     Question,
     RunFinished,
     SessionStarted,
+    SubagentEvent,
     Task,
     ToolFinished,
     ToolProgress,
     ToolStarted,
     TurnFinished,
     UsageRecorded,
-    event_json,
+    event_adapter,
 )
 from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import ToolResult, Usage
-from goose_like.providers.prices import cost_usd
-from goose_like.terminal.escape import one_line, visible
+from goose_like.providers.prices import compute_cost_usd
+from goose_like.terminal.escape import to_one_line, visible
 from goose_like.terminal.interaction import PersonScreen, has_person
 from goose_like.terminal.renderer import PLAN_TOOL, Screen
-from goose_like.terminal.tool_call import FAILED, Running, arguments_of, describe
+from goose_like.terminal.tool_call import FAILURE_NOTE, RunningCall, describe_call, parse_arguments
+from goose_like_toolkits.boss.memory.log import Entry, entries
 
-from .entries import Entry, entries
 from .spec import BossSpec
 
 _PLAN_ROWS = 10
@@ -64,7 +64,7 @@ class _Work:
     actions: int = 0
     plan: Sequence[Task] = ()
     log: deque[str] = field(default_factory=lambda: deque(maxlen=_LOG_ROWS))
-    running: dict[str, Running] = field(default_factory=dict)
+    running: dict[str, RunningCall] = field(default_factory=dict)
     below: dict[str, "_Work"] = field(default_factory=dict)
 
     def inner(self, call_id: str) -> "_Work":
@@ -120,7 +120,7 @@ class Picture(Screen):
                 self._take(self._boss, event)
             case UsageRecorded(model=model, usage=usage):
                 self._count(model, usage)
-            case PlanUpdated() | ToolStarted() | ToolProgress() | ToolFinished() | Nested():
+            case PlanUpdated() | ToolStarted() | ToolProgress() | ToolFinished() | SubagentEvent():
                 self._take(self._boss, event)
             case TurnFinished() | RunFinished():  # closing tells something, too, which draws again
                 self._boss.running.clear()
@@ -156,33 +156,33 @@ class Picture(Screen):
             case PlanUpdated(tasks=tasks):
                 work.plan = tasks
             case ToolStarted(call=call):
-                work.running[call.id] = Running(call, "", time.monotonic())
+                work.running[call.id] = RunningCall(call, "", time.monotonic())
                 self._doing = ""
             case ToolProgress(call_id=call_id, text=text) if call_id in work.running:
-                for _ in work.running[call_id].take(text, _WIDEST):
+                for _ in work.running[call_id].add_output(text, _WIDEST):
                     pass  # it keeps them
             case ToolFinished(result=result) if result.call_id in work.running:
                 self._ended(work, result, depth)
-            case Nested(call_id=call_id, event=within) if call_id in work.running:
+            case SubagentEvent(call_id=call_id, event=within) if call_id in work.running:
                 self._take_nested(work, call_id, within, depth)
-            case Nested(event={"type": "turn_started"}):
+            case SubagentEvent(event={"type": "turn_started"}):
                 self._doing = "planning"
             case Logged(text=text) if depth:
                 for line in text.split("\n"):
-                    self._line(Styled(f"{'  ' * depth}  {one_line(line, self._room(2 * depth + 2))}", "dim"))
+                    self._line(Styled(f"{'  ' * depth}  {to_one_line(line, self._room(2 * depth + 2))}", "dim"))
             case _:
                 pass
 
     def _take_nested(self, work: _Work, call_id: str, within: Mapping[str, object], depth: int) -> None:
         try:
-            event = event_json.validate_python(within)
+            event = event_adapter.validate_python(within)
         except ValidationError:  # what another version's exchange tells
             return
         inner = work.inner(call_id)
         if not inner.is_headed and isinstance(event, ToolStarted | Logged):
             inner.is_headed = True
             running = work.running[call_id]
-            what = describe(running.call, self._room(2 * depth + len(running.call.name) + 6))
+            what = describe_call(running.call, self._room(2 * depth + len(running.call.name) + 6))
             self._line(Styled.assemble(("  " * depth + "▸ ", "cyan"), (visible(running.call.name), "bold"), "  ", what))
         self._take(inner, event, depth + 1)
 
@@ -191,19 +191,19 @@ class Picture(Screen):
         running = work.running.pop(result.call_id)
         work.below.pop(result.call_id, None)
         if running.rest:
-            list(running.take("\n", _WIDEST))
-        body, notes = running.read(result.output)
-        is_failure = result.is_error or any(map(FAILED.match, notes)) or any(map(_NOT_FINISHED.match, body[:1]))
+            list(running.add_output("\n", _WIDEST))
+        body, notes = running.split_result(result.output)
+        is_failure = result.is_error or any(map(FAILURE_NOTE.match, notes)) or any(map(_NOT_FINISHED.match, body[:1]))
         if result.output != INTERRUPTED:
             work.actions += 1
             work.log.append(Entry(work.actions, running.call, result, 0).line)
-        name, took = visible(running.call.name), f"{time.monotonic() - (running.started or self._began):.1f} s"
+        name, took = visible(running.call.name), f"{time.monotonic() - (running.started_at or self._began):.1f} s"
         room = max(min(self._room(0), _WIDEST) - 2 * depth - len(name) - len(took) - 7, 8)
         if name == PLAN_TOOL and not is_failure and self._is_drawn:
             return  # the plan itself is drawn
         mark = ("✗ ", "red") if is_failure else ("✓ ", "green")
-        told = arguments_of(running.call).get("summary") if name == "finish" else None
-        what = one_line(str(told), room) if told else describe(running.call, room)
+        told = parse_arguments(running.call).get("summary") if name == "finish" else None
+        what = to_one_line(str(told), room) if told else describe_call(running.call, room)
         self._line(
             Styled.assemble("  " * depth, mark, (name, "bold"), f"  {what}" if what else "", (f" · {took}", "dim"))
         )
@@ -211,14 +211,14 @@ class Picture(Screen):
         said = [line for line in map(str.strip, lines) if line]
         why = " · ".join([*notes, *said[-1:]] if notes else said[:1]) if is_failure else ""
         if why:
-            self._line(Styled(f"{'  ' * depth}  {one_line(why, self._room(2 * depth + 3))}", "red"))
+            self._line(Styled(f"{'  ' * depth}  {to_one_line(why, self._room(2 * depth + 3))}", "red"))
 
     def _count(self, model: str, usage: Usage) -> None:
         self._spent[model] = self._spent.get(model, Usage()) + usage
         self._price()
 
     def _price(self) -> None:
-        cost = cost_usd(self._spent)
+        cost = compute_cost_usd(self._spent)
         self._money = f"${cost:.2f}" if cost else ""
 
     # --- what stands below
@@ -250,10 +250,10 @@ class Picture(Screen):
             for row in self._plan_rows(plan, max(_PLAN_ROWS // len(planned), 2)):
                 yield Styled.assemble("  " * depth, row, no_wrap=True, overflow="ellipsis")
         for entry in self._boss.log:
-            yield Styled(f"  {one_line(entry, width - 2)}", "dim", no_wrap=True)
+            yield Styled(f"  {to_one_line(entry, width - 2)}", "dim", no_wrap=True)
         for running in line[-1].running.values():
-            for output in running.recent(_TAIL_ROWS):
-                yield Styled(f"  │ {one_line(output, width - 4)}", "dim", no_wrap=True)
+            for output in running.last_lines(_TAIL_ROWS):
+                yield Styled(f"  │ {to_one_line(output, width - 4)}", "dim", no_wrap=True)
         yield self._standing(line, width)
 
     def _standing(self, line: Sequence[_Work], width: int) -> Styled:
@@ -278,7 +278,7 @@ class Picture(Screen):
         while len(names) > 1 and cell_len(parts["who"]) > room:
             names.pop(0)
             parts["who"] = _BEYOND.join(["…", *names])
-        parts["who"] = one_line(parts["who"], max(room, 8))
+        parts["who"] = to_one_line(parts["who"], max(room, 8))
         dot = _DOTS[int(elapsed / _FRAME_S) % len(_DOTS)]
         said = " · ".join(filter(None, parts.values()))
         return Styled.assemble((f"{dot} ", "cyan"), (visible(said), "bold"), no_wrap=True, overflow="ellipsis")

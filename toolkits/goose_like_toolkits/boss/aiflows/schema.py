@@ -7,24 +7,24 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from goose_like.config.profile import ToolkitChoice
-from goose_like.core.message import Value, Words
+from goose_like.core.message import FrozenModel, Utf8Text
+from goose_like_toolkits.boss.spec import Interface
 
-from .known import MISSING, is_absent, is_theirs
-from .spec import Interface
+from .catalog import MISSING, is_absent, is_theirs
 
 
-class Command(Value):
+class Command(FrozenModel):
     """What a controller is told of a branch."""
 
-    description: Words = ""
-    input_args: tuple[Words, ...] = ()
+    description: Utf8Text = ""
+    input_args: tuple[Utf8Text, ...] = ()
 
 
-class Way(Value):
+class Way(FrozenModel):
     """An interface as it is written: a bare list has the keys that a flow takes or gives."""
 
     target: Any = Field(default=None, alias="_target_")
-    keys: tuple[Words, ...] = ()
+    keys: tuple[Utf8Text, ...] = ()
     keys_to_rename: dict[str, str] = {}
     keys_to_copy: dict[str, str] = {}
     keys_to_set: dict[str, JsonValue] = {}
@@ -79,28 +79,28 @@ def _further(name: str, entry: Mapping[str, Any]) -> list[Interface]:
     raise ValueError(name)
 
 
-class Node(Value):
+class Node(FrozenModel):
     """One entry of a topology."""
 
-    flow: Words
-    goal: Words = ""
+    flow: Utf8Text
+    goal: Utf8Text = ""
     input_interface: Way = Way()
     output_interface: Way = Way()
     reset: bool = False
 
 
-class Flow(Value):
+class Flow(FrozenModel):
     """A flow of any kind. `config` is all of it where the `_target_` is somebody's own."""
 
     target: Any = Field(default=None, alias="_target_")
-    name: Words = ""
-    description: Words = ""
-    memory_files: dict[str, Words] = {}
+    name: Utf8Text = ""
+    description: Utf8Text = ""
+    memory_files: dict[str, Utf8Text] = {}
     subflows_config: dict[str, "Flow"] = {}
     topology: tuple[Node, ...] = ()
     max_round: int | None = Field(default=None, ge=1)
     max_rounds: int | None = Field(default=None, ge=1)
-    early_exit_key: Words | None = None
+    early_exit_key: Utf8Text | None = None
     commands: dict[str, Command] = {}
     input_interface: Way = Way()
     output_interface: Way = Way()

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from goose_like.agent.compaction.truncate import CHARACTERS_A_TOKEN
+from goose_like_toolkits.boss.library.outline import Detail, entries
+from goose_like_toolkits.boss.spec import LIBRARY, LOGS, PLAN
 
-from .memory import Contents
-from .outline import Detail, entries
+from .files import Contents
 from .plan_text import steps
-from .spec import LIBRARY, LOGS, PLAN
 
 _TITLES = {PLAN: "Plan", LOGS: "Log", LIBRARY: "Code library"}
 _SHARES = {PLAN: 4, LOGS: 4, LIBRARY: 3}  # of these and one of all other files together

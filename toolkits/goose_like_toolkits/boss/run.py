@@ -14,11 +14,11 @@ from goose_like.core.history import History
 from goose_like.core.notifier import Notifier, Tee
 from goose_like.sessions.session import Session
 from goose_like.terminal.interaction import echo
+from goose_like_toolkits.boss.flow.boss import Boss, Run, detail, outcome
+from goose_like_toolkits.boss.flow.outcome import Outcome, Status
 
-from .boss import Boss, Run, detail, outcome
-from .outcome import Outcome, Status
-from .picture import picture
 from .spec import BossSpec
+from .view import picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ async def run_errand(errand: Errand) -> int:
         opened = Boss(errand.spec).opened(errand.profile, front, session=errand.session, limits=errand.limits)
         async with opened as run:
             history = run.history
-            if drawn and history.is_settled:
+            if drawn and history.has_final_result:
                 print("it is finished already; its outcome again:", file=sys.stderr)
             if drawn:
                 drawn.open(history)
@@ -116,4 +116,4 @@ class _Leave:
         self._front.notify(Asked(question=question))
         answer = await self._front.ask(question)
         self._front.notify(Answered(question=question, answer=answer))
-        return answer.words
+        return answer.text

@@ -5,9 +5,9 @@ from importlib import import_module
 from typing import Any
 
 from goose_like.core.errors import ProfileError
-from goose_like.core.frames import told
+from goose_like.core.frames import describe_foreign_error
 
-from .known import words_of
+from .catalog import words_of
 
 _OURS = ("_target_", "input_interface", "output_interface")
 
@@ -53,7 +53,9 @@ def made(target: Any, config: Mapping[str, Any]) -> Any:
     except ProfileError:
         raise
     except Exception as error:  # somebody's own code
-        raise ProfileError(f"no flow can be made of {kind.__name__}: {told(error, kind.__module__)}") from error
+        raise ProfileError(
+            f"no flow can be made of {kind.__name__}: {describe_foreign_error(error, kind.__module__)}"
+        ) from error
 
 
 def _within(thing: Any, names: list[str], target: str) -> Any:
@@ -65,4 +67,6 @@ def _within(thing: Any, names: list[str], target: str) -> Any:
 
 
 def _broken(target: str, error: Exception, module: str) -> ProfileError:
-    return ProfileError(f"`_target_` {target!r} can't be imported: {told(error, module)}; repair that module")
+    return ProfileError(
+        f"`_target_` {target!r} can't be imported: {describe_foreign_error(error, module)}; repair that module"
+    )

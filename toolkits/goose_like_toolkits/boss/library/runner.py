@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.message import Value, Words
-from goose_like.core.output_limit import Live, Output, told
+from goose_like.core.message import FrozenModel, Utf8Text
+from goose_like.core.output_limit import LimitedOutput, LiveOutput, append_notes
 from goose_like.toolkit import ToolError, Workspace
-from goose_like.workspace.workspace import Process, ending
+from goose_like.workspace.workspace import Process, describe_exit
 
 MAX_OUTPUT_BYTES = 1 << 28
 _STOP_GRACE_S = 2.0
@@ -20,13 +20,13 @@ _CANCEL_GRACE_S = 0.07  # a person waits for the prompt
 _PROGRAM = "_program.py"
 
 
-class Ran(Value):
+class Ran(FrozenModel):
     """What came of it: what a model reads of the output, the exit code (negative: a signal), and why it was stopped."""
 
-    output: Words
+    output: Utf8Text
     exit_code: int
-    why_stopped: Words = ""
-    notes: tuple[Words, ...] = ()
+    why_stopped: Utf8Text = ""
+    notes: tuple[Utf8Text, ...] = ()
 
     @property
     def is_well(self) -> bool:
@@ -35,15 +35,15 @@ class Ran(Value):
     @property
     def told(self) -> str:
         """All of it, as a model reads it."""
-        how = [self.why_stopped] if self.why_stopped else [ending(self.exit_code)] if self.exit_code else []
-        return told(self.output, [*self.notes, *how])
+        how = [self.why_stopped] if self.why_stopped else [describe_exit(self.exit_code)] if self.exit_code else []
+        return append_notes(self.output, [*self.notes, *how])
 
 
 async def run(
     code: str,
     library: Path | None,
     workspace: Workspace,
-    output: Output,
+    output: LimitedOutput,
     show: Callable[[str], None],
     *,
     time_limit_s: float,
@@ -66,7 +66,7 @@ async def run(
         raise ToolError(f"the code holds half a character ({code[error.start]!a}); send it whole") from error
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="boss-", dir=workspace.tmp))
     try:
-        inside, folders = workspace.inside(folder), list[str]()
+        inside, folders = workspace.path_in_sandbox(folder), list[str]()
         _create(folder / _PROGRAM, data)
         if library is not None and source is not None:
             (folder / "library").mkdir()
@@ -84,20 +84,20 @@ async def run(
         output.close()
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     notes = tuple(await workspace.inspect_changes())
-    text = output.for_model().replace(f"{inside}/", "")  # what the same code says is the same each time
+    text = output.format_for_model().replace(f"{inside}/", "")  # what the same code says is the same each time
     return Ran(output=text, exit_code=exit_code, why_stopped=why_stopped, notes=notes)
 
 
 async def _followed(
-    process: Process, output: Output, show: Callable[[str], None], time_limit_s: float
+    process: Process, output: LimitedOutput, show: Callable[[str], None], time_limit_s: float
 ) -> tuple[int, str]:
     """The exit code, and why it was stopped if it was."""
-    live = Live(show)
+    live = LiveOutput(show)
     try:
         async with asyncio.timeout(time_limit_s) as limit:
             while chunk := await process.read():
                 output.write(chunk)
-                live.take(chunk)
+                live.write(chunk)
                 if output.size_bytes > MAX_OUTPUT_BYTES:
                     await process.stop(_STOP_GRACE_S)
                     return await process.wait(), "stopped, since it printed more than 256 MiB; print less"

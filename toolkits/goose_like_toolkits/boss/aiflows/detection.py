@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.frames import told
+from goose_like.core.frames import describe_foreign_error
 from goose_like.core.tool import ToolError
-
-from .executor import bound, named
-from .interface import AS_IT_IS, Payload, applied
-from .spec import Interface
+from goose_like_toolkits.boss.flow.executor import bound, named
+from goose_like_toolkits.boss.flow.key_interface import AS_IT_IS, Payload, applied
+from goose_like_toolkits.boss.spec import Interface
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class Detection:
         except GooseLikeError:
             raise
         except Exception as error:  # somebody's own code: what it raises is told to the controller
-            where = told(error, type(self.flow).__module__)
+            where = describe_foreign_error(error, type(self.flow).__module__)
             raise ToolError(
                 f"{named(self.flow)}.{self.method} failed at the command {message.get('command')!r}: {where}; "
                 "send other arguments, or choose another action"

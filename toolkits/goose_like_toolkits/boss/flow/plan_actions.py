@@ -7,14 +7,14 @@ from goose_like.config.profile import Limits
 from goose_like.core.events import Question, StateSaved
 from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.tool import current_call
-from goose_like.providers.base import Models
-from goose_like.toolkit import Passing, ToolError, tool
+from goose_like.providers.base import ModelPair
+from goose_like.toolkit import ToolError, TransientResult, tool
+from goose_like_toolkits.boss.memory.log import cut
+from goose_like_toolkits.boss.memory.plan_text import as_plan, marked
+from goose_like_toolkits.boss.spec import FINISH, PLAN
 
-from .entries import cut
-from .plan_text import as_plan, marked
 from .planner import plan_question, planned
 from .rounds import Rounds
-from .spec import FINISH, PLAN
 
 PLANNED = "boss.plan"
 """The key of the newest plan: its number, its text, what the file held before, and whether it was put there."""
@@ -35,7 +35,7 @@ class Planning(Rounds):
             self.notifier.log("the plan stays as somebody wrote it meanwhile")
 
     @tool(alone=True, time_limit_s=None)
-    async def re_plan(self, reason: str) -> Passing:
+    async def re_plan(self, reason: str) -> TransientResult:
         """Have a new plan made, when the plan turned out to be wrong.
 
         Args:
@@ -44,7 +44,7 @@ class Planning(Rounds):
         plan = await self._new_plan(reason)
         if not await self._put_plan(plan):
             raise ToolError(_CHANGED)
-        return Passing(f"the plan from now on:\n{plan['text']}", later=f"a new plan, as {reason}")
+        return TransientResult(f"the plan from now on:\n{plan['text']}", replacement=f"a new plan, as {reason}")
 
     @tool(alone=True)
     async def update_plan(
@@ -53,7 +53,7 @@ class Planning(Rounds):
         current: int = 0,
         failed: list[int] = [],  # noqa: B006
         plan: str = "",
-    ) -> Passing:
+    ) -> TransientResult:
         """Mark steps of the plan that were done and checked, by their numbers from 1 on.
 
         Args:
@@ -71,7 +71,7 @@ class Planning(Rounds):
             raise ToolError(_CHANGED)
         steps = self.session.history.plan
         count = sum(step.status == "complete" for step in steps)
-        return Passing(f"the plan from now on:\n{after}", later=f"{count} of {len(steps)} steps done")
+        return TransientResult(f"the plan from now on:\n{after}", replacement=f"{count} of {len(steps)} steps done")
 
     @property
     def _was_cut_off(self) -> bool:
@@ -101,7 +101,7 @@ class Planning(Rounds):
                 session=session,
                 within=self.workspace,
                 limits=self._limits_left(session.history),
-                models=Models(model, view.accelerator.model),
+                models=ModelPair(model, view.accelerator.model),
                 call_id=current_call.get(name),
             )
             feedback = await self._feedback(text) if self._spec.review_plan else ""
@@ -117,7 +117,7 @@ class Planning(Rounds):
         """What the person would have otherwise in a plan; '' where it may stay, or nobody is there."""
         text = "is the plan good? Say what should be otherwise (Enter: it is good)"
         question = Question(kind="words", subject="plan", text=text, detail=plan.rstrip("\n"))
-        return (await self.notifier.ask(question)).words
+        return (await self.notifier.ask(question)).text
 
     async def _put_plan(self, plan: dict[str, Any]) -> bool:
         is_put = await self._notes.put(PLAN, plan["text"], was=plan["was"])

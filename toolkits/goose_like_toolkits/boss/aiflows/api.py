@@ -15,14 +15,14 @@ from goose_like.core.tool import ToolError
 from goose_like.providers.base import Model
 from goose_like.providers.registry import open_models
 from goose_like.sessions.session import Session
+from goose_like_toolkits.boss.flow.boss import Boss
+from goose_like_toolkits.boss.flow.executor import Own
+from goose_like_toolkits.boss.spec import Part
 
-from .boss import Boss
 from .configuration import read_configuration
-from .executor import Own
+from .flow_memory import Recall, Writing
 from .flow_provider import ControllerFlow, PlannerFlow
-from .mapped import Configuration, Role
-from .recall import Recall, Writing
-from .spec import Part
+from .importer import Configuration, Role
 
 _ROLES: tuple[Role, ...] = ("Planner", "Controller", "MemoryWriting")
 

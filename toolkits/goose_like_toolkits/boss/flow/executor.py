@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.frames import told
+from goose_like.core.frames import describe_foreign_error
 from goose_like.core.tool import ToolError, invoke
+from goose_like_toolkits.boss.spec import Branch, Interface
 
-from .interface import AS_IT_IS, Payload, applied
-from .spec import Branch, Interface
+from .key_interface import AS_IT_IS, Payload, applied
 
 OUTPUT = "branch_output_data"
 """Where aiflows' branching flow puts what a branch gave, and where its interfaces look for it."""
@@ -64,7 +64,7 @@ async def asked(flow: Executor, payload: Payload, interface: Interface = AS_IT_I
     except GooseLikeError:
         raise
     except Exception as error:  # somebody's own code: what it raises is told to the controller
-        where = told(error, type(flow).__module__ if way else flow.__module__)
+        where = describe_foreign_error(error, type(flow).__module__ if way else flow.__module__)
         raise ToolError(f"the flow {name!r} failed: {where}; send other arguments, or choose another action") from error
 
 
@@ -104,7 +104,9 @@ async def detected(detect: Detect, choice: Payload) -> Payload:
     except GooseLikeError:
         raise
     except Exception as error:  # somebody's own code
-        raise ToolError(f"the choice could not be judged: {told(error, detect.__module__)}; choose again") from error
+        raise ToolError(
+            f"the choice could not be judged: {describe_foreign_error(error, detect.__module__)}; choose again"
+        ) from error
     if not isinstance(given, Mapping):
         raise ToolError(f"the choice was judged to be {given!r}, which is no mapping; choose another action")
     return dict(given)

@@ -10,11 +10,10 @@ from goose_like.config.profile import Limits, ModeratorChoice, Profile
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier
-from goose_like.providers.base import Models
+from goose_like.providers.base import ModelPair
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
-
-from .plan_text import as_plan
+from goose_like_toolkits.boss.memory.plan_text import as_plan
 
 _TRIES = 3
 
@@ -27,7 +26,7 @@ async def planned(
     session: Session,
     within: Workspace,
     limits: Limits,
-    models: Models,
+    models: ModelPair,
     call_id: str,
 ) -> str:
     """The plan's text. `session` is the planner's own, where an answer may stand already, or half of one.
@@ -50,7 +49,7 @@ async def planned(
                 if history.messages:
                     exchange.rewind(0)  # what was asked in vain is not sent again
                 await exchange.reply(Message.user(question))
-            elif history.in_turn and history.messages[-1].role != "assistant":
+            elif history.is_in_turn and history.messages[-1].role != "assistant":
                 await exchange.go_on()
             end, answer = history.last_turn, history.messages[-1]
             if answer.role != "assistant" or (end and end.reason != "stop"):

@@ -8,11 +8,11 @@ from goose_like.agent.exchange import OPEN
 from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.toolkit import Notifier, Requirements, Toolkit
+from goose_like_toolkits.boss.memory.files import Memory
+from goose_like_toolkits.boss.memory.log import cut
+from goose_like_toolkits.boss.memory.prompt import Notes
 
 from .boss import Boss, Run
-from .entries import cut
-from .memory import Memory
-from .notes import Notes
 
 _MOST_WORDS = 3
 

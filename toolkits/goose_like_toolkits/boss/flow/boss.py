@@ -17,15 +17,15 @@ from goose_like.core.events import TurnFinished
 from goose_like.core.history import History
 from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier
-from goose_like.providers.base import Model, Models
+from goose_like.providers.base import Model, ModelPair
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
+from goose_like_toolkits.boss.memory.files import Memory
+from goose_like_toolkits.boss.memory.log import entries
+from goose_like_toolkits.boss.spec import ACTIONS, CONTROLLER, FILES, LIBRARY, LOGS, PLAN, BossSpec, Branch
 
-from .entries import entries
 from .executor import Detect, Executor
-from .memory import Memory
 from .outcome import Outcome, Status
-from .spec import ACTIONS, CONTROLLER, FILES, LIBRARY, LOGS, PLAN, BossSpec, Branch
 
 _DEFAULT_ACTIONS = ("ask_user", "re_plan", "update_plan")
 _LIBRARY_ACTIONS = ("write_code", "save_code", "run_code")
@@ -66,7 +66,7 @@ class Boss:
         limits: Limits | None = None,
         workspace: Workspace | None = None,
         within: Workspace | None = None,
-        models: Models | None = None,
+        models: ModelPair | None = None,
         line: "list[Run] | None" = None,
         memory: Memory | None = None,
     ) -> AsyncIterator["Run"]:
@@ -86,7 +86,7 @@ class Boss:
         own = _profile(boss, profile, line, memory)
         theirs = own.model_copy(update={"toolkits": own.toolkits[:-1], "moderator": profile.moderator})
         if boss.controller:
-            models = Models(boss.controller, models.accelerator if models else boss.controller)
+            models = ModelPair(boss.controller, models.accelerator if models else boss.controller)
         async with build_exchange(
             own,
             notifier,
@@ -135,9 +135,9 @@ class Run:
 
     async def go_on(self) -> Outcome:
         """The same of a goal that a former process began; one that was finished there has its outcome."""
-        if self.history.in_turn:
+        if self.history.is_in_turn:
             return await self._outcome(self._exchange.go_on())
-        if self.history.is_settled:
+        if self.history.has_final_result:
             return outcome(self.history)
         return await self.work(Message.user(_GO_ON))
 
@@ -202,9 +202,9 @@ def _with_note(ended: Outcome, note: str) -> Outcome:
 
 def _limits(spec: BossSpec, limits: Limits, history: History, *, is_lower: bool) -> Limits:
     """Those of the newest turn: rounds count over all of them. One that works for another has its outcome then."""
-    start = history.turns[-1].start if history.in_turn else len(history.messages)
+    start = history.turns[-1].start if history.is_in_turn else len(history.messages)
     had = sum(message.role == "assistant" for message in history.messages[:start])
-    if had >= spec.max_round and not history.is_settled and not is_lower:
+    if had >= spec.max_round and not history.has_final_result and not is_lower:
         raise UsageError(
             f"its {spec.max_round} rounds are used up; go on with more of them, e.g. --max-round {2 * spec.max_round}"
         )

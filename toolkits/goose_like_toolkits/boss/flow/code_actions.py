@@ -1,14 +1,14 @@
 """Code: drafted, tried, kept in the library, run with it."""
 
 from goose_like.core.events import StateSaved
-from goose_like.core.output_limit import Output
+from goose_like.core.output_limit import LimitedOutput
 from goose_like.core.tool import current_call
-from goose_like.toolkit import Passing, ToolError, tool
+from goose_like.toolkit import ToolError, TransientResult, tool
+from goose_like_toolkits.boss.library import code_library as library
+from goose_like_toolkits.boss.library.runner import Ran, run
+from goose_like_toolkits.boss.spec import LIBRARY
 
-from . import library
-from .program import Ran, run
 from .rounds import Rounds
-from .spec import LIBRARY
 
 DRAFT = "boss.draft"
 """The key in `History.state` of the code that `write_code` made and `save_code` saves."""
@@ -21,7 +21,7 @@ class Coding(Rounds):
     """The actions `write_code`, `save_code` and `run_code`."""
 
     @tool(alone=True)
-    async def write_code(self, code: str, tests: str = "") -> Passing:
+    async def write_code(self, code: str, tests: str = "") -> TransientResult:
         """Write functions for the code library as a draft, and try them. `save_code` keeps the newest draft.
 
         Args:
@@ -36,10 +36,12 @@ class Coding(Rounds):
                 raise ToolError(f"the tests fail; send the code anew:\n{ran.told}")
         self.notifier.notify(StateSaved(toolkit=DRAFT, value=code))
         how = "passes its tests" if tests.strip() else "can be read; it was not run"
-        return Passing(f"the draft of {names} {how}; `save_code` keeps it", later=f"a draft of {names} {how}")
+        return TransientResult(
+            f"the draft of {names} {how}; `save_code` keeps it", replacement=f"a draft of {names} {how}"
+        )
 
     @tool(alone=True)
-    async def save_code(self, replace: bool = False) -> Passing:
+    async def save_code(self, replace: bool = False) -> TransientResult:
         """Put the newest draft into the code library.
 
         Args:
@@ -52,8 +54,9 @@ class Coding(Rounds):
         if not await self._notes.put(LIBRARY, after):
             raise ToolError("somebody changed the library meanwhile; look at it in your memory, and save again")
         names = library.defined(code)
-        return Passing(
-            f"{names}: in the library; `from {self._module} import ...` brings it", later=f"{names} is in the library"
+        return TransientResult(
+            f"{names}: in the library; `from {self._module} import ...` brings it",
+            replacement=f"{names} is in the library",
         )
 
     @tool(alone=True, time_limit_s=None)
@@ -79,5 +82,5 @@ class Coding(Rounds):
         memory = self._notes.memory
         file = memory.path(LIBRARY) if LIBRARY in self._spec.memory_files else None
         source = self._notes.texts.get(LIBRARY, "") if file and memory.is_ours(LIBRARY) else None
-        output = Output(self.session.output_of(current_call.get("code")), _ROOM_BYTES)
+        output = LimitedOutput(self.session.output_of(current_call.get("code")), _ROOM_BYTES)
         return await run(code, file, self.workspace, output, self.progress, time_limit_s=_TRIAL_S, source=source)

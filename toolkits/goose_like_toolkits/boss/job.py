@@ -13,8 +13,8 @@ from goose_like.config.yaml_source import Source, read_yaml
 from goose_like.core.errors import SessionError, UsageError
 from goose_like.sessions.index import find_session, sessions
 from goose_like.sessions.session import Session
+from goose_like_toolkits.boss.aiflows.configuration import read_configuration
 
-from .configuration import read_configuration
 from .spec import FILES, LIBRARY, BossSpec
 
 _KEPT = "boss.json"

@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from goose_like.core.errors import DeniedError, GooseLikeError, ProfileError
-from goose_like.core.message import Value
+from goose_like.core.message import FrozenModel
 from goose_like.core.notifier import Notifier
 from goose_like.sessions.session import Session
-from goose_like.workspace.diff import difference
-from goose_like.workspace.workspace import Change, Workspace
+from goose_like.workspace.diff import format_diff
+from goose_like.workspace.workspace import ContentUpdate, Workspace
 
 LIMIT_BYTES = 4_000_000
 _LOOKED_BYTES = 64 * 1024
 _EDIT_CHARACTERS = 4_000
 
 
-class Contents(Value):
+class Contents(FrozenModel):
     """What the files hold, by their names; of those that others changed since the last look the diff, in `edits`."""
 
     texts: dict[str, str] = {}
@@ -34,7 +34,7 @@ class _Known:
     def look(self, place: Path, text: str) -> None:
         known = self.texts.setdefault(place, text)
         if known != text:
-            self.edits.setdefault(place, []).append(difference(known.encode(), text.encode()))
+            self.edits.setdefault(place, []).append(format_diff(known.encode(), text.encode()))
             self.texts[place] = text
 
     def take(self, place: Path) -> str:
@@ -89,7 +89,7 @@ class Memory:
         """
         texts, edits = dict[str, str](), dict[str, str]()
         for name in self._paths:
-            place = self._port(name).real(self.path(name))
+            place = self._port(name).resolve(self.path(name))
             texts[name] = self._text(name, self._bytes(name))
             self._known.look(place, texts[name])
             if edit := self._known.take(place):
@@ -135,7 +135,7 @@ class Memory:
         wrote = await self._write(name, lambda held: wanted if held == old != wanted else None)
         return wrote or self._bytes(name) == wanted
 
-    async def _write(self, name: str, change: Change, *, at_end: bool = False) -> bool:
+    async def _write(self, name: str, change: ContentUpdate, *, at_end: bool = False) -> bool:
         before = after = b""
 
         def noted(held: bytes) -> bytes | None:
@@ -149,14 +149,14 @@ class Memory:
 
         port, path = self._port(name), self.path(name)
         try:
-            wrote = await port.keep_bytes(path, noted, at_end=at_end)
+            wrote = await port.update_own_file(path, noted, at_end=at_end)
         except OSError as error:
             raise self._fault(name, str(error)) from error
         except DeniedError as error:
             why = f"{name!r}: {str(error).partition(';')[0]}"
             raise DeniedError(f"the memory file {why}; allow it, or give another path for {name!r}") from error
         if wrote:
-            place = port.real(path)
+            place = port.resolve(path)
             for known in self._all:
                 if place in known.texts:
                     known.look(place, before.decode(errors="replace"))

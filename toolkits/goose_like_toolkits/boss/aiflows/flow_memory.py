@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from .executor import Own, asked
-from .interface import Payload
+from goose_like_toolkits.boss.flow.executor import Own, asked
+from goose_like_toolkits.boss.flow.key_interface import Payload
 
 
 class Recall:

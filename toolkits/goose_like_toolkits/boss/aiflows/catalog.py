@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .spec import Action
+from goose_like_toolkits.boss.spec import Action
 
 MISSING = "???"
 """What stands for a value that is still to be given."""
