@@ -96,7 +96,7 @@ import sys, time
 import goose_like.agent.build, goose_like_toolkits.code.toolkit
 begun = time.perf_counter()
 from pathlib import Path
-from goose_like_toolkits.code.project import Project
+from goose_like_toolkits.code.plugins.project import Project
 project = Project.read(Path(sys.argv[1]))
 print((time.perf_counter() - begun) * 1000, len(project.usable))
 """

@@ -14,8 +14,8 @@ from goose_like.config.profile import ApprovalMode, Limits, SandboxMode
 from goose_like.core.events import Answer, Logged, StateSaved, ToolProgress
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
-from goose_like.core.tool import Outcome, call_tool, current_call
-from goose_like.providers.base import Model, Models
+from goose_like.core.tool import CallOutcome, call_tool, current_call
+from goose_like.providers.base import Model, ModelPair
 from goose_like.sessions.session import Session
 from goose_like.toolkit import Requirements
 from goose_like.workspace.workspace import Workspace
@@ -28,7 +28,7 @@ class Cells:
     def __init__(self, session: Session, workspace: Workspace, recorder: Recorder, **config: Any) -> None:
         self.session, self.workspace, self.recorder = session, workspace, recorder
         self.root = workspace.root
-        models = Models(Model(Played(), "strong", "scripted:strong"), Model(Played(), "fast", "scripted:fast"))
+        models = ModelPair(Model(Played(), "strong", "scripted:strong"), Model(Played(), "fast", "scripted:fast"))
         self.kit = CodeToolkit(
             recorder,
             Requirements("code", {}),
@@ -40,7 +40,7 @@ class Cells:
         )
         self.tools = {tool.name: tool for tool in self.kit.tools()}
 
-    async def outcome(self, name: str, /, **arguments: Any) -> Outcome:
+    async def outcome(self, name: str, /, **arguments: Any) -> CallOutcome:
         current_call.set("c1")
         return await call_tool(self.tools, call(name, json.dumps(arguments)))
 

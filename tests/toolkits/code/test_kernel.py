@@ -17,11 +17,13 @@ from goose_like.core.events import Answer, StateSaved
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
 from goose_like.workspace import sandbox
-from goose_like.workspace.child import Narrowed
+from goose_like.workspace.child import ChildWorkspace
 from tests.toolkits.code.cell_harness import Cells, cells
 from tests.toolkits.developer.shell_harness import until
 
-needs_sandbox = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
+needs_sandbox = pytest.mark.skipif(
+    sandbox.find_sandbox_problem() is not None, reason=str(sandbox.find_sandbox_problem())
+)
 STUBBORN = """
 import time
 print("begun", flush=True)
@@ -205,8 +207,8 @@ async def test_a_table_is_short_and_all_of_it_a_file(here: Cells):
 async def test_a_figure_is_a_file_and_a_picture(here: Cells):
     outcome = await here.outcome("run_python", code="fig, ax = plt.subplots()\nax.plot([1, 2])\nfig")
     (file,) = here.outputs("*.png")
-    assert outcome.picture is not None
-    assert outcome.picture.data == file.read_bytes()
+    assert outcome.image is not None
+    assert outcome.image.data == file.read_bytes()
     assert outcome.output == f"[figure: {file}]"
     assert await here.ok("plt.get_fignums()") == "[]"
     two = await here.ok("plt.plot([1, 2]); plt.show(); plt.hist([1, 1, 2]); plt.title('second'); print('and text')")
@@ -217,7 +219,7 @@ async def test_a_figure_is_a_file_and_a_picture(here: Cells):
 async def test_figures_can_be_kept_from_the_model(tmp_path):
     async with cells(tmp_path, "full", figures=False) as here:
         outcome = await here.outcome("run_python", code="plt.plot([1, 2]);")
-        assert outcome.picture is None
+        assert outcome.image is None
         assert len(here.outputs("*.png")) == 1
 
 
@@ -343,7 +345,7 @@ async def test_a_fork_that_runs_on_does_not_take_the_kernels_messages(free: Cell
 
 
 async def test_a_flood_of_output_is_stopped(free: Cells, monkeypatch):
-    monkeypatch.setattr("goose_like_toolkits.code.cell.MAX_OUTPUT_BYTES", 1 << 20)
+    monkeypatch.setattr("goose_like_toolkits.code.kernel.cell.MAX_OUTPUT_BYTES", 1 << 20)
     said = await free.stopped("while True: print('x' * 1000)")
     assert "[stopped, as it printed more than 1 GiB; the kernel goes on" in said
 
@@ -379,7 +381,7 @@ async def test_what_a_cancelled_cell_still_prints_does_no_harm(free: Cells):
 
 
 async def test_a_cancelled_cell_that_goes_on_is_ended_and_the_next_one_told(free: Cells, monkeypatch):
-    monkeypatch.setattr("goose_like_toolkits.code.notebook.INTERRUPT_GRACE_S", 0.3)
+    monkeypatch.setattr("goose_like_toolkits.code.kernel.manager.INTERRUPT_GRACE_S", 0.3)
     await free.ok("x = 1")
     asked = asyncio.create_task(free.ok(STUBBORN))
     await until(lambda: "begun" in free.shown)
@@ -446,7 +448,7 @@ async def test_a_cell_is_asked_about_like_a_command_and_the_start_is_not(tmp_pat
         async def listener(path, argv):
             changes.append((path, list(argv)))
 
-        here.workspace.before_change(listener)
+        here.workspace.add_change_listener(listener)
         assert "the person said no" in await here.stopped("x = 1")
         (question,) = here.recorder.questions
         assert (question.kind, question.text) == ("command", "run this Python:\nx = 1")
@@ -469,7 +471,7 @@ async def test_a_delegate_has_a_kernel_of_its_own_in_its_narrower_workspace(tmp_
     async with cells(tmp_path) as parent:
         await parent.ok("x = 1")
         recorder = Recorder()
-        child = Narrowed(
+        child = ChildWorkspace(
             parent.workspace, mode="read-only", approval="auto", notifier=recorder, session_folder=parent.session.folder
         )
         async with child:
@@ -593,7 +595,7 @@ async def test_a_flood_of_messages_is_passed_over(free: Cells):
 
 
 async def test_of_artifacts_no_more_than_there_is_room_for_is_kept(free: Cells, monkeypatch):
-    monkeypatch.setattr("goose_like_toolkits.code.outputs.ALL_BYTES", 25)
+    monkeypatch.setattr("goose_like_toolkits.code.kernel.outputs.ALL_BYTES", 25)
     await free.ok("1")
     kernel = free.kit._workbench._notebook.kernel
     made = os.open("o.txt", os.O_WRONLY | os.O_CREAT, dir_fd=kernel.place.artifacts)

@@ -9,13 +9,13 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from goose_like_toolkits.code.definition import Definition
-from goose_like_toolkits.code.project import Project
-from goose_like_toolkits.code.yaml_file import read_definition
+from goose_like_toolkits.code.plugins.project import Project
+from goose_like_toolkits.code.plugins.spec import Definition
+from goose_like_toolkits.code.plugins.spec_file import read_definition
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from goose_like.sdk.diagnostics import Reading
+from goose_like.sdk.diagnostics import ParseResult
 
 SEED = """\
 name: random_generator
@@ -126,7 +126,7 @@ def test_values_of_the_configurations_are_what_json_can_say(folder):
     wanted = {"day": "2026-01-02", "1": True, "big": float("inf"), "none": None, "list": ["a", {"b": 1}]}
     assert only(Project.read(folder)).configurations == wanted
     reading = read_definition(folder / "a.yaml")
-    kept = Reading[Definition].model_validate_json(reading.model_dump_json(exclude_unset=True))
+    kept = ParseResult[Definition].model_validate_json(reading.model_dump_json(exclude_unset=True))
     assert kept.value == reading.value
 
 
@@ -193,8 +193,8 @@ def test_no_yaml_raises(tmp_path, data):
     file = tmp_path / "a.yaml"
     file.write_bytes(data)
     reading = read_definition(file)
-    assert reading.value or reading.faults
-    for fault in reading.faults:
+    assert reading.value or reading.diagnostics
+    for fault in reading.diagnostics:
         assert (fault.line or 1) <= max(len(data.decode("utf-8", "replace").splitlines()), 1)
         assert "\n" not in fault.text
 
@@ -427,7 +427,7 @@ def test_names_that_are_no_utf8(folder):
 def test_what_has_not_changed_is_not_read_again_and_what_has_is(folder):
     file = write(folder, "a", "@register_plugin\ndef a(n): ...", parameters="n int")
     script = (
-        "import sys, time\nfrom pathlib import Path\nfrom goose_like_toolkits.code.project import Project\n"
+        "import sys, time\nfrom pathlib import Path\nfrom goose_like_toolkits.code.plugins.project import Project\n"
         "time.sleep(0.1)  # what was written just now is not kept\nproject = Project.read(Path(sys.argv[1]))\n"
         "print('yaml' in sys.modules, project.definitions[0].description, len(project.usable))"
     )

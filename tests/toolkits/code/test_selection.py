@@ -5,10 +5,10 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from goose_like_toolkits.code.catalogue import OWN, Catalogue
-from goose_like_toolkits.code.definition import Definition
-from goose_like_toolkits.code.described import prompt_form, schema_of, tool_spec
-from goose_like_toolkits.code.selection import bm25, picked, selected, words_of
+from goose_like_toolkits.code.plugins.plugin_prompt import prompt_form, schema_of, tool_spec
+from goose_like_toolkits.code.plugins.registry import OWN, Catalogue
+from goose_like_toolkits.code.plugins.selection import bm25, picked, selected, words_of
+from goose_like_toolkits.code.plugins.spec import Definition
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -19,15 +19,15 @@ from goose_like.core.events import UsageRecorded
 from goose_like.core.history import History
 from goose_like.core.message import Usage
 from goose_like.core.notifier import Recorder
-from goose_like.providers.base import Model, Models
-from goose_like.providers.openai import OPENAI, OpenAIProvider
-from goose_like.providers.presets import Row
+from goose_like.providers.base import Model, ModelPair
+from goose_like.providers.openai import OPENAI_PRESET, OpenAIProvider
+from goose_like.providers.presets import Preset
 from goose_like.providers.scripted import ScriptedProvider
-from goose_like.sdk.store import Store
+from goose_like.sdk.store import ParseCache
 from tests.loopback import Loopback, Response, refusal
 from tests.providers.vendors import KEY
 
-SERVER = Row(name="mine", base_url="http://127.0.0.1", embedding_model="e1")
+SERVER = Preset(name="mine", base_url="http://127.0.0.1", embedding_model="e1")
 
 
 def plugin(name: str, description: str = "does it", **more: object) -> Definition:
@@ -114,10 +114,10 @@ def answered(body: bytes) -> Response:
     return Response(200, {"content-type": "application/json", "content-length": str(len(body))}, [body])
 
 
-def view(server: Loopback, row: Row = SERVER) -> tuple[ModelView, Recorder]:
+def view(server: Loopback, row: Preset = SERVER) -> tuple[ModelView, Recorder]:
     provider = OpenAIProvider(ModelChoice(model="mine:m1", base_url=server.base_url), row)
     model, notifier = Model(provider, "m1", "mine:m1"), Recorder()
-    return ExchangeView(History(), Models(model, model), notifier).processor, notifier
+    return ExchangeView(History(), ModelPair(model, model), notifier).processor, notifier
 
 
 RAIN = ([1, 0.0], [0, 1], [0.5, 0.5], [-1, 0], [0, -1])
@@ -125,7 +125,7 @@ RAIN = ([1, 0.0], [0, 1], [0.5, 0.5], [-1, 0], [0, -1])
 
 
 async def test_the_plugin_of_like_meaning_is_told_of_and_its_vector_kept(tmp_path):
-    store = Store(tmp_path / "kept.sqlite")
+    store = ParseCache(tmp_path / "kept.sqlite")
     async with Loopback([vectors(*RAIN, [-1, 0.1]), vectors([0, 2]), vectors([9, 2], [9, 2.1])]) as server:
         model, notifier = view(server)
         assert names(await selected(PLUGINS, "do I need an umbrella?", 2, model, store)) == ["weather", "setup"]
@@ -147,7 +147,7 @@ async def test_each_step_of_a_turn_asks_for_the_same_vectors_once(tmp_path, monk
     count = len(catalogue.on)
     async with Loopback([vectors(*[[1.0, n] for n in range(count + 1)]), vectors([1.0, 0.0])]) as server:
         model, notifier = view(server)
-        asked = ExchangeView(History(), Models(model.model, model.model), notifier)
+        asked = ExchangeView(History(), ModelPair(model.model, model.model), notifier)
         first = await catalogue.fitting(catalogue.on, "draw it", 2, asked)
         assert await catalogue.fitting(catalogue.on, "draw it", 2, asked) == first
         assert len(server.requests) == 1
@@ -180,7 +180,7 @@ async def test_words_do_where_no_vectors_come(response):
 async def test_nobody_is_asked_where_no_model_makes_vectors(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     async with Loopback([refusal(500)]) as server:
-        for row in (SERVER.model_copy(update={"embedding_model": None}), OPENAI):
+        for row in (SERVER.model_copy(update={"embedding_model": None}), OPENAI_PRESET):
             model, _ = view(server, row)
             assert model.embedding_model is None
             assert names(await selected(PLUGINS, "rain in the city", 2, model)) == ["weather", "setup"]
@@ -188,7 +188,7 @@ async def test_nobody_is_asked_where_no_model_makes_vectors(tmp_path, monkeypatc
     assert OpenAIProvider(ModelChoice(model="openai:m1")).embedding_model == "text-embedding-3-small"
     (tmp_path / "s.yaml").write_text("- hi")
     played = Model(ScriptedProvider(ModelChoice(model=f"scripted:{tmp_path}/s.yaml")), "s", "scripted:s")
-    assert ExchangeView(History(), Models(played, played), Recorder()).processor.embedding_model is None
+    assert ExchangeView(History(), ModelPair(played, played), Recorder()).processor.embedding_model is None
 
 
 async def test_many_texts_are_asked_for_in_parts():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from goose_like_toolkits.code.project import Project
+from goose_like_toolkits.code.plugins.project import Project
 from ruamel.yaml import YAML
 
 from tests import ROOT

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from goose_like_toolkits.code.config import Config
-from goose_like_toolkits.code.workbench import Ran
+from goose_like_toolkits.code.kernel_session import Ran
 
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Compacted, MessageCompleted, StateSaved, ToolFinished, TurnStarted
 from goose_like.core.history import History
 from goose_like.core.message import Message, ToolCall, ToolResult, Usage
-from goose_like.core.plain import plain_text
+from goose_like.core.plain import render_plain_text
 from tests import ROOT
 from tests.toolkits.code.cell_harness import cells
 from tests.toolkits.code.test_plugins import SEED
@@ -166,9 +166,9 @@ async def test_what_is_said_for_now_is_not_sent_later(tmp_path, project):
     async with with_project(tmp_path) as here:
         outcome = await here.outcome("run_python", code="print('stays', reporter.say('passes'))")
         assert "stays passes" in outcome.output
-        assert outcome.later is not None
-        assert "stays" in outcome.later
-        assert "passes" not in outcome.later
+        assert outcome.replacement is not None
+        assert "stays" in outcome.replacement
+        assert "passes" not in outcome.replacement
         assert "Plugin-reporter: passes" in here.logged
 
 
@@ -176,10 +176,10 @@ async def test_beside_a_figure_too(tmp_path, project):
     project("reporter", "reporter")
     async with with_project(tmp_path) as here:
         outcome = await here.outcome("run_python", code="print(reporter.say('passes'))\nplt.plot([1, 2])\nplt.show()")
-        assert outcome.picture is not None
+        assert outcome.image is not None
         assert "passes" in outcome.output
-        assert outcome.later is not None
-        assert "passes" not in outcome.later
+        assert outcome.replacement is not None
+        assert "passes" not in outcome.replacement
 
 
 def test_a_history_forgets_what_was_said_for_now():
@@ -199,7 +199,7 @@ def test_what_was_left_out_stays_out_when_a_turn_begins():
     result = ToolResult(call_id="c1", output="stays passes", later="stays")
     said = TurnStarted(message=Message.user("go"))
     events = [said, MessageCompleted(message=Message.assistant("", [call]), usage=Usage()), ToolFinished(result=result)]
-    history = History.replay([*events, Compacted(summary="", kept=3, elided={"c1": "[left out]"}), said])
+    history = History.replay([*events, Compacted(summary="", kept_count=3, replacements={"c1": "[left out]"}), said])
     assert [part.output for message in history.context for part in message.tool_results] == ["[left out]"]
 
 
@@ -308,7 +308,7 @@ async def test_a_state_of_another_shape_is_passed_over(tmp_path, state):
 
 class Shown(list):
     def show(self, renderable):
-        self.append(plain_text(renderable))
+        self.append(render_plain_text(renderable))
 
 
 async def test_sets_by_profile_and_by_session(tmp_path, project):

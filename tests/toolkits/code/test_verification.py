@@ -17,7 +17,7 @@ from tests import ROOT
 
 pytest.importorskip("IPython")
 
-from goose_like_toolkits.code.inside import packages
+from goose_like_toolkits.code.worker.verification import pip_command as packages
 
 HERE = ROOT / "tests/fixtures/verification"
 BLOCK = {"blocked_modules": ["os", "subprocess"]}

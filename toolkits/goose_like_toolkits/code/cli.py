@@ -40,8 +40,7 @@ def _plugin(
 def _read(context: typer.Context) -> Any:
     """The project; where there is no folder to read the command ends."""
     from goose_like.core.errors import UsageError
-
-    from .project import Project
+    from goose_like_toolkits.code.plugins.project import Project
 
     project = Project.read(context.obj)
     if not os.path.isdir(project.plugins):
@@ -53,8 +52,7 @@ def _read(context: typer.Context) -> Any:
 def plugin_list(context: typer.Context) -> None:
     """List the plugins: which are on, why others are off, what they do."""
     from goose_like.terminal.report_table import print_table
-
-    from .report import nothing_there, rows
+    from goose_like_toolkits.code.plugins.report import nothing_there, rows
 
     project = _read(context)
     print_table(("name", "state", "what it does"), rows(project, project.off.get), nothing_there(project))
@@ -63,7 +61,7 @@ def plugin_list(context: typer.Context) -> None:
 @app.command("check", epilog="Example: goose-like plugin --project . check")
 def plugin_check(context: typer.Context) -> None:
     """Tell what is wrong, each with its file and line; ends with 1 if anything is."""
-    from .report import checked
+    from goose_like_toolkits.code.plugins.report import checked
 
     raise typer.Exit(checked(_read(context)))
 
@@ -75,7 +73,7 @@ def plugin_test(
     sandbox: SandboxOption = Sandbox.workspace,
 ) -> None:
     """Run a plugin's tests: its functions with @test_plugin."""
-    from .by_hand import test
+    from .manual_run import test
 
     raise typer.Exit(test(_read(context), name, _ARTIFACTS, sandbox.value))
 
@@ -89,7 +87,7 @@ def plugin_run(
     sandbox: SandboxOption = Sandbox.workspace,
 ) -> None:
     """Call a plugin, and print what it gives and the files that it made."""
-    from .by_hand import call
+    from .manual_run import call
 
     raise typer.Exit(call(_read(context), name, arguments or [], output, sandbox.value))
 
@@ -97,7 +95,7 @@ def plugin_run(
 @app.command("new", epilog="Example: goose-like plugin --project . new word_count")
 def plugin_new(context: typer.Context, name: Annotated[str, typer.Argument(help="What it is called by.")]) -> None:
     """Write NAME.yaml and NAME.py: a plugin that works, and its test."""
-    from .scaffold import write_plugin
+    from goose_like_toolkits.code.plugins.scaffold import write_plugin
 
     for file in write_plugin(name, _read(context)):
         print(f"wrote {file}")

@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from goose_like.config.yaml_source import in_words
+from goose_like.config.yaml_source import describe_field_error
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
-from goose_like.core.message import Value
+from goose_like.core.message import FrozenModel
 
-from .settings import Settings
+from .taskweaver import Settings
 
 MAX_TIMEOUT_S = 3600.0
 
@@ -23,7 +23,7 @@ _MODULES = ("pandas", "matplotlib", "numpy", "sklearn", "scipy", "seaborn", "dat
 _FUNCTIONS = ("eval", "exec", "compile", "open", "input", "breakpoint")
 
 
-class Rules(Value):
+class Rules(FrozenModel):
     """What the code of a cell may use: of modules and of functions either those allowed or those blocked."""
 
     allowed_modules: tuple[str, ...] | None = None
@@ -46,7 +46,7 @@ _Verify = Annotated[
 ]
 
 
-class Config(Value):
+class Config(FrozenModel):
     """The keys; `tools` is the base class's. `project` is a folder, with a leading ~ or from the workspace on."""
 
     tools: list[str] | None = None
@@ -75,7 +75,7 @@ class Config(Value):
                 of, known = ("toolkit 'code'", cls) if len(path) == 1 else (f"{path[0]!r}", Rules)
                 text = f"{of} has no {path[-1]!r}; {did_you_mean(str(path[-1]), known.model_fields)}"
             else:
-                text = in_words({**fault, "loc": path}, "the config of 'code'")
+                text = describe_field_error({**fault, "loc": path}, "the config of 'code'")
             raise ProfileError(text, ("config", *path)) from error
 
     def folder(self, workspace: Path) -> Path | None:

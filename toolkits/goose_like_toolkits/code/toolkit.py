@@ -9,22 +9,22 @@ from importlib.util import find_spec
 from textwrap import shorten
 from typing import Any
 
-from goose_like.agent.slash_context import Desk
+from goose_like.agent.slash_context import SlashContext
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import StateSaved
 from goose_like.core.tool import Tool, make_tool
-from goose_like.terminal.report_table import table
-from goose_like.toolkit import Notifier, Passing, Picture, Requirements, ToolError, Toolkit, command, tool
+from goose_like.terminal.report_table import make_table
+from goose_like.toolkit import ImageResult, Notifier, Requirements, ToolError, Toolkit, TransientResult, command, tool
+from goose_like_toolkits.code.kernel.manager import listed
+from goose_like_toolkits.code.plugins.plugin_prompt import call_of, faults_in, parameters_of, prompt_form, tool_spec
+from goose_like_toolkits.code.plugins.registry import OWN, Catalogue, forms
+from goose_like_toolkits.code.plugins.report import nothing_there, rows
+from goose_like_toolkits.code.plugins.selection import bm25, text_of
+from goose_like_toolkits.code.plugins.spec import Definition
 
-from .catalogue import OWN, Catalogue, forms
 from .config import MAX_TIMEOUT_S, Config
-from .definition import Definition
-from .described import call_of, faults_in, parameters_of, prompt_form, tool_spec
-from .notebook import listed
-from .report import nothing_there, rows
-from .saved import Saved
-from .selection import bm25, text_of
-from .workbench import Surroundings, Workbench
+from .kernel_session import Surroundings, Workbench
+from .saved_state import Saved
 
 _NAME = "code"
 _NOTES_BYTES = 1_000
@@ -52,7 +52,7 @@ class CodeToolkit(Toolkit):
         self._top_k = config.select_top_k or self._catalogue.project.settings.select_top_k or _FEW
         self._at_start = forms(self._offered)
         room_bytes = max(self.limits.output_bytes - _NOTES_BYTES, self.limits.output_bytes // 2)
-        around = Surroundings(self.session.name, self.session.outputs, notifier, self.progress, room_bytes)
+        around = Surroundings(self.session.name, self.session.outputs, notifier, self.report_progress, room_bytes)
         self._workbench = Workbench(self.workspace, self._catalogue, config, around, saved)
         self._telling: asyncio.Handle | None = None
 
@@ -92,7 +92,7 @@ class CodeToolkit(Toolkit):
         if self._is_few:
             now = forms(on)
             return {} if now == self._at_start else {"plugins": f"these are on now, and no others:\n{now or 'none'}"}
-        fitting = await self._catalogue.fitting(on, self.exchange_view.said, self._top_k, self.exchange_view)
+        fitting = await self._catalogue.fitting(on, self.exchange_view.last_user_text, self._top_k, self.exchange_view)
         return {"plugins that may fit": f"\n{forms(fitting)}"}
 
     def live(self) -> list[tuple[str, str]]:
@@ -106,7 +106,7 @@ class CodeToolkit(Toolkit):
         await self._workbench.close()
 
     @tool(time_limit_s=None)
-    async def run_python(self, code: str, timeout_s: float | None = None) -> str | Picture | Passing:
+    async def run_python(self, code: str, timeout_s: float | None = None) -> str | ImageResult | TransientResult:
         """Run Python in a kernel that remembers variables from call to call. Shows prints and the last line's value."""
         limit_s = self._config.timeout_s if timeout_s is None else timeout_s
         if not 0 < limit_s <= MAX_TIMEOUT_S:
@@ -116,7 +116,7 @@ class CodeToolkit(Toolkit):
         return await self._run(code, limit_s)
 
     @tool(time_limit_s=None)
-    async def call_plugin(self, name: str, arguments: dict[str, Any]) -> str | Picture | Passing:
+    async def call_plugin(self, name: str, arguments: dict[str, Any]) -> str | ImageResult | TransientResult:
         """Call a plugin with its arguments by name; describe_plugin tells which it takes."""
         definition = self._catalogue.find(name)
         if why := self._why_off(name):
@@ -154,7 +154,7 @@ class CodeToolkit(Toolkit):
         return f"the kernel was ended; gone: {listed(names) or 'no variables'}"
 
     @command(usage="[on|off NAME, or VARIABLE=VALUE]")
-    def plugins(self, desk: Desk, words: str) -> None:
+    def plugins(self, desk: SlashContext, words: str) -> None:
         """Show the plugins, switch one for this session, or set a variable that plugins see"""
         verb, _, name = words.partition(" ")
         key, is_setting, value = words.partition("=")
@@ -167,7 +167,7 @@ class CodeToolkit(Toolkit):
         elif words:
             raise ToolError("say `/plugins on NAME`, `/plugins off NAME` or `/plugins VARIABLE=VALUE`")
         else:
-            shown, project = table("plugin", "state", "what it does"), self._catalogue.project
+            shown, project = make_table("plugin", "state", "what it does"), self._catalogue.project
             for name, state, what in (listed := rows(project, self._why_off)):
                 shown.add_row(name, state, _short(what))
             desk.show(shown if listed else nothing_there(project))
@@ -175,23 +175,23 @@ class CodeToolkit(Toolkit):
                 desk.show(f"{name} = {value}")
         self._save()
 
-    async def _run(self, code: str, limit_s: float) -> str | Picture | Passing:
+    async def _run(self, code: str, limit_s: float) -> str | ImageResult | TransientResult:
         try:
             ran = await self._workbench.run(code, limit_s)
         finally:
             self._save()
         if ran.picture and self._config.figures:
             later = None if ran.text == ran.later else ran.later
-            return Picture(ran.picture.data, ran.picture.source, ran.text, later)
-        return ran.text if ran.text == ran.later else Passing(ran.text, ran.later)
+            return ImageResult(ran.picture.data, ran.picture.source, ran.text, later)
+        return ran.text if ran.text == ran.later else TransientResult(ran.text, ran.later)
 
-    async def _call(self, definition: Definition, /, **arguments: Any) -> str | Picture | Passing:
+    async def _call(self, definition: Definition, /, **arguments: Any) -> str | ImageResult | TransientResult:
         if why := self._catalogue.why_off(definition.name):
             raise ToolError(f"{definition.name} can't be called: {why}")
         return await self._run(call_of(definition, arguments), self._config.timeout_s)
 
     def _tool_of(self, definition: Definition) -> Tool:
-        marks = make_tool(self.call_plugin).marks
+        marks = make_tool(self.call_plugin).options
         return Tool(tool_spec(definition), partial(self._call, definition), parameters_of(definition), marks)
 
     @property

@@ -1,1 +1,1 @@
-"""Plugins that come along, written as TaskWeaver plugins: a YAML file beside a Python file."""
+"""The plugins of a project: their files, the check of their signatures, and the selection for the model."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from goose_like.terminal.escape import visible
+from goose_like.terminal.escape import escape_controls
 
 from .project import Project
 
@@ -25,16 +25,16 @@ def rows(project: Project, why_off: Callable[[str], str | None]) -> list[list[st
     broken = {
         fault.file: [fault.file.stem, f"broken: {fault.text}", ""]
         for fault in reversed(project.faults)
-        if fault.file.suffix == ".yaml" and fault.file not in known and not fault.is_remark
+        if fault.file.suffix == ".yaml" and fault.file not in known and not fault.is_warning
     }
-    return sorted([visible(cell) for cell in row] for row in [*listed, *broken.values()])
+    return sorted([escape_controls(cell) for cell in row] for row in [*listed, *broken.values()])
 
 
 def checked(project: Project) -> int:
     """Prints every fault and remark in the order of the files; gives the exit code."""
     for fault in project.faults:
-        print(visible(str(fault)))
-    wrong = sum(not fault.is_remark for fault in project.faults)
+        print(escape_controls(str(fault)))
+    wrong = sum(not fault.is_warning for fault in project.faults)
     count = len(project.definitions)
     if wrong:
         print(f"\n{count} plugin{'s' * (count != 1)} read, {wrong} thing{'s' * (wrong != 1)} to mend")

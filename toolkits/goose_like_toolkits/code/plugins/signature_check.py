@@ -4,23 +4,23 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from goose_like.core.entry_points import nearest
-from goose_like.sdk.diagnostics import Fault
+from goose_like.core.entry_points import find_nearest_name
+from goose_like.sdk.diagnostics import Diagnostic
 
-from .definition import Definition, Parameter
 from .signature import Signature
+from .spec import Definition, Parameter
 
 
-def drift(definition: Definition, signature: Signature) -> Iterator[Fault]:
+def drift(definition: Definition, signature: Signature) -> Iterator[Diagnostic]:
     """Where a call as the YAML describes it would fail or mean something else; remarks where both say a default."""
     place = f"{signature.called} ({definition.code.name}:{signature.line})"
     taken = {accepted.name: accepted for accepted in signature.accepted}
     described = {parameter.name for parameter in definition.parameters}
     unmet = [each.name for each in signature.accepted if each.default is None and each.name not in described]
 
-    def fault(parameter: Parameter | None, text: str, *, is_remark: bool = False) -> Fault:
+    def fault(parameter: Parameter | None, text: str, *, is_remark: bool = False) -> Diagnostic:
         line = parameter.line if parameter else definition.line
-        return Fault(file=definition.file, line=line, text=text, is_remark=is_remark)
+        return Diagnostic(file=definition.file, line=line, text=text, is_warning=is_remark)
 
     for at, parameter in enumerate(definition.parameters):
         name = parameter.name
@@ -35,7 +35,7 @@ def drift(definition: Definition, signature: Signature) -> Iterator[Fault]:
                 yield fault(parameter, text, is_remark=True)
         elif not (signature.takes_more_by_name or signature.takes_more_by_position):
             names = [accepted.name for accepted in signature.accepted if accepted.name not in described]
-            meant = nearest(name, names) or _at_same_place(signature, at, names)
+            meant = find_nearest_name(name, names) or _at_same_place(signature, at, names)
             if meant in unmet:
                 unmet.remove(meant)
             near = f"; did you mean {meant!r}?" if meant else f"; it takes {', '.join(taken) or 'nothing'}"

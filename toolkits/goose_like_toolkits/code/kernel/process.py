@@ -16,7 +16,7 @@ from typing import Any
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.toolkit import ToolError, Workspace
-from goose_like.workspace.workspace import Process, ending
+from goose_like.workspace.workspace import Process, describe_exit
 
 from .channels import Channels, Message, connection
 
@@ -64,7 +64,7 @@ class Kernel:
             GooseLikeError: no process can be started.
         """
         place = await asyncio.to_thread(Place, workspace.tmp)
-        inside = workspace.inside(place.folder)
+        inside = workspace.path_in_sandbox(place.folder)
         kernel = None
         try:
             process = await workspace.spawn(
@@ -140,7 +140,7 @@ class Kernel:
                 if _READY in self._said and not self._ready.done():
                     self._ready.set_result(None)
                 del self._said[:-_SAID_BYTES]
-            self._ended(ending(await self._process.wait()))
+            self._ended(describe_exit(await self._process.wait()))
         except GooseLikeError as error:
             self._ended(str(error))
 
@@ -186,7 +186,7 @@ class Place:
         self.key = secrets.token_hex(32)
         self._held = _opened(self.folder)
         package = self._made(_PACKAGE)
-        for file in files(__package__).joinpath("inside").iterdir():
+        for file in files(__package__).joinpath("worker").iterdir():
             if file.name.endswith(".py"):
                 _write(package / file.name, file.read_bytes())
         _write(self._path / "connection.json", json.dumps(connection(self.key)).encode())
@@ -234,7 +234,9 @@ def _variables(workspace: Workspace, inside: str) -> dict[str, str]:
     variables = {"IPYTHONDIR": f"{inside}/ipython", "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
     if workspace.mode == "full":
         return variables
-    return variables | {"MPLCONFIGDIR": workspace.inside(workspace.tmp / ".matplotlib")}  # the person's is read-only
+    return variables | {
+        "MPLCONFIGDIR": workspace.path_in_sandbox(workspace.tmp / ".matplotlib")
+    }  # the person's is read-only
 
 
 def _why_not_started(python: str, said: str) -> str:

@@ -7,17 +7,17 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 
-from goose_like.core.output_limit import Live, Output, told
+from goose_like.core.output_limit import LimitedOutput, LiveOutput, append_notes
 from goose_like.core.tool import current_call
-from goose_like.toolkit import Notifier, Picture, ToolError, Workspace
+from goose_like.toolkit import ImageResult, Notifier, ToolError, Workspace
+from goose_like_toolkits.code.kernel.cell import Cell
+from goose_like_toolkits.code.kernel.channels import Message
+from goose_like_toolkits.code.kernel.manager import Notebook, Stopped
+from goose_like_toolkits.code.kernel.outputs import Outputs
+from goose_like_toolkits.code.plugins.registry import Catalogue
 
-from .catalogue import Catalogue
-from .cell import Cell
-from .channels import Message
 from .config import Config
-from .notebook import Notebook, Stopped
-from .outputs import Outputs
-from .saved import Saved
+from .saved_state import Saved
 
 # What TaskWeaver's plugins put around text that later prompts shall not hold.
 _START, _END = "{{DELIMITER_START_TEMPORAL}}", "{{DELIMITER_END_TEMPORAL}}"
@@ -32,11 +32,11 @@ class Ran:
 
     text: str
     later: str
-    picture: Picture | None = None
+    picture: ImageResult | None = None
     error: str = ""
 
     @classmethod
-    def of(cls, text: str, picture: Picture | None = None, error: str = "") -> "Ran":
+    def of(cls, text: str, picture: ImageResult | None = None, error: str = "") -> "Ran":
         """The text with its marks taken out."""
         *ended, rest = text.split(_END)
         now, later = list[str](), list[str]()
@@ -94,9 +94,9 @@ class Workbench:
             DeniedError: it was not allowed.
         """
         async with self._one_at_a_time:
-            await self._workspace.permit("command", f"Python:\n{code}", f"run this Python:\n{code}")
+            await self._workspace.require_permission("command", f"Python:\n{code}", f"run this Python:\n{code}")
             if self._workspace.mode != "read-only":
-                await self._workspace.tell_change(None, ["python", "-c", code])
+                await self._workspace.announce_change(None, ["python", "-c", code])
             return await self._run(code, timeout_s, first)
 
     async def ask(self, message: Message, timeout_s: float) -> Message:
@@ -108,13 +108,15 @@ class Workbench:
         async with self._one_at_a_time:
             before = len(self.heard)
             folder, room_bytes = self._around.outputs, self._around.room_bytes
-            cell = Cell(Output(folder / "asked.txt", room_bytes), Live(self._around.show), Outputs(folder, ""))
+            cell = Cell(
+                LimitedOutput(folder / "asked.txt", room_bytes), LiveOutput(self._around.show), Outputs(folder, "")
+            )
             try:
                 await self._notebook.run("None", cell, timeout_s, [message])
             finally:
                 cell.close()
             if len(self.heard) == before:
-                raise ToolError(f"the kernel said nothing: {cell.output.for_model()}")
+                raise ToolError(f"the kernel said nothing: {cell.output.format_for_model()}")
             return self.heard.pop()
 
     async def reset(self) -> list[str]:
@@ -129,9 +131,9 @@ class Workbench:
     async def _run(self, code: str, timeout_s: float, first: Sequence[Message]) -> Ran:
         call = re.sub(r"[^\w-]", "_", current_call.get("code"))
         outputs = Outputs(self._around.outputs, call)
-        output = Output(outputs.path("python.txt"), self._around.room_bytes)
+        output = LimitedOutput(outputs.path("python.txt"), self._around.room_bytes)
         context = copy_context()  # messages come elsewhere, and are shown as this call's
-        cell = Cell(output, Live(lambda text: context.run(self._around.show, text)), outputs)
+        cell = Cell(output, LiveOutput(lambda text: context.run(self._around.show, text)), outputs)
         notes, stopped, self._logged = list[str](), None, 0
         try:
             notes = await self._notebook.run(code, cell, timeout_s, first)
@@ -140,13 +142,13 @@ class Workbench:
             cell.add(error.words)
         finally:
             cell.close()
-        text = output.for_model()
+        text = output.format_for_model()
         reported = await asyncio.to_thread(self._reported, outputs) if self.heard else []
         what = [*reported, *cell.notes]
         raised = [f"raised {cell.error}"] if cell.error and not stopped else []
         left = await self._workspace.inspect_changes()
         notes = [*what, *notes, *raised, *left, *(stopped.notes if stopped else ())]
-        answer = told(text, notes) if text or not what else "\n".join(f"[{note}]" for note in notes)
+        answer = append_notes(text, notes) if text or not what else "\n".join(f"[{note}]" for note in notes)
         if stopped:
             raise ToolError(Ran.of(answer).text)
         return Ran.of(answer, cell.picture, cell.error)

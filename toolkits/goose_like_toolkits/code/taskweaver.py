@@ -8,14 +8,14 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from goose_like.config.yaml_source import in_words
-from goose_like.core.message import Value
-from goose_like.sdk.diagnostics import Fault, Reading
+from goose_like.config.yaml_source import describe_field_error
+from goose_like.core.message import FrozenModel
+from goose_like.sdk.diagnostics import Diagnostic, ParseResult
 
 CONFIG = "taskweaver_config.json"
 
 
-class Settings(Value):
+class Settings(FrozenModel):
     """The keys that are honoured; all others are left to TaskWeaver."""
 
     base_path: str | None = Field(default=None, alias="plugin.base_path")
@@ -39,14 +39,14 @@ class Settings(Value):
 _KEYS = {field.alias for field in Settings.model_fields.values()}
 
 
-def read_settings(project: Path) -> Reading[Settings]:
+def read_settings(project: Path) -> ParseResult[Settings]:
     """A project's settings; without a readable file those that TaskWeaver would take."""
     file = project / CONFIG
     try:
         text = file.read_text(encoding="utf-8-sig")
         data = json.loads(text)
     except FileNotFoundError:
-        return Reading(value=Settings())
+        return ParseResult(value=Settings())
     except json.JSONDecodeError as error:
         return _refused(file, f"this is no valid JSON: {error.msg}", error.lineno)
     except (OSError, ValueError, RecursionError) as error:
@@ -55,18 +55,19 @@ def read_settings(project: Path) -> Reading[Settings]:
         return _refused(file, 'the settings are one object, e.g. {"plugin.base_path": "plugins"}', 1)
     known = {key: value for key, value in data.items() if key in _KEYS}
     try:
-        return Reading(value=Settings.model_validate(known))
+        return ParseResult(value=Settings.model_validate(known))
     except ValidationError as error:
         faults = error.errors()
         left = {key: value for key, value in known.items() if key not in {fault["loc"][0] for fault in faults}}
         found = tuple(
-            Fault(file=file, line=_line(text, fault), text=in_words(fault, "the settings")) for fault in faults
+            Diagnostic(file=file, line=_line(text, fault), text=describe_field_error(fault, "the settings"))
+            for fault in faults
         )
-        return Reading(value=Settings.model_validate(left), faults=found)
+        return ParseResult(value=Settings.model_validate(left), diagnostics=found)
 
 
-def _refused(file: Path, text: str, line: int | None = None) -> Reading[Settings]:
-    return Reading(value=Settings(), faults=(Fault(file=file, line=line, text=text),))
+def _refused(file: Path, text: str, line: int | None = None) -> ParseResult[Settings]:
+    return ParseResult(value=Settings(), diagnostics=(Diagnostic(file=file, line=line, text=text),))
 
 
 def _line(text: str, fault: Mapping[str, Any]) -> int:

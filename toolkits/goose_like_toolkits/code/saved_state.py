@@ -4,10 +4,10 @@ from typing import Any
 
 from pydantic import ConfigDict, ValidationError
 
-from goose_like.core.message import Value
+from goose_like.core.message import FrozenModel
 
 
-class Saved(Value):
+class Saved(FrozenModel):
     """`names` are the kernel's variables, `plugins` what was switched on or off, `variables` what plugins were told."""
 
     model_config = ConfigDict(extra="ignore")

@@ -8,14 +8,14 @@ from typing import Any
 
 from goose_like.config.paths import cache_folder
 from goose_like.core.errors import ProfileError
-from goose_like.sdk.store import Store
+from goose_like.sdk.store import ParseCache
 from goose_like.toolkit import ExchangeView, ToolError
+from goose_like_toolkits.code.kernel.channels import Message
 
-from .channels import Message
-from .definition import Definition
-from .described import prompt_form
+from .plugin_prompt import prompt_form
 from .project import Project
 from .selection import selected
+from .spec import Definition
 
 OWN = Path(__file__).with_name("plugins")
 
@@ -103,7 +103,7 @@ class Catalogue:
             models = (view.accelerator, view.processor)
             model = next((each for each in models if each.embedding_model), None)
             with (
-                closing(Store(cache_folder() / "vectors.sqlite"))
+                closing(ParseCache(cache_folder() / "vectors.sqlite"))
                 if model and len(among) > k
                 else nullcontext() as store
             ):

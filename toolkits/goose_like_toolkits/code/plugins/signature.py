@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from goose_like.core.message import Value
-from goose_like.sdk.diagnostics import LIMIT_BYTES, Fault, Reading
+from goose_like.core.message import FrozenModel
+from goose_like.sdk.diagnostics import MAX_FILE_BYTES, Diagnostic, ParseResult
 
 _REGISTER = "register_plugin"
 _NO_PLUGINS = {"object", "ABC"}
@@ -18,7 +18,7 @@ _WITH_BLOCKS = ast.If | ast.Try | ast.TryStar | ast.With | ast.For | ast.While
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Accepted(Value):
+class Accepted(FrozenModel):
     """One parameter of the call. `default` is its source; None: it must be given."""
 
     name: str
@@ -26,7 +26,7 @@ class Accepted(Value):
     default: str | None = None
 
 
-class Signature(Value):
+class Signature(FrozenModel):
     """What can be called: `called` is its name in the source, `line` where it begins."""
 
     called: str
@@ -41,13 +41,13 @@ def _open(called: str, line: int) -> Signature:
     return Signature(called=called, line=line, takes_more_by_position=True, takes_more_by_name=True)
 
 
-def read_signature(file: Path) -> Reading[Signature]:
+def read_signature(file: Path) -> ParseResult[Signature]:
     """The signature of the one thing that a Python file registers; never raises."""
     try:
         if not file.is_file():
             return _refused(file, None, "there is no such file; write it, or correct `name` or `code` in the YAML")
-        if file.stat().st_size > LIMIT_BYTES:
-            return _refused(file, None, f"this is larger than {LIMIT_BYTES:,} bytes, and no plugin")
+        if file.stat().st_size > MAX_FILE_BYTES:
+            return _refused(file, None, f"this is larger than {MAX_FILE_BYTES:,} bytes, and no plugin")
         with warnings.catch_warnings(action="ignore"):  # a plugin's odd escapes are its author's to hear of
             return _found_in(ast.parse(file.read_bytes()), file)
     except SyntaxError as error:
@@ -56,11 +56,11 @@ def read_signature(file: Path) -> Reading[Signature]:
         return _refused(file, None, f"can't be read: {' '.join(str(error).split()) or type(error).__name__}")
 
 
-def _refused(file: Path, line: int | None, text: str) -> Reading[Signature]:
-    return Reading(faults=(Fault(file=file, line=line, text=text),))
+def _refused(file: Path, line: int | None, text: str) -> ParseResult[Signature]:
+    return ParseResult(diagnostics=(Diagnostic(file=file, line=line, text=text),))
 
 
-def _found_in(tree: ast.Module, file: Path) -> Reading[Signature]:
+def _found_in(tree: ast.Module, file: Path) -> ParseResult[Signature]:
     statements = list(_statements(tree.body))
     names = {node.name: node for node, _ in statements if isinstance(node, Function | ast.ClassDef)}
     aliases = {name for node, _ in statements for name in _aliases(node)}
@@ -75,21 +75,21 @@ def _found_in(tree: ast.Module, file: Path) -> Reading[Signature]:
         return _refused(file, certain[1].lineno, "a second plugin is registered here; give it a file of its own")
     thing = registered[0][0]
     if len(registered) > 1:  # `try` one class, `except ImportError` another
-        return Reading(value=_open(_REGISTER, thing.lineno))
+        return ParseResult(value=_open(_REGISTER, thing.lineno))
     target = names.get(thing.id, thing) if isinstance(thing, ast.Name) else thing
     if isinstance(target, Function):
-        return Reading(value=_signature(target.name, target.lineno, target.args))
+        return ParseResult(value=_signature(target.name, target.lineno, target.args))
     if isinstance(target, ast.Lambda):
-        return Reading(value=_signature("lambda", target.lineno, target.args))
+        return ParseResult(value=_signature("lambda", target.lineno, target.args))
     if not isinstance(target, ast.ClassDef):
-        return Reading(value=_open(ast.unparse(target), thing.lineno))
+        return ParseResult(value=_open(ast.unparse(target), thing.lineno))
     if not _is_plugin(target, names):
         text = f"class {target.name!r} is no Plugin, so that a call makes one of it; write class {target.name}(Plugin)"
         return _refused(file, target.lineno, text)
     signature = _of_class(target, names)
     if signature is None:
         return _refused(file, target.lineno, f"class {target.name!r} has no method __call__; it is what a call runs")
-    return Reading(value=signature)
+    return ParseResult(value=signature)
 
 
 def _statements(body: list[ast.stmt], *, is_sure: bool = True) -> Iterator[tuple[ast.stmt, bool]]:

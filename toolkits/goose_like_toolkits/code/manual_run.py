@@ -9,17 +9,17 @@ from pathlib import Path
 
 from goose_like.config.profile import SandboxMode
 from goose_like.core.errors import UsageError
-from goose_like.terminal.escape import visible
-from goose_like.terminal.interaction import screen
+from goose_like.terminal.escape import escape_controls
+from goose_like.terminal.interaction import open_screen
 from goose_like.toolkit import ToolError, Workspace
+from goose_like_toolkits.code.plugins.plugin_prompt import call_of, faults_in, takes_of
+from goose_like_toolkits.code.plugins.project import Project
+from goose_like_toolkits.code.plugins.registry import Catalogue
+from goose_like_toolkits.code.plugins.spec import Definition
 
-from .catalogue import Catalogue
 from .config import MAX_TIMEOUT_S, Config
-from .definition import Definition
-from .described import call_of, faults_in, takes_of
-from .project import Project
-from .saved import Saved
-from .workbench import Surroundings, Workbench
+from .kernel_session import Surroundings, Workbench
+from .saved_state import Saved
 
 _ROOM_BYTES = 1 << 20
 
@@ -48,9 +48,9 @@ async def _called(project: Project, code: str, outputs: Path, sandbox: SandboxMo
         try:
             ran = await workbench.run(code, MAX_TIMEOUT_S)
         except ToolError as error:
-            print(visible(str(error)), file=sys.stderr)
+            print(escape_controls(str(error)), file=sys.stderr)
             return 1
-        print(visible(ran.text.removesuffix("\n")), file=sys.stderr if ran.error else sys.stdout)
+        print(escape_controls(ran.text.removesuffix("\n")), file=sys.stderr if ran.error else sys.stdout)
         return int(bool(ran.error))
 
 
@@ -59,14 +59,14 @@ async def _tested(project: Project, definition: Definition, outputs: Path, sandb
         await workbench.run("None", MAX_TIMEOUT_S)  # from now on there is a desk that can be told something
         said = await workbench.ask({"type": "test", "plugin": definition.name}, MAX_TIMEOUT_S)
     if said["type"] == "failed":
-        print(visible(f"{definition.name} can't be loaded:\n{said['error']}"), file=sys.stderr)
+        print(escape_controls(f"{definition.name} can't be loaded:\n{said['error']}"), file=sys.stderr)
         return 1
     tests = said["tests"]
     for each in tests:
         about = f": {each['description']}" if each["description"] else ""
-        print(visible(f"{'✗' if each['error'] else '✓'} {each['name']}{about}"))
+        print(escape_controls(f"{'✗' if each['error'] else '✓'} {each['name']}{about}"))
         if each["error"]:
-            print(visible(each["error"]))
+            print(escape_controls(each["error"]))
     if not tests:
         print(f"{definition.code} has no tests; write a function with @test_plugin() that takes the plugin")
     failed = sum(bool(each["error"]) for each in tests)
@@ -78,7 +78,7 @@ async def _tested(project: Project, definition: Definition, outputs: Path, sandb
 @asynccontextmanager
 async def _workbench(project: Project, outputs: Path, sandbox: SandboxMode) -> AsyncIterator[Workbench]:
     """What is typed here is the person's own wish: nothing within the sandbox is asked about."""
-    front = screen(says_answer=False)
+    front = open_screen(shows_answer=False)
     async with Workspace(Path.cwd(), mode=sandbox, approval="auto", notifier=front) as workspace:
         around = Surroundings("by hand", outputs, front, lambda text: None, _ROOM_BYTES)
         workbench = Workbench(workspace, Catalogue(project.folder, None, {}), Config(), around, Saved())

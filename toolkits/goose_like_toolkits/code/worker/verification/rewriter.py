@@ -9,10 +9,10 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from .bounds import BINDABLE, INHERITED, INNER, KNOWN, READABLE, is_dunder, words
+from .annotations import check_hint
+from .forbidden import BINDABLE, INHERITED, INNER, KNOWN, READABLE, is_dunder, words
 from .guards import ATTRIBUTE, CALLEE, GUARDS, HELD, HINT, MAGIC, OWNER
-from .hints import check_hint
-from .packages import install_line
+from .pip_command import install_line
 from .rules import Rules
 
 # Each kind of node that needs nothing but that its parts are looked at. A kind that isn't named is refused.

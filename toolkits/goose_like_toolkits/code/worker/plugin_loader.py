@@ -13,8 +13,8 @@ from importlib.util import module_from_spec
 from types import ModuleType
 from typing import Any
 
-from .compat import Taskweaver
-from .context import PluginContext
+from .plugin_context import PluginContext
+from .taskweaver import Taskweaver
 
 _PACKAGE = "taskweaver_ext.plugin"
 _FRAMES = 4

@@ -16,8 +16,8 @@ from typing import Any
 from IPython.core.inputtransformer2 import leading_empty_lines, leading_indent
 from IPython.core.interactiveshell import InteractiveShell
 
-from .cell import Cell
 from .guards import Guards
+from .rewriter import Cell
 from .rules import Refused, Rules
 
 

@@ -3,7 +3,7 @@
 import re
 import shlex
 
-from .bounds import words
+from .forbidden import words
 
 _VERSION = r"(==|>=|<=|!=|~=|<|>)[\w.*]+"
 _PACKAGE = re.compile(rf"[A-Za-z0-9][\w.-]*(\[[\w,.-]+\])?({_VERSION}(,{_VERSION})*)?")

@@ -11,9 +11,9 @@ from json import dumps, loads
 
 from goose_like.agent.view import ModelView
 from goose_like.core.errors import GooseLikeError
-from goose_like.sdk.store import Store
+from goose_like.sdk.store import ParseCache
 
-from .definition import Definition
+from .spec import Definition
 
 _SATURATION, _LENGTH = 1.2, 0.75
 """BM25's k1 and b as they are usually set: how soon a repeated word adds little, how much long texts are held back."""
@@ -59,7 +59,11 @@ def picked(definitions: Sequence[Definition], scores: Sequence[float], k: int) -
 
 
 async def selected(
-    definitions: Sequence[Definition], said: str, k: int, model: ModelView | None = None, store: Store | None = None
+    definitions: Sequence[Definition],
+    said: str,
+    k: int,
+    model: ModelView | None = None,
+    store: ParseCache | None = None,
 ) -> tuple[Definition, ...]:
     """The plugins to tell of: all where they are no more than `k`.
 
@@ -76,7 +80,7 @@ async def selected(
     return picked(definitions, bm25(texts, said), k)
 
 
-async def _nearness(texts: Sequence[str], said: str, model: ModelView, store: Store | None) -> list[float]:
+async def _nearness(texts: Sequence[str], said: str, model: ModelView, store: ParseCache | None) -> list[float]:
     """The cosine of the angle between the vectors of each text and of what was said."""
     names = {text: f"vector {model.embedding_model} {sha256(text.encode()).hexdigest()}" for text in texts}
     kept = store.get(names.values()) if store else {}

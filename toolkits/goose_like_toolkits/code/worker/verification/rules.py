@@ -8,7 +8,7 @@ from typing import Any
 
 from IPython.core.error import InputRejected
 
-from .bounds import ALIKE, CLOSED, FAMILY, HARMLESS, POWERS, READABLE, SAME, SHORT, SHOWING, SHUT, SYS
+from .forbidden import ALIKE, CLOSED, FAMILY, HARMLESS, POWERS, READABLE, SAME, SHORT, SHOWING, SHUT, SYS
 
 OWN = __name__.rpartition(".")[0]
 NAMED = (FunctionType, BuiltinFunctionType, type)  # what says which module it is of

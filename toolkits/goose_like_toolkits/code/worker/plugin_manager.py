@@ -7,9 +7,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from .context import PluginContext, Tell
-from .loading import Implementation, Loader, Source, told
-from .trial import try_out
+from .plugin_context import PluginContext, Tell
+from .plugin_loader import Implementation, Loader, Source, told
+from .plugin_trial import try_out
 
 
 class Off:

@@ -8,7 +8,7 @@ from goose_like.toolkit import ToolError, Workspace
 
 from .cell import Cell
 from .channels import Message
-from .kernel import Kernel
+from .process import Kernel
 
 INTERRUPT_GRACE_S = 4.0
 _NAMES = 30

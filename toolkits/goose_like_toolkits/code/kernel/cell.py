@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from goose_like.core.output_limit import Live, Output
-from goose_like.toolkit import Picture
+from goose_like.core.output_limit import LimitedOutput, LiveOutput
+from goose_like.toolkit import ImageResult
 
 from .channels import Message
 from .outputs import Outputs
@@ -26,11 +26,11 @@ class Cell:
     `error` names what it raised; `flooded` is done when it has printed more than is kept.
     """
 
-    def __init__(self, output: Output, live: Live, outputs: Outputs) -> None:
+    def __init__(self, output: LimitedOutput, live: LiveOutput, outputs: Outputs) -> None:
         self.output = output
         self.notes: list[str] = []
         self.error = ""
-        self.picture: Picture | None = None
+        self.picture: ImageResult | None = None
         self.flooded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._live = live
         self._is_over = False
@@ -69,7 +69,7 @@ class Cell:
 
     def _write(self, text: str) -> None:
         """Printed text. Of what a carriage return takes back (a progress bar) the model reads the last state only."""
-        self._live.take(text.encode(errors="replace"))
+        self._live.write(text.encode(errors="replace"))
         *whole, self._line = (self._line + text).split("\n")
         if whole:
             self._keep("".join(f"{_after_return(line)}\n" for line in whole))
@@ -118,7 +118,7 @@ class Cell:
             self._figures.add(data)
             path = self._outputs.figure(data, "a figure")
             self.notes.append(f"figure: {path}")
-            self.picture = Picture(data, str(path))
+            self.picture = ImageResult(data, str(path))
 
     def _save(self, name: str, text: str, what: str) -> None:
         self.notes.append(f"{what}: {self._outputs.save(name, text.encode(errors='replace'))}")

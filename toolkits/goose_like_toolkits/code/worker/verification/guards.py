@@ -16,8 +16,8 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from .bounds import FAMILY, words
-from .hints import check_hint
+from .annotations import check_hint
+from .forbidden import FAMILY, words
 from .rules import OWN, Refused, Rules
 
 ATTRIBUTE, CALLEE, OWNER, HINT, HELD, MAGIC = GUARDS = (

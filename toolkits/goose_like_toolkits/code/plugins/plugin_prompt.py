@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from goose_like.config.yaml_source import in_words
+from goose_like.config.yaml_source import describe_field_error
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.tool import ToolSpec
 
-from .definition import PYTHON, Definition, Parameter
+from .spec import PYTHON, Definition, Parameter
 
 _SIMPLE = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "None": "null", "dict": "object"}
 _KINDS = {"string": str, "integer": int, "number": float, "boolean": bool, "null": None, "array": list, "object": dict}
@@ -106,7 +106,7 @@ def faults_in(definition: Definition, arguments: Mapping[str, Any]) -> str:
     try:
         parameters_of(definition).model_validate(arguments)
     except ValidationError as error:
-        return "; ".join(in_words(fault, definition.name) for fault in error.errors())
+        return "; ".join(describe_field_error(fault, definition.name) for fault in error.errors())
     return ""
 
 

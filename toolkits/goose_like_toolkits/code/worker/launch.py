@@ -21,10 +21,10 @@ from jupyter_client.session import json_packer
 from traitlets import Type
 from traitlets.config import Config
 
-from .desk import Desk
+from .cell_errors import told_error, told_warning
 from .display import LastName, NamedValues, Presets, set_up_formats
-from .errors import told_error, told_warning
-from .verification import install
+from .plugin_manager import Desk
+from .verification.verifier import install
 
 READY = b"the kernel is ready\n"
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.images import keep_image, media_type
+from goose_like.core.images import detect_media_type, save_image
 from goose_like.toolkit import ToolError
 
 LIMIT_BYTES = 256 << 20
@@ -41,9 +41,9 @@ class Outputs:
             OSError: the disk is full.
         """
         try:
-            return self.folder / keep_image(data, source, self.folder).name
+            return self.folder / save_image(data, source, self.folder).name
         except GooseLikeError:  # too large for a model, or of a kind that none takes
-            return self.save(f"figure.{(media_type(data) or 'image/png').removeprefix('image/')}", data)
+            return self.save(f"figure.{(detect_media_type(data) or 'image/png').removeprefix('image/')}", data)
 
     def save(self, name: str, data: bytes) -> Path:
         """Saves a file.

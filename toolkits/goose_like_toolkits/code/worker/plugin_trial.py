@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
 
-from .loading import Implementation, Test, told
+from .plugin_loader import Implementation, Test, told
 
 
 def try_out(implementation: Implementation, variables: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from .artifact import ArtifactType
-from .context import LogErrorLevel, Plugin, PluginContext, TestPluginContext, temp_context
+from .plugin_context import LogErrorLevel, Plugin, PluginContext, TestPluginContext, temp_context
 
 _PACKAGES = ("taskweaver", "taskweaver.plugin")
 _MODULES = ("base", "context", "register", "utils")

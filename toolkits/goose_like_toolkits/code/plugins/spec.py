@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, JsonValue
 from pydantic_core import PydanticCustomError
 
-from goose_like.core.message import Value
+from goose_like.core.message import FrozenModel
 
 PYTHON = {
     "string": "str",
@@ -76,7 +76,7 @@ Words = Annotated[str, BeforeValidator(_words)]
 Plain = Annotated[JsonValue, BeforeValidator(_plain)]
 
 
-class Returned(Value):
+class Returned(FrozenModel):
     """A value that a plugin gives, the only one or one of a tuple."""
 
     model_config = ConfigDict(ser_json_inf_nan="constants")
@@ -103,7 +103,7 @@ def _listed(value: Any) -> Any:
     return () if value is None else value
 
 
-class Definition(Value):
+class Definition(FrozenModel):
     """A plugin as its YAML describes it. `code` is the Python file, which need not be there; `line` that of `name`."""
 
     model_config = ConfigDict(ser_json_inf_nan="constants")

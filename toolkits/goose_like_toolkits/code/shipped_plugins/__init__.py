@@ -1,0 +1,1 @@
+"""Plugins that come along, written as TaskWeaver plugins: a YAML file beside a Python file."""
