@@ -7,24 +7,24 @@ from goose_like_toolkits.boss.spec import ACTIONS
 
 from tests import ROOT
 from tests.e2e.command import Place
-from tests.e2e.test_docs import blocks, run_line
+from tests.e2e.pages import find_blocks, find_indented_commands, run_line
 
 PAGE = "docs/boss.md"
 
 
 @pytest.fixture
 def worked(place) -> Place:
-    """A place whose default model is a script that plans and finishes, with the page's configuration."""
+    """Return a place with the page's configuration, where the default model is a script that plans and finishes."""
     model = place.script("1. Do it", {"calls": [{"tool": "finish", "arguments": {"result": "R", "summary": "S"}}]})
     (place.home / "config").mkdir()
     profile = f"default: {{extends: default, processor: '{model}', sandbox: full}}\n"
     (place.home / "config/profiles.yaml").write_text(profile)
-    (place.work / "jarvis.yaml").write_text(blocks(PAGE, "yaml")[1])
+    (place.work / "jarvis.yaml").write_text(find_blocks(PAGE, "yaml")[1])
     return place
 
 
 def test_the_commands_of_the_page(worked):
-    lines = "".join([*blocks(PAGE, "sh"), *blocks("README.md", "sh")]).splitlines()
+    lines = "".join([*find_blocks(PAGE, "sh"), *find_blocks("README.md", "sh")]).splitlines()
     lines = [line for line in lines if line.startswith("goose-like boss")]
     assert len(lines) > 6
     for line in lines:
@@ -33,8 +33,8 @@ def test_the_commands_of_the_page(worked):
 
 
 def test_the_script_of_the_page(place):
-    (place.work / "adding.yaml").write_text(blocks(PAGE, "yaml")[0])
-    (line,) = re.findall(r"^    (goose-like boss --model .*)$", (ROOT / PAGE).read_text(), re.MULTILINE)
+    (place.work / "adding.yaml").write_text(find_blocks(PAGE, "yaml")[0])
+    (line,) = find_indented_commands(PAGE)
     done = run_line(place, f"{line} --memory logs=logs.md --memory code_library=library.py")
     assert (done.returncode, done.stdout) == (0, "The library has add.\n"), done.stderr
     assert "✗" not in done.stderr
@@ -42,14 +42,9 @@ def test_the_script_of_the_page(place):
     assert "42" in (place.work / "logs.md").read_text()
 
 
-def test_the_configuration_of_the_page_is_the_file():
-    file = (ROOT / "docs/boss/jarvis.yaml").read_text()
-    assert blocks(PAGE, "yaml")[1] == file.split("\n", 1)[1]
-
-
 def test_the_profile_of_the_page(place):
     (place.home / "config").mkdir()
-    (place.home / "config/profiles.yaml").write_text(blocks(PAGE, "yaml")[2])
+    (place.home / "config/profiles.yaml").write_text(find_blocks(PAGE, "yaml")[2])
     model = place.script(
         {"calls": [{"tool": "boss", "arguments": {"goal": "look"}}]},
         "1. Look",

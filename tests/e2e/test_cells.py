@@ -9,7 +9,7 @@ import pytest
 
 from goose_like.workspace import sandbox
 from tests.e2e.command import Place
-from tests.e2e.test_docs import blocks
+from tests.e2e.pages import find_blocks
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_what_a_person_sees_of_cells(analyst):
 
 
 def test_the_profile_of_the_page(place):
-    (written,) = blocks("docs/code.md", "yaml")
+    (written,) = find_blocks("docs/code.md", "yaml")
     (place.home / "config" / "profiles").mkdir(parents=True)
     (place.home / "config" / "profiles" / "notebook.yaml").write_text(written)
     (place.work / ".venv").symlink_to(sys.prefix)
@@ -79,7 +79,7 @@ def test_a_resumed_session_is_told_that_its_kernel_is_gone(analyst):
 @pytest.mark.parametrize("mode", ["workspace", "full"])
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_running(analyst, mode, end):
-    if mode == "workspace" and (why := sandbox.why_unavailable()):
+    if mode == "workspace" and (why := sandbox.find_sandbox_problem()):
         pytest.skip(why)
     child = f"sleep 5678{time.time_ns() % 100_000}"
     code = f"import subprocess, time\nsubprocess.Popen({child.split()!r}, start_new_session=True)\ntime.sleep(300)"

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.e2e.command import Place
-from tests.e2e.test_docs import blocks, put_command_on_path
+from tests.e2e.pages import find_blocks, put_command_on_path
 from tests.e2e.test_terminal import Terminal
 
 SHELLS = {
@@ -85,7 +85,7 @@ def test_a_shell_completes_names(place, shell):
     path = put_command_on_path(place.home)
     terminal = Terminal(place, ["env", f"PATH={path}", "PS1=> ", f"HOME={place.home}", *SHELLS[shell]])
     try:
-        (lines,) = blocks("docs/shells.md", shell)
+        (lines,) = find_blocks("docs/terminal.md", shell)
         for line in lines.splitlines():
             terminal.type(f"{line}\r")
         terminal.type("echo load''ed\r")

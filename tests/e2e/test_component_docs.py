@@ -12,7 +12,7 @@ import pytest
 
 from tests import ROOT
 from tests.e2e.command import Place
-from tests.e2e.test_docs import blocks, put_command_on_path
+from tests.e2e.pages import find_blocks, put_command_on_path
 from tests.loopback import said, sse, threaded
 
 pytestmark = pytest.mark.skipif(
@@ -20,15 +20,15 @@ pytestmark = pytest.mark.skipif(
 )
 
 PAGE = "docs/components.md"
-BEGIN, BUILD, RUN, COPILOT, TALK, REPOSITORIES = blocks(PAGE, "sh")
+BEGIN, BUILD, RUN, COPILOT, TALK, REPOSITORIES = find_blocks(PAGE, "sh")
 COMPONENT, PROFILE, SETTINGS = (
-    next(block for block in blocks(PAGE, "yaml") if block.startswith(f"# {start}"))
+    next(block for block in find_blocks(PAGE, "yaml") if block.startswith(f"# {start}"))
     for start in ("word_count", "~/.config", "~/.concopilot")
 )
 
 
 def run_lines(place: Place, lines: str, typed: str = "") -> str:
-    """What a page's lines print, which a person at home types; a server answers `ok` in the place of OpenAI's."""
+    """Run lines of the page with a server that answers `ok` in place of OpenAI's, and return what they print."""
     conpack = place.home / "conpack"
     command = f'exec {shlex.quote(sys.executable)} -m goose_like_toolkits.components.conpack "$@"'
     conpack.write_text(f"#!/bin/sh\n{command}\n")
@@ -45,8 +45,8 @@ def run_lines(place: Place, lines: str, typed: str = "") -> str:
     return done.stdout + done.stderr
 
 
-def written(place: Place, text: str) -> None:
-    """Writes a block to the file that its first line names."""
+def write_block(place: Place, text: str) -> None:
+    """Write a block to the file that its first line names."""
     name = text.partition("\n")[0].removeprefix("# ")
     folder = place.home if name.startswith("~/") else place.work
     file = folder / name.removeprefix("~/").replace(".config/goose-like", "config")
@@ -56,10 +56,10 @@ def written(place: Place, text: str) -> None:
 
 @pytest.fixture
 def counting(place: Place) -> Place:
-    """A place where the page's component is, and its profile."""
+    """Return a place with the page's component and profile."""
     assert "1 component: nothing is wrong" in run_lines(place, BEGIN)
-    for text in (COMPONENT, blocks(PAGE, "python")[0], PROFILE):
-        written(place, text)
+    for text in (COMPONENT, find_blocks(PAGE, "python")[0], PROFILE):
+        write_block(place, text)
     return place
 
 
@@ -85,28 +85,31 @@ def test_the_component_and_the_profile(counting: Place):
 
 def test_the_copilot(counting: Place):
     assert "Good-bye" not in run_lines(counting, COPILOT, "hello\nexit\n")
-    written(counting, blocks(PAGE, "python")[1])
-    (copilot,) = (block for block in blocks(PAGE, "yaml") if block.startswith("# talk/"))
-    written(counting, copilot)
-    assert "Which text?" in run_lines(counting, TALK, "to be or not\n")
+    file = counting.work / "talk/.config/config.yaml"
+    (plugins,) = (block for block in find_blocks(PAGE, "yaml") if block.startswith("# talk/.config/config.yaml\n"))
+    config, count = re.subn(r"^ *plugins: \[\].*\n", plugins.partition("\n")[2], file.read_text(), flags=re.MULTILINE)
+    assert count == 1
+    file.write_text(config)
+    (greeting,) = re.findall(r"greeting: (.*)", config)
+    assert greeting in run_lines(counting, TALK, "to be or not\n")
     call = {"tool": "word_count_count", "arguments": {"text": "to be or not"}}
-    model = counting.script({"calls": [call]}, "Anything else?")
+    model = counting.script({"calls": [call]}, {"text": "It has 4 words.", "expect": "4"})
     (counting.home / "config/profiles.yaml").write_text(f"mine: {{processor: '{model}', toolkits: []}}\n")
     how = ("--profile", "mine", "--sandbox", "full")
     env = {"HOME": str(counting.home)}
-    done = counting.run("component", "run", "talk", *how, env=env, input="count it\nthanks\n")
+    done = counting.run("component", "run", "talk", *how, env=env, input="count it\nexit\n")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == ["Which text?", "word_count: {'words': 4}", "Anything else?"]
+    assert done.stdout.splitlines() == [greeting, "It has 4 words."]
 
 
 def test_the_repositories(counting: Place):
     run_lines(counting, COPILOT.partition("goose-like component run")[0])
-    written(counting, SETTINGS)
-    told = run_lines(counting, REPOSITORIES)
-    assert "org.example:word-count:1.0.0 deployed to ~/shared: 1 file, not signed" in told
-    assert "org.example:talk-interactor:0.1.0-SNAPSHOT deployed to ~/drafts" in told
-    assert "org.example:word-count:1.0.0 fetched from ~/shared" in told
-    assert "usage: conpack deploy" in told
+    write_block(counting, SETTINGS)
+    output = run_lines(counting, REPOSITORIES)
+    assert "org.example:word-count:1.0.0 deployed to ~/shared: 1 file, not signed" in output
+    assert "org.example:talk-interactor:0.1.0-SNAPSHOT deployed to ~/drafts" in output
+    assert "org.example:word-count:1.0.0 fetched from ~/shared" in output
+    assert "usage: conpack deploy" in output
     assert (counting.home / "components/org/example/word-count/1.0.0/__COMPLETED").is_file()
 
 

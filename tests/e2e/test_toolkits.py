@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.e2e.test_docs import blocks, run_line
+from tests.e2e.pages import find_blocks, run_line
 from tests.loopback import said, sse, threaded
 
 PAGE = ROOT / "docs" / "toolkits.md"
@@ -126,7 +126,7 @@ def test_a_name_of_several_words(place):
 
 def test_the_profile_with_the_toolkits_that_come_along(place):
     """As its page shows it; the sandbox keeps the screen from a model where nobody can be asked."""
-    profile, _, _ = blocks("docs/more-toolkits.md", "yaml")
+    profile, _, _ = find_blocks("docs/more-toolkits.md", "yaml")
     (place.home / "config/profiles").mkdir(parents=True)
     (place.home / "config/profiles/more.yaml").write_text(profile)
     done = run_line(place, "goose-like profile check more")
@@ -149,7 +149,7 @@ def test_the_profile_with_the_toolkits_that_come_along(place):
 
 def test_the_delegate_of_its_page(place):
     """As it stands there; the line below the scripts is run, and what it did is found from the session."""
-    _, profile, script = blocks("docs/more-toolkits.md", "yaml")
+    _, profile, script = find_blocks("docs/more-toolkits.md", "yaml")
     (line,) = re.findall(r"^    (goose-like run .*)$", (ROOT / "docs/more-toolkits.md").read_text(), re.MULTILINE)
     (place.home / "config/profiles").mkdir(parents=True)
     (place.home / "config/profiles/team.yaml").write_text(profile)
