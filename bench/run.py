@@ -34,7 +34,7 @@ def agent(sandbox: str, steps: int, provider: str = "openai") -> list[str]:
         f"{provider}:bench",
         "--sandbox",
         sandbox,
-        "--max-turns",
+        "--max-steps",
         str(steps + 1),
         "go",
     ]
