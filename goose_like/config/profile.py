@@ -9,19 +9,19 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from goose_like.core.entry_points import did_you_mean, found, load
+from goose_like.core.entry_points import did_you_mean, list_entry_points, load_entry_point
 from goose_like.core.errors import ProfileError
-from goose_like.core.message import Value
+from goose_like.core.message import FrozenModel
 
 from .paths import config_folder
-from .trust import PROFILES, Project, trusted_project
-from .yaml_source import AS_WRITTEN, Drafts, Source, explain, parsed, read_yaml
+from .trust import PROFILES, ProjectConfig, load_trusted_project
+from .yaml_source import NO_DRAFTS, Drafts, YamlSource, describe_validation_error, parse_yaml, read_yaml
 
 SandboxMode = Literal["read-only", "workspace", "workspace+network", "full"]
 ApprovalMode = Literal["auto", "ask", "plan", "yolo"]
 
 
-class ModelChoice(Value):
+class ModelChoice(FrozenModel):
     """A model and how to speak to it. In YAML either `provider:model` or a mapping with these keys."""
 
     model: str = Field(description="provider:model, e.g. openai:gpt-5-mini or local")
@@ -43,12 +43,12 @@ class ModelChoice(Value):
         return self.model.partition(":")[2]
 
 
-class ModeratorChoice(Value):
+class ModeratorChoice(FrozenModel):
     name: str = "summarize"
     config: dict[str, Any] = {}
 
 
-class ToolkitChoice(Value):
+class ToolkitChoice(FrozenModel):
     """A toolkit, the toolkits it `requires` (its own name for each -> the name in this profile), its `config`."""
 
     name: str
@@ -68,7 +68,7 @@ class ToolkitChoice(Value):
         )
 
 
-class Limits(Value):
+class Limits(FrozenModel):
     """Where a turn ends by itself. None means no limit."""
 
     steps: int = Field(default=128, gt=0, description="model requests in one turn")
@@ -103,14 +103,14 @@ def _with_provider(data: Mapping[str, Any]) -> dict[str, Any]:
     return data
 
 
-class SessionChoice(Value):
+class SessionChoice(FrozenModel):
     """How a session feels to the person at the terminal."""
 
     keys: Literal["emacs", "vi"] = Field(default="emacs", description="the keys of the input line")
     notify: Literal["bell", "osc9", "off"] = Field(default="bell", description="how a long turn's end is told")
 
 
-class Profile(Value):
+class Profile(FrozenModel):
     """Which models, which toolkits, and what they may do."""
 
     name: str = "default"
@@ -149,13 +149,13 @@ class Profile(Value):
         return forms
 
 
-def origin(source: Source, *path: str | int) -> str | None:
+def find_origin(source: YamlSource, *path: str | int) -> str | None:
     """`file, line N` where the value at `path` comes from, in whichever form it is written; None: a default."""
-    for each in (source, *source.extended):
+    for each in (source, *source.bases):
         is_older = path[0] == "processor" and "processor" not in each.data and "provider" in each.data
         within = ("provider",) if is_older else path
         if (is_written := _is_written(each.data, within)) is not None:
-            return replace(each, extended=()).place(*within) if is_written else None
+            return replace(each, bases=()).locate(*within) if is_written else None
     return None
 
 
@@ -172,59 +172,59 @@ def _is_written(node: Any, path: tuple[str | int, ...]) -> bool | None:
     return key in _SHORT.values()
 
 
-def own_file() -> Path:
+def get_profiles_file() -> Path:
     """The user's own profiles by name, and at `use` the name of the one that is taken when none is named."""
     return config_folder() / "profiles.yaml"
 
 
-def sources(project: Project | None = None, drafts: Drafts = AS_WRITTEN) -> list[Source]:
+def list_profile_sources(project: ProjectConfig | None = None, drafts: Drafts = NO_DRAFTS) -> list[YamlSource]:
     """Every profile that is written somewhere: the user's own first, then the project's, then those of packages.
 
     Args:
         project: what is trusted for this run; without it that of the current folder, if it was trusted for good.
         drafts: texts to be read in the place of what is in these files.
     """
-    return list(_all_sources(project or trusted_project(Path.cwd()), drafts))
+    return list(_all_sources(project or load_trusted_project(Path.cwd()), drafts))
 
 
-def _all_sources(project: Project | None, drafts: Drafts) -> Iterator[Source]:
-    for source in _named(own_file(), _own(drafts)):
+def _all_sources(project: ProjectConfig | None, drafts: Drafts) -> Iterator[YamlSource]:
+    for source in _named(get_profiles_file(), _own(drafts)):
         if source.name != "use" or not isinstance(source.data, str):
             yield source
     yield from _each_in(config_folder() / "profiles", drafts)
     if project and (text := project.files.get(PROFILES)):
-        for source in _named(file := project.file(PROFILES), parsed(file, text)):
-            yield replace(source, fault=_presumption(source), is_project=True)
-    for name in found("goose_like.profile"):
-        for folder in getattr(load("goose_like.profile", name), "__path__", ()):
+        for source in _named(file := project.get_path(PROFILES), parse_yaml(file, text)):
+            yield replace(source, error=_presumption(source), is_project=True)
+    for name in list_entry_points("goose_like.profile"):
+        for folder in getattr(load_entry_point("goose_like.profile", name), "__path__", ()):
             yield from _each_in(Path(folder), drafts)
 
 
 def _own(drafts: Drafts) -> Any:
-    file = own_file()
+    file = get_profiles_file()
     return read_yaml(file, drafts) if file in drafts or file.is_file() else {}
 
 
-def _each_in(folder: Path, drafts: Drafts) -> Iterator[Source]:
+def _each_in(folder: Path, drafts: Drafts) -> Iterator[YamlSource]:
     for file in sorted(folder.glob("*.yaml")):
         try:
-            yield Source(file.stem, file, read_yaml(file, drafts))
+            yield YamlSource(file.stem, file, read_yaml(file, drafts))
         except ProfileError as error:  # it concerns those who ask for this one
-            yield Source(file.stem, file, None, fault=error)
+            yield YamlSource(file.stem, file, None, error=error)
 
 
-def _named(file: Path, data: Any) -> Iterator[Source]:
+def _named(file: Path, data: Any) -> Iterator[YamlSource]:
     if not isinstance(data, Mapping):
         raise ProfileError(f"{file}: this file maps names to profiles, e.g. `default: {{processor: local}}`")
     for name, value in data.items():
-        yield Source(str(name), file, value)
+        yield YamlSource(str(name), file, value)
 
 
-def _presumption(source: Source) -> ProfileError | None:
+def _presumption(source: YamlSource) -> ProfileError | None:
     """What a project's profile says that is not a project's to say."""
     for path in _keys(source.data):
         if not _PROJECT_MAY.fullmatch(what := ".".join(map(str, path))):
-            place, mine = source.place(*path), config_folder() / PROFILES
+            place, mine = source.locate(*path), config_folder() / PROFILES
             return ProfileError(f"{place}: a project may not set {what!r}; set it in {mine}, or by an option")
     return None
 
@@ -238,7 +238,7 @@ def _keys(node: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | i
         yield from _keys(value, (*path, index))
 
 
-def used_name(project: Project | None = None, drafts: Drafts = AS_WRITTEN) -> str | None:
+def find_selected_profile(project: ProjectConfig | None = None, drafts: Drafts = NO_DRAFTS) -> str | None:
     """The profile that the user's `use: NAME` names; None when that line is not there.
 
     Raises:
@@ -248,15 +248,15 @@ def used_name(project: Project | None = None, drafts: Drafts = AS_WRITTEN) -> st
     name = own.get("use") if isinstance(own, Mapping) else None
     if not isinstance(name, str):
         return None
-    if name not in (names := [source.name for source in sources(project, drafts)]):
-        line = Source("use", own_file(), own).place("use")
-        raise ProfileError(f"{line}: use: {unknown(name, names)}")
+    if name not in (names := [source.name for source in list_profile_sources(project, drafts)]):
+        line = YamlSource("use", get_profiles_file(), own).locate("use")
+        raise ProfileError(f"{line}: use: {describe_unknown_profile(name, names)}")
     return name
 
 
-def find_profile(
-    name: str | None, project: Project | None = None, drafts: Drafts = AS_WRITTEN
-) -> tuple[Profile, Source]:
+def load_profile(
+    name: str | None, project: ProjectConfig | None = None, drafts: Drafts = NO_DRAFTS
+) -> tuple[Profile, YamlSource]:
     """The profile of that name with what it extends merged in, and where it is written.
 
     Without a name the one that `use` names, else `default`. A user's profile may extend a project's or a shipped one of
@@ -267,20 +267,23 @@ def find_profile(
         ProfileError: unknown name, circle of `extends`, invalid YAML or a value that is not allowed; the text
             names the file, the line and the nearest valid name.
     """
-    return _found_in(sources(project, drafts), (used_name(project, drafts) or "default") if name is None else name)
+    return _found_in(
+        list_profile_sources(project, drafts),
+        (find_selected_profile(project, drafts) or "default") if name is None else name,
+    )
 
 
-def unknown(name: str, known: Iterable[str]) -> str:
+def describe_unknown_profile(name: str, known: Iterable[str]) -> str:
     """What a person is told who asks for a profile that there is not."""
     places, near = f"{config_folder()}, trusted projects and installed packages", did_you_mean(name, known)
     return f"unknown profile {name!r}; {near}; looked in {places}; make it: goose-like profile new {name}"
 
 
-def _found_in(every: list[Source], name: str) -> tuple[Profile, Source]:
-    chain: list[Source] = []
+def _found_in(every: list[YamlSource], name: str) -> tuple[Profile, YamlSource]:
+    chain: list[YamlSource] = []
     wanted: object = name
     while wanted is not None:
-        place = chain[-1].place("extends") + ": " if chain else ""
+        place = chain[-1].locate("extends") + ": " if chain else ""
         if not isinstance(wanted, str):
             raise ProfileError(f"{place}`extends` takes one profile's name")
         source = next((s for s in every if s.name == wanted and s not in chain), None)
@@ -289,25 +292,25 @@ def _found_in(every: list[Source], name: str) -> tuple[Profile, Source]:
             if wanted in names:
                 circle = " -> ".join([*(s.name for s in chain), wanted])
                 raise ProfileError(f"{place}profiles extend each other in a circle: {circle}; remove one `extends`")
-            raise ProfileError(f"{place}{unknown(wanted, names)}")
-        if source.fault:
-            raise source.fault
+            raise ProfileError(f"{place}{describe_unknown_profile(wanted, names)}")
+        if source.error:
+            raise source.error
         if not isinstance(source.data, Mapping):
-            raise ProfileError(f"{source.place()}: profile {wanted!r} is no mapping; write e.g. `processor: local`")
+            raise ProfileError(f"{source.locate()}: profile {wanted!r} is no mapping; write e.g. `processor: local`")
         chain.append(source)
         wanted = source.data.get("extends")
     merged: dict[str, Any] = {}
     for source in reversed(chain):
         merged = _merge(merged, _with_provider({key: v for key, v in source.data.items() if key != "extends"}))
     merged |= _own_confinement(chain, every)
-    source = replace(chain[0], extended=tuple(chain[1:]))
+    source = replace(chain[0], bases=tuple(chain[1:]))
     try:
         return Profile.model_validate({**merged, "name": name}), source
     except ValidationError as error:
-        raise ProfileError(explain(error, source, _near, "the profile")) from error
+        raise ProfileError(describe_validation_error(error, source, _near, "the profile")) from error
 
 
-def _own_confinement(chain: list[Source], every: list[Source]) -> dict[str, Any]:
+def _own_confinement(chain: list[YamlSource], every: list[YamlSource]) -> dict[str, Any]:
     """Sandbox and approval where a project has a part in a profile: what it extends has no say, as it chose that.
 
     What lies above it has; then what would stand in its place without it.
@@ -354,9 +357,9 @@ def _keys_at(path: tuple[str | int, ...]) -> set[str]:
     return keys if path else keys - {"name"} | {"extends", "provider"}
 
 
-def _model_at(path: tuple[str | int, ...]) -> type[Value]:
+def _model_at(path: tuple[str | int, ...]) -> type[FrozenModel]:
     """The schema that is in force at a place of a profile."""
-    within: dict[str, type[Value]] = {
+    within: dict[str, type[FrozenModel]] = {
         "processor": ModelChoice,
         "accelerator": ModelChoice,
         "moderator": ModeratorChoice,

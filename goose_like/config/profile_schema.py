@@ -5,7 +5,7 @@ from typing import Any
 from .profile import Profile
 
 
-def profiles_schema() -> dict[str, Any]:
+def build_profiles_schema() -> dict[str, Any]:
     """The schema (draft 2020-12) of a file that maps names to profiles; that of one profile is in its `$defs`."""
     profile = _without_titles(Profile.model_json_schema())
     definitions: dict[str, Any] = profile.pop("$defs")

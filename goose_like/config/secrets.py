@@ -18,7 +18,7 @@ _SERVICE = "goose-like"
 _ENVIRONMENT, _KEYRING = "the environment", "the keyring"
 
 
-def find(variable: str | None) -> str:
+def find_key(variable: str | None) -> str:
     """The key that goes by the name of this environment variable; empty where there is none.
 
     Raises:
@@ -27,7 +27,7 @@ def find(variable: str | None) -> str:
     return next((key for _, key in _found(variable)), "")
 
 
-def where(variable: str | None) -> str:
+def find_key_location(variable: str | None) -> str:
     """The place that `find` takes the key from, for people; empty where there is none.
 
     Raises:
@@ -36,7 +36,7 @@ def where(variable: str | None) -> str:
     return next((place for place, _ in _found(variable)), "")
 
 
-def store(variable: str, key: str) -> str:
+def store_key(variable: str, key: str) -> str:
     """Keeps the key in the keyring if there is one that works, else in the file; gives the place, for people.
 
     Raises:
@@ -48,7 +48,7 @@ def store(variable: str, key: str) -> str:
     return str(_file())
 
 
-def forget(variable: str) -> list[str]:
+def delete_key(variable: str) -> list[str]:
     """Removes the key from wherever `store` puts keys; gives the places that had it.
 
     Raises:

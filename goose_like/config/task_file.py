@@ -14,7 +14,7 @@ from ruamel.yaml.error import YAMLError
 
 from goose_like.core.errors import UsageError
 from goose_like.core.events import Task
-from goose_like.core.message import Value
+from goose_like.core.message import FrozenModel
 
 # Between two arguments stands a comma that a name follows: a value may have commas, and `http://` is no name.
 _BETWEEN = re.compile(r",(?=\s*[^\W\d]\w*\s*(?:=|:(?!//)))")
@@ -23,23 +23,23 @@ _TASK = re.compile(r"-\s+(.+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class TaskFile:
     """What a file plans. `first` is what the model is told: the kickoff message, and the tasks below it."""
 
     kickoff: str
     tasks: tuple[Task, ...]
 
     @property
-    def first(self) -> str:
+    def first_message(self) -> str:
         return "\n".join([self.kickoff, "", "The plan:", *(f"- {task.description}" for task in self.tasks)])
 
 
-class _PlanFile(Value):
+class _PlanFile(FrozenModel):
     kickoff_message: str
     tasks: list[str]
 
 
-def read_arguments(given: Iterable[str]) -> dict[str, str]:
+def parse_arguments(given: Iterable[str]) -> dict[str, str]:
     """The values by name, from texts like `name=value,other:value`.
 
     Raises:
@@ -57,7 +57,7 @@ def read_arguments(given: Iterable[str]) -> dict[str, str]:
     return values
 
 
-def read_plan(path: str, arguments: Mapping[str, str]) -> Planned:
+def read_task_file(path: str, arguments: Mapping[str, str]) -> TaskFile:
     """The plan in a file: YAML with `kickoff_message` and `tasks` by its name, else Markdown.
 
     In Markdown the last group of lines that begin with `-` are the tasks, and what stands before it is the kickoff.
@@ -78,7 +78,7 @@ def read_plan(path: str, arguments: Mapping[str, str]) -> Planned:
     if not kickoff.strip() or not tasks:
         missing = "tasks: give a list whose lines begin with '-'" if kickoff.strip() else "text before its tasks"
         raise UsageError(f"the plan {path!r} has no {missing}")
-    return Planned(kickoff.strip(), tuple(Task(description=" ".join(task.split())) for task in tasks))
+    return TaskFile(kickoff.strip(), tuple(Task(description=" ".join(task.split())) for task in tasks))
 
 
 def _filled(text: str, file: Path, arguments: Mapping[str, str], whole: str) -> str:

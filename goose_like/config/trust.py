@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.message import Value, Words
+from goose_like.core.message import FrozenModel, Utf8Text
 from goose_like.workspace.git import root_of
 
 from .paths import config_folder
@@ -26,27 +26,27 @@ _MAX_BYTES = 256_000
 _MAX_FILES = 200
 
 
-class Approval(Value):
+class StoredApproval(FrozenModel):
     """One question that was answered for good: a kind of step, and exactly what it is about."""
 
     kind: str
-    subject: Words
+    subject: Utf8Text
 
 
-class Trusted(Value):
+class FolderTrust(FrozenModel):
     """What is allowed in one folder. `files` are the project's as they were trusted, None where it is not."""
 
     files: dict[str, str] | None = None
-    approvals: tuple[Approval, ...] = ()
+    approvals: tuple[StoredApproval, ...] = ()
 
 
-class _Ledger(Value):
+class _Ledger(FrozenModel):
     version: Literal[1] = 1
-    folders: dict[str, Trusted] = {}
+    folders: dict[str, FolderTrust] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class ProjectConfig:
     """What a repository brings for us in its folder `.goose-like`: the texts by their names, read once.
 
     What is judged is thus what is used, whatever becomes of the files meanwhile. `refused` says of others why not.
@@ -54,13 +54,13 @@ class Project:
 
     root: Path
     files: Mapping[str, str]
-    refused: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
-    def file(self, name: str) -> Path:
+    def get_path(self, name: str) -> Path:
         return self.root / FOLDER / name
 
 
-def read_project(cwd: Path) -> Project | None:
+def read_project_config(cwd: Path) -> ProjectConfig | None:
     """What the project around a folder brings; None where it brings nothing. No link is followed."""
     root = root_of(Path(os.path.realpath(cwd)))
     files: dict[str, str] = {}
@@ -70,7 +70,7 @@ def read_project(cwd: Path) -> Project | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        return Project(root, {}, (f"{FOLDER} is not read: {error.strerror}; links are not followed",))
+        return ProjectConfig(root, {}, (f"{FOLDER} is not read: {error.strerror}; links are not followed",))
     try:
         for name in (PROFILES, *_commands(folder, refused)):
             try:
@@ -84,7 +84,7 @@ def read_project(cwd: Path) -> Project | None:
                 refused.append(f"{FOLDER}/{name} is not read: {why}")
     finally:
         os.close(folder)
-    return Project(root, files, tuple(refused)) if files or refused else None
+    return ProjectConfig(root, files, tuple(refused)) if files or refused else None
 
 
 def _commands(folder: int, refused: list[str]) -> list[str]:
@@ -137,18 +137,18 @@ def _read(folder: int, name: str) -> str:
     return data.decode()
 
 
-def is_trusted(project: Project) -> bool:
+def is_trusted(project: ProjectConfig) -> bool:
     """Whether a person trusted exactly this content in this folder."""
-    return allowed_in(project.root).files == project.files
+    return load_folder_trust(project.root).files == project.files
 
 
-def trusted_project(cwd: Path) -> Project | None:
+def load_trusted_project(cwd: Path) -> ProjectConfig | None:
     """What the project around a folder brings, if it was trusted as it stands there now."""
-    project = read_project(cwd)
+    project = read_project_config(cwd)
     return project if project and is_trusted(project) else None
 
 
-def allowed() -> dict[Path, Trusted]:
+def load_trust() -> dict[Path, FolderTrust]:
     """Everything that was allowed for good, by folder.
 
     Raises:
@@ -164,24 +164,24 @@ def allowed() -> dict[Path, Trusted]:
     return {Path(folder): trusted for folder, trusted in ledger.folders.items()}
 
 
-def allowed_in(folder: Path) -> Trusted:
+def load_folder_trust(folder: Path) -> FolderTrust:
     """What was allowed for good in one folder."""
-    return allowed().get(folder, Trusted())
+    return load_trust().get(folder, FolderTrust())
 
 
-def trust(project: Project) -> None:
+def trust_project(project: ProjectConfig) -> None:
     """Remembers that this content is trusted in this folder."""
     with _changed(project.root) as now:
         now["files"] = dict(project.files)
 
 
-def approve(folder: Path, approval: Approval) -> None:
+def store_approval(folder: Path, approval: StoredApproval) -> None:
     """Remembers that a question is answered for good in this workspace."""
     with _changed(folder) as now:
         now["approvals"] = (*now["approvals"], approval)
 
 
-def forget(folder: Path, approval: Approval | None = None) -> None:
+def revoke(folder: Path, approval: StoredApproval | None = None) -> None:
     """Takes back one answer, or that the folder's files are trusted."""
     with _changed(folder) as now:
         if approval is None:
@@ -198,11 +198,11 @@ def _changed(folder: Path) -> Iterator[dict[str, Any]]:
     lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        every = allowed()
-        now = dict(every.get(folder, Trusted()))
+        every = load_trust()
+        now = dict(every.get(folder, FolderTrust()))
         yield now
-        every[folder] = Trusted(**now)
-        ledger = _Ledger(folders={str(path): kept for path, kept in every.items() if kept != Trusted()})
+        every[folder] = FolderTrust(**now)
+        ledger = _Ledger(folders={str(path): kept for path, kept in every.items() if kept != FolderTrust()})
         new = place / f".{_FILE}.{secrets.token_hex(6)}"
         with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:
             file.write(ledger.model_dump_json(indent=1))

@@ -13,28 +13,28 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from goose_like.core.errors import ProfileError
 
 Drafts = Mapping[Path, str]
-AS_WRITTEN: Drafts = MappingProxyType({})
+NO_DRAFTS: Drafts = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class YamlSource:
     """Where something in YAML is written: `data` keeps its lines. `extended` are the sources that it builds on."""
 
     name: str
     file: Path
     data: Any
-    extended: tuple["Source", ...] = ()
-    fault: ProfileError | None = None
+    bases: tuple["YamlSource", ...] = ()
+    error: ProfileError | None = None
     is_project: bool = False
 
-    def place(self, *path: str | int) -> str:
+    def locate(self, *path: str | int) -> str:
         """`file, line N` of the value at `path`, or of the nearest thing around it, here or in what it extends."""
         # Of equals the first: the profile itself overrides what it extends.
-        deepest = max((self, *self.extended), key=lambda source: len(source.lines(path)))
-        lines = deepest.lines(path)
+        deepest = max((self, *self.bases), key=lambda source: len(source.find_lines(path)))
+        lines = deepest.find_lines(path)
         return f"{deepest.file}, line {lines[-1] + 1}" if lines else f"{deepest.file}"
 
-    def lines(self, path: tuple[str | int, ...]) -> list[int]:
+    def find_lines(self, path: tuple[str | int, ...]) -> list[int]:
         """The line of the whole, then those of each step of the path as far as it is written here."""
         node: Any = self.data
         lines = [node.lc.line] if hasattr(node, "lc") else []
@@ -47,12 +47,12 @@ class Source:
                 break
         return lines
 
-    def located(self, error: ProfileError) -> ProfileError:
+    def add_location(self, error: ProfileError) -> ProfileError:
         """The error with this file and the line of its path before it."""
-        return ProfileError(f"{self.place(*error.path)}: {error}" if error.path else str(error))
+        return ProfileError(f"{self.locate(*error.path)}: {error}" if error.path else str(error))
 
 
-def read_yaml(file: Path, drafts: Drafts = AS_WRITTEN) -> Any:
+def read_yaml(file: Path, drafts: Drafts = NO_DRAFTS) -> Any:
     """What a file, or its draft, holds, with the lines of its values; an empty one holds an empty mapping.
 
     Raises:
@@ -63,10 +63,10 @@ def read_yaml(file: Path, drafts: Drafts = AS_WRITTEN) -> Any:
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise ProfileError(f"{file}: can't be read: {reason}") from error
-    return parsed(file, text)
+    return parse_yaml(file, text)
 
 
-def parsed(file: Path, text: str) -> Any:
+def parse_yaml(file: Path, text: str) -> Any:
     """What the text of a file holds, as `read_yaml`."""
     try:
         data = YAML().load(text)
@@ -79,24 +79,28 @@ def parsed(file: Path, text: str) -> Any:
         raise ProfileError(f"{file}: can't be read: {reason}") from error
 
 
-def explain(error: ValidationError, source: Source, near: Callable[[tuple[str | int, ...]], str], whole: str) -> str:
+def describe_validation_error(
+    error: ValidationError, source: YamlSource, near: Callable[[tuple[str | int, ...]], str], whole: str
+) -> str:
     """A validation's faults in the order of the file, a sentence each: where, and what.
 
     `near` gives words for the unknown key at a path; `whole` is what the thing itself is called.
     """
-    faults = sorted(error.errors(), key=lambda fault: source.lines(fault["loc"]))
+    faults = sorted(error.errors(), key=lambda fault: source.find_lines(fault["loc"]))
     return "\n".join(_explain(fault, source, near, whole) for fault in faults)
 
 
-def _explain(fault: Mapping[str, Any], source: Source, near: Callable[[tuple[str | int, ...]], str], whole: str) -> str:
+def _explain(
+    fault: Mapping[str, Any], source: YamlSource, near: Callable[[tuple[str | int, ...]], str], whole: str
+) -> str:
     path = tuple(fault["loc"])
     if fault["type"] == "extra_forbidden":
         what = ".".join(map(str, path)) or whole
-        return f"{source.place(*path)}: unknown key {what!r}; {near(path)}"
-    return f"{source.place(*path)}: {in_words(fault, whole)}"
+        return f"{source.locate(*path)}: unknown key {what!r}; {near(path)}"
+    return f"{source.locate(*path)}: {describe_field_error(fault, whole)}"
 
 
-def in_words(fault: Mapping[str, Any], whole: str) -> str:
+def describe_field_error(fault: Mapping[str, Any], whole: str) -> str:
     """What pydantic says of a value, without the place: `key: expected text, not 3`."""
     what = ".".join(str(step) for step in fault["loc"]) or whole
     if fault["type"] == "told":  # what was given may be a secret

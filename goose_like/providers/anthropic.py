@@ -15,11 +15,11 @@ from goose_like.config import secrets as keys
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError, ProviderError
 
-from .anthropic_wire import Encoder, Fold, error_of
-from .base import Facts, Probe, Request
+from .anthropic_wire import AnthropicEncoder, AnthropicStreamParser, build_error
+from .base import ProbeResult, ProviderInfo, Request
 from .probe import list_models
-from .sdk_client import base_url, host, key_fault, retry_after_s, url_fault, without_secrets
-from .sdk_request import Connection
+from .sdk_client import find_key_error, find_url_error, format_host, parse_base_url, parse_retry_after_s, redact
+from .sdk_request import SdkProvider
 from .wire import clip
 
 KEY_VARIABLE = "ANTHROPIC_API_KEY"
@@ -33,11 +33,11 @@ _FIFTH = r"claude-[a-z]+-[5-9]\b"
 _WINDOWS = ((_FIFTH, 1_000_000), (r"claude-", 200_000))
 
 
-class AnthropicProvider(Connection):
+class AnthropicProvider(SdkProvider):
     """A connection to Anthropic's server, or to one that is like it."""
 
     sdk_name = "anthropic"
-    facts: ClassVar[Facts] = Facts(
+    info: ClassVar[ProviderInfo] = ProviderInfo(
         summary="Anthropic's models, and any server that speaks their messages (ANTHROPIC_BASE_URL)",
         key_variable=KEY_VARIABLE,
         processor="claude-opus-5-5",
@@ -47,45 +47,47 @@ class AnthropicProvider(Connection):
     )
 
     def __init__(self, choice: ModelChoice) -> None:
-        super().__init__(choice, _base_url(choice), keys.find(KEY_VARIABLE))
+        super().__init__(choice, _resolve_base_url(choice), keys.find_key(KEY_VARIABLE))
         self._model = ""
-        self._encoder = Encoder()
+        self._encoder = AnthropicEncoder()
 
     @staticmethod
-    def missing(choice: ModelChoice) -> GooseLikeError | None:
+    def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
         """What to set before this choice works; None when it is ready."""
-        url = _base_url(choice)
+        url = _resolve_base_url(choice)
         try:
-            return _choice_fault(choice) or _url_fault(url) or _key_fault(url, keys.find(KEY_VARIABLE))
+            return (
+                _find_choice_error(choice) or _find_url_error(url) or _find_key_error(url, keys.find_key(KEY_VARIABLE))
+            )
         except CredentialError as error:
             return error
 
     @staticmethod
-    async def probe(choice: ModelChoice, key: str = "") -> Probe:
+    async def probe(choice: ModelChoice, key: str = "") -> ProbeResult:
         """What the server says when it is asked for the list of its models.
 
         Raises:
             ProviderError: it can't be reached, it refused the key, or it has no such list.
             ProfileError: its address is none.
         """
-        url, key = _base_url(choice), key or keys.find(KEY_VARIABLE)
-        if fault := _url_fault(url) or _key_fault(url, key):
+        url, key = _resolve_base_url(choice), key or keys.find_key(KEY_VARIABLE)
+        if fault := _find_url_error(url) or _find_key_error(url, key):
             raise fault
         headers = {"x-api-key": key, "anthropic-version": _VERSION} if key else {"anthropic-version": _VERSION}
         try:
             models = await list_models(f"{url.geturl()}/v1/models", headers, KEY_VARIABLE, {"limit": "1000"})
         except ProviderError as error:
-            error.args = (without_secrets(f"anthropic at {host(url)}: {error}", key, url.password),)
+            error.args = (redact(f"anthropic at {format_host(url)}: {error}", key, url.password),)
             raise
-        return Probe(host(url), models, bool(key) and url.hostname == ANTHROPIC_HOST)
+        return ProbeResult(format_host(url), models, bool(key) and url.hostname == ANTHROPIC_HOST)
 
-    def _fault(self) -> GooseLikeError | None:
-        return self.missing(self._choice)
+    def _find_setup_error(self) -> GooseLikeError | None:
+        return self.find_setup_error(self._choice)
 
-    def _address_names(self) -> str:
+    def _describe_address_settings(self) -> str:
         return _ADDRESS_NAMES
 
-    def _made(self, **options: Any) -> Any:
+    def _create_client(self, **options: Any) -> Any:
         # A server that asks for no key gets one all the same: without, the SDK would look for another of its own.
         return self._sdk.AsyncAnthropic(api_key=self._key or "none", base_url=self._url.geturl(), **options)
 
@@ -95,41 +97,43 @@ class AnthropicProvider(Connection):
             cast_to=object,
             stream=True,
             stream_cls=self._sdk.AsyncStream[object],
-            **self._sent(body),
+            **self._build_body_options(body),
         )
 
-    def _sent(self, body: bytes) -> dict[str, Any]:
+    def _build_body_options(self, body: bytes) -> dict[str, Any]:
         return {"content": body}
 
-    async def _events(self, stream: Any, request: Request) -> AsyncGenerator[Any, None]:
+    async def _iterate_events(self, stream: Any, request: Request) -> AsyncGenerator[Any, None]:
         # The SDK's own iteration hides pings. They count as life: nothing else comes while a long argument is written.
         async with aclosing(stream.raw_events(stream.response)) as events:
             async for event in events:
                 data = json.loads(event.data) if event.data else None
                 if event.event == "error" or (isinstance(data, dict) and data.get("type") == "error"):
-                    raise self._refused(request, 200, data, retry_after_s(stream.response.headers, time.time()))
+                    raise self._build_refusal(
+                        request, 200, data, parse_retry_after_s(stream.response.headers, time.time())
+                    )
                 yield data
 
-    def _fold(self) -> Fold:
-        return Fold()
+    def _create_parser(self) -> AnthropicStreamParser:
+        return AnthropicStreamParser()
 
-    def _refused(self, request: Request, status: int, body: object, wait_s: float | None) -> ProviderError:
-        return error_of(body, status, request.model, self.facts.key_variable or "the credentials", wait_s)
+    def _build_refusal(self, request: Request, status: int, body: object, wait_s: float | None) -> ProviderError:
+        return build_error(body, status, request.model, self.info.key_variable or "the credentials", wait_s)
 
-    def _body(self, request: Request) -> bytes:
+    def _encode_body(self, request: Request) -> bytes:
         if request.model != self._model:
             self._model = request.model
-            window = self._choice.window or self.facts.window_of(request.model) or 128_000
+            window = self._choice.window or self.info.find_window(request.model) or 128_000
             extras: dict[str, Any] = {"max_tokens": self._choice.max_output_tokens or min(64_000, window // 8)}
             if re.search(_FIFTH, request.model):
                 extras["thinking"] = {"type": "adaptive", "display": "summarized"}
-            self._encoder = Encoder(extras)
+            self._encoder = AnthropicEncoder(extras)
         if re.search(_FIFTH, request.model):
             request = replace(request, temperature=None)  # refused beside thinking
-        return self._encoder.body(request)
+        return self._encoder.encode_request(request)
 
 
-class _Elsewhere(AnthropicProvider):
+class _CloudProvider(AnthropicProvider):
     """The same models at another company, whose own client finds the credentials as its other tools do."""
 
     def __init__(self, choice: ModelChoice) -> None:
@@ -145,55 +149,55 @@ class _Elsewhere(AnthropicProvider):
             raise CredentialError(f"no credentials that work ({clip(str(error), 200)}); log in there first") from error
 
 
-class BedrockProvider(_Elsewhere):
+class BedrockProvider(_CloudProvider):
     """Amazon Bedrock, by the region and credentials that the AWS tools use."""
 
-    facts: ClassVar[Facts] = Facts(
+    info: ClassVar[ProviderInfo] = ProviderInfo(
         summary="Anthropic's models on Amazon Bedrock (untested): bedrock:anthropic.MODEL, AWS_REGION, AWS credentials",
         takes_images=True,
         windows=_WINDOWS,
     )
 
     @staticmethod
-    def missing(choice: ModelChoice) -> GooseLikeError | None:
+    def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
         """What to install or set before this choice works; None when it is ready."""
-        return _choice_fault(choice) or _elsewhere_fault("bedrock", "boto3", "AWS_REGION", choice)
+        return _find_choice_error(choice) or _find_cloud_error("bedrock", "boto3", "AWS_REGION", choice)
 
-    def _made(self, **options: Any) -> Any:
+    def _create_client(self, **options: Any) -> Any:
         client = self._sdk.AsyncAnthropicBedrockMantle(base_url=self._choice.base_url, **options)
         self._url = urlsplit(str(client.base_url))
         return client
 
 
-class VertexProvider(_Elsewhere):
+class VertexProvider(_CloudProvider):
     """Google's Vertex AI, by the region, project and credentials that Google's tools use."""
 
-    facts: ClassVar[Facts] = Facts(
+    info: ClassVar[ProviderInfo] = ProviderInfo(
         summary="Anthropic's models on Google Vertex AI (untested): vertex:MODEL, CLOUD_ML_REGION, Google credentials",
         takes_images=True,
         windows=_WINDOWS,
     )
 
     @staticmethod
-    def missing(choice: ModelChoice) -> GooseLikeError | None:
+    def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
         """What to install or set before this choice works; None when it is ready."""
-        return _choice_fault(choice) or _elsewhere_fault("vertex", "google.auth", "CLOUD_ML_REGION", choice)
+        return _find_choice_error(choice) or _find_cloud_error("vertex", "google.auth", "CLOUD_ML_REGION", choice)
 
-    def _made(self, **options: Any) -> Any:
+    def _create_client(self, **options: Any) -> Any:
         client = self._sdk.AsyncAnthropicVertex(base_url=self._choice.base_url, **options)
         self._url = urlsplit(str(client.base_url))
         return client
 
-    def _sent(self, body: bytes) -> dict[str, Any]:
+    def _build_body_options(self, body: bytes) -> dict[str, Any]:
         return {"body": json.loads(body)}  # its client takes the model from the body into the URL
 
 
-def _base_url(choice: ModelChoice) -> SplitResult:
+def _resolve_base_url(choice: ModelChoice) -> SplitResult:
     text = choice.base_url or os.environ.get("ANTHROPIC_BASE_URL") or f"https://{ANTHROPIC_HOST}"
-    return base_url(text.strip().rstrip("/").removesuffix("/v1"))  # the SDK adds it
+    return parse_base_url(text.strip().rstrip("/").removesuffix("/v1"))  # the SDK adds it
 
 
-def _choice_fault(choice: ModelChoice) -> GooseLikeError | None:
+def _find_choice_error(choice: ModelChoice) -> GooseLikeError | None:
     if choice.temperature is not None:
         return ProfileError("these models take no `temperature` any more; leave it out")
     if choice.tools == "constrained":
@@ -201,19 +205,19 @@ def _choice_fault(choice: ModelChoice) -> GooseLikeError | None:
     return None
 
 
-def _url_fault(url: SplitResult) -> GooseLikeError | None:
-    return url_fault(url, _ADDRESS_NAMES, "http://localhost:8080")
+def _find_url_error(url: SplitResult) -> GooseLikeError | None:
+    return find_url_error(url, _ADDRESS_NAMES, "http://localhost:8080")
 
 
-def _key_fault(url: SplitResult, key: str) -> GooseLikeError | None:
+def _find_key_error(url: SplitResult, key: str) -> GooseLikeError | None:
     if not key and url.hostname == ANTHROPIC_HOST:
         return CredentialError(
             f"set {KEY_VARIABLE} (or `goose-like provider login anthropic`), or base_url to a server that needs no key"
         )
-    return key_fault(key, KEY_VARIABLE)
+    return find_key_error(key, KEY_VARIABLE)
 
 
-def _elsewhere_fault(extra: str, package: str, region: str, choice: ModelChoice) -> GooseLikeError | None:
+def _find_cloud_error(extra: str, package: str, region: str, choice: ModelChoice) -> GooseLikeError | None:
     if find_spec(package.partition(".")[0]) is None or find_spec(package) is None:
         return ModelUnavailableError(f"its library is not installed: pip install 'goose-like[{extra}]'")
     if not choice.name:

@@ -15,17 +15,17 @@ from goose_like.core.message import Image, Message, Part, RedactedThinking, Text
 
 from .base import Delta, Request
 from .wire import (
-    Sent,
-    allowed_name,
-    count,
-    error_of_status,
-    image_base64,
-    json_bytes,
-    mapping,
-    server_words,
-    sound_arguments,
-    string,
-    wrong,
+    MessageEncoder,
+    build_status_error,
+    build_type_error,
+    encode_image,
+    encode_json,
+    expect_count,
+    expect_object,
+    expect_string,
+    extract_error_text,
+    sanitize_arguments,
+    sanitize_tool_name,
 )
 
 # --- what we send
@@ -34,7 +34,7 @@ _MARK = b',"cache_control":{"type":"ephemeral"}'
 _END = b"}]}"
 
 
-class Encoder:
+class AnthropicEncoder:
     """Requests as bytes, each message encoded once.
 
     The server keeps what stands before a mark (`cache_control`) and looks for it again at the next request's marks.
@@ -49,9 +49,9 @@ class Encoder:
         self._extras = dict(choice_extras)
         self._constants: tuple[object, ...] | None = None
         self._head = b""
-        self._sent = Sent(encoded)
+        self._sent = MessageEncoder(encode_message)
 
-    def body(self, request: Request) -> bytes:
+    def encode_request(self, request: Request) -> bytes:
         """The request's whole JSON body."""
         constants = (
             request.model,
@@ -62,7 +62,7 @@ class Encoder:
         )
         if constants != self._constants:
             self._constants, self._head = constants, self._encode_head(request)
-        sent = self._sent.entries(request.messages, request.images)
+        sent = self._sent.encode(request.messages, request.images)
         entries = [entry for _, entry in sent]
         for at in _ends(sent):
             entries[at] = entries[at].removesuffix(_END) + _MARK + _END
@@ -72,7 +72,7 @@ class Encoder:
         mark = {"cache_control": {"type": "ephemeral"}}
         head: dict[str, Any] = {"model": request.model, "stream": True, **self._extras}
         if request.max_tokens is not None:
-            head["max_tokens"] = request.output_limit(self._extras.get("max_tokens"))
+            head["max_tokens"] = request.resolve_output_limit(self._extras.get("max_tokens"))
         if request.temperature is not None:
             head["temperature"] = min(request.temperature, 1)  # the API refuses more; other vendors' scale ends at 2
         has_system = bool(request.system.strip())
@@ -85,7 +85,7 @@ class Encoder:
             head["tools"] = tools
         if has_system:
             head["system"] = [{"type": "text", "text": request.system, **mark}]
-        return json_bytes(head | {"messages": []}).removesuffix(b"]}")
+        return encode_json(head | {"messages": []}).removesuffix(b"]}")
 
 
 def _ends(sent: Sequence[tuple[Message, bytes]]) -> set[int]:
@@ -96,11 +96,11 @@ def _ends(sent: Sequence[tuple[Message, bytes]]) -> set[int]:
     return {*ours[-1:], *former[-1:]}
 
 
-def encoded(message: Message, images: Path | None = None) -> bytes:
+def encode_message(message: Message, images: Path | None = None) -> bytes:
     """A message as an entry of the wire's `messages`; nothing where there is nothing that the API takes."""
     blocks = [block for part in message.parts for block in _blocks(part, images)]
     if not blocks and message.role != "assistant":
-        blocks = [json_bytes({"type": "text", "text": "(nothing)"})]
+        blocks = [encode_json({"type": "text", "text": "(nothing)"})]
     if not blocks:
         return b""
     role = b"assistant" if message.role == "assistant" else b"user"
@@ -111,20 +111,20 @@ def _blocks(part: Part, images: Path | None) -> Iterator[bytes]:
     match part:
         case Text(text=text):
             if text.strip():  # the API refuses blocks of nothing but white space
-                yield json_bytes({"type": "text", "text": text})
+                yield encode_json({"type": "text", "text": text})
         case Image():
-            yield json_bytes(_image(part, images))
+            yield encode_json(_image(part, images))
         case Thinking(text=text, signature=signature):
             if signature:  # another vendor's has none, and one that broke off none yet
-                yield json_bytes({"type": "thinking", "thinking": text, "signature": signature})
+                yield encode_json({"type": "thinking", "thinking": text, "signature": signature})
         case RedactedThinking(data=data):
-            yield json_bytes({"type": "redacted_thinking", "data": data})
+            yield encode_json({"type": "redacted_thinking", "data": data})
         case ToolCall():
-            head = {"type": "tool_use", "id": _allowed_id(part.id), "name": allowed_name(part.name)}
-            arguments = sound_arguments(part.arguments).encode("utf-8", "replace")
-            yield json_bytes(head).removesuffix(b"}") + b',"input":%s}' % arguments
+            head = {"type": "tool_use", "id": _allowed_id(part.id), "name": sanitize_tool_name(part.name)}
+            arguments = sanitize_arguments(part.arguments).encode("utf-8", "replace")
+            yield encode_json(head).removesuffix(b"}") + b',"input":%s}' % arguments
         case ToolResult():
-            yield json_bytes(_result(part, images))
+            yield encode_json(_result(part, images))
 
 
 def _result(result: ToolResult, images: Path | None) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _result(result: ToolResult, images: Path | None) -> dict[str, Any]:
 
 
 def _image(image: Image, images: Path | None) -> dict[str, Any]:
-    data = image_base64(image, images)
+    data = encode_image(image, images)
     if data is None:
         return {"type": "text", "text": f"[image {image.source}: its file is gone]"}
     return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": data}}
@@ -189,7 +189,7 @@ _STATUS_OF_TYPE = {
 
 
 @dataclass(slots=True)
-class Fold:
+class AnthropicStreamParser:
     """The events of one streamed answer, folded into deltas and then into the message.
 
     Kinds of events, blocks and deltas that we did not ask for are passed over: the API may add some at any time.
@@ -208,29 +208,29 @@ class Fold:
         Raises:
             BrokenStreamError: something of another type than the wire has there, or in another order.
         """
-        event = mapping(event, "an event")
-        kind = string(event.get("type"), "type")
+        event = expect_object(event, "an event")
+        kind = expect_string(event.get("type"), "type")
         if kind == "message_start":
             if self._has_begun:
                 raise BrokenStreamError("the stream began a second answer within the first one")
             self._has_begun = True
-            self._count(mapping(mapping(event.get("message"), "message").get("usage"), "usage"))
+            self._count(expect_object(expect_object(event.get("message"), "message").get("usage"), "usage"))
         elif kind in ("content_block_start", "content_block_delta", "message_delta", "message_stop"):
             if not self._has_begun:
                 raise BrokenStreamError(f"the stream has {kind!r} before its message_start")
             if kind == "content_block_start":
-                return self._begin(_index(event), mapping(event.get("content_block"), "content_block"))
+                return self._begin(_index(event), expect_object(event.get("content_block"), "content_block"))
             if kind == "content_block_delta":
-                return self._grow(_index(event), mapping(event.get("delta"), "delta"))
+                return self._grow(_index(event), expect_object(event.get("delta"), "delta"))
             if kind == "message_delta":
-                delta = mapping(event.get("delta"), "delta")
-                self._stop = string(delta.get("stop_reason"), "stop_reason") or self._stop
-                self._refusal = mapping(delta.get("stop_details"), "stop_details")
-                self._count(mapping(event.get("usage"), "usage"))
+                delta = expect_object(event.get("delta"), "delta")
+                self._stop = expect_string(delta.get("stop_reason"), "stop_reason") or self._stop
+                self._refusal = expect_object(delta.get("stop_details"), "stop_details")
+                self._count(expect_object(event.get("usage"), "usage"))
             self._has_ended = kind == "message_stop"
         return []
 
-    def result(self) -> MessageCompleted:
+    def build_message(self) -> MessageCompleted:
         """The message, once the stream has ended.
 
         Raises:
@@ -241,7 +241,7 @@ class Fold:
             what = "its stop reason" if self._has_ended else "message_stop"
             raise BrokenStreamError(f"the answer ended without {what}; it may be incomplete")
         if self._stop == "refusal":
-            why = [string(self._refusal.get(key), key) for key in ("category", "explanation")]
+            why = [expect_string(self._refusal.get(key), key) for key in ("category", "explanation")]
             told = ": ".join(["the model declined to answer", *filter(None, why)])
             raise ProviderError(f"{told}; say it in other words, or choose another model")
         if self._stop not in _ENDS | _CUTS:
@@ -261,21 +261,21 @@ class Fold:
     def _begin(self, index: int, start: Mapping[str, Any]) -> list[Delta]:
         if index in self._blocks:
             raise BrokenStreamError(f"the stream began block {index} twice")
-        block = self._blocks[index] = _Block(string(start.get("type"), "type"), start)
+        block = self._blocks[index] = _Block(expect_string(start.get("type"), "type"), start)
         key = block.kind if block.kind in ("text", "thinking") else ""
-        block.signature = string(start.get("signature"), "signature")
-        return self._add(block, string(start.get(key), key))
+        block.signature = expect_string(start.get("signature"), "signature")
+        return self._add(block, expect_string(start.get(key), key))
 
     def _grow(self, index: int, delta: Mapping[str, Any]) -> list[Delta]:
         block = self._blocks.get(index)
         if block is None:
             raise BrokenStreamError(f"the stream goes on with block {index}, which it never began")
-        kind, key = _DELTAS.get(string(delta.get("type"), "type"), ("", ""))
+        kind, key = _DELTAS.get(expect_string(delta.get("type"), "type"), ("", ""))
         if not kind:
             return []
         if kind != block.kind:
             raise BrokenStreamError(f"the stream has {delta['type']!r} within a block of {block.kind!r}")
-        piece = string(delta.get(key), key)
+        piece = expect_string(delta.get(key), key)
         if key == "signature":
             block.signature = piece
             return []
@@ -293,7 +293,7 @@ class Fold:
     def _count(self, usage: Mapping[str, Any]) -> None:
         """The counts are totals so far: a later one replaces the former, where it is there."""
         keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        self._usage |= {key: count(usage[key], key) for key in keys if usage.get(key) is not None}
+        self._usage |= {key: expect_count(usage[key], key) for key in keys if usage.get(key) is not None}
 
     def _total(self) -> Usage:
         read = self._usage.get("cache_read_input_tokens", 0)
@@ -316,34 +316,34 @@ def _parts(block: _Block, is_cut: bool) -> Iterator[Part]:
             if block.text or block.signature:
                 yield Thinking(text=block.text, signature=block.signature or None)
         case "redacted_thinking":
-            yield RedactedThinking(data=string(block.start.get("data"), "data"))
+            yield RedactedThinking(data=expect_string(block.start.get("data"), "data"))
         case "tool_use":
-            name = string(block.start.get("name"), "name")
+            name = expect_string(block.start.get("name"), "name")
             if not name:
                 raise BrokenStreamError("the answer holds a tool call without a name")
-            whole = mapping(block.start.get("input"), "input")
-            arguments = block.text or json_bytes(whole).decode()
+            whole = expect_object(block.start.get("input"), "input")
+            arguments = block.text or encode_json(whole).decode()
             if is_cut and arguments == "{}":
                 arguments = "{"  # cut before its arguments: that must not pass for a call without any
-            yield ToolCall(id=string(block.start.get("id"), "id"), name=name, arguments=arguments)
+            yield ToolCall(id=expect_string(block.start.get("id"), "id"), name=name, arguments=arguments)
 
 
 def _index(event: Mapping[str, Any]) -> int:
     index = event.get("index")
     if not isinstance(index, int) or isinstance(index, bool):
-        raise wrong("index", index, "a number")
+        raise build_type_error("index", index, "a number")
     return index
 
 
 # --- what it means when the server says no
 
 
-def error_of(body: object, status: int, model: str, key_variable: str, wait_s: float | None = None) -> ProviderError:
+def build_error(body: object, status: int, model: str, key_variable: str, wait_s: float | None = None) -> ProviderError:
     """The error that a refusal stands for; within a stream, whose status is 200, the error's type says which."""
     error = body.get("error") if isinstance(body, Mapping) else None
     kind = error.get("type") if isinstance(error, Mapping) else None
     if status == 200:
         status = _STATUS_OF_TYPE.get(str(kind), 500)
-    if status == 400 and "credit balance" in server_words(body):
+    if status == 400 and "credit balance" in extract_error_text(body):
         status = 402
-    return error_of_status(status, body, model, key_variable, wait_s)
+    return build_status_error(status, body, model, key_variable, wait_s)

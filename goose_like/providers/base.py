@@ -38,14 +38,14 @@ class Request:
     max_tokens: int | None = None
     temperature: float | None = None
 
-    def output_limit(self, allowed: int | None) -> int | None:
+    def resolve_output_limit(self, profile_limit: int | None) -> int | None:
         """How many tokens the answer may have, where the profile allows so many; None: nobody says."""
-        known = [limit for limit in (self.max_tokens, allowed) if limit is not None]
+        known = [limit for limit in (self.max_tokens, profile_limit) if limit is not None]
         return min(known, default=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ProviderInfo:
     """What people are told of a provider before it is used, and which models it picks when a profile names none."""
 
     summary: str
@@ -55,18 +55,18 @@ class Facts:
     takes_images: bool = False
     windows: tuple[tuple[str, int], ...] = ()
 
-    def window_of(self, name: str) -> int | None:
+    def find_window(self, name: str) -> int | None:
         """A model's context in tokens, where it is known; `windows` are patterns of names, the first one counts."""
         return next((tokens for pattern, tokens in self.windows if re.search(pattern, name)), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class ProbeResult:
     """What a server said to one cheap request: the models it lists (None: it gave no list), and of the key."""
 
     address: str
     models: tuple[str, ...] | None
-    is_key_proven: bool
+    is_key_verified: bool
 
 
 class Provider(Protocol):
@@ -75,10 +75,10 @@ class Provider(Protocol):
     `missing` answers before any request whether the provider can be used on this machine.
     """
 
-    facts: ClassVar[Facts]
+    info: ClassVar[ProviderInfo]
 
     @staticmethod
-    def missing(choice: ModelChoice) -> GooseLikeError | None:
+    def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
         """What to install or set before this choice works, as the error to end with. None: it is ready. Quick."""
         ...
 
@@ -99,22 +99,22 @@ class Provider(Protocol):
         ...
 
 
-class ProviderKind(Protocol):
+class ProviderFactory(Protocol):
     """What makes providers: a provider class, or a row of the table of servers (`providers/rows.py`)."""
 
     @property
-    def facts(self) -> Facts: ...
+    def info(self) -> ProviderInfo: ...
 
-    def missing(self, choice: ModelChoice) -> GooseLikeError | None: ...
+    def find_setup_error(self, choice: ModelChoice) -> GooseLikeError | None: ...
 
     def __call__(self, choice: ModelChoice) -> Provider: ...
 
 
 @runtime_checkable
-class Probed(Protocol):
+class SupportsProbe(Protocol):
     """A kind whose servers can be asked something cheap."""
 
-    async def probe(self, choice: ModelChoice, key: str = "") -> Probe:
+    async def probe(self, choice: ModelChoice, key: str = "") -> ProbeResult:
         """What the server says to one request that costs nothing; with `key` in place of the one that is set.
 
         Raises:
@@ -124,10 +124,10 @@ class Probed(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
+class Embeddings:
     """A vector for each of some texts, in their order, and the tokens that they took."""
 
-    values: Sequence[Sequence[float]]
+    vectors: Sequence[Sequence[float]]
     usage: Usage
 
 
@@ -140,7 +140,7 @@ class Embedder(Protocol):
         """The name of the model that does; None where there is none."""
         ...
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
+    async def embed(self, texts: Sequence[str]) -> Embeddings:
         """The texts' vectors. Asked only where there is an `embedding_model`; no text is empty.
 
         Raises:
@@ -161,7 +161,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Models:
+class ModelPair:
     """The two models of a profile: the strong one and the fast one."""
 
     processor: Model
@@ -175,38 +175,38 @@ class Models:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How often and long a request is tried again. A server's own wish for a pause counts up to `longest_wait_s`."""
 
-    tries: int = 6
+    max_attempts: int = 6
     first_wait_s: float = 0.5
-    longest_wait_s: float = 60.0
+    max_wait_s: float = 60.0
     deadline_s: float = 300.0
 
-    def wait_s(self, attempt: int, wish_s: float | None) -> float:
-        if wish_s is not None:
-            return min(max(wish_s, 0.0), self.longest_wait_s)
-        return min(self.first_wait_s * 2.0**attempt, self.longest_wait_s) * random.uniform(0.75, 1.25)
+    def compute_wait_s(self, attempt: int, requested_s: float | None) -> float:
+        if requested_s is not None:
+            return min(max(requested_s, 0.0), self.max_wait_s)
+        return min(self.first_wait_s * 2.0**attempt, self.max_wait_s) * random.uniform(0.75, 1.25)
 
 
 @dataclass(slots=True)
-class Attempts:
+class RetryState:
     """Counts what `stream_with_retries` has spent."""
 
-    patience: Patience
+    policy: RetryPolicy
     started: float = field(default_factory=time.monotonic)
     count: int = 0
 
-    def next_wait_s(self, error: ProviderError) -> float | None:
+    def count_failure(self, error: ProviderError) -> float | None:
         """The pause before the next try, or None when there should be none."""
-        wait_s = self.patience.wait_s(self.count, error.retry_after_s)
+        wait_s = self.policy.compute_wait_s(self.count, error.retry_after_s)
         self.count += 1
-        is_late = time.monotonic() - self.started + wait_s > self.patience.deadline_s
-        return None if not error.is_retryable or self.count >= self.patience.tries or is_late else wait_s
+        is_late = time.monotonic() - self.started + wait_s > self.policy.deadline_s
+        return None if not error.is_retryable or self.count >= self.policy.max_attempts or is_late else wait_s
 
 
 async def stream_with_retries(
-    provider: Provider, request: Request, patience: Patience = Patience()
+    provider: Provider, request: Request, policy: RetryPolicy = RetryPolicy()
 ) -> AsyncGenerator[Delta, None]:
     """The provider's stream, tried again with growing pauses while its errors are retryable.
 
@@ -216,7 +216,7 @@ async def stream_with_retries(
     Raises:
         ProviderError: the last error, when it is not retryable or the patience is used up.
     """
-    attempts = Attempts(patience)
+    attempts = RetryState(policy)
     while True:
         try:
             async with aclosing(provider.stream(request)) as deltas:
@@ -228,7 +228,7 @@ async def stream_with_retries(
                         return
             raise BrokenStreamError(f"the model {request.model!r} ended its stream without a message; try again")
         except ProviderError as error:
-            wait_s = attempts.next_wait_s(error)
+            wait_s = attempts.count_failure(error)
             if wait_s is None:
                 raise
             yield Retrying(text=str(error), wait_s=round(wait_s, 2))

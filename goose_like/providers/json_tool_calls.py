@@ -19,7 +19,7 @@ from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.message import Message, Part, Text, Thinking, ToolCall
 
 from .base import Delta, Request, ToolSpec
-from .openai_wire import Fold
+from .openai_wire import OpenAIStreamParser
 
 FINISH = ToolSpec(
     name="finish",
@@ -33,7 +33,7 @@ FINISH = ToolSpec(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedCall:
     """A call as it was found in an answer: `arguments` as JSON text, and what of it could be read so far."""
 
     before: str
@@ -43,13 +43,13 @@ class Reading:
     is_whole: bool
 
 
-class Form(Protocol):
+class CallFormat(Protocol):
     """How calls are written as text."""
 
-    def rules(self, tools: Sequence[ToolSpec]) -> str:
+    def format_rules(self, tools: Sequence[ToolSpec]) -> str:
         """What the model is told: how to write a call, and the tools."""
 
-    def call(self, name: str, arguments: str) -> str:
+    def format_call(self, name: str, arguments: str) -> str:
         """A call as the model writes it: byte for byte, so that the server's prompt cache knows it again."""
 
     def __hash__(self) -> int:
@@ -58,7 +58,7 @@ class Form(Protocol):
     def may_be_call(self, text: str) -> bool:
         """Whether an answer that begins so may be a call."""
 
-    def read(self, text: str) -> Reading | None:
+    def parse_call(self, text: str) -> ParsedCall | None:
         """The call in an answer, or in as much of it as came; None as long as no tool is named."""
 
 
@@ -71,13 +71,13 @@ result. The tools:
 # --- what we send
 
 
-def constrain(request: Request, form: Form | None = None) -> Request:
+def convert_request(request: Request, form: CallFormat | None = None) -> Request:
     """The request in plain text: tools told in the system prompt, calls and results as words.
 
     A message gives the same object each time, so that what is cached by identity further on stays cached. Without
     tools the system prompt stays as it is: a plain answer is wanted.
     """
-    form = form or JSON
+    form = form or JSON_FORMAT
     names: dict[str, str] = {}
     messages = []
     for message in request.messages:
@@ -85,17 +85,21 @@ def constrain(request: Request, form: Form | None = None) -> Request:
         messages.append(_plain(form, message, tuple(names.get(result.call_id, "?") for result in message.tool_results)))
     system = request.system
     if request.tools:
-        rules = form.rules((*request.tools, FINISH))
+        rules = form.format_rules((*request.tools, FINISH))
         system = f"{system}\n\n{rules}" if system else rules
     return replace(request, system=system, messages=messages, tools=())
 
 
-def answer_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
+def build_answer_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """The JSON schema of every answer: a call of one of the tools, or `finish`."""
-    return {"anyOf": [_object({"tool": {"const": tool.name}, "arguments": bare(tool)}) for tool in (*tools, FINISH)]}
+    return {
+        "anyOf": [
+            _object({"tool": {"const": tool.name}, "arguments": simplify_schema(tool)}) for tool in (*tools, FINISH)
+        ]
+    }
 
 
-def brief(tool: ToolSpec) -> ToolSpec:
+def keep_required_arguments(tool: ToolSpec) -> ToolSpec:
     """The tool with nothing but the arguments it needs, for small models: what they are told of, they fill in."""
     required = tool.schema.get("required", [])
     fields = {
@@ -107,7 +111,7 @@ def brief(tool: ToolSpec) -> ToolSpec:
 
 
 @lru_cache(maxsize=4096)
-def _plain(form: Form, message: Message, names: tuple[str, ...]) -> Message:
+def _plain(form: CallFormat, message: Message, names: tuple[str, ...]) -> Message:
     """A message in text parts; `names` are the tools of its results."""
     if message.role == "user":
         return message
@@ -117,14 +121,16 @@ def _plain(form: Form, message: Message, names: tuple[str, ...]) -> Message:
             for name, result in zip(names, message.tool_results, strict=True)
         )
         return Message(role="user", parts=(Text(text="\n\n".join(told)), *message.images))
-    calls = [form.call(call.name, call.arguments) for call in message.tool_calls]
+    calls = [form.format_call(call.name, call.arguments) for call in message.tool_calls]
     if not calls:
-        return Message.assistant(form.call(FINISH.name, json.dumps({"answer": message.text}, ensure_ascii=False)))
+        return Message.assistant(
+            form.format_call(FINISH.name, json.dumps({"answer": message.text}, ensure_ascii=False))
+        )
     return Message.assistant("\n".join([message.text, *calls] if message.text else calls))
 
 
 def _described(tool: ToolSpec) -> str:
-    schema = bare(tool)
+    schema = simplify_schema(tool)
     lines = [f"{tool.name}({_fields(schema)}): {tool.description}"]
     for name, argument in tool.schema.get("properties", {}).items():
         if argument.get("description"):
@@ -152,7 +158,7 @@ def _type(schema: Mapping[str, Any]) -> str:
     return str(schema.get("type", "any"))
 
 
-def bare(tool: ToolSpec) -> dict[str, Any]:
+def simplify_schema(tool: ToolSpec) -> dict[str, Any]:
     """The schema of a tool's arguments in the few words that every engine of constrained output knows."""
     return _bare(tool.schema, tool.schema.get("$defs", {}))
 
@@ -189,36 +195,36 @@ _OPENINGS = ('{"tool":', '```json{"tool":', '```{"tool":')
 _CALL = re.compile(r'(?:```(?:json)?\s*)?\{\s*"tool"\s*:\s*"(?P<name>[^"\\]+)"\s*(?:,\s*"arguments"\s*:\s*)?')
 
 
-class _Json:
+class JsonCallFormat:
     """A call as one JSON object."""
 
-    def rules(self, tools: Sequence[ToolSpec]) -> str:
+    def format_rules(self, tools: Sequence[ToolSpec]) -> str:
         return _RULES.format(tools="\n".join(map(_described, tools)))
 
-    def call(self, name: str, arguments: str) -> str:
+    def format_call(self, name: str, arguments: str) -> str:
         return f'{{"tool": {json.dumps(name)}, "arguments": {arguments or "{}"}}}'
 
     def may_be_call(self, text: str) -> bool:
         start = "".join(text[:80].split())
         return any(start.startswith(opening) or opening.startswith(start) for opening in _OPENINGS)
 
-    def read(self, text: str) -> Reading | None:
+    def parse_call(self, text: str) -> ParsedCall | None:
         found = _CALL.search(text)
         if found is None:
             return None
         arguments, value, is_whole = _read_arguments(text[found.end() :])
-        return Reading(text[: found.start()].strip(), found["name"], arguments, value, is_whole)
+        return ParsedCall(text[: found.start()].strip(), found["name"], arguments, value, is_whole)
 
 
-JSON: Form = _Json()
+JSON_FORMAT: CallFormat = JsonCallFormat()
 
 
 @dataclass(slots=True)
-class ConstrainedFold:
+class TextCallParser:
     """The chunks of one answer in a form, folded into deltas and then into the message."""
 
-    _form: Form = JSON
-    _wire: Fold = field(default_factory=Fold)
+    _form: CallFormat = JSON_FORMAT
+    _wire: OpenAIStreamParser = field(default_factory=OpenAIStreamParser)
     _text: str = ""
     _shown: str = ""
 
@@ -240,7 +246,7 @@ class ConstrainedFold:
             deltas.append(TextDelta(text=new))
         return deltas
 
-    def result(self) -> MessageCompleted:
+    def build_message(self) -> MessageCompleted:
         """The message, once the stream has ended: with one tool call, or with text.
 
         Arguments that broke off are given as they came, so that the model can be told.
@@ -249,9 +255,9 @@ class ConstrainedFold:
             BrokenStreamError: the answer ended before it named a tool or said anything.
             ProviderError: as `Fold.result`.
         """
-        done = self._wire.result()
+        done = self._wire.build_message()
         text = done.message.text
-        found = self._form.read(text)
+        found = self._form.parse_call(text)
         if found is None:
             if text and self._form.may_be_call(text):
                 raise BrokenStreamError("the answer ended before it named a tool", is_retryable=not done.is_cut)
@@ -273,7 +279,7 @@ class ConstrainedFold:
         """What of the answer so far is for a person."""
         if not self._form.may_be_call(self._text):
             return self._text
-        found = self._form.read(self._text)
+        found = self._form.parse_call(self._text)
         return _answer(found.value) if found and found.name == FINISH.name else ""
 
 

@@ -22,11 +22,11 @@ from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import GooseLikeError, ModelUnavailableError, ProviderError
 from goose_like.core.events import Status
 
-from .base import Delta, Facts, Request
-from .json_tool_calls import ConstrainedFold, brief, constrain
-from .openai_wire import Fold
+from .base import Delta, ProviderInfo, Request
+from .json_tool_calls import TextCallParser, convert_request, keep_required_arguments
+from .openai_wire import OpenAIStreamParser
 from .weights import find_or_assemble, find_parts, is_ready
-from .xml_tool_calls import Tags, examples, grammar, stops, with_task_again
+from .xml_tool_calls import XmlCallFormat, build_grammar, list_stop_texts, repeat_task, select_examples
 
 WINDOW_TOKENS = 16_384
 """Of a profile without `window`. The memory of the embedded model: 1.1 GB of weights, and 30 kB a token of window."""
@@ -49,7 +49,7 @@ _Item = Mapping[str, Any] | Status | BaseException | None
 class LocalProvider:
     """The embedded model (`local`) or any GGUF file (`local:/path/to/model.gguf`)."""
 
-    facts: ClassVar[Facts] = Facts(
+    info: ClassVar[ProviderInfo] = ProviderInfo(
         summary="a small code model inside this process: no key, no network, or any GGUF (local:/path/to/model.gguf)",
         processor="",
         accelerator="",
@@ -62,7 +62,7 @@ class LocalProvider:
         self._closing = threading.Event()
 
     @staticmethod
-    def missing(choice: ModelChoice) -> GooseLikeError | None:
+    def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
         """What to install before this choice works; None when it is ready."""
         if find_spec("xllamacpp") is None:
             return ModelUnavailableError(f"the engine is not installed: {_INSTALL}")
@@ -76,12 +76,12 @@ class LocalProvider:
         return None
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        tools = [brief(tool) for tool in request.tools]
-        form = Tags.of(tools)
-        messages = [*examples(tools), *with_task_again(request.messages)]
-        body = self._body(constrain(replace(request, tools=tools, messages=messages), form))
+        tools = [keep_required_arguments(tool) for tool in request.tools]
+        form = XmlCallFormat.for_tools(tools)
+        messages = [*select_examples(tools), *repeat_task(request.messages)]
+        body = self._body(convert_request(replace(request, tools=tools, messages=messages), form))
         if tools:
-            body |= {"grammar": grammar(tools), "stop": stops(tools)}
+            body |= {"grammar": build_grammar(tools), "stop": list_stop_texts(tools)}
         loop = asyncio.get_running_loop()
         items: asyncio.Queue[_Item] = asyncio.Queue()
         stop = threading.Event()
@@ -97,7 +97,7 @@ class LocalProvider:
         # A daemon, for the process must not wait for it; `atexit` lets it end before the interpreter does.
         worker = threading.Thread(target=self._work, args=(body, tell), name="local model", daemon=True)
         worker.start()
-        fold = ConstrainedFold(form) if tools else Fold()
+        fold = TextCallParser(form) if tools else OpenAIStreamParser()
         try:
             while (item := await items.get()) is not None:
                 if isinstance(item, BaseException):
@@ -109,7 +109,7 @@ class LocalProvider:
                     yield _reading(progress)
                 for delta in fold.feed(item):
                     yield delta
-            yield fold.result()
+            yield fold.build_message()
         finally:
             stop.set()
 
@@ -134,7 +134,7 @@ class LocalProvider:
             "stream_options": {"include_usage": True},
             "return_progress": True,
             "temperature": (self._choice.temperature if plain.temperature is None else plain.temperature) or 0.0,
-            "max_tokens": plain.output_limit(self._choice.max_output_tokens or _OUTPUT_TOKENS),
+            "max_tokens": plain.resolve_output_limit(self._choice.max_output_tokens or _OUTPUT_TOKENS),
             **_NO_LOOPS,
         }
 

@@ -6,19 +6,19 @@ from typing import ClassVar
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import GooseLikeError, ProviderError
 
-from .base import Delta, Facts, Model, Models, Request
+from .base import Delta, Model, ModelPair, ProviderInfo, Request
 
 
-class AbsentProvider:
+class NullProvider:
     """Answers each request with the same error."""
 
-    facts: ClassVar[Facts] = Facts("answers nothing")
+    info: ClassVar[ProviderInfo] = ProviderInfo("answers nothing")
 
     def __init__(self, why: ProviderError) -> None:
         self._why = why
 
     @staticmethod
-    def missing(choice: ModelChoice) -> GooseLikeError | None:
+    def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
         return None
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
@@ -29,7 +29,7 @@ class AbsentProvider:
         pass
 
 
-def absent(why: ProviderError, label: str = "absent") -> Models:
+def build_null_models(why: ProviderError, label: str = "absent") -> ModelPair:
     """The two models for what needs some to be built, and may never ask."""
-    model = Model(AbsentProvider(why), label, label)
-    return Models(model, model)
+    model = Model(NullProvider(why), label, label)
+    return ModelPair(model, model)

@@ -14,26 +14,26 @@ from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Image, Message, Part, Text, Thinking, ToolCall, Usage
 
-from .base import Delta, Request, ToolSpec, Vectors
+from .base import Delta, Embeddings, Request, ToolSpec
 from .wire import (
-    Sent,
-    allowed_name,
-    count,
-    error_within,
-    image_base64,
-    is_object,
-    json_bytes,
-    listed,
-    mapping,
-    sound_arguments,
-    string,
-    wrong,
+    MessageEncoder,
+    build_stream_error,
+    build_type_error,
+    encode_image,
+    encode_json,
+    expect_count,
+    expect_list,
+    expect_object,
+    expect_string,
+    is_json_object,
+    sanitize_arguments,
+    sanitize_tool_name,
 )
 
 # --- what we send
 
 
-class Encoder:
+class OpenAIEncoder:
     """Requests as bytes, each message encoded once.
 
     What is constant comes first in the body and `messages` last, so that the bytes of a request, without the closing
@@ -56,20 +56,22 @@ class Encoder:
         self._thinking_key = thinking_key
         self._constants: tuple[str, str, tuple[ToolSpec, ...]] | None = None
         self._head = self._system = b""
-        self._sent = Sent(self._encode)
+        self._sent = MessageEncoder(self._encode)
 
-    def body(self, request: Request) -> bytes:
+    def encode_request(self, request: Request) -> bytes:
         """The request's whole JSON body."""
         constants = (request.model, request.system, tuple(request.tools))
         if constants != self._constants:
             self._constants = constants
             self._head = self._encode_head(request)
-            self._system = json_bytes({"role": "system", "content": request.system}) if request.system else b""
-        entries = (entry for _, entry in self._sent.entries(request.messages, request.images))
+            self._system = encode_json({"role": "system", "content": request.system}) if request.system else b""
+        entries = (entry for _, entry in self._sent.encode(request.messages, request.images))
         return self._head + b",".join(filter(None, (self._system, *entries))) + b"]}"
 
     def _encode(self, message: Message, images: Path | None) -> bytes:
-        return b",".join(map(json_bytes, message_entries(message, images, self._call_extras, self._thinking_key)))
+        return b",".join(
+            map(encode_json, build_message_entries(message, images, self._call_extras, self._thinking_key))
+        )
 
     def _encode_head(self, request: Request) -> bytes:
         head: dict[str, Any] = {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
@@ -82,10 +84,10 @@ class Encoder:
                 }
                 for tool in request.tools
             ]
-        return json_bytes(head | {"messages": []}).removesuffix(b"]}")
+        return encode_json(head | {"messages": []}).removesuffix(b"]}")
 
 
-def message_entries(
+def build_message_entries(
     message: Message,
     images: Path | None = None,
     call_extras: Mapping[str, Any] = {},
@@ -118,7 +120,7 @@ def message_entries(
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": allowed_name(call.name), "arguments": sound_arguments(call.arguments)},
+                "function": {"name": sanitize_tool_name(call.name), "arguments": sanitize_arguments(call.arguments)},
                 **call_extras,
             }
             for call in message.tool_calls
@@ -136,14 +138,14 @@ def _said(part: Part, images: Path | None) -> list[dict[str, Any]]:
         return [{"type": "text", "text": part.text}]
     if not isinstance(part, Image):
         return []
-    data = image_base64(part, images)
+    data = encode_image(part, images)
     if data is None:
         return [{"type": "text", "text": f"[image {part.source}: its file is gone]"}]
     url = {"url": f"data:{part.media_type};base64,{data}"}
     return [{"type": "text", "text": f"[image {part.source}]"}, {"type": "image_url", "image_url": url}]
 
 
-def with_strict_roles(messages: Sequence[Message]) -> list[Message]:
+def apply_strict_roles(messages: Sequence[Message]) -> list[Message]:
     """The messages for servers that refuse two of the person's side by side, or one right after a tool's: joined.
 
     Between results and their pictures the model is made to ask for these.
@@ -183,7 +185,7 @@ class _Call:
     name: str = ""
     arguments: str = ""
 
-    def take(self, name: str, arguments: str) -> None:
+    def append(self, name: str, arguments: str) -> None:
         # Some servers repeat the name in each chunk, or send it as it grows, where the wire splits it.
         if name != self.name:
             self.name = name if name.startswith(self.name) else self.name + name
@@ -191,7 +193,7 @@ class _Call:
 
 
 @dataclass(slots=True)
-class Fold:
+class OpenAIStreamParser:
     """The chunks of one streamed answer, folded into deltas and then into the message."""
 
     _text: list[str] = field(default_factory=list)
@@ -209,24 +211,24 @@ class Fold:
             BrokenStreamError: the chunk carries an error, or something of another type than the wire has there.
             ContextLengthError: the error that it carries says that the request was too long.
         """
-        chunk = mapping(chunk, "a chunk")
+        chunk = expect_object(chunk, "a chunk")
         if chunk.get("error"):
-            raise error_within(chunk["error"])
+            raise build_stream_error(chunk["error"])
         if chunk.get("usage") is not None:
-            self._usage = _usage(mapping(chunk["usage"], "usage"))
-        choices = listed(chunk.get("choices"), "choices")
+            self._usage = _usage(expect_object(chunk["usage"], "usage"))
+        choices = expect_list(chunk.get("choices"), "choices")
         if not choices:
             return []
-        choice = mapping(choices[0], "a choice")
-        delta = mapping(choice.get("delta"), "delta")
-        self._finish = string(choice.get("finish_reason"), "finish_reason") or self._finish
-        for item in listed(delta.get("tool_calls"), "tool_calls"):
-            self._take_call(mapping(item, "a tool call"))
+        choice = expect_object(choices[0], "a choice")
+        delta = expect_object(choice.get("delta"), "delta")
+        self._finish = expect_string(choice.get("finish_reason"), "finish_reason") or self._finish
+        for item in expect_list(delta.get("tool_calls"), "tool_calls"):
+            self._take_call(expect_object(item, "a tool call"))
         if delta.get("function_call"):  # the form before `tool_calls`: one call at most
             self._take_call({"index": 0, "function": delta["function_call"]})
         return [*self._take_thinking(delta), *self._take_text(delta)]
 
-    def result(self) -> MessageCompleted:
+    def build_message(self) -> MessageCompleted:
         """The message, once the stream has ended.
 
         Raises:
@@ -283,16 +285,16 @@ class Fold:
         return piece
 
     def _take_call(self, item: Mapping[str, Any]) -> None:
-        function = mapping(item.get("function"), "function")
+        function = expect_object(item.get("function"), "function")
         index = item.get("index")
         if index is not None and (not isinstance(index, int) or isinstance(index, bool)):
-            raise wrong("index", index, "a number")
-        id_ = string(item.get("id"), "id")
-        name = string(function.get("name"), "name")
+            raise build_type_error("index", index, "a number")
+        id_ = expect_string(item.get("id"), "id")
+        name = expect_string(function.get("name"), "name")
         arguments = function.get("arguments")
         if isinstance(arguments, Mapping):  # as Ollama's own API has them
             arguments = json.dumps(arguments)
-        arguments = string(arguments, "arguments")
+        arguments = expect_string(arguments, "arguments")
         call = self._continued(index, id_, name, arguments)
         if call is None:
             call = _Call()
@@ -300,7 +302,7 @@ class Fold:
         if index is not None:
             self._by_index[index] = call
         call.id = call.id or id_
-        call.take(name or call.name, arguments)
+        call.append(name or call.name, arguments)
 
     def _continued(self, index: int | None, id_: str, name: str, arguments: str) -> _Call | None:
         """The call that a delta goes on with; None when it begins one.
@@ -322,43 +324,43 @@ class Fold:
         if not call.arguments:
             # Pieces of a name come under an index or an id; without both, another name is another call.
             return call if index is not None or id_ or name == call.name else None
-        is_next = name != call.name or (arguments.strip() != "" and is_object(call.arguments))
+        is_next = name != call.name or (arguments.strip() != "" and is_json_object(call.arguments))
         return None if is_next else call
 
 
-def vectors(answer: object, wanted: int) -> Vectors:
+def parse_embeddings(answer: object, wanted: int) -> Embeddings:
     """What a server answers at /embeddings, in the order of the texts.
 
     Raises:
         BrokenStreamError: it is something else, or not of as many texts.
     """
-    whole = mapping(answer, "the answer")
-    entries = [mapping(entry, "data") for entry in listed(whole.get("data"), "data")]
-    entries.sort(key=lambda entry: count(entry.get("index"), "index"))
-    values = [listed(entry.get("embedding"), "embedding") for entry in entries]
+    whole = expect_object(answer, "the answer")
+    entries = [expect_object(entry, "data") for entry in expect_list(whole.get("data"), "data")]
+    entries.sort(key=lambda entry: expect_count(entry.get("index"), "index"))
+    values = [expect_list(entry.get("embedding"), "embedding") for entry in entries]
     if any(not value or not all(isinstance(number, int | float) for number in value) for value in values):
-        raise wrong("embedding", None, "a list of numbers")
+        raise build_type_error("embedding", None, "a list of numbers")
     if len(values) != wanted:
         raise BrokenStreamError(f"{len(values)} vectors came for {wanted} texts")
-    return Vectors(values, _usage(mapping(whole.get("usage"), "usage")))
+    return Embeddings(values, _usage(expect_object(whole.get("usage"), "usage")))
 
 
 def _usage(sent: Mapping[str, Any]) -> Usage:
-    details = mapping(sent.get("prompt_tokens_details"), "prompt_tokens_details")
+    details = expect_object(sent.get("prompt_tokens_details"), "prompt_tokens_details")
     return Usage(
-        input_tokens=count(sent.get("prompt_tokens"), "prompt_tokens"),
-        output_tokens=count(sent.get("completion_tokens"), "completion_tokens"),
-        cache_read_tokens=count(details.get("cached_tokens"), "cached_tokens"),
-        cache_write_tokens=count(details.get("cache_write_tokens"), "cache_write_tokens"),
+        input_tokens=expect_count(sent.get("prompt_tokens"), "prompt_tokens"),
+        output_tokens=expect_count(sent.get("completion_tokens"), "completion_tokens"),
+        cache_read_tokens=expect_count(details.get("cached_tokens"), "cached_tokens"),
+        cache_write_tokens=expect_count(details.get("cache_write_tokens"), "cache_write_tokens"),
     )
 
 
 def _pieces(content: object, what: str) -> Iterator[str]:
     """The text of a content: a string, or a list of typed parts as Mistral sends them."""
     if not isinstance(content, list):
-        if text := string(content, what):
+        if text := expect_string(content, what):
             yield text
         return
     for part in content:
-        if text := string(mapping(part, what).get("text"), what):
+        if text := expect_string(expect_object(part, what).get("text"), what):
             yield text

@@ -11,18 +11,18 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
 from goose_like.config.paths import config_folder
-from goose_like.config.yaml_source import Source, explain, read_yaml
-from goose_like.core.entry_points import did_you_mean, found
+from goose_like.config.yaml_source import YamlSource, describe_validation_error, read_yaml
+from goose_like.core.entry_points import did_you_mean, list_entry_points
 from goose_like.core.errors import ProfileError
-from goose_like.core.message import Value
+from goose_like.core.message import FrozenModel
 from goose_like.workspace.environment import is_secret
 
-from .base import Facts
+from .base import ProviderInfo
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
-class Row(Value):
+class Preset(FrozenModel):
     """A server or a vendor's service: where it is, what it asks for, and in what it differs from OpenAI's own."""
 
     name: str
@@ -56,11 +56,11 @@ class Row(Value):
         )
 
     @property
-    def facts(self) -> Facts:
+    def info(self) -> ProviderInfo:
         """What people are told of it."""
-        return Facts(self.summary, self.key_variable, self.processor, self.accelerator, self.takes_images)
+        return ProviderInfo(self.summary, self.key_variable, self.processor, self.accelerator, self.takes_images)
 
-    def address(self) -> str:
+    def resolve_base_url(self) -> str:
         """The base URL with the environment's variables in their places.
 
         Raises:
@@ -68,7 +68,7 @@ class Row(Value):
         """
         return _filled(self.base_url)
 
-    def below(self, base_url: str, path: str) -> str:
+    def build_url(self, base_url: str, path: str) -> str:
         """The URL of a path, which may be a whole URL.
 
         Raises:
@@ -89,7 +89,7 @@ def _value(match: re.Match[str]) -> str:
     return value
 
 
-def rows() -> dict[str, Row]:
+def load_presets() -> dict[str, Preset]:
     """Every row by its name: ours, with a person's own laid over them key by key, then the others of theirs.
 
     Raises:
@@ -104,29 +104,29 @@ def rows() -> dict[str, Row]:
 
 
 @cache
-def _rows_in(file: Path, changed_ns: int, base: Path | None = None) -> dict[str, Row]:
+def _rows_in(file: Path, changed_ns: int, base: Path | None = None) -> dict[str, Preset]:
     """The rows of a file as it was at a time; those of the `base` file are under those of the same name."""
     data = read_yaml(file)
     if not isinstance(data, Mapping):
         raise ProfileError(f"{file}: this file maps names to servers, e.g. `mine: {{base_url: http://box:8080/v1}}`")
     under = _rows_in(base, base.stat().st_mtime_ns) if base else {}
-    return {str(name): _row(Source(str(name), file, written), under) for name, written in data.items()}
+    return {str(name): _row(YamlSource(str(name), file, written), under) for name, written in data.items()}
 
 
-def _row(source: Source, base: Mapping[str, Row]) -> Row:
+def _row(source: YamlSource, base: Mapping[str, Preset]) -> Preset:
     name = source.name
     if not isinstance(source.data, Mapping):
         raise ProfileError(f"{source.file}: {name!r} is no mapping; write e.g. `{name}: {{base_url: ...}}`")
-    if name in found("goose_like.provider"):
-        raise ProfileError(f"{source.place()}: an installed provider is called {name!r}; choose another name")
+    if name in list_entry_points("goose_like.provider"):
+        raise ProfileError(f"{source.locate()}: an installed provider is called {name!r}; choose another name")
     if not re.fullmatch(r"[\w.-]+", name):
-        raise ProfileError(f"{source.place()}: {name!r} is no name for a provider; take letters, digits, - and _")
+        raise ProfileError(f"{source.locate()}: {name!r} is no name for a provider; take letters, digits, - and _")
     before = base[name].model_dump(exclude_unset=True) if name in base else {}
     try:
-        return Row.model_validate({**before, **source.data, "name": name})
+        return Preset.model_validate({**before, **source.data, "name": name})
     except ValidationError as error:
-        raise ProfileError(explain(error, source, _near, f"provider {name!r}")) from error
+        raise ProfileError(describe_validation_error(error, source, _near, f"provider {name!r}")) from error
 
 
 def _near(path: tuple[str | int, ...]) -> str:
-    return did_you_mean(str(path[-1]), set(Row.model_fields) - {"name"})
+    return did_you_mean(str(path[-1]), set(Preset.model_fields) - {"name"})

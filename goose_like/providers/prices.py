@@ -5,13 +5,13 @@ What runs on one's own machine costs nothing.
 
 from collections.abc import Mapping
 
-from goose_like.core.entry_points import found
+from goose_like.core.entry_points import list_entry_points
 from goose_like.core.message import Usage
 
-from .presets import rows
+from .presets import load_presets
 
 
-def cost_usd(usage: Mapping[str, Usage]) -> float | None:
+def compute_cost_usd(usage: Mapping[str, Usage]) -> float | None:
     """The cost of the tokens by model (`provider:name`); None when the price of any model is not known."""
     total = 0.0
     for label, spent in usage.items():
@@ -25,7 +25,7 @@ def cost_usd(usage: Mapping[str, Usage]) -> float | None:
     return total
 
 
-def known_window(label: str) -> int | None:
+def find_context_window(label: str) -> int | None:
     """The window in tokens of a model (`provider:name`); None when it is not known."""
     from genai_prices.data_snapshot import get_snapshot  # imported when first used: 0.4 s
 
@@ -38,9 +38,9 @@ def known_window(label: str) -> int | None:
 
 def _is_free(provider: str) -> bool:
     # The table is only read for those whom it is about: what is wrong in a person's own rows is no matter for others.
-    if provider in found("goose_like.provider"):
+    if provider in list_entry_points("goose_like.provider"):
         return provider in ("local", "scripted")
-    row = rows().get(provider)
+    row = load_presets().get(provider)
     return row is not None and row.is_free
 
 

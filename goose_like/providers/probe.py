@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from goose_like.core.errors import ModelUnavailableError
 
-from .wire import clip, error_of_status
+from .wire import build_status_error, clip
 
 _LIMIT_S = 5.0
 
@@ -45,7 +45,7 @@ async def list_models(
             f"something answers, but has nothing at {path} (HTTP {response.status_code}); correct the base URL"
         )
     if response.status_code >= 400:
-        raise error_of_status(response.status_code, said or response.text, "", key_name)
+        raise build_status_error(response.status_code, said or response.text, "", key_name)
     return _names(said)
 
 

@@ -5,15 +5,15 @@ from typing import cast
 
 from goose_like.config import secrets as keys
 from goose_like.config.paths import config_folder
-from goose_like.config.profile import ModelChoice, Profile, find_profile
-from goose_like.config.trust import Project
-from goose_like.config.yaml_source import Source
-from goose_like.core.entry_points import did_you_mean, found, load
-from goose_like.core.errors import CredentialError, ProfileError, at_place
+from goose_like.config.profile import ModelChoice, Profile, load_profile
+from goose_like.config.trust import ProjectConfig
+from goose_like.config.yaml_source import YamlSource
+from goose_like.core.entry_points import did_you_mean, list_entry_points, load_entry_point
+from goose_like.core.errors import CredentialError, ProfileError, prefix_error_path
 
-from .base import Facts, Model, Models, ProviderKind
-from .openai import Server
-from .presets import rows
+from .base import Model, ModelPair, ProviderFactory, ProviderInfo
+from .openai import PresetProviderFactory
+from .presets import load_presets
 
 NO_MODEL = """no model to work with. Three ways to go on:
   an API key     export OPENAI_API_KEY=...   (then the default profile uses that provider; others: provider list)
@@ -24,15 +24,15 @@ NO_MODEL = """no model to work with. Three ways to go on:
 _FIRST = ("anthropic", "openai")
 
 
-def default_profile(project: Project | None = None) -> tuple[Profile, Source]:
+def load_default_profile(project: ProjectConfig | None = None) -> tuple[Profile, YamlSource]:
     """The profile that `use` names, else `default`; `local` where nobody wrote either and no key is set: it is cut for
     small models. `project` is as for `profile.sources`.
     """
-    profile, source = find_profile(None, project)
+    profile, source = load_profile(None, project)
     is_theirs = source.is_project or config_folder() in (source.file.parent, source.file.parent.parent)
     is_open = profile.name == "default" and not is_theirs and profile.processor is None
     if is_open and _first_with_key() is None:
-        return find_profile("local", project)
+        return load_profile("local", project)
     return profile, source
 
 
@@ -46,60 +46,60 @@ def choose_models(profile: Profile) -> tuple[ModelChoice, ModelChoice]:
     if profile.processor:
         return profile.processor, profile.accelerator or profile.processor
     if name := _first_with_key():
-        facts = provider_class(name).facts
+        facts = find_provider_factory(name).info
         small = ModelChoice(model=f"{name}:{facts.accelerator or facts.processor}")
         return ModelChoice(model=f"{name}:{facts.processor}"), profile.accelerator or small
     embedded = ModelChoice(model="local")
-    if provider_class("local").missing(embedded) is None:
+    if find_provider_factory("local").find_setup_error(embedded) is None:
         return embedded, profile.accelerator or embedded
     raise CredentialError(NO_MODEL)
 
 
 def _first_with_key() -> str | None:
-    for name in provider_names():
-        facts = provider_class(name).facts
-        if facts.processor and keys.find(facts.key_variable):
+    for name in list_provider_names():
+        facts = find_provider_factory(name).info
+        if facts.processor and keys.find_key(facts.key_variable):
             return name
     return None
 
 
-def provider_names() -> Iterator[str]:
+def list_provider_names() -> Iterator[str]:
     """Every provider: the installed ones, of them anthropic and openai first, then the rows of the table.
 
     It is the order in which a key that is set decides. The table is read when the installed ones are through.
     """
-    installed = found("goose_like.provider")
+    installed = list_entry_points("goose_like.provider")
     yield from (name for name in _FIRST if name in installed)
     yield from (name for name in installed if name not in _FIRST)
-    yield from rows()
+    yield from load_presets()
 
 
-def provider_class(name: str) -> ProviderKind:
+def find_provider_factory(name: str) -> ProviderFactory:
     """What stands behind a provider's name: an installed class (importing it imports no vendor's SDK), else a row.
 
     Raises:
         ProfileError: there is neither; the text gives the nearest name.
     """
-    installed = found("goose_like.provider")
+    installed = list_entry_points("goose_like.provider")
     if name in installed:
-        return cast(ProviderKind, load("goose_like.provider", name))
-    table = rows()
+        return cast(ProviderFactory, load_entry_point("goose_like.provider", name))
+    table = load_presets()
     if name not in table:
         raise ProfileError(f"unknown provider {name!r}; {did_you_mean(name, [*installed, *table])}")
-    return Server(table[name])
+    return PresetProviderFactory(table[name])
 
 
-def open_models(profile: Profile) -> Models:
+def open_models(profile: Profile) -> ModelPair:
     """The two models of a profile, which may be one; their providers are the caller's to close.
 
     Raises:
         GooseLikeError: what to install or set first.
     """
     strong, fast = choose_models(profile)
-    with at_place("processor", "model"):
+    with prefix_error_path("processor", "model"):
         processor = open_model(strong)
-    with at_place("accelerator", "model"):
-        return Models(processor, processor if fast == strong else open_model(fast))
+    with prefix_error_path("accelerator", "model"):
+        return ModelPair(processor, processor if fast == strong else open_model(fast))
 
 
 def open_model(choice: ModelChoice) -> Model:
@@ -108,16 +108,16 @@ def open_model(choice: ModelChoice) -> Model:
     Raises:
         GooseLikeError: what to install or set first.
     """
-    kind = provider_class(choice.provider)
-    facts: Facts = kind.facts
+    kind = find_provider_factory(choice.provider)
+    facts: ProviderInfo = kind.info
     name = choice.name or facts.processor or ""
-    if missing := kind.missing(choice):
+    if missing := kind.find_setup_error(choice):
         raise type(missing)(f"{choice.model}: {missing}")
-    window = choice.window or facts.window_of(name)
-    return Model(kind(choice), name, label_of(choice), window, choice.images and facts.takes_images)
+    window = choice.window or facts.find_window(name)
+    return Model(kind(choice), name, format_model_label(choice), window, choice.images and facts.takes_images)
 
 
-def label_of(choice: ModelChoice) -> str:
+def format_model_label(choice: ModelChoice) -> str:
     """How a model is named in events and on the screen: `provider:name`, or the provider that has but one."""
-    name = choice.name or provider_class(choice.provider).facts.processor
+    name = choice.name or find_provider_factory(choice.provider).info.processor
     return f"{choice.provider}:{name}" if name else choice.provider

@@ -30,29 +30,29 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from goose_like.config.profile import ModelChoice
-from goose_like.config.yaml_source import Source, read_yaml
+from goose_like.config.yaml_source import YamlSource, read_yaml
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import BrokenStreamError, GooseLikeError, ModelUnavailableError, ProfileError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
-from goose_like.core.message import Message, Part, Text, Thinking, ToolCall, Usage, Value
+from goose_like.core.message import FrozenModel, Message, Part, Text, Thinking, ToolCall, Usage
 
-from .base import Delta, Facts, Request
-from .wire import clip, error_of_status
+from .base import Delta, ProviderInfo, Request
+from .wire import build_status_error, clip
 
 
-class ScriptedCall(Value):
+class ScriptedCall(FrozenModel):
     tool: str
     arguments: dict[str, Any] | str = {}
     id: str | None = None
 
 
-class ScriptedUsage(Value):
+class ScriptedUsage(FrozenModel):
     input: int = 0
     output: int = 0
     cached: int = 0
 
 
-class ScriptedError(Value):
+class ScriptedError(FrozenModel):
     """How a request fails: the server's `status`, or a `kind` of its own."""
 
     kind: Literal["refused", "stalled", "broken"] | None = None
@@ -79,10 +79,10 @@ class ScriptedError(Value):
                 return BrokenStreamError(f"scripted: the stream stalled: {self.text}")
             case "broken":
                 return BrokenStreamError(f"scripted: the stream broke: {self.text}")
-        return error_of_status(self.status or 500, self.text, model, "the variable of its key", self.retry_after_s)
+        return build_status_error(self.status or 500, self.text, model, "the variable of its key", self.retry_after_s)
 
 
-class Step(Value):
+class ScriptedStep(FrozenModel):
     """One model request and what comes of it."""
 
     text: str = ""
@@ -116,7 +116,7 @@ class Step(Value):
         else:
             yield from (text[at : at + self.chunk] for at in range(0, len(text), self.chunk))
 
-    def within(self, limit: int | None) -> "Step":
+    def within(self, limit: int | None) -> "ScriptedStep":
         """The step as it is where the answer may have `limit` tokens: a delta of the text is one."""
         pieces = [*self.pieces(self.text)]
         if limit is None or len(pieces) <= limit:
@@ -142,13 +142,13 @@ class Step(Value):
         )
 
 
-_steps: TypeAdapter[list[Step]] = TypeAdapter(list[Step])
+_steps: TypeAdapter[list[ScriptedStep]] = TypeAdapter(list[ScriptedStep])
 
 
 class ScriptedProvider:
     """The model that a script plays."""
 
-    facts: ClassVar[Facts] = Facts(
+    info: ClassVar[ProviderInfo] = ProviderInfo(
         summary="plays a YAML script (scripted:FILE), for tests, demos and toolkit authors", takes_images=True
     )
 
@@ -157,7 +157,7 @@ class ScriptedProvider:
         self._position: int | None = None
 
     @staticmethod
-    def missing(choice: ModelChoice) -> GooseLikeError | None:
+    def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
         if not choice.name:
             return ModelUnavailableError("name the script: scripted:FILE")
         path = Path(choice.name).expanduser()
@@ -196,34 +196,38 @@ class ScriptedProvider:
         ends = [at + 1 for at, step in enumerate(self._script) if step.error is None]
         return 0 if answers == 0 else ends[answers - 1] if answers <= len(ends) else len(self._script)
 
-    def _check(self, step: Step, at: int, request: Request) -> None:
+    def _check(self, step: ScriptedStep, at: int, request: Request) -> None:
         last = request.messages[-1] if request.messages else None
         said = "\n".join([last.text, *(result.output for result in last.tool_results)]) if last else ""
         if step.expect is not None and not re.search(step.expect, said.strip("\n"), re.DOTALL):
             raise ProviderError(
-                f"{self._source.place(at, 'expect')}: step {at + 1} expects {step.expect!r}, "
+                f"{self._source.locate(at, 'expect')}: step {at + 1} expects {step.expect!r}, "
                 f"but the last message is {clip(said)!r}"
             )
 
 
-def read_script(file: Path) -> tuple[Source, list[Step]]:
+def read_script(file: Path) -> tuple[YamlSource, list[ScriptedStep]]:
     """A script's steps, and its source for the lines.
 
     Raises:
         ProfileError: it can't be read, is no YAML, or says what no step can say; the text names file and line.
     """
     data = read_yaml(file)
-    source = Source("script", file, data)
+    source = YamlSource("script", file, data)
     if not isinstance(data, list):
         raise ProfileError(f"{file}: a script is a list of steps, e.g. `- text: hello`")
     try:
         return source, _steps.validate_python(data)
     except ValidationError as error:
         fault = error.errors()[0]
-        place, key = source.place(*fault["loc"]), str(fault["loc"][-1])
+        place, key = source.locate(*fault["loc"]), str(fault["loc"][-1])
         if fault["type"] == "extra_forbidden":
-            holder: dict[str, type[Value]] = {"calls": ScriptedCall, "usage": ScriptedUsage, "error": ScriptedError}
-            known = holder.get(str(fault["loc"][1]), Step) if len(fault["loc"]) > 2 else Step
+            holder: dict[str, type[FrozenModel]] = {
+                "calls": ScriptedCall,
+                "usage": ScriptedUsage,
+                "error": ScriptedError,
+            }
+            known = holder.get(str(fault["loc"][1]), ScriptedStep) if len(fault["loc"]) > 2 else ScriptedStep
             raise ProfileError(f"{place}: unknown key {key!r}; {did_you_mean(key, known.model_fields)}") from error
         what = ".".join(str(key) for key in fault["loc"][1:]) or "step"
         raise ProfileError(f"{place}: {what}: {fault['msg'].removeprefix('Value error, ')}") from error

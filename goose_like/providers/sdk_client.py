@@ -10,7 +10,7 @@ from goose_like.core.errors import CredentialError, ProfileError
 from .wire import clip
 
 
-def retry_after_s(headers: Any, now_s: float) -> float | None:
+def parse_retry_after_s(headers: Any, now_s: float) -> float | None:
     """The server's wish for a pause: `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, 10.2.3).
 
     None where there is none, or no sane one: a past date, a negative number, words.
@@ -29,7 +29,7 @@ def retry_after_s(headers: Any, now_s: float) -> float | None:
     return None
 
 
-def without_secrets(text: str, *secrets: str | None) -> str:
+def redact(text: str, *secrets: str | None) -> str:
     """The text with each secret starred out."""
     for secret in secrets:
         if secret and len(secret) > 3:  # a shorter one ("x") hides nothing and would riddle the words
@@ -37,7 +37,7 @@ def without_secrets(text: str, *secrets: str | None) -> str:
     return text
 
 
-def base_url(text: str) -> SplitResult:
+def parse_base_url(text: str) -> SplitResult:
     """The URL in its parts; where it is none, the text is its path."""
     try:
         return urlsplit(text.strip())
@@ -45,26 +45,26 @@ def base_url(text: str) -> SplitResult:
         return SplitResult("", "", text, "", "")
 
 
-def url_fault(url: SplitResult, names: str, example: str) -> ProfileError | None:
+def find_url_error(url: SplitResult, names: str, example: str) -> ProfileError | None:
     """What to set where this is no base URL; `names` are what it may be set with."""
-    if url.scheme in ("http", "https") and url.hostname and port(url) is not None:
+    if url.scheme in ("http", "https") and url.hostname and get_port(url) is not None:
         return None
-    return ProfileError(f"{host(url) or url.path!r} is no base URL; write {names} like {example}")
+    return ProfileError(f"{format_host(url) or url.path!r} is no base URL; write {names} like {example}")
 
 
-def key_fault(key: str, variable: str | None) -> CredentialError | None:
+def find_key_error(key: str, variable: str | None) -> CredentialError | None:
     """What to set where the key can't be one."""
     if key.isascii() and key.isprintable():
         return None
     return CredentialError(f"{variable} holds characters that no key has; set it anew")
 
 
-def host(url: SplitResult) -> str:
+def format_host(url: SplitResult) -> str:
     """The URL's host and port, without a user's name and password."""
     return url.netloc.rpartition("@")[2]
 
 
-def port(url: SplitResult) -> int | None:
+def get_port(url: SplitResult) -> int | None:
     """The URL's port or that of its scheme; None when it is no port."""
     try:
         return url.port or (443 if url.scheme == "https" else 80)
@@ -72,7 +72,7 @@ def port(url: SplitResult) -> int | None:
         return None
 
 
-def cause(error: BaseException) -> str:
+def describe_cause(error: BaseException) -> str:
     """The words of the innermost cause that has any: the SDK itself says only that the connection failed."""
     words, inner = "", error.__cause__
     while inner is not None:

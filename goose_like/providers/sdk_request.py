@@ -18,19 +18,19 @@ from goose_like.core.events import MessageCompleted
 from goose_like.core.gc_pause import pause_gc
 
 from .base import Delta, Request
-from .sdk_client import cause, host, port, retry_after_s, without_secrets
+from .sdk_client import describe_cause, format_host, get_port, parse_retry_after_s, redact
 from .wire import clip
 
 
-class Folding(Protocol):
+class StreamParser(Protocol):
     """What becomes of an answer's events: deltas, and in the end the message."""
 
     def feed(self, event: Any, /) -> list[Delta]: ...
 
-    def result(self) -> MessageCompleted: ...
+    def build_message(self) -> MessageCompleted: ...
 
 
-class Connection:
+class SdkProvider:
     """A connection to one server; the key goes nowhere but into its header. What is the vendor's is said below it."""
 
     sdk_name: ClassVar[str]
@@ -45,19 +45,19 @@ class Connection:
 
     # --- the vendor's
 
-    def _fault(self) -> GooseLikeError | None:
+    def _find_setup_error(self) -> GooseLikeError | None:
         """What to set before this connection works."""
         raise NotImplementedError
 
-    def _address_names(self) -> str:
+    def _describe_address_settings(self) -> str:
         """What a person may set the address with."""
         raise NotImplementedError
 
-    def _made(self, **options: Any) -> Any:
+    def _create_client(self, **options: Any) -> Any:
         """The SDK's client."""
         raise NotImplementedError
 
-    def _body(self, request: Request) -> bytes:
+    def _encode_body(self, request: Request) -> bytes:
         """The request's whole JSON body."""
         raise NotImplementedError
 
@@ -65,70 +65,70 @@ class Connection:
         """The SDK's stream of an answer whose head has come."""
         raise NotImplementedError
 
-    def _events(self, stream: Any, request: Request) -> AsyncIterator[Any]:
+    def _iterate_events(self, stream: Any, request: Request) -> AsyncIterator[Any]:
         """What comes in the stream, decoded; it has an `aclose`."""
         raise NotImplementedError
 
-    def _fold(self) -> Folding:
+    def _create_parser(self) -> StreamParser:
         """Where the events go."""
         raise NotImplementedError
 
-    def _refused(self, request: Request, status: int, body: object, wait_s: float | None) -> ProviderError:
+    def _build_refusal(self, request: Request, status: int, body: object, wait_s: float | None) -> ProviderError:
         """The error that a refusal stands for; the server wishes a pause of `wait_s`."""
         raise NotImplementedError
 
     # --- the same for all
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        with self._placed():
-            fold = self._fold()
-            async with aclosing(self._answer(request)) as events:
+        with self._add_location_to_errors():
+            fold = self._create_parser()
+            async with aclosing(self._stream_events(request)) as events:
                 async for event in events:
                     for delta in fold.feed(event):
                         yield delta
-            yield fold.result()
+            yield fold.build_message()
 
     async def close(self) -> None:
         if self._client is not None:
             await self._client.close()
 
     @contextmanager
-    def _placed(self) -> Iterator[None]:
+    def _add_location_to_errors(self) -> Iterator[None]:
         """Around all that is asked: its errors say where, and no secret."""
         try:
-            if fault := self._fault():
+            if fault := self._find_setup_error():
                 raise fault
             yield
         except ProviderError as error:
-            where = " at ".join(filter(None, (self._choice.provider, host(self._url))))
-            error.args = (without_secrets(f"{where}: {error}", self._key, self._url.password),)
+            where = " at ".join(filter(None, (self._choice.provider, format_host(self._url))))
+            error.args = (redact(f"{where}: {error}", self._key, self._url.password),)
             raise
 
     @contextmanager
-    def _asking(self, request: Request) -> Iterator[None]:
+    def _convert_sdk_errors(self, request: Request) -> Iterator[None]:
         """Around a request, until its answer begins: what the SDK raises then becomes one of our errors."""
         try:
             yield
         except self._sdk.APIStatusError as error:
-            wait_s = retry_after_s(error.response.headers, time.time())
-            raise self._refused(request, error.status_code, error.body, wait_s) from error
+            wait_s = parse_retry_after_s(error.response.headers, time.time())
+            raise self._build_refusal(request, error.status_code, error.body, wait_s) from error
         except self._sdk.APIConnectionError as error:
             raise ModelUnavailableError(
-                f"no answer from {self._url.hostname}:{port(self._url)} ({cause(error)}); "
-                f"check the network, and {self._address_names()}",
+                f"no answer from {self._url.hostname}:{get_port(self._url)} ({describe_cause(error)}); "
+                f"check the network, and {self._describe_address_settings()}",
                 is_retryable=True,
             ) from error
 
-    async def _answer(self, request: Request) -> AsyncGenerator[Any, None]:
+    async def _stream_events(self, request: Request) -> AsyncGenerator[Any, None]:
         """The answer's decoded events; whatever the SDK raises becomes one of our errors."""
         await self._connect()
         import httpx2
 
-        sdk, stall_s, body = self._sdk, self._choice.stall_s, self._body(request)
-        with self._asking(request):
+        sdk, stall_s, body = self._sdk, self._choice.stall_s, self._encode_body(request)
+        with self._convert_sdk_errors(request):
             stream = await self._post(body)
         has_begun = False
-        events: Any = self._events(stream, request)
+        events: Any = self._iterate_events(stream, request)
         try:
             while True:
                 try:
@@ -146,7 +146,7 @@ class Connection:
         except (sdk.APITimeoutError, httpx2.TimeoutException, TimeoutError) as error:
             raise BrokenStreamError(f"the stream stalled: nothing came for {stall_s:g} s (`stall_s`)") from error
         except (sdk.APIConnectionError, httpx2.HTTPError) as error:
-            raise BrokenStreamError(f"the connection broke within the answer ({cause(error)})") from error
+            raise BrokenStreamError(f"the connection broke within the answer ({describe_cause(error)})") from error
         finally:
             await events.aclose()
             await stream.close()
@@ -170,4 +170,4 @@ class Connection:
             timeout=httpx2.Timeout(self._choice.stall_s, connect=10),
             follow_redirects=self._follows_redirects,
         )
-        self._client = self._made(max_retries=0, http_client=http_client)
+        self._client = self._create_client(max_retries=0, http_client=http_client)

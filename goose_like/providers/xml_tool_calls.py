@@ -18,7 +18,7 @@ from typing import Any
 from goose_like.core.message import Message, ToolCall, ToolResult
 
 from .base import ToolSpec
-from .json_tool_calls import FINISH, Reading, bare
+from .json_tool_calls import FINISH, ParsedCall, simplify_schema
 
 _RULES = """\
 Each reply is one of these; then you get its result and reply again.
@@ -52,13 +52,13 @@ _EXAMPLES = (
 )
 
 
-def examples(tools: Sequence[ToolSpec]) -> tuple[Message, ...]:
+def select_examples(tools: Sequence[ToolSpec]) -> tuple[Message, ...]:
     """Two small tasks as they are done, if these tools are there to do them."""
     names = {call.name for message in _EXAMPLES for call in message.tool_calls}
     return _EXAMPLES if names <= {tool.name for tool in tools} else ()
 
 
-def with_task_again(messages: Sequence[Message]) -> list[Message]:
+def repeat_task(messages: Sequence[Message]) -> list[Message]:
     """The messages, and at the end of a tool's result what the person asked for: the smallest models forget it.
 
     Only in the newest result, so that the engine has read all of the former request but this line.
@@ -73,7 +73,7 @@ def with_task_again(messages: Sequence[Message]) -> list[Message]:
     return [*former, last.model_copy(update={"parts": (*others, told)})]
 
 
-def grammar(tools: Sequence[ToolSpec]) -> str:
+def build_grammar(tools: Sequence[ToolSpec]) -> str:
     """What the engine may write, in llguidance's kind of Lark: the tag of a tool or of `finish`, then anything."""
     bodied, bare_ = [], []
     for tool in (*tools, FINISH):
@@ -88,7 +88,7 @@ def grammar(tools: Sequence[ToolSpec]) -> str:
     return "\n".join(["%llguidance {}", f"start: {' | '.join(bodied + bare_)}", r"ANYTHING: /(.|\n)*/"])
 
 
-def stops(tools: Sequence[ToolSpec]) -> list[str]:
+def list_stop_texts(tools: Sequence[ToolSpec]) -> list[str]:
     """What ends a reply; the engine leaves it out."""
     return [f"</{tool.name}>" for tool in (*tools, FINISH)]
 
@@ -100,25 +100,25 @@ def _body(tool: ToolSpec) -> str:
 
 
 def _arguments(tool: ToolSpec) -> dict[str, dict[str, Any]]:
-    arguments: dict[str, dict[str, Any]] = bare(tool).get("properties", {})
+    arguments: dict[str, dict[str, Any]] = simplify_schema(tool).get("properties", {})
     return arguments
 
 
 @dataclass(frozen=True, slots=True)
-class Tags:
+class XmlCallFormat:
     """Calls as tags; a text of one line between them is that line, and of several each has its end."""
 
     bodies: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, tools: Sequence[ToolSpec]) -> "Tags":
+    def for_tools(cls, tools: Sequence[ToolSpec]) -> "XmlCallFormat":
         """The form for these tools, with all their arguments required (see `brief`)."""
         return cls(tuple((tool.name, _body(tool)) for tool in (*tools, FINISH)))
 
-    def rules(self, tools: Sequence[ToolSpec]) -> str:
+    def format_rules(self, tools: Sequence[ToolSpec]) -> str:
         return _RULES.format(tools="\n\n".join(map(_described, tools)))
 
-    def call(self, name: str, arguments: str) -> str:
+    def format_call(self, name: str, arguments: str) -> str:
         try:
             values: Any = json.loads(arguments or "{}")
         except (ValueError, RecursionError):
@@ -136,7 +136,7 @@ class Tags:
     def may_be_call(self, text: str) -> bool:
         return re.match(r"\s*(<[\w-]|<?$)", text) is not None
 
-    def read(self, text: str) -> Reading | None:
+    def parse_call(self, text: str) -> ParsedCall | None:
         found = _NAME.match(text)
         if found is None:
             return None
@@ -148,11 +148,11 @@ class Tags:
             except (ValueError, RecursionError):
                 break
         if text[at : at + 1] != ">":
-            return Reading("", name, text[found.end() :], None, is_whole=False)
+            return ParsedCall("", name, text[found.end() :], None, is_whole=False)
         body, end, _ = text[at + 1 :].removeprefix("\n").partition(f"</{name}>")
         if field := dict(self.bodies).get(name):
             values[field] = body[:-1] if body.find("\n") == len(body) - 1 else body
-        return Reading("", name, json.dumps(values, ensure_ascii=False), values, is_whole=bool(end))
+        return ParsedCall("", name, json.dumps(values, ensure_ascii=False), values, is_whole=bool(end))
 
 
 _LINE_END = "\n"

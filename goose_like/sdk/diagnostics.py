@@ -5,36 +5,36 @@ from typing import Generic, TypeVar
 
 from pydantic import ConfigDict
 
-from goose_like.core.message import Value, Words
+from goose_like.core.message import FrozenModel, Utf8Text
 
 T = TypeVar("T")
 
-LIMIT_BYTES = 1_000_000
+MAX_FILE_BYTES = 1_000_000
 """A larger file describes nothing that people wrote."""
 
 
-class Fault(Value):
+class Diagnostic(FrozenModel):
     """One sentence. Lines count from 1; a remark is said by commands that check, and stops nothing."""
 
     file: Path
     line: int | None = None
-    text: Words
-    is_remark: bool = False
+    text: Utf8Text
+    is_warning: bool = False
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else f"{self.file}"
-        return f"{place}: {'remark: ' if self.is_remark else ''}{self.text}"
+        return f"{place}: {'remark: ' if self.is_warning else ''}{self.text}"
 
     @property
-    def place(self) -> tuple[str, int, str]:
+    def sort_key(self) -> tuple[str, int, str]:
         """What faults are sorted by."""
         return str(self.file), self.line or 0, self.text
 
 
-class Reading(Value, Generic[T]):
+class ParseResult(FrozenModel, Generic[T]):
     """What was read of a file, None if nothing could be, and what is wrong with it."""
 
     model_config = ConfigDict(ser_json_inf_nan="constants")  # else YAML's `.inf` would be None once it was kept
 
     value: T | None = None
-    faults: tuple[Fault, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()

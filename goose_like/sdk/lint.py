@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from goose_like.agent.slash_command import is_command
 from goose_like.agent.toolkit import Toolkit
 from goose_like.core.entry_points import did_you_mean
-from goose_like.core.tool import Tool, documented
+from goose_like.core.tool import Tool, parse_docstring
 
 
-def written_tools(kind: type[Toolkit]) -> tuple[Tool, ...]:
+def collect_tools(kind: type[Toolkit]) -> tuple[Tool, ...]:
     """The tools that are written in the class, of an instance that was never initialised."""
     bare = object.__new__(kind)
     bare.config = {}
     return Toolkit.tools(bare)
 
 
-def oversights(kind: type[Toolkit]) -> Iterator[str]:
+def lint_toolkit(kind: type[Toolkit]) -> Iterator[str]:
     """A sentence each, with what to write."""
-    tools = written_tools(kind)
+    tools = collect_tools(kind)
     if not tools and kind.tools is Toolkit.tools and (names := _unmarked(kind)):
         yield f"no method is marked with @tool, so a model gets none; mark those that it may call: {', '.join(names)}"
     for tool in tools:
@@ -41,7 +41,7 @@ def _of_tool(tool: Tool) -> Iterator[str]:
     for name, parameter in parameters.items():
         if parameter.annotation is parameter.empty:
             yield f"argument {name!r} has no type hint, so a model may send anything; write e.g. `{name}: str`"
-    for entry in documented(inspect.getdoc(tool.function) or "").params:
+    for entry in parse_docstring(inspect.getdoc(tool.function) or "").params:
         if entry.args[0] == "param" and entry.arg_name not in parameters:
             near = did_you_mean(entry.arg_name, parameters)
             yield f"its docstring describes {entry.arg_name!r}, which is none of its arguments; {near}"

@@ -9,14 +9,14 @@ from pydantic import ValidationError
 
 from goose_like import __version__
 
-from .diagnostics import LIMIT_BYTES, Reading
-from .store import Store
+from .diagnostics import MAX_FILE_BYTES, ParseResult
+from .store import ParseCache
 
-R = TypeVar("R", bound=Reading[Any])
+R = TypeVar("R", bound=ParseResult[Any])
 
 
-def kept(
-    store: Store, kind: type[R], files: Iterable[Path], read: Callable[[Path], R], *, is_placeless: bool = False
+def parse_files(
+    store: ParseCache, kind: type[R], files: Iterable[Path], read: Callable[[Path], R], *, is_placeless: bool = False
 ) -> Iterator[tuple[Path, R]]:
     """What is read of each file, from the store where a file of this content was read before.
 
@@ -41,9 +41,9 @@ def kept(
 
 def _moved(reading: R, file: Path) -> R:
     """As if it were of another file."""
-    if not reading.faults:
+    if not reading.diagnostics:
         return reading
-    faults = tuple(fault.model_copy(update={"file": file}) for fault in reading.faults)
+    faults = tuple(fault.model_copy(update={"file": file}) for fault in reading.diagnostics)
     return reading.model_copy(update={"faults": faults})
 
 
@@ -59,7 +59,7 @@ def _mark(kind: type[R], file: Path, is_placeless: bool) -> str:
     place = "" if is_placeless else str(file)
     try:
         place.encode()
-        if not file.is_file() or file.stat().st_size > LIMIT_BYTES:
+        if not file.is_file() or file.stat().st_size > MAX_FILE_BYTES:
             return ""
         content = sha256(file.read_bytes()).hexdigest()
     except (OSError, ValueError):

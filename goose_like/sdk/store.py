@@ -11,7 +11,7 @@ _PATIENCE_S = 1.0  # with another process that writes
 _TABLE = "CREATE TABLE IF NOT EXISTS kept (number INTEGER PRIMARY KEY, name TEXT UNIQUE, text TEXT)"
 
 
-class Store:
+class ParseCache:
     """For what can be made again: a damaged file is begun anew, and one that can't be written is done without.
 
     Past 64 MB the older half goes. For the thread in which it is made.

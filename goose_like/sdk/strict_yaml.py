@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from .diagnostics import LIMIT_BYTES, Fault, Reading
+from .diagnostics import MAX_FILE_BYTES, Diagnostic, ParseResult
 
 T = TypeVar("T")
 
@@ -23,15 +23,17 @@ _LIMIT_STACK = 3_000
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a build without libyaml is slow
 
 
-class Wrong(Exception):
+class NodeError(Exception):
     """Raised by who takes a file's nodes: what is wrong with one of them."""
 
     def __init__(self, node: yaml.Node, text: str) -> None:
         super().__init__(text)
-        self.line = line_of(node)
+        self.line = get_line(node)
 
 
-def read_nodes(file: Path, what: str, empty: str, take: Callable[[Any, yaml.Node], Reading[T]]) -> Reading[T]:
+def read_yaml_nodes(
+    file: Path, kind: str, hint: str, parse: Callable[[Any, yaml.Node], ParseResult[T]]
+) -> ParseResult[T]:
     """What `take` reads of a file, given the loader and the top node; never raises.
 
     Args:
@@ -40,61 +42,65 @@ def read_nodes(file: Path, what: str, empty: str, take: Callable[[Any, yaml.Node
     """
     try:
         if file.is_dir():
-            return refused(file, "this is a folder; name the file in it")
+            return build_failure(file, "this is a folder; name the file in it")
         if not file.is_file():
-            return refused(file, "this is no file that can be read")
-        if file.stat().st_size > LIMIT_BYTES:
-            return refused(file, f"this is larger than {LIMIT_BYTES:,} bytes, and no {what}")
+            return build_failure(file, "this is no file that can be read")
+        if file.stat().st_size > MAX_FILE_BYTES:
+            return build_failure(file, f"this is larger than {MAX_FILE_BYTES:,} bytes, and no {kind}")
         text = file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return refused(file, "this is no text in UTF-8; save it as such", 1 + error.object.count(b"\n", 0, error.start))
+        return build_failure(
+            file, "this is no text in UTF-8; save it as such", 1 + error.object.count(b"\n", 0, error.start)
+        )
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a circle of links, to Python 3.12
-        return refused(file, f"can't be read: {' '.join(str(error).split())}")
+        return build_failure(file, f"can't be read: {' '.join(str(error).split())}")
     try:
         # libyaml's Python side descends by recursion in C: far enough down that ends the process.
         if _may_be_deep(text) and _is_deep(text):
-            return refused(file, "it nests too deep; write it flatter", 1)
+            return build_failure(file, "it nests too deep; write it flatter", 1)
         loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
-            return refused(file, f"this file is empty; {empty}", 1)
+            return build_failure(file, f"this file is empty; {hint}", 1)
         if not _is_small(node):
-            return refused(file, f"it has more than {_LIMIT_VALUES:,} values, aliases counted, or nests too deep", 1)
-        return take(loader, node)
-    except Wrong as wrong:
-        return refused(file, str(wrong), wrong.line)
+            return build_failure(
+                file, f"it has more than {_LIMIT_VALUES:,} values, aliases counted, or nests too deep", 1
+            )
+        return parse(loader, node)
+    except NodeError as wrong:
+        return build_failure(file, str(wrong), wrong.line)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         # At the end of the text libyaml is one line beyond it.
         line = min(mark.line + 1, max(len(text.splitlines()), 1)) if mark else 1
-        return refused(file, f"this is no valid YAML: {error.problem or error.context}", line)
+        return build_failure(file, f"this is no valid YAML: {error.problem or error.context}", line)
     except Exception as error:  # PyYAML lets escape what its own code raises: `!!bool x` is a KeyError
-        return refused(file, f"this is no valid YAML: {type(error).__name__}: {' '.join(str(error).split())}", 1)
+        return build_failure(file, f"this is no valid YAML: {type(error).__name__}: {' '.join(str(error).split())}", 1)
 
 
-def refused(file: Path, text: str, line: int | None = None) -> Reading[Any]:
+def build_failure(file: Path, text: str, line: int | None = None) -> ParseResult[Any]:
     """Nothing was read, for this reason."""
-    return Reading(faults=(Fault(file=file, line=line, text=text),))
+    return ParseResult(diagnostics=(Diagnostic(file=file, line=line, text=text),))
 
 
-def line_of(node: yaml.Node) -> int:
+def get_line(node: yaml.Node) -> int:
     """Where a node begins; lines count from 1."""
     return int(node.start_mark.line) + 1
 
 
-def line_at(node: yaml.Node, path: Sequence[Any]) -> int:
+def find_line(node: yaml.Node, path: Sequence[Any]) -> int:
     """The line of the key or item at a path, or of the nearest thing around it."""
-    line = line_of(node)
+    line = get_line(node)
     for step in path:
         if isinstance(node, yaml.MappingNode):
             # Of what a merge brings and its holder says again, the latter comes last.
             pair = next((pair for pair in reversed(node.value) if pair[0].value == str(step)), None)
             if pair is None:
                 break
-            line, node = line_of(pair[0]), pair[1]
+            line, node = get_line(pair[0]), pair[1]
         elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
             node = node.value[step]
-            line = line_of(node)
+            line = get_line(node)
         else:
             break
     return line

@@ -14,8 +14,8 @@ from goose_like.core.events import Logged
 from goose_like.core.message import ToolCall
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import Tool, ToolError, call_tool, current_call
-from goose_like.providers.base import Model, Models
-from goose_like.providers.null_provider import absent
+from goose_like.providers.base import Model, ModelPair
+from goose_like.providers.null_provider import build_null_models
 from goose_like.providers.scripted import ScriptedProvider
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
@@ -76,7 +76,7 @@ async def trial(
         session, recorder = Session.temporary(), Recorder()
         stack.callback(session.close)
         models = _answering(answers, session.folder / "answers.yaml")
-        toolkit = await kind.prepared(
+        toolkit = await kind.create(
             recorder,
             Requirements(kind.__name__, requires or {}),
             config=config,
@@ -103,10 +103,10 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def _answering(answers: Sequence[str], script: Path) -> Models:
+def _answering(answers: Sequence[str], script: Path) -> ModelPair:
     if not answers:
         why = 'there is no model in a trial; pass answers=["..."], one for each question'
-        return absent(ProviderError(why), _LABEL)
+        return build_null_models(ProviderError(why), _LABEL)
     script.write_text(json.dumps(list(answers)), encoding="utf-8")  # JSON is YAML too
     model = Model(ScriptedProvider(ModelChoice(model=f"scripted:{script}")), "answers", _LABEL)
-    return Models(model, model)
+    return ModelPair(model, model)

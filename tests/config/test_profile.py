@@ -2,7 +2,7 @@
 
 import pytest
 
-from goose_like.config.profile import Profile, ToolkitChoice, find_profile, sources
+from goose_like.config.profile import Profile, ToolkitChoice, list_profile_sources, load_profile
 from goose_like.core.errors import ProfileError
 
 
@@ -31,7 +31,7 @@ mine:
     - [older, {b: plain}]
   limits: {steps: 3}
 """)
-    profile, source = find_profile("mine")
+    profile, source = load_profile("mine")
     assert (profile.name, source.file.name) == ("mine", "profiles.yaml")
     assert (profile.processor.provider, profile.processor.name) == ("openai", "big")
     assert (profile.accelerator.provider, profile.accelerator.name, profile.accelerator.window) == ("local", "", 4096)
@@ -47,9 +47,9 @@ mine:
 
 def test_provider_beside_bare_names(write):
     write("old: {provider: openai, processor: big, accelerator: small}\nalone: {provider: openai}")
-    profile, _ = find_profile("old")
+    profile, _ = load_profile("old")
     assert (profile.processor.model, profile.accelerator.model) == ("openai:big", "openai:small")
-    profile, _ = find_profile("alone")
+    profile, _ = load_profile("alone")
     assert (profile.processor.model, profile.accelerator) == ("openai", None)
 
 
@@ -67,25 +67,25 @@ child:
   limits: {steps: 6}
 old_child: {extends: base, provider: local, processor: tiny}
 """)
-    profile, _ = find_profile("child")
+    profile, _ = load_profile("child")
     assert (profile.processor.model, profile.processor.temperature) == ("openai:big", 0.5)
     assert [choice.name for choice in profile.toolkits] == ["c"]
     assert (profile.limits.steps, profile.limits.tokens) == (6, 10)
-    profile, _ = find_profile("old_child")
+    profile, _ = load_profile("old_child")
     assert (profile.processor.model, profile.accelerator.model) == ("local:tiny", "openai:small")
 
 
 def test_one_extends_the_next_of_its_own_name(write):
     write("mine: {extends: mine, limits: {steps: 6}}")
     write("{limits: {steps: 5, tokens: 10}, sandbox: full}", "mine")
-    profile, _ = find_profile("mine")
+    profile, _ = load_profile("mine")
     assert (profile.limits.steps, profile.limits.tokens, profile.sandbox) == (6, 10, "full")
-    assert [source.name for source in sources()][:2] == ["mine", "mine"]
+    assert [source.name for source in list_profile_sources()][:2] == ["mine", "mine"]
 
 
 def test_empty_file_is_a_profile_of_defaults(write):
     write("", "mine")
-    assert find_profile("mine")[0] == Profile(name="mine")
+    assert load_profile("mine")[0] == Profile(name="mine")
 
 
 BAD = {
@@ -138,7 +138,7 @@ def test_bad_input_is_one_sentence_with_its_line(write, kind):
     text, words = BAD[kind]
     file = write(text)
     with pytest.raises(ProfileError, match=words) as caught:
-        find_profile("m")
+        load_profile("m")
     assert str(file) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300 + len(str(file))
@@ -147,13 +147,13 @@ def test_bad_input_is_one_sentence_with_its_line(write, kind):
 def test_no_utf8(write):
     write("").write_bytes(b"m: \xff")
     with pytest.raises(ProfileError, match="can't be read: 'utf-8' codec"):
-        find_profile("m")
+        load_profile("m")
 
 
 def test_unknown_profile(write, home):
     write("mine: {}")
     with pytest.raises(ProfileError, match=r"^unknown profile 'mne'; did you mean 'mine'\?; looked in ") as caught:
-        find_profile("mne")
+        load_profile("mne")
     assert f"{home / 'config'}, " in str(caught.value)
     assert str(caught.value).endswith("; make it: goose-like profile new mne")
 
@@ -162,14 +162,14 @@ def test_a_fault_is_told_where_it_is_written(write):
     write("m:\n  extends: base\n  limits:\n    steps: 3")
     base = write("sandbox: full\nlimits:\n  steps: 3\n  tokens: many", "base")
     with pytest.raises(ProfileError, match=r"line 4: limits.tokens") as caught:
-        find_profile("m")
+        load_profile("m")
     assert str(base) in str(caught.value)
 
 
 def test_place_of_what_is_inherited(write):
     write("m:\n  extends: base\n  sandbox: full")
     base = write("limits: {}\ntoolkits:\n  - a\n  - name: b\n    requires:\n      x: y", "base")
-    _, source = find_profile("m")
-    assert source.place("toolkits", 1, "requires", "x") == f"{base}, line 6"
-    assert source.place("toolkits", 1, "nothing") == f"{base}, line 4"
-    assert source.place("sandbox").endswith("profiles.yaml, line 3")
+    _, source = load_profile("m")
+    assert source.locate("toolkits", 1, "requires", "x") == f"{base}, line 6"
+    assert source.locate("toolkits", 1, "nothing") == f"{base}, line 4"
+    assert source.locate("sandbox").endswith("profiles.yaml, line 3")

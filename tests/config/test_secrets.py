@@ -33,37 +33,40 @@ def with_vault(tmp_path: Path, backend: str, program: str) -> str:
     env = {**os.environ, "VAULT": str(tmp_path / "vault.json")}
     env["PYTHON_KEYRING_BACKEND"] = f"tests.keyring_file.{backend}"
     env["PYTHONPATH"] = str(ROOT)
-    command = [sys.executable, "-c", f"from goose_like import keys; {program}"]
+    command = [sys.executable, "-c", f"from goose_like.config import secrets as keys; {program}"]
     ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.strip()
 
 
 def test_no_key_anywhere(home):
-    assert (keys.find("MY_API_KEY"), keys.where("MY_API_KEY"), keys.find(None)) == ("", "", "")
-    assert keys.forget("MY_API_KEY") == []
+    assert (keys.find_key("MY_API_KEY"), keys.find_key_location("MY_API_KEY"), keys.find_key(None)) == ("", "", "")
+    assert keys.delete_key("MY_API_KEY") == []
     assert not home.exists()
 
 
 def test_the_environment_comes_before_the_file(file, monkeypatch):
     written(file, "MY_API_KEY: of-the-file\nOTHER_API_KEY: 12345\n")
-    assert (keys.find("MY_API_KEY"), keys.where("MY_API_KEY")) == ("of-the-file", str(file))
-    assert keys.find("OTHER_API_KEY") == "12345"
+    assert (keys.find_key("MY_API_KEY"), keys.find_key_location("MY_API_KEY")) == ("of-the-file", str(file))
+    assert keys.find_key("OTHER_API_KEY") == "12345"
     monkeypatch.setenv("MY_API_KEY", " of-the-environment\n")
-    assert (keys.find("MY_API_KEY"), keys.where("MY_API_KEY")) == ("of-the-environment", "the environment")
+    assert (keys.find_key("MY_API_KEY"), keys.find_key_location("MY_API_KEY")) == (
+        "of-the-environment",
+        "the environment",
+    )
 
 
 def test_the_environment_needs_no_sound_file(file, monkeypatch):
     written(file, f"MY_API_KEY: {KEY}", 0o644)
     monkeypatch.setenv("MY_API_KEY", "k")
-    assert keys.find("MY_API_KEY") == "k"
+    assert keys.find_key("MY_API_KEY") == "k"
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
 def test_a_file_that_others_can_read_is_refused(file, mode):
     written(file, f"MY_API_KEY: {KEY}", mode)
     with pytest.raises(CredentialError, match=f"chmod 600 {file}") as caught:
-        keys.find("MY_API_KEY")
+        keys.find_key("MY_API_KEY")
     assert KEY not in str(caught.value)
 
 
@@ -71,28 +74,28 @@ def test_a_file_that_others_can_read_is_refused(file, mode):
 def test_a_broken_file_is_told_without_what_is_in_it(file, text):
     written(file, text)
     with pytest.raises(GooseLikeError, match=r"keys\.yaml") as caught:
-        keys.find("MY_API_KEY")
+        keys.find_key("MY_API_KEY")
     assert KEY not in str(caught.value)
 
 
 def test_a_key_is_kept_for_its_owner_only_and_forgotten(file):
     before = os.umask(0)
     try:
-        assert keys.store("MY_API_KEY", KEY) == str(file)
+        assert keys.store_key("MY_API_KEY", KEY) == str(file)
     finally:
         os.umask(before)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    keys.store("OTHER_API_KEY", "0123")
-    assert (keys.find("MY_API_KEY"), keys.find("OTHER_API_KEY")) == (KEY, "0123")
-    assert keys.forget("MY_API_KEY") == [str(file)]
-    assert (keys.find("MY_API_KEY"), keys.find("OTHER_API_KEY")) == ("", "0123")
+    keys.store_key("OTHER_API_KEY", "0123")
+    assert (keys.find_key("MY_API_KEY"), keys.find_key("OTHER_API_KEY")) == (KEY, "0123")
+    assert keys.delete_key("MY_API_KEY") == [str(file)]
+    assert (keys.find_key("MY_API_KEY"), keys.find_key("OTHER_API_KEY")) == ("", "0123")
     assert [path.name for path in file.parent.iterdir()] == ["keys.yaml"]
 
 
 def test_a_linked_file_stays_a_link(file, tmp_path):
     written(tmp_path / "dotfiles.yaml", "{}")
     file.symlink_to(tmp_path / "dotfiles.yaml")
-    keys.store("MY_API_KEY", KEY)
+    keys.store_key("MY_API_KEY", KEY)
     assert file.is_symlink()
     assert KEY in (tmp_path / "dotfiles.yaml").read_text()
 
@@ -100,26 +103,26 @@ def test_a_linked_file_stays_a_link(file, tmp_path):
 def test_a_folder_that_cannot_be_written_is_told(home):
     home.write_text("a file where the folder belongs")
     with pytest.raises(CredentialError, match="set the variable instead"):
-        keys.store("MY_API_KEY", KEY)
+        keys.store_key("MY_API_KEY", KEY)
 
 
 @ringed
 def test_the_keyring_is_taken_where_there_is_one(file, tmp_path):
-    assert with_vault(tmp_path, "Vault", f"print(keys.store('MY_API_KEY', '{KEY}'))") == "the keyring"
+    assert with_vault(tmp_path, "Vault", f"print(keys.store_key('MY_API_KEY', '{KEY}'))") == "the keyring"
     assert not file.exists()
     written(file, "MY_API_KEY: of-the-file")
-    told = with_vault(tmp_path, "Vault", "print(keys.find('MY_API_KEY'), keys.where('MY_API_KEY'))")
+    told = with_vault(tmp_path, "Vault", "print(keys.find_key('MY_API_KEY'), keys.find_key_location('MY_API_KEY'))")
     assert told == f"{KEY} the keyring"
-    assert with_vault(tmp_path, "Vault", "print(keys.forget('MY_API_KEY'))") == f"['the keyring', '{file}']"
-    assert with_vault(tmp_path, "Vault", "print(keys.find('MY_API_KEY') == '')") == "True"
+    assert with_vault(tmp_path, "Vault", "print(keys.delete_key('MY_API_KEY'))") == f"['the keyring', '{file}']"
+    assert with_vault(tmp_path, "Vault", "print(keys.find_key('MY_API_KEY') == '')") == "True"
 
 
 @ringed
 def test_a_broken_keyring_is_none(file, tmp_path):
-    assert with_vault(tmp_path, "Broken", f"print(keys.store('MY_API_KEY', '{KEY}'))") == str(file)
-    assert with_vault(tmp_path, "Broken", "print(keys.find('MY_API_KEY'))") == KEY
+    assert with_vault(tmp_path, "Broken", f"print(keys.store_key('MY_API_KEY', '{KEY}'))") == str(file)
+    assert with_vault(tmp_path, "Broken", "print(keys.find_key('MY_API_KEY'))") == KEY
 
 
 @ringed
 def test_a_keyring_that_keeps_nothing_is_none(file):
-    assert keys.store("MY_API_KEY", KEY) == str(file)
+    assert keys.store_key("MY_API_KEY", KEY) == str(file)

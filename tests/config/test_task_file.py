@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from goose_like.config.task_file import read_arguments, read_plan
+from goose_like.config.task_file import parse_arguments, read_task_file
 from goose_like.core.errors import UsageError
 from goose_like.core.events import Task
 
@@ -33,7 +33,7 @@ tasks:
 def planned(tmp_path, text, file_name="plan.md", **arguments):
     file = tmp_path / file_name
     file.write_text(text)
-    return read_plan(str(file), arguments)
+    return read_task_file(str(file), arguments)
 
 
 def test_markdown(tmp_path):
@@ -41,7 +41,7 @@ def test_markdown(tmp_path):
     assert plan.kickoff == ("# Port lexer\n\n- not a task: text stands after it\n\nDo it well. See http://x:80/?a=b.")
     assert [task.description for task in plan.tasks] == ["write lexer.py with tests", "check this", "check that"]
     assert {task.status for task in plan.tasks} == {"planned"}
-    assert plan.first.endswith("a=b.\n\nThe plan:\n- write lexer.py with tests\n- check this\n- check that")
+    assert plan.first_message.endswith("a=b.\n\nThe plan:\n- write lexer.py with tests\n- check this\n- check that")
 
 
 def test_what_is_indented_before_the_tasks_is_no_task(tmp_path):
@@ -69,7 +69,7 @@ def test_yaml(tmp_path, name):
     ],
 )
 def test_arguments(given, values):
-    assert read_arguments(given) == values
+    assert parse_arguments(given) == values
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_arguments(given, values):
 )
 def test_arguments_that_are_none(given, told):
     with pytest.raises(UsageError, match=re.escape(told)):
-        read_arguments(given)
+        parse_arguments(given)
 
 
 @pytest.mark.parametrize(
@@ -126,4 +126,4 @@ def test_what_is_wrong_with_yaml(tmp_path, text, told):
 
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(UsageError, match=r"the plan '.*none.md' can't be read: .*; give a Markdown or YAML file"):
-        read_plan(str(tmp_path / "none.md"), {})
+        read_task_file(str(tmp_path / "none.md"), {})

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from goose_like.config import trust
-from goose_like.config.profile import find_profile, sources
-from goose_like.config.trust import Approval, Project, read_project, trusted_project
+from goose_like.config.profile import list_profile_sources, load_profile
+from goose_like.config.trust import ProjectConfig, StoredApproval, load_trusted_project, read_project_config
 from goose_like.core.errors import GooseLikeError, ProfileError
 
 
@@ -25,11 +25,11 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def bring(root: Path):
     """Writes the project's profiles; gives the project."""
 
-    def bring(text: str) -> Project:
+    def bring(text: str) -> ProjectConfig:
         file = root / ".goose-like/profiles.yaml"
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
-        project = read_project(Path.cwd())
+        project = read_project_config(Path.cwd())
         assert project
         return project
 
@@ -38,22 +38,22 @@ def bring(root: Path):
 
 def test_trust_is_bound_to_the_content_and_the_folder(bring, root, tmp_path):
     project = bring("review: {limits: {steps: 5}}")
-    assert trusted_project(Path.cwd()) is None
-    trust.trust(project)
-    assert trusted_project(Path.cwd()) == project
-    assert trusted_project(root) == project
+    assert load_trusted_project(Path.cwd()) is None
+    trust.trust_project(project)
+    assert load_trusted_project(Path.cwd()) == project
+    assert load_trusted_project(root) == project
     bring("review: {limits: {steps: 6}}")
-    assert trusted_project(Path.cwd()) is None
+    assert load_trusted_project(Path.cwd()) is None
     bring("review: {limits: {steps: 5}}")
-    assert trusted_project(Path.cwd()) == project
+    assert load_trusted_project(Path.cwd()) == project
     root.rename(tmp_path / "elsewhere")
-    assert trusted_project(tmp_path / "elsewhere") is None
+    assert load_trusted_project(tmp_path / "elsewhere") is None
 
 
 def test_what_was_judged_is_what_is_used(bring, root):
     project = bring("review: {limits: {steps: 5}}")
     (root / ".goose-like/profiles.yaml").write_text("review: {limits: {steps: 6}}")
-    assert find_profile("review", project)[0].limits.steps == 5
+    assert load_profile("review", project)[0].limits.steps == 5
 
 
 @pytest.mark.parametrize("link", [".goose-like", ".goose-like/profiles.yaml"])
@@ -62,10 +62,10 @@ def test_links_are_not_followed(root, tmp_path, link):
     (tmp_path / "target/profiles.yaml").write_text("review: {}")
     (root / link).parent.mkdir(exist_ok=True)
     (root / link).symlink_to(tmp_path / "target" / ("" if link == ".goose-like" else "profiles.yaml"))
-    project = read_project(root)
+    project = read_project_config(root)
     assert project
     assert project.files == {}
-    assert "links are not followed" in project.refused[0]
+    assert "links are not followed" in project.skipped[0]
 
 
 def test_what_can_not_be_read_is_told(bring, root):
@@ -73,36 +73,36 @@ def test_what_can_not_be_read_is_told(bring, root):
     assert "more than 256,000 bytes" in _refused(bring, root, b"#" * 256_001)
     (root / ".goose-like/profiles.yaml").unlink()
     os.mkfifo(root / ".goose-like/profiles.yaml")
-    assert read_project(root)  # and does not wait for a writer
+    assert read_project_config(root)  # and does not wait for a writer
 
 
 def _refused(bring, root, data: bytes) -> str:
     bring("")
     (root / ".goose-like/profiles.yaml").write_bytes(data)
-    project = read_project(root)
+    project = read_project_config(root)
     assert project
     assert project.files == {}
-    return project.refused[0]
+    return project.skipped[0]
 
 
 def test_commands_are_brought_as_well(bring, root):
     project = bring("review: {}")
-    trust.trust(project)
+    trust.trust_project(project)
     for name in ("commands/fix.md", "commands/git/log.md", "commands/notes.txt"):
         (root / ".goose-like" / name).parent.mkdir(exist_ok=True)
         (root / ".goose-like" / name).write_text(f"say {name}")
-    assert trusted_project(root) is None
-    brought = read_project(root)
+    assert load_trusted_project(root) is None
+    brought = read_project_config(root)
     assert brought
     assert brought.files == {
         "profiles.yaml": "review: {}",
         "commands/fix.md": "say commands/fix.md",
         "commands/git/log.md": "say commands/git/log.md",
     }
-    trust.trust(brought)
-    assert trusted_project(root) == brought
+    trust.trust_project(brought)
+    assert load_trusted_project(root) == brought
     (root / ".goose-like/commands/fix.md").write_text("say something else")
-    assert trusted_project(root) is None
+    assert load_trusted_project(root) is None
 
 
 @pytest.mark.parametrize("link", ["commands", "commands/below", "commands/below/one.md"])
@@ -113,10 +113,10 @@ def test_no_link_leads_to_a_command(root, tmp_path, link):
     at = root / ".goose-like" / link
     at.parent.mkdir(parents=True)
     at.symlink_to(tmp_path / "target" / ("one.md" if link.endswith(".md") else ""))
-    project = read_project(root)
+    project = read_project_config(root)
     assert project
     assert project.files == {}
-    (told,) = project.refused
+    (told,) = project.skipped
     assert told.startswith(f".goose-like/{link} is not read: ")
     assert told.endswith("links are not followed")
 
@@ -125,50 +125,50 @@ def test_a_command_whose_name_can_not_be_shown(root):
     (root / ".goose-like/commands").mkdir(parents=True)
     for name in (b"a\nb.md", b"\xff.md", b"fine.md"):
         Path(os.fsdecode(bytes(root) + b"/.goose-like/commands/" + name)).write_text("x")
-    project = read_project(root)
+    project = read_project_config(root)
     assert project
     assert list(project.files) == ["commands/fine.md"]
-    assert ["rename it" in sentence for sentence in project.refused] == [True, True]
-    trust.trust(project)
-    assert trusted_project(root) == project
+    assert ["rename it" in sentence for sentence in project.skipped] == [True, True]
+    trust.trust_project(project)
+    assert load_trusted_project(root) == project
 
 
 def test_a_project_with_very_many_commands(root):
     (root / ".goose-like/commands").mkdir(parents=True)
     for number in range(201):
         (root / f".goose-like/commands/{number}.md").write_text("x")
-    project = read_project(root)
+    project = read_project_config(root)
     assert project
-    assert (len(project.files), len(project.refused)) == (200, 1)
+    assert (len(project.files), len(project.skipped)) == (200, 1)
 
 
 def test_a_project_that_brings_nothing(root):
-    assert read_project(root) is None
+    assert read_project_config(root) is None
 
 
 def test_the_ledger_is_private_and_a_damaged_one_is_told(bring, home):
-    trust.trust(bring("review: {}"))
+    trust.trust_project(bring("review: {}"))
     file = home / "config/trust.json"
     assert oct(file.stat().st_mode & 0o777) == "0o600"
     assert list(file.parent.iterdir()) == [file]
     file.write_text("{")
     with pytest.raises(GooseLikeError, match=r"trust\.json can't be read; remove it"):
-        trusted_project(Path.cwd())
+        load_trusted_project(Path.cwd())
 
 
 def test_one_thing_is_forgotten_at_a_time(bring, root, home):
     project = bring("review: {}")
-    one, two = Approval(kind="network", subject="one"), Approval(kind="network", subject="two")
-    trust.trust(project)
-    trust.approve(root, one)
-    trust.approve(root, two)
-    trust.forget(root, one)
-    assert trust.allowed_in(root).approvals == (two,)
-    assert trusted_project(root) == project
-    trust.forget(root)
-    assert trusted_project(root) is None
-    assert trust.allowed_in(root).approvals == (two,)
-    trust.forget(root, two)
+    one, two = StoredApproval(kind="network", subject="one"), StoredApproval(kind="network", subject="two")
+    trust.trust_project(project)
+    trust.store_approval(root, one)
+    trust.store_approval(root, two)
+    trust.revoke(root, one)
+    assert trust.load_folder_trust(root).approvals == (two,)
+    assert load_trusted_project(root) == project
+    trust.revoke(root)
+    assert load_trusted_project(root) is None
+    assert trust.load_folder_trust(root).approvals == (two,)
+    trust.revoke(root, two)
     assert json.loads((home / "config/trust.json").read_text())["folders"] == {}
 
 
@@ -178,9 +178,9 @@ def test_one_thing_is_forgotten_at_a_time(bring, root, home):
 def test_profiles_of_a_project_are_not_there_until_they_are_trusted(bring, root):
     project = bring("review: {limits: {steps: 5}}")
     with pytest.raises(ProfileError, match="unknown profile 'review'"):
-        find_profile("review")
-    trust.trust(project)
-    profile, source = find_profile("review")
+        load_profile("review")
+    trust.trust_project(project)
+    profile, source = load_profile("review")
     assert (profile.limits.steps, source.file) == (5, root / ".goose-like/profiles.yaml")
 
 
@@ -198,11 +198,11 @@ def write_own(home):
 def test_ones_own_profiles_lie_above_the_projects(bring, write_own):
     project = bring("default: {limits: {steps: 5, tokens: 10}}\nmine: {limits: {steps: 5}}")
     write_own("default: {extends: default, limits: {steps: 6}}\nmine: {}")
-    profile, _ = find_profile("default", project)
+    profile, _ = load_profile("default", project)
     assert (profile.limits.steps, profile.limits.tokens) == (6, 10)
-    assert find_profile("mine", project)[0].limits.steps == 128
-    files = [source.file.parent.name for source in sources(project) if source.name == "default"]
-    assert files == ["config", ".goose-like", "profiles"]
+    assert load_profile("mine", project)[0].limits.steps == 128
+    files = [source.file.parent.name for source in list_profile_sources(project) if source.name == "default"]
+    assert files == ["config", ".goose-like", "goose_like_profiles"]
 
 
 ALLOWED = """
@@ -222,9 +222,9 @@ older: {provider: openai, processor: big}
 
 def test_what_a_project_may_say(bring):
     project = bring(ALLOWED)
-    profile, _ = find_profile("default", project)
+    profile, _ = load_profile("default", project)
     assert (profile.processor.model, len(profile.toolkits), profile.limits.steps) == ("openai:big", 3, 3)
-    assert find_profile("older", project)[0].processor.model == "openai:big"
+    assert load_profile("older", project)[0].processor.model == "openai:big"
 
 
 @pytest.mark.parametrize(
@@ -242,8 +242,8 @@ def test_what_a_project_may_say(bring):
 def test_what_a_project_may_not_say(bring, root, line, key):
     project = bring(f"good: {{}}\nevil:\n  extends: default\n  {line}")
     with pytest.raises(ProfileError, match=rf"profiles\.yaml, line [34]: a project may not set '({key})'"):
-        find_profile("evil", project)
-    assert find_profile("good", project)
+        load_profile("evil", project)
+    assert load_profile("good", project)
 
 
 OWN = """
@@ -257,7 +257,7 @@ mine: {extends: mine, approval: plan}
 def test_a_project_does_not_loosen_anything_by_extending(bring, write_own, name, approval):
     project = bring(f"{name}: {{extends: risky}}")
     write_own(OWN)
-    profile, _ = find_profile(name, project)
+    profile, _ = load_profile(name, project)
     assert profile.limits.steps == 7
     assert (profile.sandbox, profile.approval) == ("read-only", approval)
 
@@ -267,8 +267,8 @@ def test_a_project_does_not_loosen_a_profile_by_taking_its_name(bring, home, wri
     write_own("default: {extends: default, sandbox: full}")
     (home / "config/profiles").mkdir()
     (home / "config/profiles/strict.yaml").write_text("sandbox: read-only")
-    assert find_profile("strict", project)[0].sandbox == "read-only"
-    profile, source = find_profile("local", project)
+    assert load_profile("strict", project)[0].sandbox == "read-only"
+    profile, source = load_profile("local", project)
     assert (source.file, profile.sandbox) == (project.file("profiles.yaml"), "workspace")
 
 
@@ -276,11 +276,11 @@ def test_a_project_does_not_tighten_by_extending_either(bring, write_own):
     """What is not a project's to say is not a project's to say."""
     project = bring("review: {extends: strict}")
     write_own("strict: {sandbox: read-only}")
-    assert find_profile("review", project)[0].sandbox == "workspace"
+    assert load_profile("review", project)[0].sandbox == "workspace"
 
 
 def test_faults_of_a_project_are_told_with_their_line(bring):
     with pytest.raises(ProfileError, match=r"\.goose-like/profiles\.yaml, line 2: this is no valid YAML"):
-        find_profile("x", bring("x:\n  a: [1"))
+        load_profile("x", bring("x:\n  a: [1"))
     with pytest.raises(ProfileError, match=r"profiles\.yaml, line 2: limits\.steps: expected a valid integer"):
-        find_profile("x", bring("x:\n  limits: {steps: many}"))
+        load_profile("x", bring("x:\n  limits: {steps: many}"))

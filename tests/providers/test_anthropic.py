@@ -94,7 +94,7 @@ async def test_the_base_url_of_the_environment(end: str, monkeypatch: pytest.Mon
         monkeypatch.delenv("ANTHROPIC_API_KEY")
         monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "another-secret")
         choice = ModelChoice(model="anthropic:m1")
-        assert AnthropicProvider.missing(choice) is None
+        assert AnthropicProvider.find_setup_error(choice) is None
         provider = AnthropicProvider(choice)
         assert text_of([delta async for delta in provider.stream(REQUEST)]) == "x"
         await provider.close()
@@ -116,7 +116,7 @@ async def test_the_base_url_of_the_environment(end: str, monkeypatch: pytest.Mon
 def test_limits_and_thinking_by_the_model(choice: dict[str, Any], expected: dict[str, Any]) -> None:
     name = choice["model"]
     provider = AnthropicProvider(ModelChoice(**{**choice, "model": f"anthropic:{name}"}))
-    body = json.loads(provider._body(Request(name, "s", [Message.user("x")])))
+    body = json.loads(provider._encode_body(Request(name, "s", [Message.user("x")])))
     found = {key: body[key] for key in ("max_tokens", "thinking") if key in body}
     if "thinking" in found:
         found["thinking"] = found["thinking"]["type"]
@@ -125,8 +125,8 @@ def test_limits_and_thinking_by_the_model(choice: dict[str, Any], expected: dict
 
 def test_windows_are_known() -> None:
     known = {"claude-opus-5-5": 1_000_000, "claude-haiku-4-5": 200_000, "anthropic.claude-sonnet-5-5": 1_000_000}
-    assert {name: AnthropicProvider.facts.window_of(name) for name in known} == known
-    assert AnthropicProvider.facts.window_of("other") is None
+    assert {name: AnthropicProvider.info.find_window(name) for name in known} == known
+    assert AnthropicProvider.info.find_window("other") is None
 
 
 WHOLE = named([started(), *words(0, "hi"), *ended()])
@@ -159,7 +159,7 @@ async def test_pings_are_life() -> None:
 
 @pytest.mark.parametrize(("key", "value"), [("temperature", 0.5), ("tools", "constrained")])
 def test_what_the_wire_does_not_take_is_told_before_the_first_request(key: str, value: Any) -> None:
-    fault = AnthropicProvider.missing(ModelChoice(model="anthropic:m1", **{key: value}))
+    fault = AnthropicProvider.find_setup_error(ModelChoice(model="anthropic:m1", **{key: value}))
     assert isinstance(fault, ProfileError)
     assert key in str(fault)
 
@@ -178,7 +178,7 @@ def test_elsewhere_a_library_is_missing(
     kind: type[AnthropicProvider], model: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("goose_like.providers.anthropic.find_spec", lambda name: None)
-    found = kind.missing(ModelChoice(model=model))
+    found = kind.find_setup_error(ModelChoice(model=model))
     assert isinstance(found, GooseLikeError)
     assert fault in str(found)
 
@@ -190,7 +190,7 @@ async def test_bedrock_speaks_the_same_wire_at_another_door(monkeypatch: pytest.
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", KEY)
     async with Loopback([answer(words(0, "hi")), refusal(401, "no")]) as server:
         choice = ModelChoice(model="bedrock:anthropic.claude-opus-5-5", base_url=f"http://127.0.0.1:{server.port}/x")
-        assert BedrockProvider.missing(choice) is None
+        assert BedrockProvider.find_setup_error(choice) is None
         provider = BedrockProvider(choice)
         request = Request("anthropic.claude-opus-5-5", "s", [Message.user("x")])
         assert text_of([delta async for delta in provider.stream(request)]) == "hi"

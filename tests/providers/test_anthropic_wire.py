@@ -18,9 +18,9 @@ from goose_like.core.errors import (
     RateLimitError,
 )
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
-from goose_like.core.images import keep_image
+from goose_like.core.images import save_image
 from goose_like.core.message import Image, Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
-from goose_like.providers.anthropic_wire import Encoder, Fold, error_of
+from goose_like.providers.anthropic_wire import AnthropicEncoder, AnthropicStreamParser, build_error
 from goose_like.providers.base import Request, ToolSpec
 from tests.loopback import block, ended, started, thought, wish, words
 
@@ -29,10 +29,10 @@ MARK = b',"cache_control":{"type":"ephemeral"}'
 
 
 def fold(*events: Any) -> MessageCompleted:
-    folding = Fold()
+    folding = AnthropicStreamParser()
     for event in events:
         folding.feed(event)
-    return folding.result()
+    return folding.build_message()
 
 
 def whole(*blocks: list[Any], stop: Any = "end_turn") -> MessageCompleted:
@@ -63,11 +63,11 @@ messages = st.one_of(
 
 @given(st.lists(messages, max_size=8), st.sampled_from(["", "be good"]), st.booleans())
 def test_each_request_begins_the_next_but_for_the_marks(history: list[Message], system: str, has_tools: bool) -> None:
-    encoder, before = Encoder({"max_tokens": 9}), b""
+    encoder, before = AnthropicEncoder({"max_tokens": 9}), b""
     for end in range(len(history) + 1):
         request = Request("m", system, history[:end], (SHELL,) if has_tools else ())
-        body = encoder.body(request)
-        assert body == Encoder({"max_tokens": 9}).body(request)  # what was kept changes nothing
+        body = encoder.encode_request(request)
+        assert body == AnthropicEncoder({"max_tokens": 9}).encode_request(request)  # what was kept changes nothing
         assert body.count(MARK) <= 3
         assert [*json.loads(body)][-1] == "messages"
         bare = body.replace(MARK, b"").removesuffix(b"]}")
@@ -84,10 +84,10 @@ def marked(body: bytes) -> list[tuple[str, int]]:
 
 
 def test_every_request_but_the_first_has_a_mark_where_the_former_one_ended() -> None:
-    encoder, history = Encoder(), [Message.user("go")]
+    encoder, history = AnthropicEncoder(), [Message.user("go")]
     end = 0
     for step in range(6):
-        body = encoder.body(Request("m", "be good", history, (SHELL,)))
+        body = encoder.encode_request(Request("m", "be good", history, (SHELL,)))
         places = [at for _, at in marked(body)]
         assert places == ([end, len(history) - 1] if step else [0])
         assert "cache_control" in json.loads(body)["system"][0]
@@ -100,23 +100,25 @@ def test_every_request_but_the_first_has_a_mark_where_the_former_one_ended() -> 
 
 
 def test_marks_without_a_system_prompt_and_without_tools() -> None:
-    body = json.loads(Encoder().body(Request("m", " ", [Message.user("x")], (SHELL, SHELL))))
+    body = json.loads(AnthropicEncoder().encode_request(Request("m", " ", [Message.user("x")], (SHELL, SHELL))))
     assert ["cache_control" in tool for tool in body["tools"]] == [False, True]
     assert "system" not in body
-    assert "tools" not in json.loads(Encoder().body(Request("m", "s", [Message.user("x")])))
+    assert "tools" not in json.loads(AnthropicEncoder().encode_request(Request("m", "s", [Message.user("x")])))
 
 
 @given(st.lists(messages, min_size=1, max_size=6), st.lists(messages, max_size=6))
 def test_another_history_is_encoded_anew(history: list[Message], other: list[Message]) -> None:
-    encoder = Encoder()
+    encoder = AnthropicEncoder()
     for sent in (history, other, history[:1] + other, history):
-        assert encoder.body(Request("m", "s", sent)) == Encoder().body(Request("m", "s", sent))
+        assert encoder.encode_request(Request("m", "s", sent)) == AnthropicEncoder().encode_request(
+            Request("m", "s", sent)
+        )
 
 
 def test_a_changed_tool_or_prompt_is_sent() -> None:
-    encoder = Encoder()
-    encoder.body(Request("m", "old", [Message.user("x")], (SHELL,)))
-    body = json.loads(encoder.body(Request("m", "new", [Message.user("x")])))
+    encoder = AnthropicEncoder()
+    encoder.encode_request(Request("m", "old", [Message.user("x")], (SHELL,)))
+    body = json.loads(encoder.encode_request(Request("m", "new", [Message.user("x")])))
     assert body["system"][0]["text"] == "new"
     assert "tools" not in body
 
@@ -149,7 +151,7 @@ def test_the_wire_of_a_whole_turn() -> None:
         Message(role="assistant", parts=(Thinking(text="broke off"),)),
         Message.user("  "),
     ]
-    sent = Encoder({"max_tokens": 9}).body(Request("m", "be good", history, (SHELL,)))
+    sent = AnthropicEncoder({"max_tokens": 9}).encode_request(Request("m", "be good", history, (SHELL,)))
     body = json.loads(sent.replace(MARK, b""))
     assert [*body] == ["model", "stream", "max_tokens", "tools", "system", "messages"]
     assert body["tools"] == [{"name": "shell", "description": "Runs a command.", "input_schema": SHELL.schema}]
@@ -186,14 +188,14 @@ def test_the_wire_of_a_whole_turn() -> None:
 
 
 def test_images_of_a_person_and_of_a_result(tmp_path: Path) -> None:
-    image = keep_image(b"\x89PNG\r\n\x1a\n1", "a.png", tmp_path)
+    image = save_image(b"\x89PNG\r\n\x1a\n1", "a.png", tmp_path)
     lost = Image(name="lost.png", media_type="image/png", source="b.png")
     history = [
         Message(role="user", parts=(Text(text="see"), image)),
         Message.assistant("", [ToolCall(id="1", name="shell", arguments="")]),
         Message(role="tool", parts=(ToolResult(call_id="1", output="here", images=(image, lost)),)),
     ]
-    body = Encoder().body(Request("m", "s", history, images=tmp_path))
+    body = AnthropicEncoder().encode_request(Request("m", "s", history, images=tmp_path))
     said, _, result = (entry["content"] for entry in json.loads(body.replace(MARK, b""))["messages"])
     source = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgox"}
     assert said == [{"type": "text", "text": "see"}, {"type": "image", "source": source}]
@@ -206,17 +208,17 @@ def test_images_of_a_person_and_of_a_result(tmp_path: Path) -> None:
 
 
 def test_images_lie_in_another_folder_after_it_was_changed(tmp_path: Path) -> None:
-    image = keep_image(b"\x89PNG\r\n\x1a\n1", "a.png", tmp_path)
-    encoder, history = Encoder(), [Message(role="user", parts=(image,))]
-    assert b"file is gone" in encoder.body(Request("m", "s", history))
-    assert b"iVBORw0KGgox" in encoder.body(Request("m", "s", history, images=tmp_path))
+    image = save_image(b"\x89PNG\r\n\x1a\n1", "a.png", tmp_path)
+    encoder, history = AnthropicEncoder(), [Message(role="user", parts=(image,))]
+    assert b"file is gone" in encoder.encode_request(Request("m", "s", history))
+    assert b"iVBORw0KGgox" in encoder.encode_request(Request("m", "s", history, images=tmp_path))
 
 
 # --- answers
 
 
 def test_thinking_text_calls_and_usage() -> None:
-    folding = Fold()
+    folding = AnthropicStreamParser()
     events = [
         started(cache_read_input_tokens=100, cache_creation_input_tokens=20, output_tokens=1),
         {"type": "ping"},
@@ -231,7 +233,7 @@ def test_thinking_text_calls_and_usage() -> None:
     ]
     deltas = [delta for event in events for delta in folding.feed(event)]
     assert deltas == [ThinkingDelta(text="hm"), *(TextDelta(text=t) for t in "abc")]
-    done = folding.result()
+    done = folding.build_message()
     assert done.message.parts == (
         Thinking(text="hm", signature="SIG"),
         RedactedThinking(data="ENC"),
@@ -346,7 +348,7 @@ def test_a_refusal_is_not_tried_again_and_tells_why() -> None:
     ],
 )
 def test_a_wrong_type_is_named(sent: Any) -> None:
-    folding = Fold()
+    folding = AnthropicStreamParser()
     if not (isinstance(sent, dict) and sent["type"] == "message_start"):
         folding.feed(started())
     with pytest.raises(BrokenStreamError, match="belongs"):
@@ -403,7 +405,7 @@ def error(kind: str, message: str = "no way") -> dict[str, Any]:
 def test_an_error_within_the_stream(
     kind: str, expected: type[ProviderError], is_retryable: bool, exit_code: int
 ) -> None:
-    found = error_of(error(kind), 200, "m", "KEY")
+    found = build_error(error(kind), 200, "m", "KEY")
     assert (type(found), found.is_retryable, found.exit_code) == (expected, is_retryable, exit_code)
     assert "no way" in str(found)
 
@@ -416,17 +418,17 @@ def test_an_error_within_the_stream(
     ],
 )
 def test_too_long_a_request(message: str) -> None:
-    assert isinstance(error_of(error("invalid_request_error", message), 400, "m", "KEY"), ContextLengthError)
+    assert isinstance(build_error(error("invalid_request_error", message), 400, "m", "KEY"), ContextLengthError)
 
 
 def test_no_credit_is_not_waited_for() -> None:
     message = "Your credit balance is too low to access the Anthropic API."
-    found = error_of(error("invalid_request_error", message), 400, "m", "KEY")
+    found = build_error(error("invalid_request_error", message), 400, "m", "KEY")
     assert isinstance(found, RateLimitError)
     assert not found.is_retryable
 
 
 @pytest.mark.parametrize("body", [None, "", "<html>", [], {"error": "x"}, {"error": None}, 5])
 def test_a_refusal_without_sense_in_its_body(body: Any) -> None:
-    assert isinstance(error_of(body, 503, "m", "KEY"), ModelUnavailableError)
-    assert isinstance(error_of(body, 200, "m", "KEY"), ModelUnavailableError)
+    assert isinstance(build_error(body, 503, "m", "KEY"), ModelUnavailableError)
+    assert isinstance(build_error(body, 200, "m", "KEY"), ModelUnavailableError)

@@ -15,8 +15,14 @@ from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
 from goose_like.core.tool import make_tool
 from goose_like.providers.base import Request, ToolSpec
-from goose_like.providers.json_tool_calls import FINISH, ConstrainedFold, answer_schema, brief, constrain
-from goose_like.providers.openai_wire import Encoder
+from goose_like.providers.json_tool_calls import (
+    FINISH,
+    TextCallParser,
+    build_answer_schema,
+    convert_request,
+    keep_required_arguments,
+)
+from goose_like.providers.openai_wire import OpenAIEncoder
 from tests.loopback import chunk, usage
 
 SHELL = ToolSpec(
@@ -41,7 +47,7 @@ messages = st.one_of(
 
 
 def told(*history: Message) -> list[Message]:
-    return list(constrain(Request("m", "be good", history, (SHELL, CLOCK))).messages)
+    return list(convert_request(Request("m", "be good", history, (SHELL, CLOCK))).messages)
 
 
 # --- requests
@@ -49,10 +55,10 @@ def told(*history: Message) -> list[Message]:
 
 @given(st.lists(messages, max_size=8))
 def test_a_longer_history_only_adds(history: list[Message]) -> None:
-    encoder, before, body_before = Encoder(), [], b""
+    encoder, before, body_before = OpenAIEncoder(), [], b""
     for end in range(len(history) + 1):
-        plain = constrain(Request("m", "be good", history[:end], (SHELL, CLOCK)))
-        body = encoder.body(plain)
+        plain = convert_request(Request("m", "be good", history[:end], (SHELL, CLOCK)))
+        body = encoder.encode_request(plain)
         assert all(old is new for old, new in zip(before, plain.messages, strict=False))
         assert body.startswith(body_before)
         before, body_before = list(plain.messages), body.removesuffix(b"]}")
@@ -60,7 +66,7 @@ def test_a_longer_history_only_adds(history: list[Message]) -> None:
 
 @given(st.lists(messages, max_size=8))
 def test_what_is_sent_is_plain_text(history: list[Message]) -> None:
-    plain = constrain(Request("m", "be good", history, (SHELL, CLOCK)))
+    plain = convert_request(Request("m", "be good", history, (SHELL, CLOCK)))
     assert len(plain.messages) == len(history)
     assert plain.tools == ()
     for old, new in zip(history, plain.messages, strict=True):
@@ -72,14 +78,19 @@ def test_what_is_sent_is_plain_text(history: list[Message]) -> None:
 
 def test_the_system_prompt_tells_the_tools() -> None:
     asked = Request("m", "be good", [Message.user("go")], (SHELL, CLOCK))
-    system = constrain(asked).system
+    system = convert_request(asked).system
     assert system.startswith("be good")
     for tool in (SHELL, CLOCK, FINISH):
         assert tool.name in system
         assert tool.description in system
     assert "command" in system
-    assert constrain(Request("m", "", [], (SHELL,))).system.strip() == constrain(Request("m", "", [], (SHELL,))).system
-    assert constrain(Request("m", "be good", [Message.user("go")])) == Request("m", "be good", [Message.user("go")])
+    assert (
+        convert_request(Request("m", "", [], (SHELL,))).system.strip()
+        == convert_request(Request("m", "", [], (SHELL,))).system
+    )
+    assert convert_request(Request("m", "be good", [Message.user("go")])) == Request(
+        "m", "be good", [Message.user("go")]
+    )
 
 
 def test_results_name_their_tool_and_say_what_failed() -> None:
@@ -198,7 +209,7 @@ def schemas_in(schema: Any) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("tools", [[], [SHELL], [SHELL, CLOCK, PLANT, ANYTHING]], ids=len)
 def test_the_schema_holds_each_tool_and_the_final_answer(tools: list[ToolSpec]) -> None:
-    schema = answer_schema(tools)
+    schema = build_answer_schema(tools)
     json.dumps(schema)
     choices = schema["anyOf"]
     assert [choice["properties"]["tool"]["const"] for choice in choices] == [*(tool.name for tool in tools), "finish"]
@@ -212,9 +223,9 @@ def test_the_schema_holds_each_tool_and_the_final_answer(tools: list[ToolSpec]) 
         assert set(arguments.get("required", ())) == set(tool.schema.get("required", ()))
 
 
-@pytest.mark.parametrize("of", [lambda tool: tool, brief], ids=["whole", "brief"])
+@pytest.mark.parametrize("of", [lambda tool: tool, keep_required_arguments], ids=["whole", "brief"])
 def test_the_schema_has_only_words_that_engines_know(of: Any) -> None:
-    for schema in schemas_in(answer_schema([of(tool) for tool in (SHELL, CLOCK, PLANT, ANYTHING)])):
+    for schema in schemas_in(build_answer_schema([of(tool) for tool in (SHELL, CLOCK, PLANT, ANYTHING)])):
         assert set(schema) <= KNOWN
         assert set(schema.get("required", ())) <= set(schema.get("properties", {}))
         if "properties" in schema:
@@ -223,7 +234,7 @@ def test_the_schema_has_only_words_that_engines_know(of: Any) -> None:
 
 
 def test_a_type_within_itself_ends() -> None:
-    tree = answer_schema([PLANT])["anyOf"][0]["properties"]["arguments"]["properties"]["tree"]
+    tree = build_answer_schema([PLANT])["anyOf"][0]["properties"]["arguments"]["properties"]["tree"]
     assert tree["properties"]["label"] == {"type": "string"}
     while tree:
         assert tree["properties"]["children"]["type"] == "array"
@@ -242,7 +253,7 @@ def pieces(text: str, cuts: Sequence[int]) -> list[str]:
     return [text[a:b] for a, b in pairwise(at)]
 
 
-def stream(folding: ConstrainedFold, sent: Sequence[str], reason: str) -> str:
+def stream(folding: TextCallParser, sent: Sequence[str], reason: str) -> str:
     """What is shown of an answer in these pieces."""
     deltas = [delta for piece in sent for delta in folding.feed(chunk({"content": piece}))]
     deltas += [*folding.feed(chunk(finish=reason)), *folding.feed(usage(7, 3))]
@@ -250,9 +261,9 @@ def stream(folding: ConstrainedFold, sent: Sequence[str], reason: str) -> str:
 
 
 def fold(text: str, cuts: Sequence[int] = (), reason: str = "stop") -> MessageCompleted:
-    folding = ConstrainedFold()
+    folding = TextCallParser()
     stream(folding, pieces(text, cuts), reason)
-    return folding.result()
+    return folding.build_message()
 
 
 splits = st.lists(st.integers(0, 500), max_size=12)
@@ -268,9 +279,9 @@ arguments = st.recursive(
 @example('é\U0001f600"\\\n\x00', list(range(200)), True, "{}")
 def test_the_final_answer_streams(answer: str, cuts: list[int], is_ascii: bool, around: str) -> None:
     text = around.replace("{}", finish(answer, ensure_ascii=is_ascii))
-    folding = ConstrainedFold()
+    folding = TextCallParser()
     shown = stream(folding, pieces(text, cuts), "stop")
-    done = folding.result()
+    done = folding.build_message()
     assert shown == done.message.text == answer
     assert done.message.tool_calls == ()
     assert done.usage == Usage(input_tokens=7, output_tokens=3)
@@ -278,7 +289,7 @@ def test_the_final_answer_streams(answer: str, cuts: list[int], is_ascii: bool, 
 
 
 def test_words_are_shown_as_soon_as_they_are_there() -> None:
-    folding, answer = ConstrainedFold(), "It is done."
+    folding, answer = TextCallParser(), "It is done."
     text = finish(answer)
     start = text.index(answer)
     assert folding.feed(chunk({"content": text[:start]})) == []
@@ -289,10 +300,10 @@ def test_words_are_shown_as_soon_as_they_are_there() -> None:
 @given(arguments, splits, st.sampled_from([None, 2]), wrappings)
 def test_a_tool_call(value: dict[str, Any], cuts: list[int], indent: int | None, around: str) -> None:
     written = json.dumps(value, indent=indent)
-    folding = ConstrainedFold()
+    folding = TextCallParser()
     text = around.replace("{}", f'{{"tool": "shell", "arguments": {written}}}')
     assert stream(folding, pieces(text, cuts), "stop") == ""
-    done = folding.result()
+    done = folding.build_message()
     assert [(call.name, call.arguments) for call in done.message.tool_calls] == [("shell", written)]
     assert done.message.text == ""
     assert not done.is_cut
@@ -311,10 +322,10 @@ def test_an_unknown_tool_is_a_call_that_the_exchange_can_refuse() -> None:
 
 
 def test_thinking_is_shown_and_kept() -> None:
-    folding = ConstrainedFold()
+    folding = TextCallParser()
     assert folding.feed(chunk({"reasoning_content": "hm"})) == [ThinkingDelta(text="hm")]
     stream(folding, ['{"tool": "clock", "arguments": {}}'], "stop")
-    thinking, call = folding.result().message.parts
+    thinking, call = folding.build_message().message.parts
     assert thinking == Thinking(text="hm")
     assert isinstance(call, ToolCall)
 
@@ -324,9 +335,9 @@ def test_thinking_is_shown_and_kept() -> None:
 @example("```python\nprint(1)\n```", [1, 4])
 @example("`ls` lists", [])
 def test_what_is_no_json_of_ours_is_the_answer(text: str, cuts: list[int]) -> None:
-    folding = ConstrainedFold()
+    folding = TextCallParser()
     shown = stream(folding, pieces(text, cuts), "stop")
-    message = folding.result().message
+    message = folding.build_message().message
     assert shown.strip() == message.text.strip() == text.strip()
     assert message.tool_calls == ()
 
@@ -376,9 +387,9 @@ def test_a_cut_answer_keeps_what_came(answer: str, end: int, cuts: list[int], is
     whole = finish(answer, ensure_ascii=is_ascii)
     begin = whole.index('"answer": "') + len('"answer": "')
     text = whole[: begin + end]
-    folding = ConstrainedFold()
+    folding = TextCallParser()
     shown = stream(folding, pieces(text, cuts), "length")
-    done = folding.result()
+    done = folding.build_message()
     assert shown == done.message.text
     assert answer.startswith(shown)
     assert done.is_cut == (len(text) < len(whole) - 1)
@@ -402,10 +413,10 @@ def test_an_empty_answer_is_an_error(reason: str) -> None:
 
 
 def test_a_stream_without_its_end_is_an_error() -> None:
-    folding = ConstrainedFold()
+    folding = TextCallParser()
     folding.feed(chunk({"content": finish("done")}))
     with pytest.raises(BrokenStreamError):
-        folding.result()
+        folding.build_message()
 
 
 shards = [

@@ -39,7 +39,7 @@ async def answer(provider: LocalProvider, request: Request) -> MessageCompleted:
 
 def test_without_the_engine_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(local, "find_spec", lambda name: None)
-    assert "pip install 'goose-like[local]'" in str(LocalProvider.missing(choice()))
+    assert "pip install 'goose-like[local]'" in str(LocalProvider.find_setup_error(choice()))
 
 
 @engine
@@ -54,7 +54,7 @@ async def test_a_file_that_is_no_model(tmp_path, content, words):
     chosen = choice(f"local:{path}")
     with pytest.raises(ModelUnavailableError, match=words) as caught:
         await answer(LocalProvider(chosen), COUNT)
-    assert str(LocalProvider.missing(chosen)) == str(caught.value)
+    assert str(LocalProvider.find_setup_error(chosen)) == str(caught.value)
 
 
 @engine

@@ -13,7 +13,7 @@ from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.message import ToolCall, Usage
 from goose_like.providers.base import Delta, Request
 from goose_like.providers.openai import OpenAIProvider
-from goose_like.providers.sdk_client import retry_after_s
+from goose_like.providers.sdk_client import parse_retry_after_s
 from tests.loopback import Loopback, Response, called, chunk, events, raw, refusal, said, sse, usage
 from tests.providers.vendors import KEY, OPENAI, REQUEST, text_of, with_keys_only
 
@@ -74,7 +74,7 @@ async def test_the_base_url_of_the_environment(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.delenv("OPENAI_API_KEY")
         choice = ModelChoice(model="openai:m1")
-        assert OpenAIProvider.missing(choice) is None
+        assert OpenAIProvider.find_setup_error(choice) is None
         provider = OpenAIProvider(choice)
         assert text_of([delta async for delta in provider.stream(REQUEST)]) == "x"
         await provider.close()
@@ -94,10 +94,10 @@ def test_requests_of_a_session_bring_openai_its_key() -> None:
     """So that they get to the machine that has their prefix; other servers may not know the field."""
     request = replace(REQUEST, session="s1")
     openai = OpenAIProvider(ModelChoice(model="openai:m"))
-    assert json.loads(openai._body(request))["prompt_cache_key"] == "s1"
-    assert "prompt_cache_key" not in json.loads(openai._body(REQUEST))
+    assert json.loads(openai._encode_body(request))["prompt_cache_key"] == "s1"
+    assert "prompt_cache_key" not in json.loads(openai._encode_body(REQUEST))
     other = OpenAIProvider(ModelChoice(model="openai:m", base_url="http://box:8080/v1"))
-    assert "prompt_cache_key" not in json.loads(other._body(request))
+    assert "prompt_cache_key" not in json.loads(other._encode_body(request))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_requests_of_a_session_bring_openai_its_key() -> None:
 )
 def test_what_openai_itself_is_sent(model: str, extras: dict[str, Any]) -> None:
     provider = OpenAIProvider(ModelChoice(model=f"openai:{model}", max_output_tokens=9))
-    body = json.loads(provider._body(Request(model, "s", [], REQUEST.tools)))
+    body = json.loads(provider._encode_body(Request(model, "s", [], REQUEST.tools)))
     assert {
         key: body[key] for key in body if key not in ("model", "stream", "stream_options", "tools", "messages")
     } == (extras)
@@ -144,4 +144,4 @@ async def test_streams_that_are_whole(response: Response, expected: str) -> None
     ],
 )
 def test_retry_after(headers: dict[str, str], expected_s: float | None) -> None:
-    assert retry_after_s(headers, now_s=1000.0) == expected_s
+    assert parse_retry_after_s(headers, now_s=1000.0) == expected_s

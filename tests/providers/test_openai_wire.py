@@ -12,18 +12,23 @@ from goose_like.core.errors import BrokenStreamError, ContextLengthError, Creden
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Image, Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
 from goose_like.providers.base import Request, ToolSpec
-from goose_like.providers.openai_wire import Encoder, Fold, message_entries, with_strict_roles
-from goose_like.providers.wire import error_of_status, error_within, server_words
+from goose_like.providers.openai_wire import (
+    OpenAIEncoder,
+    OpenAIStreamParser,
+    apply_strict_roles,
+    build_message_entries,
+)
+from goose_like.providers.wire import build_status_error, build_stream_error, extract_error_text
 from tests.loopback import called, chunk, said, usage
 
 SHELL = ToolSpec("shell", "Runs a command.", {"type": "object", "properties": {"command": {"type": "string"}}})
 
 
 def fold(*chunks: Any) -> MessageCompleted:
-    folding = Fold()
+    folding = OpenAIStreamParser()
     for entry in chunks:
         folding.feed(entry)
-    return folding.result()
+    return folding.build_message()
 
 
 def calls_of(*items: Any, finish: str = "tool_calls") -> list[tuple[str, str, str]]:
@@ -62,27 +67,29 @@ messages = st.one_of(
 def test_each_request_begins_the_next_and_caching_changes_nothing(
     history: list[Message], system: str, has_tools: bool
 ) -> None:
-    encoder, before = Encoder({"temperature": 0}), b""
+    encoder, before = OpenAIEncoder({"temperature": 0}), b""
     for end in range(len(history) + 1):
         request = Request("m", system, history[:end], (SHELL,) if has_tools else ())
-        body = encoder.body(request)
+        body = encoder.encode_request(request)
         assert body.startswith(before)
-        assert body == Encoder({"temperature": 0}).body(request)
+        assert body == OpenAIEncoder({"temperature": 0}).encode_request(request)
         assert [*json.loads(body)][-1] == "messages"
         before = body.removesuffix(b"]}")
 
 
 @given(st.lists(messages, min_size=1, max_size=6), st.lists(messages, max_size=6))
 def test_another_history_is_encoded_anew(history: list[Message], other: list[Message]) -> None:
-    encoder = Encoder()
+    encoder = OpenAIEncoder()
     for sent in (history, other, history[:1] + other, history):
-        assert encoder.body(Request("m", "s", sent)) == Encoder().body(Request("m", "s", sent))
+        assert encoder.encode_request(Request("m", "s", sent)) == OpenAIEncoder().encode_request(
+            Request("m", "s", sent)
+        )
 
 
 def test_a_changed_tool_or_prompt_is_sent() -> None:
-    encoder = Encoder()
-    encoder.body(Request("m", "old", [], (SHELL,)))
-    body = json.loads(encoder.body(Request("m", "new", [], ())))
+    encoder = OpenAIEncoder()
+    encoder.encode_request(Request("m", "old", [], (SHELL,)))
+    body = json.loads(encoder.encode_request(Request("m", "new", [], ())))
     assert body["messages"] == [{"role": "system", "content": "new"}]
     assert "tools" not in body
 
@@ -109,7 +116,7 @@ def test_the_wire_of_a_whole_turn() -> None:
         Message(role="tool", parts=(ToolResult(call_id="3", output="Error: no", is_error=True),)),
         Message(role="assistant", parts=()),
     ]
-    body = json.loads(Encoder({"max_tokens": 9}).body(Request("m", "be good", history, (SHELL,))))
+    body = json.loads(OpenAIEncoder({"max_tokens": 9}).encode_request(Request("m", "be good", history, (SHELL,))))
     sent = body.pop("messages")
     assert [*body] == ["model", "stream", "stream_options", "max_tokens", "tools"]
     assert body["tools"][0]["function"]["parameters"] == SHELL.schema
@@ -131,12 +138,12 @@ def test_the_wire_of_a_whole_turn() -> None:
 
 def test_arguments_nested_without_end_are_wrapped() -> None:
     history = [Message.assistant("", [ToolCall(id="1", name="t", arguments='{"a":' * 100_000)])]
-    body = json.loads(Encoder().body(Request("m", "", history)))
+    body = json.loads(OpenAIEncoder().encode_request(Request("m", "", history)))
     assert "invalid_json" in body["messages"][0]["tool_calls"][0]["function"]["arguments"]
 
 
 def test_half_a_character_does_not_refuse_the_request() -> None:
-    body = json.loads(Encoder().body(Request("m", "in /tmp/a\udc80b", [])))
+    body = json.loads(OpenAIEncoder().encode_request(Request("m", "in /tmp/a\udc80b", [])))
     assert body["messages"][0]["content"] == "in /tmp/a?b"
 
 
@@ -144,7 +151,7 @@ def test_half_a_character_does_not_refuse_the_request() -> None:
 
 
 def test_text_thinking_and_usage() -> None:
-    folding = Fold()
+    folding = OpenAIStreamParser()
     deltas = [
         delta
         for entry in (
@@ -161,7 +168,7 @@ def test_text_thinking_and_usage() -> None:
         for delta in folding.feed(entry)
     ]
     assert deltas == [*(ThinkingDelta(text=t) for t in "hm"), *(TextDelta(text=t) for t in "abc")]
-    done = folding.result()
+    done = folding.build_message()
     assert done.message.parts == (Thinking(text="hm"), Text(text="abc"))
     assert done.usage == Usage(input_tokens=7, output_tokens=3, cache_read_tokens=2)
     assert not done.is_cut
@@ -180,11 +187,11 @@ def test_usage_with_holes(sent: Any) -> None:
 
 
 def test_a_character_split_between_chunks_is_shown_whole() -> None:
-    folding = Fold()
+    folding = OpenAIStreamParser()
     deltas = folding.feed(chunk({"content": "a\ud83d"})) + folding.feed(chunk({"content": "\ude00b\udc00"}))
     folding.feed(chunk({"content": "\ud83d"}, finish="stop"))
     assert [delta.text for delta in deltas if isinstance(delta, TextDelta)] == ["a", "\U0001f600b\ufffd"]
-    done = folding.result()
+    done = folding.build_message()
     assert done.message.text == "a\U0001f600b\ufffd\ufffd"
     done.model_dump_json()
 
@@ -286,7 +293,7 @@ def test_what_is_no_answer(chunks: list[Any], words: str) -> None:
 
 def test_an_error_in_a_chunk() -> None:
     with pytest.raises(BrokenStreamError, match="boom"):
-        Fold().feed({"error": {"message": "boom"}})
+        OpenAIStreamParser().feed({"error": {"message": "boom"}})
 
 
 def test_a_call_cut_before_its_name_is_dropped() -> None:
@@ -359,7 +366,7 @@ def test_junk_anywhere_is_an_answer_or_one_of_our_errors(graft: Any, at: int, te
 )
 def test_a_wrong_type_is_named(sent: Any) -> None:
     with pytest.raises(BrokenStreamError, match="belongs"):
-        Fold().feed(sent)
+        OpenAIStreamParser().feed(sent)
 
 
 # --- refusals
@@ -380,7 +387,7 @@ def test_a_wrong_type_is_named(sent: Any) -> None:
     ],
 )
 def test_what_a_server_says(body: Any, words: str) -> None:
-    assert server_words(body) == words
+    assert extract_error_text(body) == words
 
 
 @pytest.mark.parametrize(
@@ -392,18 +399,18 @@ def test_what_a_server_says(body: Any, words: str) -> None:
     ],
 )
 def test_too_long_a_request(body: Any) -> None:
-    assert isinstance(error_of_status(400, body, "m", "KEY"), ContextLengthError)
-    assert isinstance(error_within(body), ContextLengthError)
+    assert isinstance(build_status_error(400, body, "m", "KEY"), ContextLengthError)
+    assert isinstance(build_stream_error(body), ContextLengthError)
 
 
 def test_no_credit_is_not_waited_for() -> None:
-    error = error_of_status(429, {"code": "insufficient_quota", "message": "x"}, "m", "KEY")
+    error = build_status_error(429, {"code": "insufficient_quota", "message": "x"}, "m", "KEY")
     assert isinstance(error, RateLimitError)
     assert not error.is_retryable
 
 
 def test_a_refused_key_names_the_variable() -> None:
-    error = error_of_status(401, {"message": "bad"}, "m", "SOME_KEY")
+    error = build_status_error(401, {"message": "bad"}, "m", "SOME_KEY")
     assert isinstance(error, CredentialError)
     assert "SOME_KEY" in str(error)
 
@@ -425,8 +432,8 @@ def test_strict_roles_leave_the_person_to_speak_only_after_the_model():
         Message(role="tool", parts=results),
         Message.user("your plan"),
     ]
-    joined = with_strict_roles(messages)
-    roles = [entry["role"] for message in joined for entry in message_entries(message)]
+    joined = apply_strict_roles(messages)
+    roles = [entry["role"] for message in joined for entry in build_message_entries(message)]
     assert roles == ["user", "assistant", "tool", "tool", "assistant", "tool", "tool", "assistant", "user"]
     assert joined[0].text == "date: today\n\nlook"
     assert joined[2].tool_results[-1].output == "two\n\nyour plan"

@@ -15,9 +15,9 @@ from goose_like.core.message import Message, Thinking, ToolCall, ToolResult
 from goose_like.core.notifier import Recorder
 from goose_like.providers import probe
 from goose_like.providers import registry as models
-from goose_like.providers.base import Probed, Request, ToolSpec
-from goose_like.providers.presets import rows
-from goose_like.providers.registry import provider_class, provider_names
+from goose_like.providers.base import Request, SupportsProbe, ToolSpec
+from goose_like.providers.presets import load_presets
+from goose_like.providers.registry import find_provider_factory, list_provider_names
 from tests.loopback import Loopback, Response, called, listed, raw, refusal, said, sse
 
 KEY = "sk-planted-1234567890"
@@ -47,7 +47,7 @@ def own(home: Path):
 async def sent(name: str, request: Request = REQUEST, **choice: Any) -> tuple[bytes, Any]:
     """The head and the body of the request that goes out for a provider's name."""
     async with Loopback([sse(said("ok"))]) as server:
-        provider = provider_class(name)(ModelChoice(model=f"{name}:m1", base_url=server.base_url, **choice))
+        provider = find_provider_factory(name)(ModelChoice(model=f"{name}:m1", base_url=server.base_url, **choice))
         async with aclosing(provider.stream(request)) as deltas:
             done = [delta async for delta in deltas][-1]
         await provider.close()
@@ -58,8 +58,8 @@ async def sent(name: str, request: Request = REQUEST, **choice: Any) -> tuple[by
 
 async def probed(responses: list[Response], name: str = "groq", key: str = KEY, **choice: Any) -> Any:
     async with Loopback(responses) as server:
-        kind = provider_class(name)
-        assert isinstance(kind, Probed)
+        kind = find_provider_factory(name)
+        assert isinstance(kind, SupportsProbe)
         told = await kind.probe(ModelChoice(model=name, **{"base_url": server.base_url, **choice}), key)
         return told, [asked.head for asked in server.requests]
 
@@ -68,23 +68,23 @@ async def probed(responses: list[Response], name: str = "groq", key: str = KEY, 
 
 
 def test_the_shipped_rows(monkeypatch):
-    assert " ".join(rows()) == SHIPPED
+    assert " ".join(load_presets()) == SHIPPED
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://mine.openai.azure.com/")
     monkeypatch.setenv("DATABRICKS_HOST", "mine.cloud.databricks.com")
     local = {"ollama", "lmstudio", "vllm", "llama-server"}
-    for row in rows().values():
-        assert row.address().startswith("http://127.0.0.1:" if row.name in local else "https://"), row
+    for row in load_presets().values():
+        assert row.resolve_base_url().startswith("http://127.0.0.1:" if row.name in local else "https://"), row
         assert row.summary, row
         assert row.name in local or row.key_variable, row
-    assert rows()["azure"].address() == "https://mine.openai.azure.com/openai/v1"
-    assert rows()["databricks"].address() == "https://mine.cloud.databricks.com/serving-endpoints"
+    assert load_presets()["azure"].resolve_base_url() == "https://mine.openai.azure.com/openai/v1"
+    assert load_presets()["databricks"].resolve_base_url() == "https://mine.cloud.databricks.com/serving-endpoints"
 
 
 def test_a_host_from_the_environment(monkeypatch):
     monkeypatch.setenv("OLLAMA_HOST", "box:11434")
-    assert rows()["ollama"].address() == "http://box:11434/v1"
+    assert load_presets()["ollama"].resolve_base_url() == "http://box:11434/v1"
     monkeypatch.setenv("OLLAMA_HOST", "https://box/")
-    assert rows()["ollama"].address() == "https://box/v1"
+    assert load_presets()["ollama"].resolve_base_url() == "https://box/v1"
 
 
 def test_what_must_be_set_is_told(monkeypatch):
@@ -100,18 +100,18 @@ def test_what_must_be_set_is_told(monkeypatch):
 
 def missing(model: str) -> Any:
     choice = ModelChoice(model=model)
-    return provider_class(choice.provider).missing(choice)
+    return find_provider_factory(choice.provider).find_setup_error(choice)
 
 
 def test_a_misspelt_provider_gets_the_nearest_of_all(own):
     own("my-box: {base_url: 'http://box:8080/v1'}")
     for wrong, right in (("grok", "groq"), ("opena", "openai"), ("mybox", "my-box")):
         with pytest.raises(ProfileError, match=f"unknown provider '{wrong}'; did you mean '{right}'"):
-            provider_class(wrong)
+            find_provider_factory(wrong)
 
 
 def test_the_order_of_the_keys_that_decide(monkeypatch):
-    assert list(provider_names())[:2] == ["anthropic", "openai"]
+    assert list(list_provider_names())[:2] == ["anthropic", "openai"]
     monkeypatch.setenv("XAI_API_KEY", "k")  # a row without a model whose name lasts
     assert models._first_with_key() is None
     monkeypatch.setenv("GROQ_API_KEY", "k")
@@ -213,7 +213,7 @@ async def test_a_key_in_a_header_of_its_own_does_not_follow_a_redirect(monkeypat
     async with Loopback([sse(said("stolen"))]) as thief:
         away = Response(307, {"location": f"http://localhost:{thief.port}/v1/chat/completions", "content-length": "0"})
         async with Loopback([away]) as server:
-            provider = provider_class("azure")(ModelChoice(model="azure:m1", base_url=server.base_url))
+            provider = find_provider_factory("azure")(ModelChoice(model="azure:m1", base_url=server.base_url))
             with pytest.raises(ProviderError):
                 [delta async for delta in provider.stream(REQUEST)]
             await provider.close()
@@ -243,7 +243,7 @@ async def test_processor_and_accelerator_of_different_providers(own, monkeypatch
 async def test_errors_name_the_row_and_never_the_key(monkeypatch):
     monkeypatch.setenv("GROQ_API_KEY", KEY)
     async with Loopback([refusal(401, f"wrong key {KEY}")]) as server:
-        provider = provider_class("groq")(ModelChoice(model="groq:m1", base_url=server.base_url))
+        provider = find_provider_factory("groq")(ModelChoice(model="groq:m1", base_url=server.base_url))
         with pytest.raises(CredentialError, match=r"groq at 127\.0\.0\.1.*set GROQ_API_KEY") as caught:
             [delta async for delta in provider.stream(REQUEST)]
         await provider.close()
@@ -255,10 +255,10 @@ async def test_errors_name_the_row_and_never_the_key(monkeypatch):
 
 def test_a_row_of_ours_is_changed_key_by_key(own):
     own("ollama: {base_url: 'http://box/v1'}\nmistral: {processor: mine}")
-    assert rows()["ollama"].base_url == "http://box/v1"
-    assert rows()["mistral"].processor == "mine"
-    assert rows()["mistral"].body == {"stream_options": None}
-    assert list(rows()) == SHIPPED.split()
+    assert load_presets()["ollama"].base_url == "http://box/v1"
+    assert load_presets()["mistral"].processor == "mine"
+    assert load_presets()["mistral"].body == {"stream_options": None}
+    assert list(load_presets()) == SHIPPED.split()
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_a_row_of_ours_is_changed_key_by_key(own):
 def test_what_is_wrong_with_a_row_is_told(own, text, words):
     own(text)
     with pytest.raises(ProfileError, match=words) as caught:
-        rows()
+        load_presets()
     assert "providers.yaml" in str(caught.value)
     assert KEY not in str(caught.value)
 
@@ -289,7 +289,7 @@ def test_what_is_wrong_with_a_row_is_told(own, text, words):
 
 async def test_a_server_that_takes_the_key():
     told, (head,) = await probed([listed("a", "b")])
-    assert (told.models, told.is_key_proven) == (("a", "b"), True)
+    assert (told.models, told.is_key_verified) == (("a", "b"), True)
     assert head.startswith(b"GET /v1/models ")
     assert f"bearer {KEY}".encode() in head.lower()
 
@@ -297,16 +297,16 @@ async def test_a_server_that_takes_the_key():
 async def test_a_public_list_proves_no_key():
     models = listed("a")
     told, heads = await probed([models, Response(200, {"content-length": "2"}, [b"{}"])], "openrouter")
-    assert told.is_key_proven
+    assert told.is_key_verified
     assert [head.split()[1] for head in heads] == [b"/v1/models", b"/v1/key"]
     with pytest.raises(CredentialError):
         await probed([models, refusal(401)], "openrouter")
     told, _ = await probed([models], "llama-server")
-    assert not told.is_key_proven
+    assert not told.is_key_verified
 
 
 async def test_any_server_in_the_place_of_openai_proves_no_key():
-    assert not (await probed([listed("a")], "openai"))[0].is_key_proven
+    assert not (await probed([listed("a")], "openai"))[0].is_key_verified
 
 
 async def test_the_lists_of_others(monkeypatch):
@@ -320,8 +320,8 @@ async def test_the_lists_of_others(monkeypatch):
         assert (await probed([given(other)]))[0].models is None
     async with Loopback([given({"endpoints": [{"name": "mine"}]})]) as server:
         monkeypatch.setenv("DATABRICKS_HOST", f"http://127.0.0.1:{server.port}")
-        kind = provider_class("databricks")
-        assert isinstance(kind, Probed)
+        kind = find_provider_factory("databricks")
+        assert isinstance(kind, SupportsProbe)
         assert (await kind.probe(ModelChoice(model="databricks"), KEY)).models == ("mine",)
         assert server.requests[0].head.startswith(b"GET /api/2.0/serving-endpoints ")
 
@@ -361,14 +361,14 @@ async def test_without_a_key_nothing_is_asked():
     with pytest.raises(CredentialError, match="set GROQ_API_KEY"):
         await probed([listed("a")], key="")
     told, (head,) = await probed([listed("a")], "vllm", key="")
-    assert (told.is_key_proven, b"authorization" in head.lower()) == (False, False)
+    assert (told.is_key_verified, b"authorization" in head.lower()) == (False, False)
 
 
 async def test_a_whole_turn_with_a_call(monkeypatch):
     """The fold is the same for each row; a call of one server is a call."""
     monkeypatch.setenv("GROQ_API_KEY", KEY)
     async with Loopback([sse(called(("1", "shell", "{}")))]) as server:
-        provider = provider_class("groq")(ModelChoice(model="groq:m1", base_url=server.base_url))
+        provider = find_provider_factory("groq")(ModelChoice(model="groq:m1", base_url=server.base_url))
         done = [delta async for delta in provider.stream(REQUEST)][-1]
         await provider.close()
     assert [call.name for call in done.message.tool_calls] == ["shell"]

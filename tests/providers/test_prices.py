@@ -3,7 +3,7 @@
 import pytest
 
 from goose_like.core.message import Usage
-from goose_like.providers.prices import cost_usd, known_window
+from goose_like.providers.prices import compute_cost_usd, find_context_window
 
 SPENT = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
 
@@ -12,36 +12,36 @@ SPENT = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
     "label", ["local", "scripted:x", "ollama:qwen3", "lmstudio:qwen3", "vllm:qwen3", "llama-server:gpt-4o"]
 )
 def test_ones_own_machine_costs_nothing(label):
-    assert cost_usd({label: SPENT}) == 0.0
+    assert compute_cost_usd({label: SPENT}) == 0.0
 
 
 def test_a_known_model_has_its_price_and_the_others_none():
-    price = cost_usd({"openai:gpt-4o": SPENT})
+    price = compute_cost_usd({"openai:gpt-4o": SPENT})
     assert price is not None
     assert price > 1
-    assert cost_usd({"openai:gpt-4o": SPENT, "ollama:qwen3": SPENT}) == price
+    assert compute_cost_usd({"openai:gpt-4o": SPENT, "ollama:qwen3": SPENT}) == price
     for unknown in ("openai:made-up", "nowhere:gpt-4o", "groq:made-up"):
-        assert cost_usd({"openai:gpt-4o": SPENT, unknown: SPENT}) is None
-        assert cost_usd({unknown: Usage()}) == 0.0
+        assert compute_cost_usd({"openai:gpt-4o": SPENT, unknown: SPENT}) is None
+        assert compute_cost_usd({unknown: Usage()}) == 0.0
 
 
 def test_a_row_of_ones_own(home):
     (home / "config").mkdir(parents=True)
     file = home / "config/providers.yaml"
     file.write_text("box: {base_url: 'http://box:1/v1', is_free: true}\nollama: {is_free: false}\n")
-    assert cost_usd({"box:x": SPENT}) == 0.0
-    assert cost_usd({"ollama:made-up": SPENT}) is None
+    assert compute_cost_usd({"box:x": SPENT}) == 0.0
+    assert compute_cost_usd({"ollama:made-up": SPENT}) is None
 
 
 def test_rows_that_cant_be_used_are_no_matter_for_other_providers(home):
     (home / "config").mkdir(parents=True)
     (home / "config/providers.yaml").write_text("box: {bass_url: x}\n")
-    assert cost_usd({"openai:gpt-4o": SPENT, "local": SPENT}) == cost_usd({"openai:gpt-4o": SPENT})
+    assert compute_cost_usd({"openai:gpt-4o": SPENT, "local": SPENT}) == compute_cost_usd({"openai:gpt-4o": SPENT})
 
 
 def test_windows_of_models_that_are_known():
-    assert known_window("openai:gpt-4o") == 128_000
-    assert known_window("anthropic:claude-3-5-sonnet-latest") == 200_000
-    assert known_window("openai:nobody-knows-it") is None
-    assert known_window("nobody:gpt-4o") is None
-    assert known_window("local") is None
+    assert find_context_window("openai:gpt-4o") == 128_000
+    assert find_context_window("anthropic:claude-3-5-sonnet-latest") == 200_000
+    assert find_context_window("openai:nobody-knows-it") is None
+    assert find_context_window("nobody:gpt-4o") is None
+    assert find_context_window("local") is None

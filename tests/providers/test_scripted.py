@@ -17,7 +17,7 @@ from goose_like.core.errors import (
 )
 from goose_like.core.events import MessageCompleted, Retrying, TextDelta, ThinkingDelta
 from goose_like.core.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
-from goose_like.providers.base import Delta, Patience, Request, stream_with_retries
+from goose_like.providers.base import Delta, Request, RetryPolicy, stream_with_retries
 from goose_like.providers.scripted import ScriptedProvider
 from tests import ROOT
 
@@ -132,7 +132,7 @@ async def test_errors_are_the_real_ones(
 
 async def test_a_retry_plays_the_next_step(tmp_path: Path) -> None:
     provider = provider_of(tmp_path, "- {text: half, error: broken}\n- whole\n")
-    patience = Patience(first_wait_s=0.001)
+    patience = RetryPolicy(first_wait_s=0.001)
     deltas = [delta async for delta in stream_with_retries(provider, Request("m", "s", (HI,)), patience)]
     assert [type(delta) for delta in deltas] == [TextDelta, Retrying, TextDelta, MessageCompleted]
 
@@ -171,8 +171,8 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, script: str, words: str
 
 def test_a_script_that_is_not_there(tmp_path: Path) -> None:
     choice = ModelChoice(model=f"scripted:{tmp_path / 'none.yaml'}")
-    assert "none.yaml" in str(ScriptedProvider.missing(choice))
-    assert "scripted:FILE" in str(ScriptedProvider.missing(ModelChoice(model="scripted")))
+    assert "none.yaml" in str(ScriptedProvider.find_setup_error(choice))
+    assert "scripted:FILE" in str(ScriptedProvider.find_setup_error(ModelChoice(model="scripted")))
     with pytest.raises(ProfileError, match=r"none\.yaml: can't be read"):
         ScriptedProvider(choice)
 

@@ -346,7 +346,7 @@ def test_a_cut_download_is_continued(installed: Installed, has_range: bool) -> N
 
 
 def test_all_was_there_but_the_name(installed: Installed) -> None:
-    part = installed.weights.beside(".part")
+    part = installed.weights.get_sibling(".part")
     part.parent.mkdir(parents=True)
     part.write_bytes(installed.content)
     with threaded([refusal(416)]) as server:

@@ -11,8 +11,8 @@ from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.message import Message, ToolCall, ToolResult
 from goose_like.providers.base import Request, ToolSpec
-from goose_like.providers.json_tool_calls import ConstrainedFold, constrain
-from goose_like.providers.xml_tool_calls import Tags, examples, grammar, stops
+from goose_like.providers.json_tool_calls import TextCallParser, convert_request
+from goose_like.providers.xml_tool_calls import XmlCallFormat, build_grammar, list_stop_texts, select_examples
 from tests.loopback import chunk
 
 
@@ -24,14 +24,14 @@ TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 SHELL, WRITE = spec("shell", command=TEXT), spec("write_file", path=TEXT, content=TEXT)
 CLOCK, COUNT = spec("clock"), spec("count", word=TEXT, times=NUMBER)
 TOOLS = (SHELL, WRITE, CLOCK, COUNT)
-TAGS = Tags.of(TOOLS)
+TAGS = XmlCallFormat.for_tools(TOOLS)
 
 
 def fold(text: str, reason: str = "stop") -> tuple[MessageCompleted, str]:
-    folding = ConstrainedFold(TAGS)
+    folding = TextCallParser(TAGS)
     deltas = [delta for letter in text for delta in folding.feed(chunk({"content": letter}))]
     folding.feed(chunk(finish=reason))
-    return folding.result(), "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+    return folding.build_message(), "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_call_is_read(text, name, arguments):
     done, shown = fold(text)
     (call,) = done.message.tool_calls
     assert (call.name, json.loads(call.arguments), shown) == (name, arguments, "")
-    told = TAGS.call(call.name, call.arguments)
+    told = TAGS.format_call(call.name, call.arguments)
     assert told.startswith(text.removesuffix(f"</{name}>"))
     assert told.endswith(f"</{name}>")
 
@@ -82,7 +82,7 @@ def test_cut_among_the_attributes(text):
     (call,) = done.message.tool_calls
     with pytest.raises(json.JSONDecodeError):
         json.loads(call.arguments)
-    assert TAGS.call(call.name, call.arguments) == text
+    assert TAGS.format_call(call.name, call.arguments) == text
 
 
 def test_a_call_cut_in_its_text_does_not_run():
@@ -98,7 +98,7 @@ def test_whatever_comes_is_a_message_or_an_error_of_ours(text):
         done, _ = fold(text)
     except ProviderError:
         return
-    constrain(Request("m", "", [done.message]), TAGS)
+    convert_request(Request("m", "", [done.message]), TAGS)
 
 
 def test_the_model_is_told_of_each_tool_and_of_how_work_is_done():
@@ -108,7 +108,7 @@ def test_the_model_is_told_of_each_tool_and_of_how_work_is_done():
         Message(role="tool", parts=(ToolResult(call_id="1", output="no such thing", is_error=True),)),
         Message.assistant("done"),
     ]
-    told = constrain(Request("m", "be good", history, TOOLS), TAGS)
+    told = convert_request(Request("m", "be good", history, TOOLS), TAGS)
     assert told.system.startswith("be good\n\n")
     for piece in (
         *(tool.description for tool in TOOLS),
@@ -122,18 +122,18 @@ def test_the_model_is_told_of_each_tool_and_of_how_work_is_done():
         "Error of shell: no such thing",
         "<finish>\ndone\n</finish>",
     ]
-    assert stops([SHELL]) == ["</shell>", "</finish>"]
+    assert list_stop_texts([SHELL]) == ["</shell>", "</finish>"]
 
 
 def test_examples_are_shown_only_with_their_tools():
-    assert examples(TOOLS)
-    assert examples([SHELL]) == examples([]) == ()
-    answered = {part.call_id for message in examples(TOOLS) for part in message.tool_results}
-    assert answered == {call.id for message in examples(TOOLS) for call in message.tool_calls}
+    assert select_examples(TOOLS)
+    assert select_examples([SHELL]) == select_examples([]) == ()
+    answered = {part.call_id for message in select_examples(TOOLS) for part in message.tool_results}
+    assert answered == {call.id for message in select_examples(TOOLS) for call in message.tool_calls}
 
 
 def test_the_grammar_names_each_tag():
-    assert grammar(TOOLS).splitlines() == [
+    assert build_grammar(TOOLS).splitlines() == [
         "%llguidance {}",
         r'start: "<shell" ">\n" ANYTHING | "<write_file" " path=" %json {"type": "string"} ">\n" ANYTHING'
         r' | "<finish" ">\n" ANYTHING | "<clock" "></clock>"'

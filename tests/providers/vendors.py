@@ -11,12 +11,12 @@ from goose_like.config.profile import ModelChoice
 from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Message
 from goose_like.providers.anthropic import AnthropicProvider
-from goose_like.providers.base import Delta, Patience, Request, ToolSpec, stream_with_retries
+from goose_like.providers.base import Delta, Request, RetryPolicy, ToolSpec, stream_with_retries
 from goose_like.providers.openai import OpenAIProvider
 from tests.loopback import Response, block, chunk, ended, events, named, raw, started, usage, words
 
 KEY = "sk-secret-1234567890"
-HASTE = Patience(tries=3, first_wait_s=0.001, longest_wait_s=0.01)
+HASTE = RetryPolicy(max_attempts=3, first_wait_s=0.001, max_wait_s=0.01)
 REQUEST = Request("m1", "be good", [Message.user("hi")], [ToolSpec("shell", "Runs.", {"type": "object"})])
 
 
