@@ -1,5 +1,6 @@
 """The pages in docs/: every command, profile and example runs as it is written there, and tables are complete."""
 
+import json
 import re
 from importlib.util import find_spec
 
@@ -141,6 +142,17 @@ def test_the_command_of_the_exit_codes(place):
     (place.home / "config").mkdir()
     (place.home / "config/profiles.yaml").write_text("default: {processr: x}")
     assert run_line(place, command).stdout == "it ended with 2\n"
+
+
+def test_the_command_of_the_page_on_scripts(place):
+    page, shown = (ROOT / "docs/scripts.md").read_text(), place.run("run", "--help").stdout
+    (command,) = find_blocks("docs/scripts.md", "sh")
+    done = run_line(place, command)
+    assert done.returncode == 0, done.stderr
+    result = json.loads((place.work / "result.json").read_text())
+    described = re.search(r"The JSON object has (.*?):", page, re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", described[1])) == result.keys()
+    assert sorted(set(re.findall(r"--[a-z-]+", page)) - set(re.findall(r"--[a-z-]+", shown))) == []
 
 
 def test_the_profiles_of_the_docs(place):
