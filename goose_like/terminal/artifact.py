@@ -1,4 +1,4 @@
-"""What a call shows beside the words, as rows of a terminal: a table, a chart with its rows, text."""
+"""Artifacts of tool calls on a terminal: tables, charts and text."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,61 +7,63 @@ from rich.segment import Segment
 
 from goose_like.core.events import Artifact
 
-from .chart import number, plot
-from .escape import one_line, visible
+from .chart import render_chart, to_number
+from .escape import escape_controls, to_one_line
 from .markdown_inline import BOLD, DIM
-from .markdown_table import table
-from .wrap import Row, wrapped, written
+from .markdown_table import render_table
+from .wrap import Row, make_row, wrap_words
 
-_TABLE_ROWS, _CHART_ROWS, _COLUMNS, _CELL = 20, 8, 12, 60
-_LINES = 60
+_TABLE_ROWS, _CHART_ROWS, _COLUMNS, _CELL_COLUMNS = 20, 8, 12, 60
+_MAX_LINES = 60
 _TEXT_LINES = 12
 
 
-def artifact_rows(artifact: Artifact, width: int) -> list[Row]:
-    """The artifact under its name, cut to what one reads at a glance; what is left out is counted."""
-    drawn = wrapped(written(visible(artifact.name), BOLD), width)
-    drawn += wrapped(written(visible(artifact.description), DIM), width)
+def render_artifact(artifact: Artifact, width: int) -> list[Row]:
+    """Return the artifact below its name, cut to about one screen; the count of what is left out stands at its end."""
+    rows = wrap_words(make_row(escape_controls(artifact.name), BOLD), width)
+    rows += wrap_words(make_row(escape_controls(artifact.description), DIM), width)
     match artifact.kind:
         case "table":
-            drawn += _table(artifact.rows, _TABLE_ROWS, width)
+            rows += _render_rows(artifact.rows, _TABLE_ROWS, width)
         case "chart" if artifact.chart:
-            drawn += plot(artifact.rows, artifact.chart, width)
-            drawn += [[], *_table(artifact.rows, _CHART_ROWS, width)]
+            rows += render_chart(artifact.rows, artifact.chart, width)
+            rows += [[], *_render_rows(artifact.rows, _CHART_ROWS, width)]
         case "html":
-            drawn.append(written(f"a page of {len(artifact.text.encode()):,} bytes, for a browser", DIM))
+            rows.append(make_row(f"an HTML page of {len(artifact.text.encode()):,} bytes, for a browser", DIM))
         case _:
-            lines = visible(artifact.text).split("\n")
-            drawn += _cut([row for line in lines for row in wrapped([Segment(line)], width)])
-    return drawn
+            lines = escape_controls(artifact.text).split("\n")
+            rows += _cut_text([row for line in lines for row in wrap_words([Segment(line)], width)])
+    return rows
 
 
-def _cut(rows: list[Row]) -> list[Row]:
+def _cut_text(rows: list[Row]) -> list[Row]:
     more = len(rows) - _TEXT_LINES
-    return [*rows[:_TEXT_LINES], written(f"… {more:,} more lines", DIM)] if more > 1 else rows
+    return [*rows[:_TEXT_LINES], make_row(f"… {more:,} more lines", DIM)] if more > 1 else rows
 
 
-def _table(rows: Sequence[dict[str, Any]], most: int, width: int) -> list[Row]:
+def _render_rows(rows: Sequence[dict[str, Any]], limit: int, width: int) -> list[Row]:
     keys = list(dict.fromkeys(key for row in rows for key in row))
-    shown = rows[: most + 1] if len(rows) == most + 1 else rows[:most]  # a line that says "1 more" would be as long
+    shown = rows[: limit + 1] if len(rows) == limit + 1 else rows[:limit]  # "1 more row" would take as much space
     columns = keys[:_COLUMNS]
-    body = [[written(_cell(row.get(key))) for key in columns] for row in shown]
+    body = [[make_row(_format_cell(row.get(key))) for key in columns] for row in shown]
     sides = ["right" if _is_numeric(rows, key) else "left" for key in columns]
-    drawn = table([written(one_line(key, _CELL)) for key in columns], body, sides, width) if columns else []
-    left = [
+    head = [make_row(to_one_line(key, _CELL_COLUMNS)) for key in columns]
+    lines = render_table(head, body, sides, width) if columns else []
+    left_out = [
         f"{count:,} more {noun}{'s' * (count != 1)}"
         for count, noun in ((len(rows) - len(shown), "row"), (len(keys) - len(columns), "column"))
         if count > 0
     ]
-    if len(drawn) > _LINES:  # each row as lines of its own, in a narrow terminal
-        drawn, left = drawn[:_LINES], [*left, f"{len(drawn) - _LINES:,} more lines"]
-    return [*drawn, *([written(f"… {', '.join(left)}", DIM)] if left else [])]
+    if len(lines) > _MAX_LINES:  # in a narrow terminal each cell has a line of its own
+        lines, left_out = lines[:_MAX_LINES], [*left_out, f"{len(lines) - _MAX_LINES:,} more lines"]
+    return [*lines, *([make_row(f"… {', '.join(left_out)}", DIM)] if left_out else [])]
 
 
 def _is_numeric(rows: Sequence[dict[str, Any]], key: str) -> bool:
     values = [row[key] for row in rows if row.get(key) is not None]
-    return bool(values) and all(number(value) is not None for value in values)
+    return bool(values) and all(to_number(value) is not None for value in values)
 
 
-def _cell(value: Any) -> str:
-    return "" if value is None else one_line(str(value).lower() if isinstance(value, bool) else str(value), _CELL)
+def _format_cell(value: Any) -> str:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return "" if value is None else to_one_line(text, _CELL_COLUMNS)

@@ -1,4 +1,4 @@
-"""Code in colours of the terminal's own palette, line by line: what a line looks like never depends on later ones."""
+"""Code highlighting line by line: the colours of a line never depend on later lines."""
 
 import re
 from functools import cache
@@ -9,14 +9,14 @@ from pygments.token import Comment, Generic, Keyword, Name, Number, String, _Tok
 from rich.segment import Segment
 from rich.style import Style
 
-from .wrap import Row, folded, merged, written
+from .wrap import Row, fold_columns, make_row, merge_segments
 
 LONG_LINE = 1000
-"""Characters of a line from which on it has no colours: a lexer may take long over it."""
+"""Longer lines get no colours: a lexer could take long."""
 
 _INDENT = Segment("  ")
 _STRING, _COMMENT = Style(color="green"), Style(dim=True, italic=True)
-# Readable on dark and light grounds alike: no yellow, no white, no blue.
+# Readable on dark and light backgrounds: no yellow, no white, no blue.
 _STYLES = {
     Comment: _COMMENT,
     Comment.Preproc: Style(color="magenta"),
@@ -36,8 +36,7 @@ _STYLES = {
     Generic.Subheading: Style(color="cyan"),
 }
 
-# What goes on over lines: where it begins, where it ends, its style. Of other states (a block of CSS, a here-document)
-# nothing is kept from line to line.
+# Tokens that can span lines: start, end, style. Other states, such as a CSS block, are not kept from line to line.
 _SPANS = {
     '"""': ('"""', _STRING),
     "'''": ("'''", _STRING),
@@ -62,66 +61,68 @@ _STARTS = {
 }
 
 
-class Code:
-    """A block of code: its lines are given in order, and each is coloured by those before it."""
+class CodeHighlighter:
+    """Colours for the lines of one block of code, given in order."""
 
     def __init__(self, language: str) -> None:
-        self._lexer = lexer(language.lower())
+        self._lexer = find_lexer(language.lower())
         self._starts = _STARTS.get(self._lexer.name) if self._lexer else None
         self._inside = ""
 
-    def rows(self, lines: list[str], width: int) -> list[Row]:
-        """The next lines as rows, indented by two columns; a line that is too long goes on below."""
-        rows = [row for line in lines for row in folded(self._line(line.expandtabs(4)), max(width - 2, 2))]
+    def render_lines(self, lines: list[str], width: int) -> list[Row]:
+        """Return the next lines as rows, indented by two columns; long lines are folded."""
+        rows = [
+            row for line in lines for row in fold_columns(self._highlight_line(line.expandtabs(4)), max(width - 2, 2))
+        ]
         return [[_INDENT, *row] if row else row for row in rows]
 
-    def _line(self, line: str) -> Row:
+    def _highlight_line(self, line: str) -> Row:
         if self._lexer is None or len(line) > LONG_LINE:
-            return written(line)
-        runs: Row = []
+            return make_row(line)
+        segments: Row = []
         at = 0
         while at < len(line):
             begins = search = at
             if not self._inside:
-                opened = self._start(line, at)
+                opened = self._find_start(line, at)
                 if opened is None:
-                    return merged([*runs, *self._lexed(line[at:])])
-                runs += self._lexed(line[at : opened.start()])
+                    return merge_segments([*segments, *self._highlight_text(line[at:])])
+                segments += self._highlight_text(line[at : opened.start()])
                 begins, search = opened.span()
                 self._inside = opened[0]
             mark, style = _SPANS[self._inside]
             closed = line.find(mark, search)
             at = len(line) if closed < 0 else closed + len(mark)
-            runs.append(Segment(line[begins:at], style))
+            segments.append(Segment(line[begins:at], style))
             self._inside = self._inside if closed < 0 else ""
-        return merged(runs)
+        return merge_segments(segments)
 
-    def _start(self, line: str, at: int) -> re.Match[str] | None:
-        """Where a string or comment begins that may go on over lines; what stands in other strings is none."""
-        found = self._starts.finditer(line, at) if self._starts else ()
-        return next((start for start in found if start[0] in _SPANS), None)
+    def _find_start(self, line: str, at: int) -> re.Match[str] | None:
+        """Return where a string or comment that can span lines begins; starts within other strings do not count."""
+        starts = self._starts.finditer(line, at) if self._starts else ()
+        return next((start for start in starts if start[0] in _SPANS), None)
 
-    def _lexed(self, text: str) -> Row:
+    def _highlight_text(self, text: str) -> Row:
         if self._lexer is None or not text:
             return []
-        # A lexer wants a line end after a line, and may give pieces in another order than the text's.
+        # A lexer needs a line end, and it can return pieces out of order.
         pieces = sorted(self._lexer.get_tokens_unprocessed(f"{text}\n"), key=lambda piece: piece[0])
-        runs = [Segment(value.rstrip("\n"), _style(kind)) for _, kind, value in pieces]
-        return runs if "".join(run.text for run in runs) == text else written(text)
+        segments = [Segment(value.rstrip("\n"), _get_style(kind)) for _, kind, value in pieces]
+        return segments if "".join(segment.text for segment in segments) == text else make_row(text)
 
 
 @cache
-def _style(kind: _TokenType) -> Style | None:
+def _get_style(kind: _TokenType) -> Style | None:
     return next((_STYLES[one] for one in reversed(kind.split()) if one in _STYLES), None)
 
 
 @cache
-def _languages() -> dict[str, str]:
-    """The lexers' names by what may stand behind a fence; only Pygments' own, so that no entry points are scanned."""
+def _list_languages() -> dict[str, str]:
+    """Return the names of Pygments' own lexers by language alias; plugins would need a scan of entry points."""
     return {alias: name for name, aliases, *_ in get_all_lexers(plugins=False) for alias in aliases}
 
 
-def lexer(language: str) -> Lexer | None:
-    """The lexer of a language; None if there is none by this name."""
-    name = _languages().get(language)
+def find_lexer(language: str) -> Lexer | None:
+    """Return the lexer of a language, or None."""
+    name = _list_languages().get(language)
     return find_lexer_class(name)() if name else None

@@ -1,4 +1,4 @@
-"""The last lines of a terminal: what goes on, the input, the status. What is printed scrolls away above them."""
+"""The input line of a session at the bottom of the terminal, with rows of live output above and a status row below."""
 
 import asyncio
 import os
@@ -21,8 +21,16 @@ from prompt_toolkit.filters import Condition, emacs_mode, has_completions, is_se
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input import create_input
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.layout import BufferControl, ConditionalContainer, FormattedTextControl, HSplit, Layout, Window
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.layout import (
+    BufferControl,
+    ConditionalContainer,
+    Container,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    Window,
+)
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import AppendAutoSuggestion, HighlightSelectionProcessor
@@ -30,19 +38,23 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.widgets import SearchToolbar
+from typing_extensions import override
 
 INPUT_ROWS = 10
+MENU_ROWS = 8
 _LABEL = "goose> "
-LEAVE_WITHIN_S = 2.0
+QUIT_WITHIN_S = 2.0
 
 
 class Prompt:
-    """One input line or more, always there: what is typed while something runs is not lost.
+    """An input of one or more lines that stays open while a turn runs.
 
-    `live(width, height)` gives the rows above the input and `status(width)` the last row, as text with ANSI colours.
-    `on_interrupt` is called for Ctrl-C and says whether there was something to stop; `on_steer` for Ctrl-S, with what
-    was typed, and says whether it took that; `on_paste` for the key that asks for the clipboard's image; `on_leave`
-    when the prompt is taken away.
+    The session sets these callbacks:
+
+    - `live(width, height)` returns the rows above the input, `status(width)` the row below, with ANSI colours.
+    - `on_interrupt` handles Ctrl-C and returns whether it stopped something.
+    - `on_steer` handles Ctrl-S with the typed text and returns whether it took the text.
+    - `on_paste` handles the key that pastes an image. `on_leave` is called when the prompt closes.
     """
 
     def __init__(self, history: Path) -> None:
@@ -51,335 +63,327 @@ class Prompt:
         self.on_interrupt: Callable[[], bool] = lambda: False
         self.on_leave: Callable[[], object] = lambda: None
         self.on_steer: Callable[[str], bool] = lambda words: False
-        self.on_paste: Callable[[], None] = lambda: self.print("the session is not open yet; paste once more\n")
+        self.on_paste: Callable[[], None] = lambda: self.print("the session is still starting; paste again\n")
         self.completer: Completer = DummyCompleter()
-        self._shown: asyncio.Task[None] | None = None
+        self._running: asyncio.Task[None] | None = None
         self._lines: asyncio.Queue[str] = asyncio.Queue()
-        self._asked: asyncio.Future[str] | None = None
+        self._question: asyncio.Future[str] | None = None
         self._label = _LABEL
         self._is_closed = False
-        self._open = ExitStack()
+        self._resources = ExitStack()
         self._draft = Document()
-        self._held = ""
+        self._unprinted = ""
         self._interrupted_at = 0.0
-        self._is_tabbed = False
-        self._output = _terminal()
-        search = SearchToolbar()
+        self._is_tab_pending = False
+        self._output = _open_output()
         self._buffer = Buffer(
             multiline=True,
-            history=_Past(str(history)),
+            history=_InputHistory(str(history)),
             completer=ThreadedCompleter(DynamicCompleter(lambda: self.completer)),
-            complete_while_typing=Condition(lambda: self._asked is None),
+            complete_while_typing=Condition(lambda: self._question is None),
             auto_suggest=AutoSuggestFromHistory(),
             enable_history_search=False,
             accept_handler=self._accept,
             tempfile_suffix=".md",
-            on_completions_changed=self._choose_only,
-            on_text_changed=self._untab,
+            on_completions_changed=self._take_only_completion,
+            on_text_changed=self._clear_tab,
         )
+        self.app: Application[None] = Application(
+            layout=self._make_layout(),
+            key_bindings=self._make_key_bindings(),
+            erase_when_done=True,
+            refresh_interval=2.0,  # the status row changes without events
+            output=self._output,
+            color_depth=ColorDepth.from_env(),
+            input=create_input(),
+            enable_page_navigation_bindings=False,
+        )
+        self.app.ttimeoutlen = 0.05  # how long Esc waits for a key that belongs to it
+        self.app.after_render += lambda _: self._print_pending()
+
+    def _make_layout(self) -> Layout:
+        search = SearchToolbar()
         field = BufferControl(
             self._buffer,
             input_processors=[HighlightSelectionProcessor(), AppendAutoSuggestion()],
             search_buffer_control=search.control,
             preview_search=True,
         )
-        layout = HSplit(
-            [
-                ConditionalContainer(
-                    Window(FormattedTextControl(lambda: ANSI(self._rows())), dont_extend_height=True, wrap_lines=False),
-                    Condition(lambda: bool(self._rows())),
-                ),
-                Window(
-                    field,
-                    height=Dimension(min=1, max=INPUT_ROWS),
-                    dont_extend_height=True,
-                    wrap_lines=True,
-                    get_line_prefix=self._prefix,
-                ),
-                ConditionalContainer(CompletionsMenu(max_height=8, scroll_offset=1), has_completions),
-                search,
-                Window(FormattedTextControl(self._status), height=1),
-            ]
-        )
-        self.app: Application[None] = Application(
-            layout=Layout(layout, focused_element=field),
-            key_bindings=self._keys(),
-            erase_when_done=True,
-            refresh_interval=2.0,  # what the status tells changes by itself
-            output=self._output,
-            color_depth=ColorDepth.from_env(),
-            input=create_input(),
-            enable_page_navigation_bindings=False,
-        )
-        self.app.ttimeoutlen = 0.05  # how long an Esc waits for what may belong to it
-        self.app.after_render += lambda _: self._print_held()
+        live = FormattedTextControl(lambda: ANSI(self._render_live()))
+        rows: list[Container] = [
+            ConditionalContainer(
+                Window(live, dont_extend_height=True, wrap_lines=False), Condition(lambda: bool(self._render_live()))
+            ),
+            Window(
+                field,
+                height=Dimension(min=1, max=INPUT_ROWS),
+                dont_extend_height=True,
+                wrap_lines=True,
+                get_line_prefix=self._get_prefix,
+            ),
+            ConditionalContainer(CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1), has_completions),
+            search.container,
+            Window(FormattedTextControl(lambda: ANSI(self.status(self.size.columns))), height=1),
+        ]
+        return Layout(HSplit(rows), focused_element=field)
 
-    # --- what others do with it
+    # --- open and close
 
     async def __aenter__(self) -> "Prompt":
-        """Shows the prompt; it takes keys now."""
-        self._open.enter_context(create_app_session(output=self._output))
-        self._open.enter_context(patch_stdout(raw=True))  # a warning must not run into the prompt
+        """Show the prompt and take keys."""
+        self._resources.enter_context(create_app_session(output=self._output))
+        self._resources.enter_context(patch_stdout(raw=True))  # a warning must not run into the prompt
         is_drawn = asyncio.Event()
         self.app.after_render += lambda _: is_drawn.set()
-        self._shown = asyncio.create_task(self.app.run_async(handle_sigint=False, set_exception_handler=False))
-        self._shown.add_done_callback(lambda _: self.close())  # the terminal is gone
-        drawn = asyncio.create_task(is_drawn.wait())
-        await asyncio.wait([self._shown, drawn], return_when=asyncio.FIRST_COMPLETED)
-        drawn.cancel()
+        self._running = asyncio.create_task(self.app.run_async(handle_sigint=False, set_exception_handler=False))
+        self._running.add_done_callback(lambda _: self.close())  # the terminal is gone
+        first_draw = asyncio.create_task(is_drawn.wait())
+        await asyncio.wait([self._running, first_draw], return_when=asyncio.FIRST_COMPLETED)
+        first_draw.cancel()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.gone()
+        await self.shut_down()
 
-    async def gone(self) -> None:
-        """Takes the prompt away, and waits until the terminal is as it was."""
+    async def shut_down(self) -> None:
+        """Close the prompt and wait until the terminal has its earlier state."""
         self.close()
-        if self._shown:
-            await asyncio.wait([self._shown])
-        self._open.close()
-        self._output.write_raw(self._held)
+        if self._running:
+            await asyncio.wait([self._running])
+        self._resources.close()
+        self._output.write_raw(self._unprinted)
         self._output.flush()
-        self._held = ""
-
-    def use_vi_keys(self) -> None:
-        self.app.editing_mode = EditingMode.VI
+        self._unprinted = ""
 
     def close(self) -> None:
-        """Takes the prompt away; `next` and `answer` give ''."""
+        """Remove the prompt; `read_line` and `read_answer` then return an empty string."""
         self._is_closed = True
         self.on_leave()
         self._lines.put_nowait("")
-        self._give("")
+        self._end_question("")
         if self.app.is_running:
             self.app.exit()
 
-    async def next(self) -> str:
-        """The next input, with a line end; '' when the person leaves."""
+    # --- input
+
+    def use_vi_keys(self) -> None:
+        """Edit with the keys of vi."""
+        self.app.editing_mode = EditingMode.VI
+
+    async def read_line(self) -> str:
+        """Return the next input with a line end, or an empty string when the person leaves."""
         return await self._lines.get()
 
-    async def answer(self, label: str) -> str:
-        """A line in answer to a question. What was being typed is put aside until then."""
-        if editing := self.app._running_in_terminal_f:
-            await asyncio.wait([editing])
+    async def read_answer(self, label: str) -> str:
+        """Return a line that answers a question. A half-typed input waits until then."""
+        if editor := self.app._running_in_terminal_f:
+            await asyncio.wait([editor])
         if self._is_closed:
             return ""
-        asked: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._asked, self._label, self._draft = asked, label, self._buffer.document
+        question: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._question, self._label, self._draft = question, label, self._buffer.document
         self._buffer.reset()
         self.redraw()
         try:
-            return await asked
+            return await question
         finally:
-            if self._asked is asked:  # and not the next question, which may be there already
-                self._give("")
+            if self._question is question:  # a next question can be open already
+                self._end_question("")
 
-    def complete(self) -> None:
-        """Looks anew for what may complete what is typed."""
+    def refresh_completions(self) -> None:
+        """Look up completions of the typed text again."""
         if self._buffer.text and self.app.is_running:
             self._buffer.start_completion()
 
-    def put_back(self, text: str) -> None:
-        """Puts words before those that are being typed."""
+    def prepend_text(self, text: str) -> None:
+        """Put text before the typed text."""
         typed = self._buffer.text
         self._buffer.set_document(Document(f"{text}\n{typed}" if typed else text))
 
-    def insert(self, word: str) -> None:
-        """Puts a word where the cursor is in what is being typed, which a question may have put aside."""
-        typed = self._draft if self._asked else self._buffer.document
+    def insert_word(self, word: str) -> None:
+        """Insert a word at the cursor of the input, also while a question hides the input."""
+        typed = self._draft if self._question else self._buffer.document
         before = typed.text_before_cursor
         before += f"{' ' if before and not before[-1].isspace() else ''}{word} "
         changed = Document(before + typed.text_after_cursor, len(before))
-        if self._asked:
+        if self._question:
             self._draft = changed
         else:
             self._buffer.set_document(changed)
+
+    # --- output
 
     @property
     def size(self) -> Size:
         """Columns and rows of the terminal."""
         return self._output.get_size()
 
-    def tell(self, how: Literal["bell", "osc9", "off"]) -> None:
-        """Draws the attention of a person who looks elsewhere: the bell, or a notification of the desktop (OSC 9)."""
+    def alert(self, how: Literal["bell", "osc9", "off"]) -> None:
+        """Call a person who looks elsewhere: with the bell, or with a desktop notification (OSC 9)."""
         self._output.write_raw({"bell": "\a", "osc9": "\x1b]9;goose-like waits for you\a", "off": ""}[how])
         self._output.flush()
 
-    def copy(self, text: str) -> None:
-        """Puts text into the clipboard by way of the terminal (xterm's OSC 52; tmux and most others take it)."""
+    def copy_text(self, text: str) -> None:
+        """Copy text to the clipboard through the terminal (OSC 52; most terminals and tmux support it)."""
         self._output.write_raw(f"\x1b]52;c;{b64encode(text.encode()).decode()}\a")
         self._output.flush()
 
     def redraw(self) -> None:
-        """Draws the live rows and the status anew, soon."""
+        """Draw the live rows and the status row again soon."""
         self.app.invalidate()
 
     def print(self, text: str) -> None:
-        """Prints text (with ANSI colours, whole lines) above, in one write: nothing flickers."""
-        self._held += text
-        self._print_held()
+        """Print whole lines, with ANSI colours, above the prompt in one write: nothing flickers."""
+        self._unprinted += text
+        self._print_pending()
 
-    def _print_held(self) -> None:
+    def _print_pending(self) -> None:
         app = self.app
-        if not self._held or not app.is_running or app._running_in_terminal:  # an editor has the terminal
+        if not self._unprinted or not app.is_running or app._running_in_terminal:  # an editor has the terminal
             return
-        text, self._held = self._held, ""
-        with self._output.at_once():
+        text, self._unprinted = self._unprinted, ""
+        with self._output.hold_writes():
             app.renderer.erase()
             self._output.write_raw(text.replace("\n", "\r\n"))
             app._redraw()
 
-    # --- what is drawn
-
-    def _rows(self) -> str:
+    def _render_live(self) -> str:
         size = self.size
-        return self.live(size.columns, max(size.rows - self._input_rows(size.columns) - 2, 0))
+        return self.live(size.columns, max(size.rows - self._count_input_rows(size.columns) - 2, 0))
 
-    def _input_rows(self, columns: int) -> int:
+    def _count_input_rows(self, columns: int) -> int:
         rows = sum(1 + len(line) // max(columns - 2, 1) for line in self._buffer.text.split("\n"))
-        return min(rows, INPUT_ROWS) + (8 if self._buffer.complete_state else 0)
+        return min(rows, INPUT_ROWS) + (MENU_ROWS if self._buffer.complete_state else 0)
 
-    def _status(self) -> ANSI:
-        return ANSI(self.status(self.size.columns))
-
-    def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
+    def _get_prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
         is_first = line == 0 and wrapped == 0
-        return [("bold" if self._asked else "ansicyan", self._label if is_first else " " * min(len(self._label), 2))]
+        style = "bold" if self._question else "ansicyan"
+        return [(style, self._label if is_first else " " * min(len(self._label), 2))]
 
-    # --- what is typed
+    # --- keys
 
     def _accept(self, buffer: Buffer) -> bool:
-        """Takes the input; whether it should stay where it is."""
+        """Take the input; return whether it should stay in the buffer."""
         if not buffer.text.strip():
             return True
         self._lines.put_nowait(buffer.text.rstrip("\n") + "\n")
         return False
 
-    def _give(self, answer: str) -> None:
-        """Ends the question, and puts back what was being typed before it."""
-        asked, self._asked = self._asked, None
-        if asked is None:
+    def _end_question(self, answer: str) -> None:
+        """Answer the open question and restore the half-typed input."""
+        question, self._question = self._question, None
+        if question is None:
             return
-        if not asked.done():
-            asked.set_result(answer)
+        if not question.done():
+            question.set_result(answer)
         self._label = _LABEL
         self._buffer.reset(self._draft)
         self.redraw()
 
     def _interrupt(self) -> None:
+        """Handle Ctrl-C: twice leaves, once stops the turn or clears the input."""
         now = time.monotonic()
-        is_again, self._interrupted_at = now - self._interrupted_at < LEAVE_WITHIN_S, now
+        is_again, self._interrupted_at = now - self._interrupted_at < QUIT_WITHIN_S, now
         if is_again:
             self.close()
         elif not self.on_interrupt():
             if self._buffer.text:
-                self._interrupted_at = 0.0  # it was for the input
+                self._interrupted_at = 0.0  # it only cleared the input
                 self._buffer.reset()
             else:
-                self.print("(once more leaves)\n")
+                self.print("(press Ctrl-C again to leave)\n")
 
-    def _untab(self, buffer: Buffer) -> None:
-        self._is_tabbed = False
+    def _submit(self) -> None:
+        if self._question:
+            self._end_question(self._buffer.text + "\n")  # answers stay out of the input history
+        else:
+            self._buffer.validate_and_handle()
 
-    def _choose_only(self, buffer: Buffer) -> None:
-        """Takes the one completion that there is, if Tab asked for it before it was found."""
+    def _end_input(self) -> None:
+        if self._question:
+            self._end_question("")
+        else:
+            self.close()
+
+    def _steer(self) -> None:
+        words = self._buffer.text.strip()
+        if self.on_steer(words):
+            self._buffer.reset(append_to_history=bool(words))
+        else:
+            self._buffer.validate_and_handle()
+
+    def _start_tab(self) -> None:
+        self._buffer.start_completion(insert_common_part=True)
+        self._is_tab_pending = True
+
+    def _clear_tab(self, buffer: Buffer) -> None:
+        self._is_tab_pending = False
+
+    def _take_only_completion(self, buffer: Buffer) -> None:
+        """Take a single completion if Tab was pressed before it was found."""
         state = buffer.complete_state
-        if self._is_tabbed and state and len(state.completions) == 1:
+        if self._is_tab_pending and state and len(state.completions) == 1:
             buffer.go_to_completion(0)
             buffer.complete_state = None
 
-    def _keys(self) -> KeyBindings:
-        keys = KeyBindings()
+    def _close_menu(self) -> None:
+        self._buffer.complete_state = None
+
+    def _make_key_bindings(self) -> KeyBindings:
+        """Return the key bindings; of several for one key the last with a true filter counts."""
+        buffer = self._buffer
         is_typing = ~is_searching
         is_inserting = emacs_mode | vi_insert_mode
-        has_choice = Condition(
-            lambda: bool(self._buffer.complete_state and self._buffer.complete_state.current_completion)
-        )
-
-        @keys.add("enter", filter=is_typing)
-        def _(event: KeyPressEvent) -> None:
-            if self._asked:
-                self._give(self._buffer.text + "\n")  # an answer is nothing to be looked up later
-            else:
-                self._buffer.validate_and_handle()
-
-        @keys.add("enter", filter=is_typing & has_choice)
-        @keys.add("c-y", filter=has_choice)
-        def _(event: KeyPressEvent) -> None:
-            self._buffer.complete_state = None
-
-        @keys.add("tab", filter=is_typing & is_inserting & ~has_completions)
-        def _(event: KeyPressEvent) -> None:
-            self._buffer.start_completion(insert_common_part=True)
-            self._is_tabbed = True
-
-        @keys.add("escape", "enter", filter=is_typing & emacs_mode)
-        def _(event: KeyPressEvent) -> None:
-            self._buffer.newline(copy_margin=False)
-
-        @keys.add("c-c")
-        def _(event: KeyPressEvent) -> None:
-            self._interrupt()
-
-        @keys.add("c-d", filter=Condition(lambda: not self._buffer.text))
-        def _(event: KeyPressEvent) -> None:
-            if self._asked:
-                self._give("")
-            else:
-                self.close()
-
-        @keys.add("c-s", filter=Condition(lambda: self._asked is None))
-        def _(event: KeyPressEvent) -> None:
-            words = self._buffer.text.strip()
-            if self.on_steer(words):
-                self._buffer.reset(append_to_history=bool(words))
-            else:
-                self._buffer.validate_and_handle()
-
-        @keys.add("c-v", filter=is_typing & is_inserting)
-        @keys.add("escape", "v", filter=is_typing & emacs_mode)
-        def _(event: KeyPressEvent) -> None:
-            self.on_paste()
-
-        @keys.add("c-x", "c-e", filter=is_typing)
-        def _(event: KeyPressEvent) -> None:
-            self._buffer.open_in_editor()
-
-        @keys.add("c-l")
-        def _(event: KeyPressEvent) -> None:
-            event.app.renderer.clear()
-
+        has_choice = Condition(lambda: bool(buffer.complete_state and buffer.complete_state.current_completion))
+        keys = KeyBindings()
+        keys.add("enter", filter=is_typing)(lambda _: self._submit())
+        keys.add("enter", filter=is_typing & has_choice)(lambda _: self._close_menu())
+        keys.add("c-y", filter=has_choice)(lambda _: self._close_menu())
+        keys.add("tab", filter=is_typing & is_inserting & ~has_completions)(lambda _: self._start_tab())
+        keys.add("escape", "enter", filter=is_typing & emacs_mode)(lambda _: buffer.newline(copy_margin=False))
+        keys.add("c-c")(lambda _: self._interrupt())
+        keys.add("c-d", filter=Condition(lambda: not buffer.text))(lambda _: self._end_input())
+        keys.add("c-s", filter=Condition(lambda: self._question is None))(lambda _: self._steer())
+        keys.add("c-v", filter=is_typing & is_inserting)(lambda _: self.on_paste())
+        keys.add("escape", "v", filter=is_typing & emacs_mode)(lambda _: self.on_paste())
+        keys.add("c-x", "c-e", filter=is_typing)(lambda _: _open_editor(buffer))
+        keys.add("c-l")(lambda event: event.app.renderer.clear())
         return keys
 
 
-class _Past(FileHistory):
-    """What was typed before, in a file; where that can't be written it is forgotten with the session."""
+def _open_editor(buffer: Buffer) -> None:
+    buffer.open_in_editor()
 
+
+class _InputHistory(FileHistory):
+    """Earlier inputs in a file; without write access they are forgotten with the session."""
+
+    @override
     def store_string(self, string: str) -> None:
         with suppress(OSError):
             os.makedirs(os.path.dirname(self.filename), mode=0o700, exist_ok=True)
             super().store_string(string)
 
 
-def _terminal() -> "_Output":
-    def size() -> Size:
+def _open_output() -> "_Output":
+    def get_size() -> Size:
         try:
             columns, rows = os.get_terminal_size(sys.stderr.fileno())
-        except OSError:  # it is gone
+        except OSError:  # the terminal is gone
             columns, rows = 0, 0
         return Size(rows=rows or 24, columns=columns or 80)
 
-    # Where the cursor stands is not asked for: answers would mix with what is typed.
-    return _Output(sys.stderr, size, term=os.environ.get("TERM"), enable_cpr=False)
+    # No cursor position requests: their answers would mix with typed keys.
+    return _Output(sys.stderr, get_size, term=os.environ.get("TERM"), enable_cpr=False)
 
 
 class _Output(Vt100_Output):
-    """The terminal, which can be given several changes in one write."""
+    """A terminal that can receive several changes in one write."""
 
     _is_held = False
 
     @contextmanager
-    def at_once(self) -> Iterator[None]:
+    def hold_writes(self) -> Iterator[None]:
         self._is_held = True
         try:
             yield
@@ -387,6 +391,7 @@ class _Output(Vt100_Output):
             self._is_held = False
             self.flush()
 
+    @override
     def flush(self) -> None:
         if not self._is_held:
             with suppress(OSError):  # the terminal is gone: SIGHUP ends the session

@@ -1,4 +1,4 @@
-"""The person at the terminal: is one there, what do they answer, and which signal ends what."""
+"""The person at the terminal: questions and answers, typed lines, and signals."""
 
 import asyncio
 import os
@@ -12,12 +12,14 @@ from types import FrameType
 from typing import Any, TextIO
 
 from rich.console import Console
+from typing_extensions import override
 
 from goose_like.core.events import Answer, Event, Question
 
-from .renderer import Screen
+from .progress import ProgressScreen
+from .screen import Screen
 
-_CHOICES: dict[str, Answer] = {
+_ANSWERS: dict[str, Answer] = {
     "y": Answer(choice="allow", by="person"),
     "s": Answer(choice="allow_session", by="person"),
     "a": Answer(choice="allow_always", by="person"),
@@ -28,29 +30,29 @@ _NO = re.compile(r"(no|don't|do not|stop)\b", re.IGNORECASE)
 
 
 def has_person() -> bool:
-    """Whether questions can be asked: keys come from a terminal and what is shown goes to one."""
+    """Return whether a person can be asked: input and error output are terminals."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether it is one; a stream that was closed before we began is None."""
+    """Return whether a stream is a terminal; a stream that was closed at start is None."""
     return stream is not None and stream.isatty()
 
 
-class Lines:
-    """Standard input by lines, without blocking the loop; cancelling loses nothing and leaves the terminal as it was.
+class LineReader:
+    """Lines of standard input, read without blocking the event loop.
 
-    What was read ahead of a line stays here, so there should be one for each input. A terminal gives one at a time.
+    Use one reader for one input: it keeps what it has read beyond a line. Cancelling a read loses nothing.
     """
 
     def __init__(self) -> None:
-        self._ahead = b""
+        self._buffer = b""
 
-    async def next(self) -> str:
-        """A line with its end; the last one may have none, and after it comes ''."""
-        while b"\n" not in self._ahead and (chunk := await _read_chunk(sys.stdin.fileno())):
-            self._ahead += chunk
-        line, end, self._ahead = self._ahead.partition(b"\n")
+    async def read_line(self) -> str:
+        """Return a line with its end. The last line may have no end, and after it comes an empty string."""
+        while b"\n" not in self._buffer and (chunk := await _read_chunk(sys.stdin.fileno())):
+            self._buffer += chunk
+        line, end, self._buffer = self._buffer.partition(b"\n")
         return (line + end).decode(errors="replace")
 
 
@@ -58,7 +60,7 @@ async def _read_chunk(descriptor: int) -> bytes:
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     try:
         loop.add_reader(descriptor, ready.set)
-    except PermissionError:  # a file, which is always ready
+    except PermissionError:  # a file is always ready
         return os.read(descriptor, 65536)
     try:
         await ready.wait()
@@ -67,80 +69,91 @@ async def _read_chunk(descriptor: int) -> bytes:
     return os.read(descriptor, 65536)
 
 
-class PersonScreen(Screen):
-    """A screen with a person before it, who is asked. What comes up meanwhile is shown after the answer."""
+class AskingScreen(Screen):
+    """A screen whose questions a person answers at the terminal, one question at a time.
 
-    _held: list[Event] | None = None
+    Events that arrive during a question are shown after the answer.
+    """
 
+    def __init__(self, screen: Screen) -> None:
+        self.renderer = screen.renderer
+        self._screen = screen
+        self._held: list[Event] | None = None
+        self._asking = asyncio.Lock()
+
+    @override
     def notify(self, event: Event) -> None:
         if self._held is None:
-            super().notify(event)
+            self._screen.notify(event)
         else:
             self._held.append(event)
 
+    @override
+    def pause(self) -> None:
+        self._screen.pause()
+
+    @override
     async def ask(self, question: Question) -> Answer:
-        self._held = []
-        try:
-            return await self._answer(question)
-        finally:
-            held, self._held = self._held, None
-            for event in held:
-                self.notify(event)
+        async with self._asking:
+            self._held = []
+            try:
+                self.pause()
+                termios.tcflush(sys.stdin, termios.TCIFLUSH)  # keys typed before the question do not answer it
+                with set_echo(True):
+                    return await ask_person(question, self._read_line, self.renderer.print_detail)
+            finally:
+                held, self._held = self._held or [], None
+                for event in held:
+                    self.notify(event)
 
-    async def _answer(self, question: Question) -> Answer:
-        self.pause()
-        termios.tcflush(sys.stdin, termios.TCIFLUSH)  # keys typed before the question are no answer to it
-        with echo(True):
-            return await decided(question, self._read, self.show_detail)
-
-    async def _read(self, label: str) -> str:
-        self.console.print(label, style="bold", markup=False, end="")
-        self._is_mid_line = True  # until Enter: what ends the question otherwise ends this line, too
-        line = await Lines().next()
-        self._is_mid_line = not line.endswith("\n")
+    async def _read_line(self, label: str) -> str:
+        lines = self.renderer.lines
+        lines.write_text(label, "bold")
+        line = await LineReader().read_line()
+        lines.is_mid_line = not line.endswith("\n")
         return line
 
 
-async def decided(
+async def ask_person(
     question: Question,
-    read: Callable[[str], Awaitable[str]],
+    read_line: Callable[[str], Awaitable[str]],
     show_detail: Callable[[Question], None],
-    put: Callable[[str], None] | None = None,
+    send_to_model: Callable[[str], None] | None = None,
 ) -> Answer:
-    """A person's answer: a key and Enter, or words. `read` shows a label and gives the line, '' where there is none.
+    """Return a person's answer: a key and Enter, or words.
 
-    What is no key is for the model, where `put` leaves it words, and the question is asked again; but "no, and why"
-    is both.
+    `read_line` shows a label and returns the typed line, or an empty string at the end of input. Any other text goes
+    to the model with `send_to_model`, and the question is asked again; text that begins with "no" also denies.
     """
-    if question.kind == "words":
-        line = await read("  answer: ")
-        return Answer(choice="allow", by="person", words=line.strip()) if line else Answer()
-    keys = _keys(question)
+    if question.kind == "text":
+        line = await read_line("  answer: ")
+        return Answer(choice="allow", by="person", text=line.strip()) if line else Answer()
+    keys = _list_keys(question)
     words = "  ".join(f"[{'N' if key == 'n' else key}] {word}" for key, word in keys.items())
     while True:
-        typed = (await read(f"  {words}: ")).strip()
+        typed = (await read_line(f"  {words}: ")).strip()
         key = {"yes": "y", "no": "n"}.get(typed.lower(), typed.lower())
         if key == "t" and "t" in keys:
             show_detail(question)
         elif not key or key in keys:
-            return _CHOICES[key]
-        elif put:
-            put(typed)
+            return _ANSWERS[key]
+        elif send_to_model:
+            send_to_model(typed)
             if _NO.match(typed):
-                return _CHOICES["n"]
+                return _ANSWERS["n"]
 
 
-def _keys(question: Question) -> dict[str, str]:
-    """What can be typed at a question, and the word for it."""
+def _list_keys(question: Question) -> dict[str, str]:
+    """Return the keys that answer a question, with a word for each."""
     if question.kind == "trust":
         return {"y": "this time", "a": "always", "t": "text", "n": "no"}
-    always = {"a": "always"} if question.may_last else {}
+    always = {"a": "always"} if question.can_be_remembered else {}
     return {"y": "once", "s": "session", **always, "n": "no"}
 
 
 @contextmanager
-def echo(is_on: bool) -> Iterator[None]:
-    """Within the block keys are echoed, or not. Without a terminal there is nothing to do."""
+def set_echo(is_on: bool) -> Iterator[None]:
+    """Turn the echo of keys on or off within the block; without a terminal do nothing."""
     if not is_terminal(sys.stdin):
         yield
         return
@@ -150,49 +163,57 @@ def echo(is_on: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(termios.error):  # it was closed
+        with suppress(termios.error):  # the terminal was closed
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-def screen(*, says_answer: bool) -> Screen:
-    """What shows progress on stderr, and asks there when somebody is there."""
-    console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
-    kind = PersonScreen if has_person() else Screen
-    return kind(console, says_answer=says_answer)
+def open_console() -> Console:
+    """Return a console on standard error."""
+    return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def add_person(screen: Screen) -> Screen:
+    """Return a screen that asks the person at the terminal, or the same screen if there is none."""
+    return AskingScreen(screen) if has_person() else screen
+
+
+def open_screen(*, shows_answer: bool) -> Screen:
+    """Return a screen for progress on standard error, with questions if a person is there."""
+    return add_person(ProgressScreen(open_console(), shows_answer=shows_answer))
 
 
 @contextmanager
-def on_signals(act: Callable[[], object]) -> Iterator[list[signal.Signals]]:
-    """Within the block SIGINT, SIGTERM and SIGHUP call `act` on the loop instead of ending the process.
+def handle_signals(act: Callable[[], object]) -> Iterator[list[signal.Signals]]:
+    """Call `act` on the event loop for SIGINT, SIGTERM and SIGHUP instead of ending the process.
 
-    Gives a list of those that came. The third one ends the process at once, whatever it is doing; the second says so.
+    Yields the list of received signals. The second signal prints a warning; the third ends the process at once.
     """
     loop = asyncio.get_running_loop()
     terminal = termios.tcgetattr(sys.stdin) if is_terminal(sys.stdin) else None
-    came: list[signal.Signals] = []
+    received: list[signal.Signals] = []
 
-    # Not by the loop, which a tool may keep from turning.
-    def take(number: int, _: FrameType | None) -> None:
-        came.append(signal.Signals(number))
-        if len(came) == 2:
+    # A plain handler, not one of the loop: a tool can keep the loop busy.
+    def handle(number: int, _: FrameType | None) -> None:
+        received.append(signal.Signals(number))
+        if len(received) == 2:
             with suppress(OSError):
-                os.write(2, b"\nstill stopping; once more ends goose-like at once\n")
-        if len(came) > 2:
-            _leave(terminal, 128 + number)
+                os.write(2, b"\nstill stopping; press Ctrl-C once more to exit at once\n")
+        if len(received) > 2:
+            _exit_now(terminal, 128 + number)
         loop.call_soon_threadsafe(act)
 
-    # What is ignored stays so: that is what nohup means.
-    ours = [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]
-    before = {number: signal.signal(number, take) for number in ours}
+    # An ignored signal stays ignored: nohup relies on this.
+    numbers = [one for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
-        yield came
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _leave(terminal: list[Any] | None, exit_code: int) -> None:
-    """Ends the process here and now, with the terminal as it was and its cursor seen."""
+def _exit_now(terminal: list[Any] | None, exit_code: int) -> None:
+    """End the process at once, after restoring the terminal's settings and its cursor."""
     with suppress(OSError, termios.error):
         if terminal and terminal != termios.tcgetattr(sys.stdin):
             termios.tcsetattr(sys.stdin, termios.TCSANOW, terminal)

@@ -1,37 +1,56 @@
-"""The session's screen: what is over is printed once and scrolls away, what goes on stands above the prompt."""
+"""The screen of an interactive session: finished events scroll away, the work in progress stays above the prompt."""
 
 import asyncio
 import io
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal
+from typing import Literal, assert_never
 
 from rich.console import Console, RenderableType
-from rich.text import Text as Styled
+from rich.text import Text
+from typing_extensions import override
 
 from goose_like.core.events import (
     Answer,
-    Artifact,
-    Durable,
+    Answered,
+    ArtifactShown,
+    Asked,
+    Compacted,
+    DurableEvent,
     Event,
     Interjected,
+    Logged,
     MessageCompleted,
+    PlanUpdated,
+    PromptsSuggested,
     Question,
+    Reminded,
     Retrying,
+    Rewound,
+    RunFinished,
+    SessionStarted,
+    StateSaved,
+    Status,
+    SubagentEvent,
     Task,
+    TextDelta,
     ThinkingDelta,
     ToolFinished,
+    ToolProgress,
+    ToolStarted,
     TurnFinished,
     TurnStarted,
+    UsageRecorded,
 )
 from goose_like.core.message import Message, ToolCall, ToolResult
+from goose_like.core.notifier import Notifier
 
-from .escape import one_line, visible
+from .escape import escape_controls, to_one_line
 from .input import Prompt
-from .interaction import decided
+from .interaction import ask_person
 from .markdown_stream import MarkdownStream
-from .renderer import PLAN_TOOL, Screen
-from .tool_call import Running
+from .renderer import PLAN_TOOL, Renderer
+from .tool_call import RunningCall, format_nested_event, number_calls
 
 FRAME_S = 1 / 15
 TICK_S = 0.1
@@ -43,106 +62,234 @@ BELL_AFTER_S = 10.0
 _DOTS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
-class LiveScreen(Screen):
-    """Draws a session around its prompt, at most fifteen times a second, however fast events come.
+class LiveScreen(Notifier):
+    """A screen around the prompt of a session, drawn at most fifteen times a second.
 
-    `finished` are the calls with their results, in the order of the numbers that they are shown with. `queued` gives
-    the words that wait for the next step, `put` adds some.
+    `finished` holds the calls with their results; `/show N` takes an index into it, from 1. `get_queue` returns the
+    messages that wait for the next step, and `add_to_queue` adds one.
     """
 
-    def __init__(self, prompt: Prompt, notify: Literal["bell", "osc9", "off"] = "bell") -> None:
-        self._above, self._below = _Above(), io.StringIO()
-        super().__init__(_console(self._above), says_answer=True)
+    def __init__(self, prompt: Prompt, bell: Literal["bell", "osc9", "off"] = "bell") -> None:
+        self._above, self._below = _PrintBuffer(), io.StringIO()
+        self.renderer = Renderer(_make_console(self._above))
         self.finished: list[tuple[ToolCall, ToolResult]] = []
-        self.queued: Callable[[], Sequence[str]] = tuple
-        self.put: Callable[[str], None] | None = None
-        self.began: float | None = None
+        self.get_queue: Callable[[], Sequence[str]] = tuple
+        self.add_to_queue: Callable[[str], None] | None = None
         self._prompt = prompt
-        self._notify = notify
-        self._prompt.live = self._live
+        self._bell = bell
+        self._prompt.live = self._render_below
         self._answer = MarkdownStream()
-        self._thought = self._doing = ""
+        self._calls: dict[str, RunningCall] = {}
+        self._labels: dict[str, str] = {}
+        self._thought = self._status = ""
+        self._turn_started_at: float | None = None
         self._is_open = False
-        self._is_heard = False
-        self._marked_ids: set[str] = set()
+        self._has_answer_text = False
+        self._printed_call_ids: set[str] = set()
         self._plan: Sequence[Task] = ()
-        self._rows_below: tuple[int, int, str] = (0, 0, "")
+        self._prompts: Sequence[str] = ()
+        self._cached_below: tuple[int, int, str] = (0, 0, "")
         self._frame: asyncio.TimerHandle | None = None
         self._drawn_at = 0.0
         self._loop = asyncio.get_running_loop()
 
+    @override
     def notify(self, event: Event) -> None:
+        renderer = self.renderer
         match event:
+            case SessionStarted():
+                self._status = ""
+                renderer.print_session(event)
             case TurnStarted(message=message) | Interjected(message=message):
-                self.began = self.began or time.monotonic()
-                self._is_heard = False
-                self._say(message)
+                self._start_message(message)
+            case Status(text=text):
+                self._status = escape_controls(text)
             case ThinkingDelta(text=text):
                 self._thought = (self._thought + text)[-THINKING_CHARACTERS:]
+            case TextDelta(text=text):
+                self._add_answer_text(text)
             case Retrying():
                 self._answer = MarkdownStream()
-            case _:
+                renderer.print_retry(event)
+            case MessageCompleted(message=message, is_cut=is_cut):
+                self._complete_message(message, is_cut)
+            case ToolStarted(call=call):
+                self._calls[call.id] = RunningCall(call, self._labels.get(call.id, ""), time.monotonic())
+                self._status = ""
+            case ToolProgress(call_id=call_id, text=text):
+                self._add_output(call_id, text)
+            case SubagentEvent(call_id=call_id, event=inner):
+                self._show_nested(call_id, inner)
+            case ToolFinished(result=result):
+                self._finish_call(result)
+            case PlanUpdated(tasks=tasks):
+                self._update_plan(tasks)
+            case Logged(text=text):
+                self._print_only_call()
+                renderer.print_log(text)
+            case ArtifactShown(call_id=call_id, artifact=artifact):
+                self._print_call(call_id)
+                renderer.print_artifact(artifact)
+            case PromptsSuggested(prompts=prompts):
+                self._prompts = prompts
+            case Asked(question=question):
+                renderer.print_question(question)
+            case Answered(question=question, answer=answer):
+                renderer.print_answer(question, answer)
+            case Reminded():
+                renderer.print_reminder(event)
+            case Compacted():
+                renderer.print_compaction(event)
+            case Rewound():
+                renderer.print_rewind(event)
+            case TurnFinished():
+                self._finish_turn(event)
+            case RunFinished():
+                renderer.print_run_end(event)
+            case UsageRecorded() | StateSaved():
                 pass
-        super().notify(event)
-        if isinstance(event, TurnFinished):
-            self._ring()
-            self.began = None
+            case _:
+                assert_never(event)
         self._draw_soon()
 
+    @override
     async def ask(self, question: Question) -> Answer:
-        self._ring()
+        self._ring_bell()
         self.draw()
-        return await decided(question, self._prompt.answer, self.show_detail, self.put)
+        return await ask_person(question, self._prompt.read_answer, self.renderer.print_detail, self.add_to_queue)
 
     def show(self, renderable: object) -> None:
-        """Prints something above."""
+        """Print text or a Rich renderable above the prompt."""
         if isinstance(renderable, str):
-            self._line(visible(renderable))
+            self.renderer.lines.write_line(escape_controls(renderable))
         else:
-            self.console.print(renderable)
+            self.renderer.lines.console.print(renderable)
         self._draw_soon()
 
-    def begin(self) -> None:
-        """Shows what is waited for, until a session is open."""
+    def show_startup(self) -> None:
+        """Show status texts until `show_session` is called."""
         self._is_open = False
 
-    def open(self, events: Iterable[Durable], plan: Sequence[Task], *, is_new: bool) -> None:
-        """Shows a session from now on: what happened in it earlier, as it was drawn then, but for times."""
-        self.console.width = self._prompt.size.columns
-        self._is_open, self._doing = True, ""
+    def show_session(self, events: Iterable[DurableEvent], plan: Sequence[Task], *, is_new: bool) -> None:
+        """Show a session from now on, starting with its earlier events; `is_new` restarts the numbers of calls."""
+        self.renderer.lines.console.width = self._prompt.size.columns
+        self._is_open = True
         if is_new:
             self.finished.clear()
-        self._replay(events)
-        self._plan = plan
-
-    def _replay(self, events: Iterable[Durable]) -> None:
         for event in events:
-            if isinstance(event, TurnFinished | TurnStarted | Interjected):
-                self._replay_turn(event)
-            elif isinstance(event, ToolFinished) and event.result.call_id in self._running:
-                running = self._running.pop(event.result.call_id)
-                if running.is_command:
-                    body, notes = running.read(event.result.output)
-                    if notes or not event.result.is_error:  # else it never ran, and its end says all
-                        self._show_output(running, "\n".join([*body, ""]))
-                self._finish(running, event.result)
-            elif isinstance(event, MessageCompleted):
-                self._complete(event.message, event.is_cut)
-                self._running = {
-                    call.id: Running(call, self._labels.get(call.id, "")) for call in event.message.tool_calls
-                }
-            else:
-                super().notify(event)
-        self._running.clear()
-        self.began = None
+            self._replay(event)
+        self._calls.clear()
+        self._turn_started_at = None
+        self._status = ""
+        self._plan = plan
         self._draw_soon()
 
-    def _replay_turn(self, event: TurnStarted | Interjected | TurnFinished) -> None:
-        if isinstance(event, TurnFinished):
-            self._close(event)
-        else:
-            self._is_heard = False
-            self._say(event.message)
+    def _replay(self, event: DurableEvent) -> None:
+        """Show an earlier event: calls have no start time, and their output is in their results."""
+        if isinstance(event, ToolFinished) and (running := self._calls.get(event.result.call_id)):
+            body, notes = running.split_result(event.result.output)
+            was_run = bool(notes) or not event.result.is_error
+            if running.is_command and was_run:
+                self._add_output(running.call.id, "\n".join([*body, ""]))
+        self.notify(event)
+        if isinstance(event, MessageCompleted):
+            calls = event.message.tool_calls
+            self._calls = {call.id: RunningCall(call, self._labels.get(call.id, "")) for call in calls}
+
+    # --- messages
+
+    def _start_message(self, message: Message) -> None:
+        """Print the person's message, without the files and images attached to it."""
+        self._turn_started_at = self._turn_started_at or time.monotonic()
+        self._has_answer_text = False
+        self._status = ""
+        rows = self.renderer.lines.wrap(escape_controls(message.first_text), 2)
+        self._print_space()
+        self.renderer.lines.write_line(Text("> " + "\n  ".join(rows), "bold cyan"))
+
+    def _add_answer_text(self, text: str) -> None:
+        if not self._has_answer_text:
+            self._print_space()
+        self._has_answer_text, self._status, self._thought = True, "", ""
+        self._answer.feed(text)
+
+    def _complete_message(self, message: Message, is_cut: bool) -> None:
+        if not self._has_answer_text and message.text:
+            self._add_answer_text(message.text)
+        lines = self.renderer.lines
+        for piece in self._answer.finish(lines.console.width):
+            lines.console.print(piece, soft_wrap=False)
+        self._answer, self._has_answer_text, self._thought = MarkdownStream(), False, ""
+        self._labels = number_calls(call.id for call in message.tool_calls if call.name != PLAN_TOOL)
+        if is_cut:
+            lines.write_line("(cut off)", "yellow")
+
+    def _finish_turn(self, event: TurnFinished) -> None:
+        for running in self._calls.values():
+            if running.call.name != PLAN_TOOL:
+                self._print_call(running.call.id)
+                for line in running.last_lines(TAIL_ROWS):
+                    self.renderer.print_output_line(running, line)
+        self._printed_call_ids.clear()
+        self._calls.clear()
+        self._status = ""
+        self.renderer.print_turn_end(event, self._prompts)
+        self._prompts = ()
+        self._print_space()
+        self._ring_bell()
+        self._turn_started_at = None
+
+    def _print_space(self) -> None:
+        """Print an empty line unless the last line is empty."""
+        if not self._above.is_spaced:
+            self.renderer.lines.write_line("")
+
+    def _update_plan(self, tasks: Sequence[Task]) -> None:
+        self._plan = tasks
+        if not _has_open_tasks(tasks):
+            self.renderer.print_plan(tasks)
+
+    # --- tool calls
+
+    def _add_output(self, call_id: str, text: str) -> None:
+        if running := self._calls.get(call_id):
+            running.add_output(text, self.renderer.lines.get_room(4 + len(running.label)))
+
+    def _show_nested(self, call_id: str, inner: dict[str, object]) -> None:
+        match inner:
+            case {"type": "status", "text": str(text)}:
+                self._status = escape_controls(text)
+            case _:
+                if line := format_nested_event(inner, self.renderer.lines.get_room(5)):
+                    self._add_output(call_id, f"{line}\n")
+
+    def _finish_call(self, result: ToolResult) -> None:
+        running = self._calls.get(result.call_id)
+        if running is None:
+            return
+        if running.rest:
+            self._add_output(result.call_id, "\n")
+        if running.call.name != PLAN_TOOL:
+            self._print_call(result.call_id)
+            for line in running.head:
+                self.renderer.print_output_line(running, line)
+        del self._calls[result.call_id]
+        self.finished.append((running.call, result))
+        self.renderer.print_result(running, result, hint=f" · /show {len(self.finished)}")
+        self._status = ""
+
+    def _print_call(self, call_id: str) -> None:
+        """Print the head of a call once: before its first log entry or artifact, or when the call is over."""
+        if call_id in self._calls and call_id not in self._printed_call_ids:
+            self._printed_call_ids.add(call_id)
+            self.renderer.print_call(self._calls[call_id])
+
+    def _print_only_call(self) -> None:
+        """Print the head of the only running call: a log entry can belong to no other."""
+        if len(self._calls) == 1:
+            (running,) = self._calls.values()
+            if running.call.name != PLAN_TOOL:
+                self._print_call(running.call.id)
 
     # --- frames
 
@@ -152,163 +299,75 @@ class LiveScreen(Screen):
             self._frame = self._loop.call_later(wait_s, self.draw)
 
     def draw(self) -> None:
-        """Prints what is over and draws what goes on, now."""
+        """Print what is final above the prompt and draw the rest again, now."""
         if self._frame:
             self._frame.cancel()
             self._frame = None
         self._drawn_at = time.monotonic()
-        self.console.width = self._prompt.size.columns
-        for piece in self._answer.take(self.console.width):
-            self.console.print(piece, soft_wrap=False)
+        console = self.renderer.lines.console
+        console.width = self._prompt.size.columns
+        for piece in self._answer.take_final(console.width):
+            console.print(piece, soft_wrap=False)
         text = self._above.getvalue()
         self._above.seek(0)
         self._above.truncate()
-        self._rows_below = (0, 0, "")
+        self._cached_below = (0, 0, "")
         if text:
             self._prompt.print(text)
         else:
             self._prompt.redraw()
-        if self.began is not None:  # the clock goes on if nothing is heard
+        if self._turn_started_at is not None:  # the clock advances even without events
             self._frame = self._loop.call_later(TICK_S, self.draw)
 
-    def _live(self, width: int, height: int) -> str:
-        """The rows above the input; made once a frame, whatever else makes the prompt draw itself."""
-        if self._rows_below[:2] != (width, height):
-            console = _console(self._below, width)
-            for piece in self._going_on(width, height):
+    def _render_below(self, width: int, height: int) -> str:
+        """Return the rows between the printed text and the input, rendered once per frame."""
+        if self._cached_below[:2] != (width, height):
+            console = _make_console(self._below, width)
+            for piece in self._iterate_below(width, height):
                 console.print(piece)
             rows = self._below.getvalue().rstrip("\n").split("\n")
             self._below.seek(0)
             self._below.truncate()
-            self._rows_below = (width, height, "\n".join(rows[-height:] if height else ()))
-        return self._rows_below[2]
+            self._cached_below = (width, height, "\n".join(rows[-height:] if height else ()))
+        return self._cached_below[2]
 
-    def _going_on(self, width: int, height: int) -> Iterator[RenderableType]:
-        """What is not over, from the answer down to the plan, which is nearest to the input."""
-        if rows := self._answer.open(width, min(OPEN_ROWS, height)):
+    def _iterate_below(self, width: int, height: int) -> Iterator[RenderableType]:
+        """Yield what is in progress, from the answer down to the plan next to the input."""
+        if rows := self._answer.render_open(width, min(OPEN_ROWS, height)):
             yield rows
-        for running in self._running.values():
+        for running in self._calls.values():
             if running.call.name != PLAN_TOOL:
-                if running.call.id not in self._marked_ids:
-                    yield self._marked(running)
-                for line in running.recent(TAIL_ROWS):
-                    yield Styled(f"  │{running.label} {one_line(line, width - 6)}", "dim", no_wrap=True)
-        if self.began is not None:
-            yield from self._waiting(width)
-        elif self._doing and not self._is_open:  # what a session waits for before it is there
-            yield Styled(one_line(self._doing, width - 2), "dim", no_wrap=True)
-        for words in self.queued():
-            yield Styled(f"  ⏎ {one_line(words, width - 30)}  (waits; Ctrl-S sends it now)", "cyan", no_wrap=True)
-        if any(task.status in ("planned", "in-progress") for task in self._plan):
-            yield from self._plan_rows(self._plan, PLAN_ROWS)
+                if running.call.id not in self._printed_call_ids:
+                    yield self.renderer.format_call(running)
+                for line in running.last_lines(TAIL_ROWS):
+                    yield Text(f"  │{running.label} {to_one_line(line, width - 6)}", "dim", no_wrap=True)
+        if self._turn_started_at is not None:
+            yield self._format_activity(width, time.monotonic() - self._turn_started_at)
+        elif self._status and not self._is_open:
+            yield Text(to_one_line(self._status, width - 2), "dim", no_wrap=True)
+        for words in self.get_queue():
+            yield Text(f"  ⏎ {to_one_line(words, width - 30)}  (waits; Ctrl-S sends it now)", "cyan", no_wrap=True)
+        if _has_open_tasks(self._plan):
+            yield from self.renderer.format_plan_rows(self._plan, PLAN_ROWS)
 
-    def _waiting(self, width: int) -> Iterator[RenderableType]:
-        elapsed = time.monotonic() - (self.began or 0)
-        dot = _DOTS[int(elapsed * 10) % len(_DOTS)]
-        doing = self._doing
-        if self._thought and not self._is_heard:
-            doing = f"thinking: {' '.join(self._thought.split())[-max(width - 30, 10) :]}"
-        elif self._running and not doing:
-            doing = f"running {', '.join(running.call.name for running in self._running.values())}"
-        yield Styled(f"{dot} {one_line(doing or 'thinking', width - 12)} · {elapsed:.0f} s", "dim", no_wrap=True)
+    def _format_activity(self, width: int, elapsed_s: float) -> Text:
+        dot = _DOTS[int(elapsed_s * 10) % len(_DOTS)]
+        activity = self._status
+        if self._thought and not self._has_answer_text:
+            activity = f"thinking: {' '.join(self._thought.split())[-max(width - 30, 10) :]}"
+        elif self._calls and not activity:
+            activity = f"running {', '.join(running.call.name for running in self._calls.values())}"
+        line = f"{dot} {to_one_line(activity or 'thinking', width - 12)} · {elapsed_s:.0f} s"
+        return Text(line, "dim", no_wrap=True)
 
-    # --- what the plain screen does otherwise
-
-    def pause(self) -> None:
-        self._doing = ""
-
-    def _wait(self, text: str) -> None:
-        self._doing = text
-
-    def _tell_status(self, text: str) -> None:
-        self._doing = visible(text)
-
-    def _say(self, message: Message) -> None:
-        """What the person said; the files and images that came with it stand behind it."""
-        rows = self._rows(visible(message.first_text), 2)
-        self._space()
-        self._line(Styled("> " + "\n  ".join(rows), "bold cyan"))
-
-    def _space(self) -> None:
-        """An empty line, where there is none yet."""
-        if not self._above.is_spaced:
-            self._line("")
-
-    def _hear(self, text: str) -> None:
-        if not self._is_heard:
-            self._space()
-        self._is_heard, self._doing, self._thought = True, "", ""
-        self._answer.feed(text)
-
-    def _complete(self, message: Message, is_cut: bool) -> None:
-        if not self._is_heard and message.text:
-            self._hear(message.text)
-        for piece in self._answer.finish(self.console.width):
-            self.console.print(piece, soft_wrap=False)
-        self._answer, self._is_heard, self._thought = MarkdownStream(), False, ""
-        super()._complete(message, is_cut)
-
-    def _start(self, call: ToolCall) -> None:
-        self._running[call.id] = Running(call, self._labels.get(call.id, ""), time.monotonic())
-        self._doing = ""
-
-    def _show_output(self, running: Running, text: str) -> None:
-        for _ in running.take(text, self._room(4 + len(running.label))):
-            pass  # it keeps them
-
-    def _finish(self, running: Running, result: ToolResult) -> None:
-        self.finished.append((running.call, result))
-        if running.call.name != PLAN_TOOL:
-            if running.rest:
-                self._show_output(running, "\n")
-            self._mark(running)
-            for line in running.head:
-                self._show_line(running, line)
-        super()._finish(running, result)
-
-    def _mark(self, running: Running) -> None:
-        """What the call is, once: above what it logs, or else when it is over."""
-        if running.call.id not in self._marked_ids:
-            self._marked_ids.add(running.call.id)
-            self._line(self._marked(running))
-
-    def _log(self, text: str) -> None:
-        if len(self._running) == 1:
-            (running,) = self._running.values()
-            if running.call.name != PLAN_TOOL:
-                self._mark(running)
-        super()._log(text)
-
-    def _draw_artifact(self, call_id: str, artifact: Artifact) -> None:
-        if call_id in self._running:
-            self._mark(self._running[call_id])
-        super()._draw_artifact(call_id, artifact)
-
-    def _left_out(self, count: int) -> str:
-        return f"{super()._left_out(count)} · /show {len(self.finished)}"
-
-    def _draw_plan(self, tasks: Sequence[Task]) -> None:
-        self._plan = tasks
-        if not any(task.status in ("planned", "in-progress") for task in tasks):
-            super()._draw_plan(tasks)  # it is over
-
-    def _close(self, end: TurnFinished) -> None:
-        for running in self._running.values():
-            if running.call.name != PLAN_TOOL:
-                self._mark(running)
-                for line in running.recent(TAIL_ROWS):
-                    self._show_line(running, line)
-        self._marked_ids.clear()
-        super()._close(end)
-        self._space()
-
-    def _ring(self) -> None:
-        if self.began is not None and time.monotonic() - self.began > BELL_AFTER_S:
-            self._prompt.tell(self._notify)
+    def _ring_bell(self) -> None:
+        """Call the person back after a turn that took long."""
+        if self._turn_started_at is not None and time.monotonic() - self._turn_started_at > BELL_AFTER_S:
+            self._prompt.alert(self._bell)
 
 
-class _Above(io.StringIO):
-    """What is to be printed; knows whether an empty line was the last of it."""
+class _PrintBuffer(io.StringIO):
+    """Text to print above the prompt; `is_spaced` says whether an empty line was written last."""
 
     is_spaced = True
 
@@ -318,7 +377,11 @@ class _Above(io.StringIO):
         return super().write(text)
 
 
-def _console(file: io.StringIO, width: int = 80) -> Console:
+def _has_open_tasks(tasks: Sequence[Task]) -> bool:
+    return any(task.status in ("planned", "in-progress") for task in tasks)
+
+
+def _make_console(file: io.StringIO, width: int = 80) -> Console:
     return Console(
         file=file, width=width, force_terminal=True, highlight=False, markup=False, emoji=False, soft_wrap=True
     )

@@ -1,4 +1,4 @@
-"""What stands within a paragraph, as runs: emphasis, code, links that are written out."""
+"""Text of a Markdown paragraph as styled segments: emphasis, code and links."""
 
 import re
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from markdown_it.token import Token
 from rich.segment import Segment
 from rich.style import Style
 
-from .escape import visible
-from .wrap import Row, merged
+from .escape import escape_controls
+from .wrap import Row, merge_segments
 
 MAX_MARKS = 400
-"""Marks from which on a paragraph is shown as it is: the search for pairs is quadratic in them."""
+"""Above this number of marks a paragraph is shown as it is: the parser needs quadratic time to find pairs."""
 
-PIECE, CUTS = 150, 4
-"""Characters after which it is tried to take a paragraph apart, and how often."""
+PIECE_CHARACTERS, MAX_CUTS = 150, 4
+"""A paragraph is cut into cached pieces of at least this length, at most so many times."""
 
 DIM = Style(dim=True)
 BOLD = Style(bold=True)
@@ -27,51 +27,51 @@ _MARK = re.compile(r"[*_`\[]|~~")
 _BLANKS = re.compile(r"[\t\n]")
 
 
-def phrases(text: str, parser: MarkdownIt, style: Style | None = None) -> Row:
-    """The runs of a paragraph's text; its line ends are those that the author asked for."""
+def render_inline(text: str, parser: MarkdownIt, style: Style | None = None) -> Row:
+    """Return the segments of a paragraph; only hard line breaks of the source remain."""
     base = style or Style.null()
     if len(_MARK.findall(text)) > MAX_MARKS:
-        return [Segment(said(text), base)]
+        return [Segment(escape_line(text), base)]
     end = 0
-    for _ in range(CUTS):  # so that a paragraph that grows is not read from its start again and again
-        end = text.find(" ", end + PIECE) + 1
+    for _ in range(MAX_CUTS):  # a growing paragraph is not parsed from its start again
+        end = text.find(" ", end + PIECE_CHARACTERS) + 1
         if not end:
             break
         is_between_words = text[end - 2] != " " and not text[end : end + 1].isspace()
-        piece, is_whole = _parsed(text[:end], parser, base) if is_between_words else ([], False)
+        piece, is_whole = _parse(text[:end], parser, base) if is_between_words else ([], False)
         if is_whole:
-            return [*piece, *phrases(text[end:], parser, style)]
-    return _parsed(text, parser, base)[0]
+            return [*piece, *render_inline(text[end:], parser, style)]
+    return _parse(text, parser, base)[0]
 
 
 @lru_cache(maxsize=512)
-def _parsed(text: str, parser: MarkdownIt, base: Style) -> tuple[Row, bool]:
-    """The runs, and whether no mark among them is left that could yet be half of a pair."""
+def _parse(text: str, parser: MarkdownIt, base: Style) -> tuple[Row, bool]:
+    """Return the segments, and whether they contain no mark that could still be half of a pair."""
     tokens: list[Token] = []
     parser.inline.parse(text, parser, {}, tokens)
     is_whole = not any(_MARK.search(token.content) for token in tokens if token.type == "text")
-    return merged(_runs(tokens, base)), is_whole
+    return merge_segments(_make_segments(tokens, base)), is_whole
 
 
-def said(text: str) -> str:
-    """The text on one line, as a terminal may be given it: an entity can stand for any character."""
-    return _BLANKS.sub(" ", visible(text))
+def escape_line(text: str) -> str:
+    """Escape a parsed text and put it on one line: an HTML entity can stand for a control character."""
+    return _BLANKS.sub(" ", escape_controls(text))
 
 
-def _runs(tokens: list[Token], base: Style) -> Iterator[Segment]:
+def _make_segments(tokens: list[Token], base: Style) -> Iterator[Segment]:
     styles = [base]
     href, label = "", ""
     for token in tokens:
-        text = said(token.content)
+        text = escape_line(token.content)
         match token.type:
             case "softbreak" | "hardbreak":
                 yield Segment(_BREAKS[token.type], styles[-1])
             case "code_inline":
                 yield Segment(text, styles[-1] + _CODE)
             case "image":
-                yield Segment(f"[image: {text} ({_target(token, 'src')})]", styles[-1] + DIM)
+                yield Segment(f"[image: {text} ({_get_target(token, 'src')})]", styles[-1] + DIM)
             case "link_open":
-                href, text = _target(token, "href"), ""
+                href, text = _get_target(token, "href"), ""
                 label = ""
             case "link_close":
                 if href.removeprefix("mailto:") != label:
@@ -85,5 +85,5 @@ def _runs(tokens: list[Token], base: Style) -> Iterator[Segment]:
         label += text
 
 
-def _target(token: Token, name: str) -> str:
-    return said(str(token.attrs.get(name, "")))
+def _get_target(token: Token, name: str) -> str:
+    return escape_line(str(token.attrs.get(name, "")))

@@ -11,11 +11,11 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.style import Style
 
-from goose_like.terminal.highlight import Code
-from goose_like.terminal.markdown_block import LIMIT, _parser
-from goose_like.terminal.markdown_inline import _parsed
+from goose_like.terminal.highlight import CodeHighlighter
+from goose_like.terminal.markdown_block import LIMIT_CHARACTERS, get_parser
+from goose_like.terminal.markdown_inline import _parse
 from goose_like.terminal.markdown_stream import MarkdownStream
-from goose_like.terminal.wrap import Rows, wrapped
+from goose_like.terminal.wrap import Rows, wrap_words
 
 WIDTHS = [20, 80, 200]
 
@@ -42,8 +42,8 @@ def streamed(deltas: list[str], frames: set[int], width: int = 80, color_system:
     for number, delta in enumerate(deltas):
         stream.feed(delta)
         if number in frames:
-            shown += printed(stream.take(width), color_system=color_system)
-            stream.open(width, 10)
+            shown += printed(stream.take_final(width), color_system=color_system)
+            stream.render_open(width, 10)
     return shown + printed(stream.finish(width), color_system=color_system)
 
 
@@ -51,8 +51,8 @@ def below(text: str, width: int = 80, height: int = 10) -> str:
     """The open end after the text has come."""
     stream = MarkdownStream()
     stream.feed(text)
-    stream.take(width)
-    return printed([stream.open(width, height)])
+    stream.take_final(width)
+    return printed([stream.render_open(width, height)])
 
 
 # --- cut anywhere it comes out the same
@@ -115,7 +115,9 @@ def test_no_row_is_wider_than_the_window(cut, width):
 def test_a_long_paragraph_taken_apart_reads_as_in_one(words):
     text = " ".join(["some words to begin with"] * 7 + words * 5)
     apart = whole(text, 80, "standard")
-    together = printed([Rows(tuple(wrapped(_parsed(text, _parser(), Style.null())[0], 80)))], color_system="standard")
+    together = printed(
+        [Rows(tuple(wrap_words(_parse(text, get_parser(), Style.null())[0], 80)))], color_system="standard"
+    )
     assert apart == together
 
 
@@ -196,11 +198,11 @@ def test_code_has_the_terminals_own_colours_and_no_ground():
     ],
 )
 def test_strings_and_comments_go_on_over_lines(language, lines):
-    first, *_ = Code(language).rows(lines[:1], 80)
-    code = Code(language)
-    _, second, third, after = code.rows([*lines, "return"], 80)
+    first, *_ = CodeHighlighter(language).render_lines(lines[:1], 80)
+    code = CodeHighlighter(language)
+    _, second, third, after = code.render_lines([*lines, "return"], 80)
     assert second[1].style == third[1].style == first[-1].style
-    assert after[1:] == Code(language).rows(["return"], 80)[0][1:]
+    assert after[1:] == CodeHighlighter(language).render_lines(["return"], 80)[0][1:]
 
 
 # --- nothing is obeyed
@@ -264,7 +266,7 @@ def test_the_open_end_keeps_to_its_height():
 def test_what_was_cut_in_a_fence_is_all_there():
     stream = MarkdownStream()
     stream.feed("a\n\n```py\nx = 1\ny = ")
-    assert printed(stream.take(80)) == "a\n\n  x = 1\n"
+    assert printed(stream.take_final(80)) == "a\n\n  x = 1\n"
     assert printed(stream.finish(80)) == "  y = \n"
     assert stream.finish(80) == []
 
@@ -274,7 +276,7 @@ def test_a_list_is_printed_by_items_and_numbered_on():
     shown = []
     for number in range(12):
         stream.feed(f"1. item {number}\n")
-        shown.append(printed(stream.take(80)))
+        shown.append(printed(stream.take_final(80)))
     assert shown[:2] == ["", "1. item 0\n"]
     assert shown[11] == "11. item 10\n"
     assert printed(stream.finish(80)) == "12. item 11\n"
@@ -290,10 +292,10 @@ def test_a_line_without_end_is_printed_and_forgotten(head, piece):
     shown, held = "", 0
     for _ in range(60):
         stream.feed(piece * 1000)
-        shown += printed(stream.take(80))
+        shown += printed(stream.take_final(80))
         held = max(held, len(stream._text))
     shown += printed(stream.finish(80))
-    assert held <= LIMIT
+    assert held <= LIMIT_CHARACTERS
     assert shown.count(piece.strip()) == 60_000
     assert max(map(cell_len, shown.split("\n"))) <= 80
 
@@ -301,9 +303,9 @@ def test_a_line_without_end_is_printed_and_forgotten(head, piece):
 def test_after_a_block_that_was_too_long_markdown_goes_on():
     stream = MarkdownStream()
     stream.feed("*word* " * 3000)
-    shown = printed(stream.take(80))
+    shown = printed(stream.take_final(80))
     stream.feed("*end*\n\n*after*\n")
-    shown += printed(stream.take(80)) + printed(stream.finish(80))
+    shown += printed(stream.take_final(80)) + printed(stream.finish(80))
     assert shown.endswith("*word* *end*\n\nafter\n")
 
 

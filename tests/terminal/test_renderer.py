@@ -1,4 +1,4 @@
-"""Screens as text: events in, lines out."""
+"""Events as lines on a screen."""
 
 import io
 import json
@@ -16,7 +16,6 @@ from goose_like.core.events import (
     Event,
     Logged,
     MessageCompleted,
-    Nested,
     PlanUpdated,
     PromptsSuggested,
     Question,
@@ -24,6 +23,7 @@ from goose_like.core.events import (
     RunFinished,
     SessionStarted,
     Status,
+    SubagentEvent,
     Task,
     TextDelta,
     ToolFinished,
@@ -33,12 +33,13 @@ from goose_like.core.events import (
     TurnStarted,
 )
 from goose_like.core.message import Message, ToolCall, ToolResult, Usage
-from goose_like.terminal.escape import exact, one_line, visible
-from goose_like.terminal.renderer import CALL_ROWS, Screen, spent
-from goose_like.terminal.tool_call import describe
+from goose_like.terminal.escape import escape_controls, escape_invisible, to_one_line
+from goose_like.terminal.progress import ProgressScreen
+from goose_like.terminal.renderer import CALL_ROWS, format_usage
+from goose_like.terminal.tool_call import describe_call
 
 
-def drawn(*events: Event, width: int = 100, is_terminal: bool = False, says_answer: bool = True) -> str:
+def drawn(*events: Event, width: int = 100, is_terminal: bool = False, shows_answer: bool = True) -> str:
     """What stands on the screen; times are `T`, and a terminal's control sequences are left out."""
     file = io.StringIO()
     console = Console(
@@ -52,7 +53,7 @@ def drawn(*events: Event, width: int = 100, is_terminal: bool = False, says_answ
         soft_wrap=True,
         legacy_windows=False,
     )
-    screen = Screen(console, says_answer=says_answer)
+    screen = ProgressScreen(console, shows_answer=shows_answer)
     for event in events:
         screen.notify(event)
         if is_terminal:
@@ -94,7 +95,9 @@ def test_an_exit_code_is_shown_although_something_was_printed():
 
 def test_a_failure_is_red_and_a_success_green():
     file = io.StringIO()
-    screen = Screen(Console(file=file, force_terminal=True, color_system="standard", width=80), says_answer=True)
+    screen = ProgressScreen(
+        Console(file=file, force_terminal=True, color_system="standard", width=80), shows_answer=True
+    )
     for event in [*ran("[exit code 7]"), *ran("fine", "fine\n")]:
         screen.notify(event)
     screen.pause()
@@ -196,8 +199,8 @@ def test_calls_side_by_side_are_told_by_number():
     ]
 
 
-def within(id: str, event: Event) -> Nested:
-    return Nested(call_id=id, event=event.model_dump(mode="json"))
+def within(id: str, event: Event) -> SubagentEvent:
+    return SubagentEvent(call_id=id, event=event.model_dump(mode="json"))
 
 
 def test_what_a_delegate_does_stands_below_its_call():
@@ -277,13 +280,13 @@ def test_binary_output_is_named_not_shown():
 
 
 def test_what_is_kept_of_output_is_bounded():
-    screen = Screen(Console(file=io.StringIO(), width=80), says_answer=False)
+    screen = ProgressScreen(Console(file=io.StringIO(), width=80), shows_answer=False)
     screen.notify(ToolStarted(call=call(command="x")))
     for _ in range(100):
         screen.notify(ToolProgress(call_id="c1", text="x" * 10_000))
         screen.notify(TextDelta(text="y" * 10_000))
-    assert len(screen._running["c1"].rest) <= 1_000
-    assert len(screen._heard) <= 200
+    assert len(screen._calls["c1"].rest) <= 1_000
+    assert len(screen._stream_tail) <= 200
 
 
 def test_escapes_are_shown_not_obeyed():
@@ -306,7 +309,7 @@ def test_escapes_are_shown_not_obeyed():
     ],
 )
 def test_a_call_is_one_line(made, line):
-    assert describe(made, 60) == line
+    assert describe_call(made, 60) == line
 
 
 def test_a_long_command_is_wrapped_and_not_cut():
@@ -321,7 +324,7 @@ def test_a_long_command_is_wrapped_and_not_cut():
 
 
 def test_wide_characters_count_twice():
-    assert one_line("日本語日本語", 7) == "日本語…"
+    assert to_one_line("日本語日本語", 7) == "日本語…"
 
 
 def test_the_plan_is_drawn_without_its_call():
@@ -393,7 +396,7 @@ def test_a_streamed_answer_that_was_cut_says_so_after_it():
 
 def test_a_run_whose_answer_comes_after_says_that_it_is_cut():
     cut = MessageCompleted(message=Message.assistant("half"), is_cut=True)
-    shown = drawn(TextDelta(text="half"), cut, TurnFinished(reason="cancelled"), says_answer=False)
+    shown = drawn(TextDelta(text="half"), cut, TurnFinished(reason="cancelled"), shows_answer=False)
     assert shown == "■ cancelled · the answer is cut off"
 
 
@@ -401,7 +404,7 @@ def test_tokens_are_told_when_some_were_used():
     end = {"cost_usd": None, "reason": "stop", "exit_code": 0}
     assert drawn(RunFinished(usage=Usage(), **end)) == ""
     assert drawn(RunFinished(usage=Usage(input_tokens=1200, output_tokens=3), **end)) == "1,200 tokens in, 3 out"
-    assert spent(Usage(input_tokens=9, cache_read_tokens=5), 0.5) == "9 tokens in (5 cached), 0 out · $0.5000"
+    assert format_usage(Usage(input_tokens=9, cache_read_tokens=5), 0.5) == "9 tokens in (5 cached), 0 out · $0.5000"
 
 
 def test_without_a_terminal_a_status_is_told_once_a_kind():
@@ -411,7 +414,7 @@ def test_without_a_terminal_a_status_is_told_once_a_kind():
 
 
 def test_control_characters_are_written_out():
-    assert visible("a\x1b[31m\x9b\r\nb\tc") == "a\\x1b[31m\\x9b\nb\tc"
+    assert escape_controls("a\x1b[31m\x9b\r\nb\tc") == "a\\x1b[31m\\x9b\nb\tc"
 
 
 # --- questions
@@ -427,19 +430,19 @@ def test_control_characters_are_written_out():
     ids=hex,
 )
 def test_what_one_does_not_see_is_written_out_where_it_is_asked_about(code):
-    shown = exact(f"a{chr(code)}b")
+    shown = escape_invisible(f"a{chr(code)}b")
     assert re.fullmatch(rf"a\\[xuU]0*{code:x}b", shown)
 
 
 def test_words_of_any_script_are_shown_as_they_are():
     text = "grün 日本語 עברית हिन्दी é 🎉 ~!\tx\ny"
-    assert exact(text) == text
+    assert escape_invisible(text) == text
 
 
 def test_gaps_hide_nothing():
-    assert exact(f"ls{' ' * 3000}; rm -rf ~") == "ls [3,000 blanks] ; rm -rf ~"
-    assert exact("ls" + "\n" * 3000 + "rm -rf ~") == "ls\n[3,000 line ends]\nrm -rf ~"
-    assert exact("if x:\n        y\n\n\nz") == "if x:\n        y\n\n\nz"
+    assert escape_invisible(f"ls{' ' * 3000}; rm -rf ~") == "ls [3,000 blanks] ; rm -rf ~"
+    assert escape_invisible("ls" + "\n" * 3000 + "rm -rf ~") == "ls\n[3,000 line ends]\nrm -rf ~"
+    assert escape_invisible("if x:\n        y\n\n\nz") == "if x:\n        y\n\n\nz"
 
 
 def question(text: str, detail: str = "", kind: str = "command") -> Asked:
@@ -556,7 +559,7 @@ def test_any_chart_is_drawn(kind, value):
 
 
 def test_a_page_and_a_text_are_told():
-    assert last(shown("html", text="<p>hello</p>")) == "    a page of 12 bytes, for a browser"
+    assert last(shown("html", text="<p>hello</p>")) == "    an HTML page of 12 bytes, for a browser"
     assert shown("text", text="one\n" * 20).split("\n")[-2:] == ["    one", "    … 8 more lines"]
 
 

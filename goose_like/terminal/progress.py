@@ -1,0 +1,209 @@
+"""Progress of a turn as plain lines with a spinner: for one-shot runs, pipes and simple terminals."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, assert_never
+
+from rich.console import Console
+from rich.status import Status as Spinner
+from rich.text import Text
+from typing_extensions import override
+
+from goose_like.core.events import (
+    Answered,
+    ArtifactShown,
+    Asked,
+    Compacted,
+    Event,
+    Interjected,
+    Logged,
+    MessageCompleted,
+    PlanUpdated,
+    PromptsSuggested,
+    Reminded,
+    Retrying,
+    Rewound,
+    RunFinished,
+    SessionStarted,
+    StateSaved,
+    Status,
+    SubagentEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolFinished,
+    ToolProgress,
+    ToolStarted,
+    TurnFinished,
+    TurnStarted,
+    UsageRecorded,
+)
+from goose_like.core.message import Message, ToolCall, ToolResult
+
+from .escape import escape_controls, to_one_line
+from .renderer import PLAN_TOOL, Renderer
+from .screen import Screen
+from .tool_call import LIVE_LINES, RunningCall, fit_line, format_nested_event, number_calls
+
+_STREAM_TAIL_CHARACTERS = 200
+
+
+class ProgressScreen(Screen):
+    """A screen that prints each event once, in order.
+
+    With `shows_answer` the model's words are streamed too. A one-shot run leaves them for standard output.
+    """
+
+    def __init__(self, console: Console, *, shows_answer: bool) -> None:
+        self.renderer = Renderer(console)
+        self._shows_answer = shows_answer
+        self._spinner: Spinner | None = None
+        self._labels: dict[str, str] = {}
+        self._calls: dict[str, RunningCall] = {}
+        self._is_cut = False
+        self._stream_tail = ""
+        self._prompts: Sequence[str] = ()
+
+    @override
+    def notify(self, event: Event) -> None:
+        renderer = self.renderer
+        match event:
+            case SessionStarted():
+                self.pause()
+                renderer.print_session(event)
+            case TurnStarted():
+                self._is_cut = False
+                renderer.forget_statuses()
+                self._spin("thinking")
+            case Status(text=text):
+                self._show_status(text)
+            case TextDelta(text=text):
+                self._show_text(text)
+            case Retrying():
+                self._stream_tail = ""
+                renderer.print_retry(event)
+            case MessageCompleted(message=message, is_cut=is_cut):
+                self._complete_message(message, is_cut)
+            case ToolStarted(call=call):
+                self._start_call(call)
+            case ToolProgress(call_id=call_id, text=text):
+                self._add_output(call_id, text)
+            case SubagentEvent(call_id=call_id, event=inner):
+                self._show_nested(call_id, inner)
+            case ToolFinished(result=result):
+                self._finish_call(result)
+            case PlanUpdated(tasks=tasks):
+                renderer.print_plan(tasks)
+            case Logged(text=text):
+                renderer.print_log(text)
+            case ArtifactShown(artifact=artifact):
+                renderer.print_artifact(artifact)
+            case PromptsSuggested(prompts=prompts):
+                self._prompts = prompts
+            case Asked(question=question):
+                renderer.print_question(question)
+            case Answered(question=question, answer=answer):
+                renderer.print_answer(question, answer)
+            case Reminded():
+                renderer.print_reminder(event)
+            case Compacted():
+                renderer.print_compaction(event)
+            case Rewound():
+                renderer.print_rewind(event)
+            case TurnFinished():
+                self._finish_turn(event)
+            case RunFinished():
+                self.pause()
+                renderer.print_run_end(event)
+            case ThinkingDelta() | Interjected() | UsageRecorded() | StateSaved():
+                pass
+            case _:
+                assert_never(event)
+
+    @override
+    def pause(self) -> None:
+        if self._spinner:
+            self._spinner.stop()
+            self._spinner = None
+
+    def _spin(self, text: str) -> None:
+        """Show text behind a spinner, unless there is no terminal or a line is unfinished."""
+        lines = self.renderer.lines
+        if not lines.is_terminal or lines.is_mid_line or not text:
+            return
+        label = Text(to_one_line(text, lines.get_room(4)), "dim")
+        if self._spinner is None:
+            self._spinner = lines.console.status(label, spinner="dots")
+            self._spinner.start()
+        else:
+            self._spinner.update(label)
+
+    def _spin_for_calls(self) -> None:
+        names = ", ".join(running.call.name for running in self._calls.values())
+        self._spin(f"running {names}" if names else "thinking")
+
+    def _show_status(self, text: str) -> None:
+        self._spin(text)
+        self.renderer.print_status(text)
+
+    def _show_text(self, text: str) -> None:
+        if not self._shows_answer:
+            self._stream_tail = (self._stream_tail + text)[-_STREAM_TAIL_CHARACTERS:]
+            self._spin(f"writing: {self._stream_tail}")
+        elif text:
+            self.pause()
+            self.renderer.lines.write_text(escape_controls(text))
+
+    def _complete_message(self, message: Message, is_cut: bool) -> None:
+        self._labels = number_calls(call.id for call in message.tool_calls if call.name != PLAN_TOOL)
+        self._stream_tail = ""
+        self._is_cut = is_cut
+        lines = self.renderer.lines
+        lines.end_line()
+        if not self._shows_answer and message.tool_calls and message.text.strip():
+            lines.write_line(escape_controls(message.text.strip()), "italic")
+        if is_cut and self._shows_answer:
+            lines.write_line("(cut off)", "yellow")
+
+    def _start_call(self, call: ToolCall) -> None:
+        running = self._calls[call.id] = RunningCall(call, self._labels.get(call.id, ""), time.monotonic())
+        if call.name != PLAN_TOOL:  # the plan itself is printed
+            self.renderer.print_call(running)
+        self._spin_for_calls()
+
+    def _show_nested(self, call_id: str, inner: Mapping[str, Any]) -> None:
+        match inner:
+            case {"type": "status", "text": str(text)}:
+                self._show_status(text)
+            case _:
+                if line := format_nested_event(inner, self.renderer.lines.get_room(5)):
+                    self._add_output(call_id, f"{line}\n")
+
+    def _add_output(self, call_id: str, text: str) -> None:
+        """Print the first whole lines of a call's output; of later lines the spinner shows the count."""
+        running = self._calls.get(call_id)
+        if running is None:
+            return
+        width = self.renderer.lines.get_room(4 + len(running.label))
+        first_number = running.line_count + 1
+        for number, line in enumerate(running.add_output(text, width), first_number):
+            is_blank_start = not line and number == 1
+            if number <= LIVE_LINES and not is_blank_start:
+                self.renderer.print_output_line(running, line)
+        more = f" · {running.line_count:,} lines" if running.line_count > LIVE_LINES else ""
+        rest = f" · {fit_line(running.rest, 0, width)}" if running.rest else ""
+        self._spin(f"running {running.call.name}{more}{rest}")
+
+    def _finish_call(self, result: ToolResult) -> None:
+        if running := self._calls.get(result.call_id):
+            if running.rest:
+                self._add_output(result.call_id, "\n")
+            del self._calls[result.call_id]
+            self.renderer.print_result(running, result)
+            self._spin_for_calls()
+
+    def _finish_turn(self, event: TurnFinished) -> None:
+        self.pause()
+        self._calls.clear()
+        self._stream_tail = ""
+        self.renderer.print_turn_end(event, self._prompts, is_answer_cut=self._is_cut and not self._shows_answer)
+        self._prompts = ()
