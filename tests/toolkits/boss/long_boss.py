@@ -6,13 +6,14 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from goose_like_toolkits.boss.flow.boss import Boss
+from goose_like_toolkits.boss.flow.setup import open_boss
 from goose_like_toolkits.boss.spec import BossSpec
 
 from goose_like.config.profile import Profile
 from goose_like.core.history import History
 from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier
-from goose_like.providers.base import Delta, Model, Models, Request
+from goose_like.providers.base import Delta, Model, ModelPair, Request
 from goose_like.sessions.session import Session
 from tests.fakes import call, calls
 from tests.long_session import GOAL, Counting, pages
@@ -80,7 +81,7 @@ async def worked(rounds: int, session: Session) -> tuple[Timed, History]:
     model = Model(provider, "x", "scripted:x", 128_000)
     profile = Profile(toolkits=(), sandbox="full", approval="yolo")
     boss = Boss(spec, flows={"look": Looking()})
-    async with boss.opened(profile, Notifier(), session=session, models=Models(model, model)) as run:
+    async with open_boss(boss, profile, Notifier(), session=session, models=ModelPair(model, model)) as run:
         outcome = await run.work(GOAL)
         assert outcome.status == "max_round", outcome
         return provider, run.history

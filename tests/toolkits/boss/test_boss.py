@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from goose_like_toolkits.boss.flow.boss import Boss, Run
+from goose_like_toolkits.boss.aiflows.flow_memory import FlowMemory
+from goose_like_toolkits.boss.flow.boss import Boss, BossRun
+from goose_like_toolkits.boss.flow.executor import FlowPart
 from goose_like_toolkits.boss.flow.outcome import Outcome
-from goose_like_toolkits.boss.memory.files import LIMIT_BYTES
+from goose_like_toolkits.boss.flow.setup import open_boss
+from goose_like_toolkits.boss.memory.files import MAX_BYTES
 from goose_like_toolkits.boss.spec import BossSpec
 
 from goose_like.agent.build import build_exchange
@@ -22,8 +25,8 @@ from goose_like.core.events import Answer, Reminded
 from goose_like.core.history import History
 from goose_like.core.message import Message, Thinking, ToolResult
 from goose_like.core.notifier import Recorder
-from goose_like.providers.base import Delta, Model, Models, Request
-from goose_like.sessions.jsonl import event_of
+from goose_like.providers.base import Delta, Model, ModelPair, Request
+from goose_like.sessions.jsonl import parse_line
 from goose_like.sessions.session import Session
 from goose_like.workspace import sandbox
 from tests.fakes import PAUSE, Played, call, calls, is_well_formed
@@ -49,7 +52,7 @@ class Acting(Played):
 class Place:
     """A boss that works, and what came of it."""
 
-    def __init__(self, run: Run, session: Session, recorder: Recorder, provider: Played) -> None:
+    def __init__(self, run: BossRun, session: Session, recorder: Recorder, provider: Played) -> None:
         self.run, self.session, self.recorder, self.provider = run, session, recorder, provider
 
     @property
@@ -129,12 +132,13 @@ async def at_work(
     model = Model(provider, "x", "scripted:x")
     made = Boss(BossSpec.model_validate(spec), **how)
     try:
-        opened = made.opened(
+        opened = open_boss(
+            made,
             PROFILE if profile is None else profile,
             recorder,
             session=session,
             limits=limits,
-            models=Models(model, model),
+            models=ModelPair(model, model),
         )
         async with opened as run:
             yield Place(run, session, recorder, provider)
@@ -152,7 +156,7 @@ async def worked(
 
 
 def resumed() -> Session:
-    return Session.resume("here", goes_on=True)
+    return Session.resume("here", keep_open_turn=True)
 
 
 def below(place: Place, *ids: str) -> Path:
@@ -164,7 +168,7 @@ def below(place: Place, *ids: str) -> Path:
 
 
 def replayed(file: Path) -> History:
-    return History.replay(map(event_of, file.read_bytes().splitlines()))
+    return History.replay(map(parse_line, file.read_bytes().splitlines()))
 
 
 def cut(file: Path, kind: str, name: str = "") -> None:
@@ -226,7 +230,7 @@ def median(values):
 
 
 async def test_three_levels_leave_these_files(root):
-    mode = "full" if sandbox.why_unavailable() else "workspace"
+    mode = "full" if sandbox.find_sandbox_problem() else "workspace"
     profile = PROFILE.model_copy(update={"sandbox": mode})
     place, outcome = await worked(boss_model.config(), Deciding(), boss_model.GOAL, profile=profile)
     assert outcome == Outcome(result=boss_model.RESULT, summary="gave both", status="finished")
@@ -286,7 +290,7 @@ async def test_what_is_no_action_goes_back_to_the_controller(root):
 
 async def test_words_alone_are_asked_back_and_given_up(root):
     place, outcome = await worked(boss("run_code"), ["Well."] * 9)
-    assert (outcome.status, place.run.end.reason) == ("failed", "stop")
+    assert (outcome.status, place.run.history.last_turn.reason) == ("failed", "stop")
     assert outcome.result == "not finished (failed: it named no action)\nsaid last: Well.\nno action was taken"
     assert len(place.provider.requests) == 4
     assert place.reminded == [place.reminded[0]] * 3
@@ -299,7 +303,7 @@ async def test_words_of_a_former_turn_do_not_count_when_it_goes_on(root):
     async with at_work(boss("run_code"), ["Well."] * 4) as place:
         assert (await place.run.work("the goal")).status == "failed"
         place.provider.script[:] = ["Well.", finish()]
-        assert (await place.run.go_on()).status == "finished"
+        assert (await place.run.resume()).status == "finished"
 
 
 async def test_what_utf8_cannot_hold_costs_the_log_nothing(root):
@@ -344,7 +348,7 @@ async def test_both_vendors_take_all_that_is_sent(root):
         with suppress(asyncio.CancelledError):
             await work
     async with at_work(spec, [thought(both), "Hm.", both, finish()], flows=flows, session=resumed()) as on:
-        assert (await on.run.go_on()).status == "finished"
+        assert (await on.run.resume()).status == "finished"
     requests = [*place.provider.requests, *on.provider.requests]
     for bodies, is_valid in zip(wires(requests), (valid_for_openai, valid_for_anthropic), strict=True):
         assert all(is_valid(json.loads(body)) for body in bodies)
@@ -370,17 +374,17 @@ async def test_rounds_count_over_all_resumes(root):
         kept = Session.create("here") if rounds == 1 and not (root / "logs.md").exists() else resumed()
         script = [*(act("echo", n=n) for n in range(rounds)), [PAUSE]]
         async with at_work(spec, script, session=kept, flows={"echo": Echo()}) as place:
-            work = asyncio.create_task(place.run.go_on() if place.run.history.turns else place.run.work("the goal"))
+            work = asyncio.create_task(place.run.resume() if place.run.history.turns else place.run.work("the goal"))
             await until(lambda: work.done() or place.provider.opened > rounds)  # noqa: B023
             work.cancel()
             with suppress(asyncio.CancelledError):
                 assert (await work).status == "max_round"
-    assert place.run.end.reason == "step_limit"
+    assert place.run.history.last_turn.reason == "step_limit"
     assert (root / "logs.md").read_text() == "# the goal\n" + "".join(f"- {n} · echo: echoed 1\n" for n in (1, 2, 3, 4))
-    with pytest.raises(UsageError, match="its 4 rounds are used up; go on with more of them"):
+    with pytest.raises(UsageError, match="all 4 rounds are used up; continue with more of them"):
         await worked(spec, [], session=resumed(), flows={"echo": Echo()})
     async with at_work(spec | {"max_round": 5}, [finish()], session=resumed(), flows={"echo": Echo()}) as place:
-        assert (await place.run.go_on()).status == "finished"
+        assert (await place.run.resume()).status == "finished"
 
 
 async def until(is_so: Callable[[], object]) -> None:
@@ -408,14 +412,14 @@ async def test_a_branch_named_like_a_tool_of_its_toolkit_leaves_it_there(root):
 
 async def test_a_person_is_asked_and_nobody_is(root):
     script = [act("ask_user", question="Which?"), finish()]
-    place, _ = await worked(boss("ask_user"), script, answer=Answer(choice="allow", by="person", words="the red one"))
+    place, _ = await worked(boss("ask_user"), script, answer=Answer(choice="allow", by="person", text="the red one"))
     assert place.results[0].output == "the person says: the red one"
     place, _ = await worked(boss("ask_user"), script, session=Session.create("other"))
     assert place.results[0].output.startswith("nobody is there to answer; decide yourself")
     assert (root / "logs.md").read_text().split("\n\n") == [
         "# the goal\n- 1 · ask_user (Which?): the person says: the red one\n- 2 · finish: said all done",
-        "# the goal\n- 1 · ask_user (Which?): failed: nobody is there to answer; decide yourself, and say in `finish` "
-        "what you took for granted\n- 2 · finish: said all done\n",
+        "# the goal\n- 1 · ask_user (Which?): failed: nobody is there to answer; decide yourself, and name your "
+        "assumptions in `finish`\n- 2 · finish: said all done\n",
     ]
 
 
@@ -466,7 +470,7 @@ async def test_memory_that_cannot_be_read_is_told_and_written_later(root):
     script = [act("echo", n=0), spoil, act("echo", n=2), mend, act("echo", n=4), finish()]
     place, outcome = await worked(spec, script, flows={"echo": Echo()})
     assert outcome.status == "finished"
-    assert "memory: not as it should be: the memory file 'logs'" in place.reminded[0]
+    assert "memory: has a problem: the memory file 'logs'" in place.reminded[0]
     assert logs.read_text() == "# the goal\n" + "".join(f"- {n} · echo: echoed 1\n" for n in range(1, 6)) + (
         "- 6 · finish: said all done\n"
     )
@@ -480,7 +484,7 @@ async def test_a_log_that_cannot_be_written_hides_nothing_else(root):
 
     def mend(_: Request) -> Message:
         (root / "logs.md").rmdir()
-        (root / "logs.md").write_bytes(b"x" * (LIMIT_BYTES - 9) + b"\n")
+        (root / "logs.md").write_bytes(b"x" * (MAX_BYTES - 9) + b"\n")
         (root / "plan.md").write_text("- [ ] seen\n")
         return act("echo", n=2)
 
@@ -502,7 +506,8 @@ async def test_what_a_flow_failed_to_write_is_given_to_it_again(root):
 
     spec = boss() | {"branches": {"echo": {"parameters": ["n"]}}}
     script = [*(act("echo", n=n) for n in range(4)), finish()]
-    place, _ = await worked(spec, script, flows={"echo": Echo()}, writing=Writing())
+    memory = FlowMemory("", None, FlowPart(Writing()))
+    place, _ = await worked(spec, script, flows={"echo": Echo()}, memory_flows=memory)
     assert Writing.lines == [*(f"- {n} · echo: echoed 1" for n in range(1, 5)), "- 5 · finish: said all done"]
     assert "no room" in place.reminded[0]
 
@@ -527,7 +532,7 @@ async def test_tokens_are_shared_by_all_bosses(root):
     spec = boss() | {"branches": {"inner": inner("run_code")}}
     script = [act("inner", goal="count"), *(act("run_code", code=f"print({n})") for n in range(9))]
     place, outcome = await worked(spec, script, limits=Limits(tokens=60))
-    assert (outcome.status, place.run.end.exit_code) == ("budget", 5)
+    assert (outcome.status, place.run.exit_code) == ("budget", 5)
     assert len(place.provider.requests) == 4, "15 tokens each, of which 45 were left to the inner one"
     assert place.results[0].output.startswith("[inner: budget]\nnot finished (budget: 45 of 45 tokens are used)")
     assert place.run.history.total_usage.total_tokens == 60
@@ -552,7 +557,7 @@ async def test_a_planner_that_was_stopped_is_asked_once_more_and_not_twice(root)
         with suppress(asyncio.CancelledError):
             await work
     async with at_work(spec, ["- [ ] one", finish()], session=resumed()) as on:
-        assert (await on.run.go_on()).status == "finished"
+        assert (await on.run.resume()).status == "finished"
     assert on.provider.requests[0].messages == place.provider.requests[0].messages
     assert (root / "plan.md").read_text() == "- [ ] one\n"
 
@@ -562,11 +567,11 @@ async def test_a_person_leaves_an_inner_boss_and_its_caller_goes_on(root):
     script = [act("inner", goal="count"), act("run_code", code="print(1)"), [PAUSE], finish()]
     async with at_work(spec, script) as place:
         said = asyncio.create_task(note("use three"))
-        assert not place.run.leave(said), "nobody works below"
+        assert not place.run.stop_innermost(said), "nobody works below"
         work = asyncio.create_task(place.run.work("the goal"))
         await until(lambda: place.provider.opened == 3)
-        assert place.run.inner_names == ("boss", "inner")
-        assert place.run.leave(said)
+        assert place.run.active_names == ("boss", "inner")
+        assert place.run.stop_innermost(said)
         assert (await work).status == "finished"
     result = place.results[0].output
     assert result.startswith("[inner: interrupted]\nthe person ended it and says: use three\n")
@@ -596,7 +601,7 @@ async def test_ending_all_closes_both_and_the_rest_is_done_later(root):
         assert is_well_formed(history.messages)
     assert (root / "logs.md").read_text() == "# the goal\n", "what was cut off is no entry"
     async with at_work(spec, [finish()], session=resumed()) as place:
-        assert (await place.run.go_on()).status == "finished"
+        assert (await place.run.resume()).status == "finished"
         assert place.provider.requests[0].messages[0].text == "the goal"
     assert (root / "logs.md").read_text() == "# the goal\n- 1 · finish: said all done\n"
 
@@ -613,7 +618,7 @@ async def test_what_an_inner_boss_came_to_is_told_after_a_kill(root, rounds, sta
     cut(below(place), "tool_finished", expected.call_id)
     (root / "logs.md").write_text("# the goal\n")
     async with at_work(spec, [finish()], session=resumed()) as place:
-        assert (await place.run.go_on()).status == "finished"
+        assert (await place.run.resume()).status == "finished"
     assert place.results[0] == expected
     assert expected.output.startswith(f"[inner: {status.replace('_', ' ')}]")
     assert len(place.provider.requests) == 1, "the inner boss did nothing more"
@@ -628,7 +633,7 @@ async def test_what_used_up_the_budget_is_told_after_a_kill(root):
     cut(below(place), "tool_finished", expected.call_id)
     (root / "logs.md").write_text("# the goal\n")
     async with at_work(spec, [], session=resumed(), limits=Limits(tokens=60)) as place:
-        assert await place.run.go_on() == outcome
+        assert await place.run.resume() == outcome
     assert place.results[0] == expected
     assert (root / "logs.md").read_text() == log
 
@@ -641,7 +646,7 @@ async def test_tokens_that_were_spent_before_a_kill_count_once(root):
     cut(below(place, call_id), "message_completed")
     cut(below(place), "usage_recorded")
     async with at_work(spec, [finish(), finish()], session=resumed(), limits=Limits(tokens=100)) as place:
-        assert (await place.run.go_on()).status == "finished"
+        assert (await place.run.resume()).status == "finished"
     assert place.run.history.total_usage.total_tokens == 90
 
 
@@ -652,7 +657,7 @@ async def test_a_plan_that_was_marked_before_a_kill_is_marked_again(root):
     cut(below(place), "tool_finished", place.results[0].call_id)
     (root / "logs.md").write_text("# the goal\n")
     async with at_work(spec, [act("update_plan", done=[1]), finish()], session=resumed()) as place:
-        assert (await place.run.go_on()).status == "finished"
+        assert (await place.run.resume()).status == "finished"
     assert place.results[0].output.startswith("interrupted")
     assert (root / "logs.md").read_text() == expected
 
@@ -665,7 +670,7 @@ async def test_any_profile_can_hand_a_goal_to_a_boss(root):
     script = [act("boss", goal="count"), act("run_code", code="print(1)"), finish("one"), "It is one."]
     provider, session, recorder = Acting(script), Session.create("here"), Recorder()
     model = Model(provider, "x", "scripted:x")
-    async with build_exchange(profile, recorder, session=session, models=Models(model, model)) as exchange:
+    async with build_exchange(profile, recorder, session=session, models=ModelPair(model, model)) as exchange:
         end = await exchange.reply("go")
         [result] = [result for message in exchange.history.messages for result in message.tool_results]
     session.close()

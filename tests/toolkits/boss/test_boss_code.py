@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from goose_like_toolkits.boss.flow.boss import Boss
+from goose_like_toolkits.boss.flow.setup import open_boss
 from goose_like_toolkits.boss.spec import BossSpec
 
 from goose_like.config.profile import Profile
@@ -64,7 +65,7 @@ async def test_code_is_tried_saved_and_run(
     branches = dict.fromkeys(("write_code", "save_code", "run_code", "update_plan"))
     spec = BossSpec.model_validate({"memory_files": files, "branches": branches})
     session = Session.create()
-    async with Boss(spec).opened(profile, Recorder(), session=session) as run:
+    async with open_boss(Boss(spec), profile, Recorder(), session=session) as run:
         outcome = await run.work("A mean\nand its double")
     folder = work if files else session.folder / "memory"
     assert (outcome.result, outcome.summary, outcome.status) == ("4.0", "it is 4", "finished")

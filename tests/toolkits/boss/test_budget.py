@@ -1,13 +1,13 @@
 """The memory within a budget: its size is bounded whatever the files hold, and what matters most is left."""
 
 from goose_like_toolkits.boss.memory.budget import (
-    folded,
-    outlined,
-    sections,
-    summary_prompt,
-    tail,
-    tail_bytes,
-    unsummarised,
+    build_sections,
+    build_summary_prompt,
+    find_unsummarized,
+    get_tail_bytes,
+    shorten_library,
+    shorten_log,
+    shorten_plan,
 )
 from goose_like_toolkits.boss.memory.files import Contents
 from hypothesis import example, given, settings
@@ -29,7 +29,7 @@ def test_what_fits_is_shown_as_it_is():
         "code_library": "def f(): ...",
         "none": " \n",
     }
-    assert sections(Contents(texts=contents), limit_tokens=1_000, log_summary="not needed") == [
+    assert build_sections(Contents(texts=contents), limit_tokens=1_000, log_summary="not needed") == [
         ("notes", "by hand"),
         ("Plan", "- a"),
         ("Log", "- 1 · x"),
@@ -40,7 +40,7 @@ def test_what_fits_is_shown_as_it_is():
 def test_finished_steps_are_folded_first():
     steps = [f"{n}. [{'x' if n < 40 or n == 42 else ' '}] step {n}\n   - more of it" for n in range(1, 50)]
     plan = "# Plan\n\n" + "\n".join(steps[:20]) + "\n## Part two\n" + "\n".join(steps[20:]) + "\n"
-    assert folded(plan, 600) == "\n".join(
+    assert shorten_plan(plan, 600) == "\n".join(
         [
             "# Plan\n\n[steps 1 to 20 are done]\n## Part two\n[steps 21 to 39 are done]",
             *steps[39:41],
@@ -49,34 +49,34 @@ def test_finished_steps_are_folded_first():
             "",
         ]
     )
-    assert len(folded(plan, 100)) <= 100
-    (_, shown), *_ = sections(Contents(texts={"plan": plan}), limit_tokens=200)
+    assert len(shorten_plan(plan, 100)) <= 100
+    (_, shown), *_ = build_sections(Contents(texts={"plan": plan}), limit_tokens=200)
     assert "step 49" in shown
 
 
 def test_the_newest_entries_stand_whole_below_what_came_before():
-    shown = tail(LOG, 400).split("\n")
+    shown = shorten_log(LOG, 400).split("\n")
     assert shown[0] == f"[... {200 - len(shown) + 1} earlier lines ...]"
     assert shown[1:] == LOG.splitlines()[-len(shown) + 1 :]
     assert len(shown) > 8
-    short = tail(LOG, 400, "all went well\n")
+    short = shorten_log(LOG, 400, "all went well\n")
     assert short.startswith("[Before, in short:]\nall went well\n[... 1")
     assert short.endswith("- 200 · run_code: it gave 200")
-    assert tail("x" * 1_000, 200).endswith("x" * 139)
+    assert shorten_log("x" * 1_000, 200).endswith("x" * 139)
 
 
 def test_the_library_is_told_with_less_and_less():
-    assert '"""Gives 99."""' in outlined(LIBRARY, 8_000)
-    signatures = outlined(LIBRARY, 4_000)
+    assert '"""Gives 99."""' in shorten_library(LIBRARY, 8_000)
+    signatures = shorten_library(LIBRARY, 4_000)
     assert "def f0(x: int) -> int:" in signatures
     assert "Gives" not in signatures
-    assert outlined(LIBRARY, 500).split("\n") == [f"f{n}" for n in range(100)]
-    assert outlined(LIBRARY, 90).split("\n") == ["[... 93 older ones ...]", *(f"f{n}" for n in range(93, 100))]
-    assert "line 1" in outlined("def f(", 200)
+    assert shorten_library(LIBRARY, 500).split("\n") == [f"f{n}" for n in range(100)]
+    assert shorten_library(LIBRARY, 90).split("\n") == ["[... 93 older ones ...]", *(f"f{n}" for n in range(93, 100))]
+    assert "line 1" in shorten_library("def f(", 200)
 
 
 def test_of_other_files_both_ends_are_shown():
-    ((_, shown),) = sections(Contents(texts={"notes": "a" * 5_000 + "b" * 5_000}), limit_tokens=200)
+    ((_, shown),) = build_sections(Contents(texts={"notes": "a" * 5_000 + "b" * 5_000}), limit_tokens=200)
     assert shown.startswith("a" * 400)
     assert shown.endswith("b" * 100)
     assert "bytes left out here" in shown
@@ -93,9 +93,9 @@ TEXTS = st.one_of(
 @given(st.dictionaries(NAMES, TEXTS), st.integers(0, 3_000), TEXTS)
 @example({"plan": "€" * 9_000, "logs": "€" * 9_000}, 100, "€" * 9_000)
 def test_sizes_are_bounded_whatever_the_files_hold(contents, limit_tokens, log_summary):
-    shown = sections(Contents(texts=contents), limit_tokens=limit_tokens, log_summary=log_summary)
+    shown = build_sections(Contents(texts=contents), limit_tokens=limit_tokens, log_summary=log_summary)
     assert sum(size(text) for _, text in shown) <= limit_tokens * 3 + 120 * len(shown)
-    assert sections(Contents(texts=contents), limit_tokens=limit_tokens, log_summary=log_summary) == shown
+    assert build_sections(Contents(texts=contents), limit_tokens=limit_tokens, log_summary=log_summary) == shown
 
 
 def test_after_200_rounds_as_much_is_sent_as_after_20():
@@ -104,11 +104,11 @@ def test_after_200_rounds_as_much_is_sent_as_after_20():
         log, through, summary = "", 0, ""
         for number in range(rounds):
             log += f"- {number} · run_code: {'it gave something ' * 10}\n"
-            part, through = unsummarised(log, through, tail_bytes(1_000))
+            part, through = find_unsummarized(log, through, get_tail_bytes(1_000))
             summary = "in short " * 20 if part else summary
         plan = "".join(f"- [{'x' if n < rounds // 5 else ' '}] {'step ' * 10}\n" for n in range(50))
         library = LIBRARY[: len(LIBRARY) * rounds // 200]
-        texts = sections(
+        texts = build_sections(
             Contents(texts={"plan": plan, "logs": log, "code_library": library}),
             limit_tokens=1_000,
             log_summary=summary,
@@ -121,11 +121,11 @@ def test_after_200_rounds_as_much_is_sent_as_after_20():
 @given(st.lists(st.text(alphabet="abé", max_size=60), min_size=1), st.integers(700, 2_000))
 def test_the_log_is_summarised_in_batches_and_nothing_falls_between(entries, limit_tokens):
     full = {"plan": "- step\n" * 500, "code_library": "x = 1\n" * 300, "notes": "x" * 4_000, "facts": "y" * 4_000}
-    each, log, through, parts = tail_bytes(limit_tokens), "", 0, []
+    each, log, through, parts = get_tail_bytes(limit_tokens), "", 0, []
     for number in range(300):
         log += f"- {number} {entries[number % len(entries)]}\n"
         before = through
-        part, through = unsummarised(log, through, each)
+        part, through = find_unsummarized(log, through, each)
         assert part == log[before:through]
         assert not part or size(part) > each // 2
         parts.append(part)
@@ -133,23 +133,23 @@ def test_the_log_is_summarised_in_batches_and_nothing_falls_between(entries, lim
         assert size(rest) <= 2 * each
         if number in (60, 139, 299):
             contents, summary = Contents(texts={**full, "logs": log}), "s" * 9_000 if through else ""
-            shown = dict(sections(contents, limit_tokens=limit_tokens, log_summary=summary))["Log"]
+            shown = dict(build_sections(contents, limit_tokens=limit_tokens, log_summary=summary))["Log"]
             assert rest.strip("\n") in shown
     assert "".join(parts) == log[:through]
     assert len([part for part in parts if part]) <= size(log) // (each // 2)
 
 
 def test_a_log_of_earlier_runs_and_one_that_a_person_cut():
-    part, through = unsummarised(LOG, 0, 100)
+    part, through = find_unsummarized(LOG, 0, 100)
     assert part.startswith("[... ")
     assert part.endswith(LOG[:through].splitlines()[-1])
     assert size(part) <= 860
-    assert unsummarised("- 1\n", 5_000, 100) == ("", 0)
-    assert unsummarised("x" * 500, 0, 100) == ("", 0)  # one line, and not at its end yet
+    assert find_unsummarized("- 1\n", 5_000, 100) == ("", 0)
+    assert find_unsummarized("x" * 500, 0, 100) == ("", 0)  # one line, and not at its end yet
 
 
 def test_the_fast_model_is_asked_for_notes():
-    asked = summary_prompt("it began", "- 7 · run_code: ok\n")
+    asked = build_summary_prompt("it began", "- 7 · run_code: ok\n")
     assert "Your notes so far:\nit began\n" in asked
     assert "- 7 · run_code: ok" in asked
-    assert "so far" not in summary_prompt("", "- 1")
+    assert "so far" not in build_summary_prompt("", "- 1")

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from goose_like_toolkits.boss.aiflows.configuration import read_configuration
 from goose_like_toolkits.boss.aiflows.importer import Configuration
-from goose_like_toolkits.boss.aiflows.schema import Way
-from goose_like_toolkits.boss.flow.executor import executed
-from goose_like_toolkits.boss.flow.key_interface import applied
-from goose_like_toolkits.boss.spec import Branch, Interface
+from goose_like_toolkits.boss.aiflows.schema import InterfaceConfig
+from goose_like_toolkits.boss.flow.executor import run_branch
+from goose_like_toolkits.boss.flow.key_interface import apply_interface
+from goose_like_toolkits.boss.spec import Branch, KeyInterface
 
-from goose_like.config.yaml_source import Source, parsed, read_yaml
+from goose_like.config.yaml_source import YamlSource, parse_yaml, read_yaml
 from goose_like.core.errors import ProfileError
 from goose_like.core.tool import ToolError
 from tests import ROOT
@@ -22,12 +22,12 @@ FIXTURES = ROOT / "tests/fixtures/aiflows"
 
 def read(name: str) -> Configuration:
     file = FIXTURES / name
-    return read_configuration(Source("boss", file, read_yaml(file)), imports=False)
+    return read_configuration(YamlSource("boss", file, read_yaml(file)), imports=False)
 
 
 def written(text: str) -> Configuration:
     file = Path("boss.yaml")
-    return read_configuration(Source("boss", file, parsed(file, text)), imports=False)
+    return read_configuration(YamlSource("boss", file, parse_yaml(file, text)), imports=False)
 
 
 def test_three_bosses_within_each_other():
@@ -46,9 +46,9 @@ def test_three_bosses_within_each_other():
     assert {files["code_library"] for files in paths} == {"library.py"}
     assert all(boss.planner for boss in (jarvis, coder, library))
     assert read_once.unmapped == (
-        "`backend` is not used: the profile says which models are asked",
-        "branch 'intermediate_answer': an answer on the way is what the controller says beside its calls",
-        "branch 'final_answer' is the action 'finish' here, and called so",
+        "`backend` is not used: the profile chooses the models",
+        "branch 'intermediate_answer': the controller gives an intermediate answer as text beside its calls",
+        "branch 'final_answer' is the action 'finish' here, and has that name",
     )
 
 
@@ -60,12 +60,12 @@ def test_a_table_of_commands_with_branches_of_all_kinds():
     assert [choice.name for choice in gpt.spec.branches["shell"].toolkits] == ["developer"]
     assert set(gpt.unmapped) == {
         "topology: there is no flow 'Critic'",
-        "`backend` is not used: the profile says which models are asked",
-        "`human_message_prompt_template` is not used: what the boss's parts are told is its own",
-        "HumanFeedback: the person is asked where the controller chooses `ask_user`, and can speak at any time",
-        "Memory: there is no store of vectors here; what is remembered stands in `memory_files`",
+        "`backend` is not used: the profile chooses the models",
+        "`human_message_prompt_template` is not used: the prompts of a boss are fixed",
+        "HumanFeedback: the controller asks the person with `ask_user`, and the person can speak at any time",
+        "Memory: vector stores are not available here; use `memory_files`",
         "branch 'look_up': LangChain tools are not run here; give a toolkit or a flow of your own",
-        "branch 'run_script' is the action 'run_code' here, and called so",
+        "branch 'run_script' is the action 'run_code' here, and has that name",
         "branch 'search_mail': its `_target_` 'my_company.mail.SearchFlow' is not known here; give a toolkit or, from "
         "Python, a flow of your own",
         "command 'draw': there is no such branch",
@@ -77,8 +77,8 @@ def test_tools_beside_their_controller():
     assert (react.spec.max_round, list(react.spec.branches)) == (7, ["ask_user"])
     assert react.spec.branches["ask_user"].description == "Asks the person."
     assert react.unmapped == (
-        "branch 'wiki': there is no search of Wikipedia here; give a toolkit or a flow of your own",
-        "branch 'ask' is the action 'ask_user' here, and called so",
+        "branch 'wiki': Wikipedia search is not available here; give a toolkit or a flow of your own",
+        "branch 'ask' is the action 'ask_user' here, and has that name",
     )
 
 
@@ -123,7 +123,7 @@ def test_another_order_is_named():
         ),
         (
             "branches: {}\nsubflows_config: {}\n",
-            "line 1: 'branches' is of the short form and 'subflows_config' of aiflows'; use one of both",
+            "line 1: 'branches' belongs to the short form and 'subflows_config' to the form of aiflows; use only one",
         ),
         (
             "subflows_config:\n  CtrlExMem:\n    max_round: 3\n    max_rounds: 4\n",
@@ -184,7 +184,7 @@ def test_a_class_that_can_not_be_made():
         def __init__(self):
             raise ValueError("no key")
 
-    with pytest.raises(ProfileError, match="no flow can be made of Broken: ValueError: no key"):
+    with pytest.raises(ProfileError, match="can't build a flow from Broken: ValueError: no key"):
         read_configuration(executor(search=Broken), imports=True)
 
 
@@ -213,7 +213,7 @@ async def test_the_executors_interface_is_around_each_flow():
         }
     ]
     found = read_configuration(config, imports=True)
-    assert await executed(found.flows["search"], {"q": "x"}, found.spec.branches["search"]) == (
+    assert await run_branch(found.flows["search"], {"q": "x"}, found.spec.branches["search"]) == (
         "x",
         "",
         {"result": "x", "found": "x"},
@@ -251,13 +251,13 @@ async def test_the_executors_interface_is_around_each_flow():
 )
 def test_an_interface(interface, before, after):
     kept = repr(before)
-    assert applied(Interface.model_validate(interface), before) == after
+    assert apply_interface(KeyInterface.model_validate(interface), before) == after
     assert repr(before) == kept
 
 
 def test_a_key_to_select_that_there_is_not():
     with pytest.raises(ToolError, match="no key 'gola' to select; did you mean 'goal'"):
-        applied(Interface(keys_to_select=("gola",)), {"goal": 1})
+        apply_interface(KeyInterface(keys_to_select=("gola",)), {"goal": 1})
 
 
 async def test_what_a_flow_gives():
@@ -268,12 +268,12 @@ async def test_what_a_flow_gives():
         async def arun(self, input_data):
             return 7
 
-    assert await executed(Search(), {}, Branch()) == ("found", "", {"result": "found"})
-    assert await executed(Slow(), {}, Branch()) == ("7", "", {"result": 7})
-    result, summary, given = await executed(later, {"a": 1}, Branch())
+    assert await run_branch(Search(), {}, Branch()) == ("found", "", {"result": "found"})
+    assert await run_branch(Slow(), {}, Branch()) == ("7", "", {"result": 7})
+    result, summary, given = await run_branch(later, {"a": 1}, Branch())
     assert (result, summary, given) == ('{"summary": "s", "more": {"a": 1}}', "s", {"summary": "s", "more": {"a": 1}})
     with pytest.raises(ToolError, match="has no `run`"):
-        await executed(object(), {}, Branch())
+        await run_branch(object(), {}, Branch())
 
 
 @pytest.mark.parametrize(
@@ -288,13 +288,14 @@ async def test_what_a_flow_gives():
     ],
 )
 def test_a_transformation_is_an_interface_with_one_thing_to_do(entry, interface):
-    way = Way.model_validate({"additional_transformations": [entry, {"_target_": "x.KeyMatchInput"}]})
-    assert way.interface() == (Interface(additional_transformations=(Interface.model_validate(interface),)), [])
+    way = InterfaceConfig.model_validate({"additional_transformations": [entry, {"_target_": "x.KeyMatchInput"}]})
+    assert way.convert() == (KeyInterface(additional_transformations=(KeyInterface.model_validate(interface),)), [])
 
 
 @pytest.mark.parametrize("entry", [{"_target_": "x.KeySelect"}, {"_target_": "x.KeySelect", "keys_to_select": 3}])
 def test_a_transformation_without_what_it_takes_is_named(entry):
-    assert Way.model_validate({"additional_transformations": [entry]}).interface() == (Interface(), ["KeySelect"])
+    config = InterfaceConfig.model_validate({"additional_transformations": [entry]})
+    assert config.convert() == (KeyInterface(), ["KeySelect"])
 
 
 def test_where_no_branch_is_left_that_is_said():
@@ -309,5 +310,5 @@ def test_a_flow_that_is_not_used_may_have_keys_of_its_own():
     )
     assert written(text).unmapped[:2] == (
         "branch 'tool': LangChain tools are not run here; give a toolkit or a flow of your own",
-        "branch 'wiki_search': there is no search of Wikipedia here; give a toolkit or a flow of your own",
+        "branch 'wiki_search': Wikipedia search is not available here; give a toolkit or a flow of your own",
     )

@@ -265,7 +265,7 @@ async def test_run_within_a_loop_says_what_to_write(diary, files):
 
 def test_a_goal_is_needed(diary, files):
     flow = ClerkFlow(files, flow_config=boss_config(diary, []), profile=PROFILE)
-    with pytest.raises(UsageError, match="what is the goal"):
+    with pytest.raises(UsageError, match="the goal is missing"):
         flow.run({"wish": "count"})
     assert diary.order == []
 
@@ -414,7 +414,7 @@ def test_the_rounds_alone_have_the_plan_of_their_caller(files, tmp_path):
     flow = AsPrinted(files, flow_config={**config, "early_exit_key": "DONE"}, profile=profile)
     assert flow.run({"goal": "add", "plan": "1. add"})["result"] == "X"
     assert (tmp_path / "plan.md").read_text() == "1. add\n"
-    assert "the plan is the caller's; change it with `update_plan`" in (tmp_path / "logs.md").read_text()
+    assert "the plan comes from the caller; change it with `update_plan`" in (tmp_path / "logs.md").read_text()
 
 
 def test_rounds_need_a_subclass():

@@ -3,8 +3,8 @@
 import ast
 
 import pytest
-from goose_like_toolkits.boss.library.code_library import module_name, saved
-from goose_like_toolkits.boss.library.outline import outline
+from goose_like_toolkits.boss.library.code_library import get_module_name, save_draft
+from goose_like_toolkits.boss.library.outline import build_outline
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -81,14 +81,18 @@ class Point(Base, metaclass=Meta):
     async def go(self):'''
 
 
+def show_outline(source, *detail):
+    return "\n".join(build_outline(source, *detail))
+
+
 def test_the_outline_shows_what_one_must_know_to_use_it():
-    assert outline(LIBRARY) == OUTLINE
-    assert outline(LIBRARY, "names") == "LIMIT\ntable\nmean\nPoint"
-    signatures = outline(LIBRARY, "signatures")
+    assert show_outline(LIBRARY) == OUTLINE
+    assert show_outline(LIBRARY, "names") == "LIMIT\ntable\nmean\nPoint"
+    signatures = show_outline(LIBRARY, "signatures")
     assert "Its size" not in signatures
     assert "def mean(values: list[float], *, start=0) -> float:" in signatures
-    assert outline("") == ""
-    assert outline("\ufeffx = 1\r\n") == "x = ..."
+    assert show_outline("") == ""
+    assert show_outline("\ufeffx = 1\r\n") == "x = ..."
 
 
 @pytest.mark.parametrize(
@@ -100,20 +104,20 @@ def test_the_outline_shows_what_one_must_know_to_use_it():
     ],
 )
 def test_a_library_that_does_not_compile_is_told_with_its_line(source, told):
-    assert told in outline(source)
-    with pytest.raises(ToolError, match=r"the library .*; mend it"):
-        saved(source, "y = 2")
-    with pytest.raises(ToolError, match=r"the draft .*; mend it"):
-        saved("", source)
+    assert told in show_outline(source)
+    with pytest.raises(ToolError, match=r"the library .*; correct it"):
+        save_draft(source, "y = 2")
+    with pytest.raises(ToolError, match=r"the draft .*; correct it"):
+        save_draft("", source)
 
 
 def test_new_definitions_go_to_the_end_and_new_imports_to_the_top():
     draft = "import math, json\nfrom os import path, sep\n\nTWO = 2\n\n\n# Twice.\ndef twice(n):\n    return TWO * n"
-    text = saved(LIBRARY, draft)
+    text = save_draft(LIBRARY, draft)
     assert text == LIBRARY.replace(
         "from os import path\n", "from os import path\nimport json\nfrom os import sep\n"
     ) + ("\nTWO = 2\n\n\n# Twice.\ndef twice(n):\n    return TWO * n\n")
-    assert saved(text, draft) == text
+    assert save_draft(text, draft) == text
 
 
 @pytest.mark.parametrize(
@@ -139,23 +143,23 @@ def test_new_definitions_go_to_the_end_and_new_imports_to_the_top():
     ],
 )
 def test_where_things_are_put(source, draft, result):
-    assert saved(source, draft, module="library") == result
+    assert save_draft(source, draft, module="library") == result
 
 
 def test_with_replace_exactly_its_lines_are_replaced():
-    two = saved("x = 1\n\ny = 2\n", "a = 1\nb = a\ny = b", replace=True)
+    two = save_draft("x = 1\n\ny = 2\n", "a = 1\nb = a\ny = b", replace=True)
     assert two == "x = 1\n\na = 1\n\nb = a\n\ny = b\n"
     draft = "STEP = 2\n\n@other\ndef mean(values, step=STEP):\n    return step\n"
     with pytest.raises(ToolError, match="the library has another 'mean'; call save_code with replace=true"):
-        saved(LIBRARY, draft)
+        save_draft(LIBRARY, draft)
     start, end = LIBRARY.index("@cache"), LIBRARY.index("\n\n\ndef _private")
     above = LIBRARY.index("# The mean.")
     new = "@other\ndef mean(values, step=STEP):\n    return step"
     before = f"{LIBRARY[:above]}STEP = 2\n\n{LIBRARY[above:start]}"
-    assert saved(LIBRARY, draft, replace=True) == before + new + LIBRARY[end:]
-    commented = saved(LIBRARY, f"# Another.\n{new}", replace=True)
+    assert save_draft(LIBRARY, draft, replace=True) == before + new + LIBRARY[end:]
+    commented = save_draft(LIBRARY, f"# Another.\n{new}", replace=True)
     assert commented == f"{LIBRARY[:above]}# Another.\n{new}{LIBRARY[end:]}"
-    assert saved(commented, new, replace=True) == commented
+    assert save_draft(commented, new, replace=True) == commented
 
 
 @pytest.mark.parametrize(
@@ -175,22 +179,22 @@ def test_with_replace_exactly_its_lines_are_replaced():
         ("from statistics import mean\nx = 1", "takes the name 'mean'"),
         ("from a import z\nfrom b import z\nx = 1", "takes the name 'z'"),
         ("import x\nx = 1", "takes the name 'x'"),
-        ("import library\nx = library.mean", "line 1 of the draft imports the library, of which it becomes a part"),
+        ("import library\nx = library.mean", "line 1 of the draft imports the library, but becomes part of it"),
         ("from library import *\nx = 1", "imports the library"),
         ("from library import unknown\nx = 1", "imports the library"),
     ],
 )
 def test_what_can_not_be_saved_is_told(draft, why):
     with pytest.raises(ToolError, match=why):
-        saved(LIBRARY, draft, replace=True, module="library")
+        save_draft(LIBRARY, draft, replace=True, module="library")
 
 
 def test_a_persons_own_ways_stand_in_nobodys_way():
     source = "x = 1; y = 2\nz = 1\nz = 2\n"
-    assert saved(source, "w = 3") == f"{source}\nw = 3\n"
+    assert save_draft(source, "w = 3") == f"{source}\nw = 3\n"
     for draft in ("x = 3", "y = 3", "z = 3"):
         with pytest.raises(ToolError, match=r"two statements|'z' twice"):
-            saved(source, draft, replace=True)
+            save_draft(source, draft, replace=True)
 
 
 NAMES = st.sampled_from("abcdef")
@@ -227,7 +231,7 @@ def test_no_name_is_there_twice_and_the_rest_stays(one, other, is_windows):
     source = source.replace("\n", "\r\n") if is_windows else source
     if not news:
         return
-    text = saved(source, draft, replace=True)
+    text = save_draft(source, draft, replace=True)
     names = [name_of(block) for block in news]
     kept = [block for block in olds if name_of(block) not in names]
     now = ast.parse(text)
@@ -239,7 +243,7 @@ def test_no_name_is_there_twice_and_the_rest_stays(one, other, is_windows):
         assert ast.dump(ast.parse(block).body[-1]) in bodies
     for block in (each.removeprefix("#!\n") for each in kept):  # at the top that is the file's, above new imports
         assert (block.replace("\n", "\r\n") if is_windows else block) in text
-    assert saved(text, draft, replace=True) == text
+    assert save_draft(text, draft, replace=True) == text
     lines = text.splitlines()
     assert len([line for line in lines if line.startswith(("import ", "from "))]) == len(
         {line for line in lines if line.startswith(("import ", "from "))}
@@ -255,5 +259,5 @@ def _target(node):
 @pytest.mark.parametrize("name", ["my-library.py", "library.txt", "class.py", "1.py", "json.py", "__main__.py", "x"])
 def test_a_file_that_can_not_be_imported_is_to_be_renamed(name):
     with pytest.raises(ToolError, match=r"like `library.py`"):
-        module_name(f"/some/where/{name}")
-    assert module_name("deep/library.py") == "library"
+        get_module_name(f"/some/where/{name}")
+    assert get_module_name("deep/library.py") == "library"

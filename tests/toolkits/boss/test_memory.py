@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from goose_like_toolkits.boss.memory.files import Memory, missing
+from goose_like_toolkits.boss.memory.files import MemoryFiles, find_missing_part
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -16,9 +16,13 @@ from goose_like.core.notifier import Recorder
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 
-Make = Callable[..., Memory]
+Make = Callable[..., MemoryFiles]
 
 FILES = {"plan": "plan.md", "logs": "notes/logs.md"}
+
+
+async def append(memory: MemoryFiles, name: str, entry: str) -> None:
+    await memory.append_once(name, entry, memory.get_size(name))
 
 
 @pytest.fixture
@@ -45,23 +49,23 @@ def linked_home(home: Path) -> None:
 
 
 @pytest.fixture
-def memory(workspace: Workspace, session: Session) -> Memory:
-    return Memory(FILES, workspace, session)
+def memory(workspace: Workspace, session: Session) -> MemoryFiles:
+    return MemoryFiles(FILES, workspace, session)
 
 
-async def test_what_is_missing_is_empty_and_is_made(memory: Memory, workspace: Workspace) -> None:
+async def test_what_is_missing_is_empty_and_is_made(memory: MemoryFiles, workspace: Workspace) -> None:
     assert memory.read().texts == {"plan": "", "logs": ""}
-    await memory.append("logs", "# a goal")
-    await memory.append("logs", "- 1 · é\n")
+    await append(memory, "logs", "# a goal")
+    await append(memory, "logs", "- 1 · é\n")
     assert await memory.replace("plan", "- a\r\n", "")
     assert (workspace.root / "notes/logs.md").read_bytes() == "# a goal\n- 1 · é\n".encode()
-    assert memory.size_bytes("logs") == 19
+    assert memory.get_size("logs") == 19
     contents = memory.read()
     assert contents.texts == {"plan": "- a\r\n", "logs": "# a goal\n- 1 · é\n"}
     assert contents.edits == {}
 
 
-async def test_a_persons_edits_are_told_once_and_ours_never(memory: Memory, workspace: Workspace) -> None:
+async def test_a_persons_edits_are_told_once_and_ours_never(memory: MemoryFiles, workspace: Workspace) -> None:
     (plan, logs) = (workspace.root / path for path in FILES.values())
     plan.write_text("- a\n- b\n")
     assert memory.read().edits == {}
@@ -70,9 +74,9 @@ async def test_a_persons_edits_are_told_once_and_ours_never(memory: Memory, work
     assert list(edits) == ["plan"]
     assert "-- b\n+- c" in edits["plan"]
     assert memory.read().edits == {}
-    await memory.append("logs", "one")
+    await append(memory, "logs", "one")
     logs.write_text("one\nby hand")
-    await memory.append("logs", "two")
+    await append(memory, "logs", "two")
     assert logs.read_text() == "one\nby hand\ntwo\n"
     edit = memory.read().edits["logs"]
     assert "+by hand" in edit
@@ -81,7 +85,7 @@ async def test_a_persons_edits_are_told_once_and_ours_never(memory: Memory, work
     assert len(memory.read().edits["plan"]) < 4_100
 
 
-async def test_replacing_sees_what_somebody_else_wrote(memory: Memory, workspace: Workspace) -> None:
+async def test_replacing_sees_what_somebody_else_wrote(memory: MemoryFiles, workspace: Workspace) -> None:
     plan = workspace.root / "plan.md"
     plan.write_text("- a\n")
     was = memory.read().texts["plan"]
@@ -101,22 +105,22 @@ def by_hand(path: Path | None) -> None:
     path.write_text("by hand\n")
 
 
-async def test_what_somebody_writes_while_it_is_being_written_counts(memory: Memory, workspace: Workspace) -> None:
+async def test_what_somebody_writes_while_it_is_being_written_counts(memory: MemoryFiles, workspace: Workspace) -> None:
     async def meanwhile(path: Path | None, argv: object) -> None:
         by_hand(path)
 
     (memory.read(), (workspace.root / "notes").mkdir())
-    workspace.before_change(meanwhile)
+    workspace.add_change_listener(meanwhile)
     assert not await memory.replace("plan", "- a\n", "")
     await memory.append_once("logs", "- 1\n", 0)
     assert memory.read().texts == {"plan": "by hand\n", "logs": "by hand\n- 1\n"}
 
 
-async def test_two_bosses_on_one_file_lose_nothing(memory: Memory, workspace: Workspace, session: Session) -> None:
-    nested = Memory({"log": "notes/logs.md"}, workspace, session, within=memory)
+async def test_two_bosses_on_one_file_lose_nothing(memory: MemoryFiles, workspace: Workspace, session: Session) -> None:
+    nested = MemoryFiles({"log": "notes/logs.md"}, workspace, session, parent=memory)
     (memory.read(), nested.read())
 
-    async def add(boss: Memory, name: str, number: int) -> bool:
+    async def add(boss: MemoryFiles, name: str, number: int) -> bool:
         was = boss.read().texts[name]
         return await boss.replace(name, f"{was}{number}\n", was)
 
@@ -125,7 +129,7 @@ async def test_two_bosses_on_one_file_lose_nothing(memory: Memory, workspace: Wo
     assert numbers == [str(n) for n, is_done in enumerate(done) if is_done]
     assert (memory.read().edits, nested.read().edits) == ({}, {})
     (workspace.root / "notes/logs.md").write_text("by hand\n")
-    await nested.append("log", "more")
+    await append(nested, "log", "more")
     for edits in (memory.read().edits, nested.read().edits):
         assert "+by hand" in (edit := next(iter(edits.values())))
         assert "more" not in edit
@@ -134,34 +138,34 @@ async def test_two_bosses_on_one_file_lose_nothing(memory: Memory, workspace: Wo
 async def test_files_in_the_sessions_folder_are_reached_and_a_link_to_it_is_not(
     workspace: Workspace, session: Session
 ) -> None:
-    memory = Memory({"logs": str(session.folder / "memory/logs.md")}, workspace, session)
-    await memory.append("logs", "one")
+    memory = MemoryFiles({"logs": str(session.folder / "memory/logs.md")}, workspace, session)
+    await append(memory, "logs", "one")
     assert (session.folder / "memory/logs.md").read_text() == "one\n"
-    assert memory.is_ours("logs")
-    linked = Memory({"logs": "link.md"}, workspace, session)
+    assert memory.is_in_session("logs")
+    linked = MemoryFiles({"logs": "link.md"}, workspace, session)
     (workspace.root / "link.md").symlink_to(session.file)
-    assert not linked.is_ours("logs")
+    assert not linked.is_in_session("logs")
     before = session.file.read_bytes()
     with suppress(GooseLikeError):  # or it goes into the private folder, where that is what commands call /tmp
-        await linked.append("logs", "two")
+        await append(linked, "logs", "two")
     assert session.file.read_bytes() == before
 
 
 async def test_a_file_that_would_not_outlast_the_sandbox_is_refused(workspace: Workspace, session: Session) -> None:
     for path in ("/tmp/logs.md", "/var/tmp/logs.md"):
         with pytest.raises(ProfileError, match=f"the memory file 'logs': {path} would lie in the sandbox's own /tmp"):
-            Memory({"logs": path}, workspace, session)
+            MemoryFiles({"logs": path}, workspace, session)
     (workspace.root / "link").symlink_to("/tmp")
     with pytest.raises(ProfileError):
-        Memory({"logs": "link/logs.md"}, workspace, session)
+        MemoryFiles({"logs": "link/logs.md"}, workspace, session)
     async with Workspace(workspace.root, mode="full", approval="auto", notifier=Recorder()) as open_one:
-        assert Memory({"logs": "/tmp/logs.md"}, open_one, session).path("logs") == Path("/tmp/logs.md")
+        assert MemoryFiles({"logs": "/tmp/logs.md"}, open_one, session).get_path("logs") == Path("/tmp/logs.md")
 
 
 async def test_a_file_that_may_not_be_written_is_named(tmp_path: Path, session: Session) -> None:
     async with Workspace(tmp_path, mode="read-only", approval="auto", notifier=Recorder()) as closed:
         with pytest.raises(DeniedError) as error:
-            await Memory(FILES, closed, session).append("plan", "one")
+            await append(MemoryFiles(FILES, closed, session), "plan", "one")
     assert str(error.value) == (
         f"the memory file 'plan': not allowed: change {tmp_path}/plan.md: this session forbids it; "
         "allow it, or give another path for 'plan'"
@@ -172,12 +176,13 @@ async def test_a_nested_boss_reaches_its_callers_files_also_where_the_state_fold
     workspace: Workspace, linked_home: None
 ) -> None:
     session = Session.create()
-    nested = session.nested("c1")
+    nested = session.open_nested("c1")
     path = str(session.folder / "library.py")
-    memory = Memory({"code_library": path}, workspace, session)
-    below = Memory({"code_library": path, "logs": str(nested.folder / "logs.md")}, workspace, nested, within=memory)
+    memory = MemoryFiles({"code_library": path}, workspace, session)
+    files = {"code_library": path, "logs": str(nested.folder / "logs.md")}
+    below = MemoryFiles(files, workspace, nested, parent=memory)
     assert await memory.replace("code_library", "x = 1\n", "")
-    await below.append("logs", "one")
+    await append(below, "logs", "one")
     assert below.read().texts == {"code_library": "x = 1\n", "logs": "one\n"}
     assert (nested.folder / "logs.md").read_text() == "one\n"
     nested.close()
@@ -188,7 +193,7 @@ async def test_a_file_outside_is_asked_about_with_what_will_be_in_it(workspace: 
     recorder = Recorder()
     async with Workspace(workspace.root, mode="workspace", approval="auto", notifier=recorder) as asking:
         with pytest.raises(DeniedError, match="outside the workspace"):
-            await Memory({"logs": "/usr/goose-like-logs.md"}, asking, session).append("logs", "one")
+            await append(MemoryFiles({"logs": "/usr/goose-like-logs.md"}, asking, session), "logs", "one")
     assert [(question.kind, question.subject) for question in recorder.questions] == [
         ("outside", "/usr/goose-like-logs.md")
     ]
@@ -196,7 +201,7 @@ async def test_a_file_outside_is_asked_about_with_what_will_be_in_it(workspace: 
 
 
 async def test_links_within_are_followed_and_protected_files_are_not_written(
-    memory: Memory, workspace: Workspace, session: Session
+    memory: MemoryFiles, workspace: Workspace, session: Session
 ) -> None:
     (workspace.root / "plan.md").symlink_to("elsewhere.md")
     assert await memory.replace("plan", "- a\n", "")
@@ -204,9 +209,9 @@ async def test_links_within_are_followed_and_protected_files_are_not_written(
     assert (workspace.root / "plan.md").is_symlink()
     (workspace.root / ".git").mkdir()
     with pytest.raises(DeniedError, match="protected"):
-        await Memory({"x": ".git/config"}, workspace, session).append("x", "[core]")
+        await append(MemoryFiles({"x": ".git/config"}, workspace, session), "x", "[core]")
     with pytest.raises(DeniedError, match="outside the workspace"):
-        await Memory({"x": "/opt/x.md"}, workspace, session).append("x", "a")
+        await append(MemoryFiles({"x": "/opt/x.md"}, workspace, session), "x", "a")
 
 
 async def test_undo_is_told_and_read_only_stays_so(tmp_path: Path, session: Session) -> None:
@@ -217,14 +222,14 @@ async def test_undo_is_told_and_read_only_stays_so(tmp_path: Path, session: Sess
             told.append(path)
 
         async with Workspace(tmp_path, mode=mode, approval=approval, notifier=Recorder()) as workspace:  # type: ignore[arg-type]
-            workspace.before_change(listen)
-            memory = Memory({"logs": "logs.md"}, workspace, session)
+            workspace.add_change_listener(listen)
+            memory = MemoryFiles({"logs": "logs.md"}, workspace, session)
             if approval == "ask":
-                await memory.append("logs", "one")
+                await append(memory, "logs", "one")
                 assert told == [tmp_path / "logs.md"]
             else:
                 with pytest.raises(DeniedError):
-                    await memory.append("logs", "one")
+                    await append(memory, "logs", "one")
                 assert told == []
                 assert not (tmp_path / "logs.md").exists()
 
@@ -239,26 +244,26 @@ async def test_undo_is_told_and_read_only_stays_so(tmp_path: Path, session: Sess
     ],
 )
 async def test_what_is_no_text_is_told_with_what_to_do(
-    memory: Memory, workspace: Workspace, make: Callable[[Path], object], why: str
+    memory: MemoryFiles, workspace: Workspace, make: Callable[[Path], object], why: str
 ) -> None:
     make(workspace.root / "plan.md")
-    with pytest.raises(GooseLikeError, match=f"the memory file 'plan': .*{why}.*; mend or move it"):
+    with pytest.raises(GooseLikeError, match=f"the memory file 'plan': .*{why}.*; repair or move it"):
         memory.read()
 
 
-async def test_what_can_not_be_written_is_told(memory: Memory, workspace: Workspace) -> None:
+async def test_what_can_not_be_written_is_told(memory: MemoryFiles, workspace: Workspace) -> None:
     (workspace.root / "notes").write_text("no folder")
     with pytest.raises(GooseLikeError, match=r"notes"):
-        await memory.append("logs", "x")
+        await append(memory, "logs", "x")
     with pytest.raises(GooseLikeError, match="'plan': it would have 4,000,001 bytes"):
         await memory.replace("plan", "x" * 4_000_001, "")
     with pytest.raises(GooseLikeError, match="no memory file 'x'; there are: plan, logs"):
-        await memory.append("x", "x")
+        await append(memory, "x", "x")
 
 
-async def test_an_entry_that_was_cut_off_is_completed(memory: Memory, workspace: Workspace) -> None:
-    await memory.append("logs", "- 1 · run: ok")
-    at = memory.size_bytes("logs")
+async def test_an_entry_that_was_cut_off_is_completed(memory: MemoryFiles, workspace: Workspace) -> None:
+    await append(memory, "logs", "- 1 · run: ok")
+    at = memory.get_size("logs")
     entry = "- 2 · saved: café\n"
     path = workspace.root / "notes/logs.md"
     before = path.read_bytes()
@@ -274,12 +279,12 @@ ENTRIES = st.text(min_size=1, max_size=30).map(lambda text: text.removesuffix("\
 
 @given(st.binary(max_size=40), ENTRIES, st.data())
 def test_every_cut_of_an_entry_is_mended(before: bytes, entry: bytes, data: st.DataObject) -> None:
-    whole = before + missing(before, entry, len(before))
+    whole = before + find_missing_part(before, entry, len(before))
     assert whole in (before + entry, before + b"\n" + entry)
     cut = data.draw(st.integers(len(before), len(whole)))
-    assert whole[:cut] + missing(whole[:cut], entry, len(before)) == whole
+    assert whole[:cut] + find_missing_part(whole[:cut], entry, len(before)) == whole
     after = whole + data.draw(st.binary(max_size=20))
-    assert missing(after, entry, len(before)) == b""
+    assert find_missing_part(after, entry, len(before)) == b""
 
 
 @given(st.lists(st.sampled_from([b"a\n", b"- x\n", b"\n"])).map(b"".join), st.integers(0, 40), st.booleans())
@@ -287,6 +292,6 @@ def test_an_entry_in_a_file_that_a_person_changed_is_found_or_added(held: bytes,
     entry = b"- 7 \xc2\xb7 done\n"
     file = held + entry + b"and more\n" if is_there else held
     assume(at not in (len(file), len(file) - 1))  # nothing came since, or half of what came is there
-    rest = missing(file, entry, at)
+    rest = find_missing_part(file, entry, at)
     assert (file + rest).count(entry) == 1
     assert (file + rest).startswith(file)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from goose_like_toolkits.boss.memory.plan_text import as_plan, marked, tasks
+from goose_like_toolkits.boss.memory.plan_text import extract_plan, list_tasks, mark_steps
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +28,7 @@ PLAN = """# Build it
 
 
 def told(text: str) -> list[tuple[str, str]]:
-    return [(task.description, task.status) for task in tasks(text)]
+    return [(task.description, task.status) for task in list_tasks(text)]
 
 
 def test_steps_are_the_items_of_the_outermost_lists():
@@ -58,11 +58,11 @@ def test_steps_are_the_items_of_the_outermost_lists():
     ],
 )
 def test_steps_of_texts_of_any_form(text, expected):
-    assert [task.description for task in tasks(text)] == expected
+    assert [task.description for task in list_tasks(text)] == expected
 
 
 def test_marks():
-    text = marked(PLAN, done=[2, 5], current=4, failed=[1])
+    text = mark_steps(PLAN, done=[2, 5], current=4, failed=[1])
     assert [status for _, status in told(text)] == ["failed", "complete", "failed", "in-progress", "complete"]
     assert text.replace("1. [!]", "1. [x]").replace("2. [x]", "2. [~]").replace("4) [~] ", "4) ").replace(
         "- [x] Tell", "- Tell"
@@ -70,19 +70,19 @@ def test_marks():
 
 
 def test_there_is_one_current_step():
-    assert marked("- [~] a\n- b\n", current=2) == "- [ ] a\n- [~] b\n"
-    assert marked("- [~] a\n- b\n", done=[2]) == "- [~] a\n- [x] b\n"
+    assert mark_steps("- [~] a\n- b\n", current=2) == "- [ ] a\n- [~] b\n"
+    assert mark_steps("- [~] a\n- b\n", done=[2]) == "- [~] a\n- [x] b\n"
 
 
 def test_a_number_that_is_no_steps_is_told_with_the_steps():
     with pytest.raises(ToolError, match=r"no step 3; the steps are: 1 'a', 2 'b'$"):
-        marked("- a\n- b\n", done=[3])
+        mark_steps("- a\n- b\n", done=[3])
     with pytest.raises(ToolError, match="no step 0"):
-        marked("- a\n", failed=[0])
+        mark_steps("- a\n", failed=[0])
     with pytest.raises(ToolError, match="the plan has no steps; give the whole plan"):
-        marked("", current=1)
+        mark_steps("", current=1)
     with pytest.raises(ToolError, match="step 1 is given as complete and as in-progress; give it once"):
-        marked("- a\n", done=[1], current=1)
+        mark_steps("- a\n", done=[1], current=1)
 
 
 LINES = st.one_of(
@@ -100,18 +100,18 @@ LINES = st.one_of(
 
 @given(st.lists(LINES, max_size=40).map("\n".join), st.data())
 def test_marking_then_reading_gives_the_marks_and_nothing_else_changes(text, data):
-    before = tasks(text)
+    before = list_tasks(text)
     ways = {n: data.draw(st.sampled_from(["", "done", "failed", "current"])) for n in range(1, len(before) + 1)}
     current = next((n for n, way in ways.items() if way == "current"), 0)
     done, failed = ([n for n, way in ways.items() if way == name] for name in ("done", "failed"))
-    after = marked(text, done, current, failed)
+    after = mark_steps(text, done, current, failed)
     expected = []
     for n, task in enumerate(before, 1):
         rest = "planned" if current and task.status == "in-progress" else task.status
         status = "complete" if n in done else "failed" if n in failed else "in-progress" if n == current else rest
         expected.append((task.description, status))
     assert told(after) == expected
-    assert marked(after, done, current, failed) == after
+    assert mark_steps(after, done, current, failed) == after
     box = re.compile(r"\[[ xX~!]\] ?")
     assert box.sub("", after) == box.sub("", text)
     assert after.count("\n") == text.count("\n")
@@ -133,10 +133,10 @@ def test_marking_then_reading_gives_the_marks_and_nothing_else_changes(text, dat
     ],
 )
 def test_a_planners_answer_is_cleaned(answer, plan):
-    assert as_plan(answer) == plan
+    assert extract_plan(answer) == plan
 
 
 @given(st.lists(LINES, max_size=20).map("\n".join))
 def test_what_was_cleaned_stays(answer):
-    plan = as_plan(answer)
+    plan = extract_plan(answer)
     assert plan == "" or (plan.endswith("\n") and plan.strip() in answer)

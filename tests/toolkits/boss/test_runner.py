@@ -8,18 +8,18 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from goose_like_toolkits.boss.library.runner import Ran, run
+from goose_like_toolkits.boss.library.runner import CodeResult, run_code
 
 from goose_like.core.errors import DeniedError
 from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
-from goose_like.core.output_limit import Output
+from goose_like.core.output_limit import LimitedOutput
 from goose_like.sessions.session import Session
 from goose_like.toolkit import ToolError
 from goose_like.workspace import sandbox
 from goose_like.workspace.workspace import Workspace
 
-IS_CONFINED = sandbox.why_unavailable() is None
+IS_CONFINED = sandbox.find_sandbox_problem() is None
 
 
 @pytest.fixture
@@ -43,10 +43,10 @@ async def workspace(request: pytest.FixtureRequest, tmp_path: Path, session: Ses
 
 async def ran(
     workspace: Workspace, code: str, library: Path | None = None, *, show: object = None, **more: object
-) -> Ran:
-    output = Output(workspace.root / "output.txt", 2_000)
+) -> CodeResult:
+    output = LimitedOutput(workspace.root / "output.txt", 2_000)
     shown: list[str] = []
-    return await run(
+    return await run_code(
         code,
         library,
         workspace,
@@ -64,10 +64,10 @@ async def test_the_library_is_imported_as_it_is_now_and_nothing_is_left(workspac
     library.write_text("def f(): return 1\n")
     py_compile.compile(str(library))  # a bytecode of the same size and second
     status = library.stat()
-    assert (await ran(workspace, code, library)).told == f"1 {library}"
+    assert (await ran(workspace, code, library)).text == f"1 {library}"
     library.write_text("def f(): return 2\n")
     os.utime(library, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert (await ran(workspace, code, library)).told == f"2 {library}"
+    assert (await ran(workspace, code, library)).text == f"2 {library}"
     assert sorted(path.name for path in workspace.root.rglob("*.py*")) == [
         "beside.py",
         f"library.{sys.implementation.cache_tag}.pyc",
@@ -82,27 +82,27 @@ async def test_a_library_in_the_sessions_folder_is_copied(workspace: Workspace, 
     library.write_text(source)
     shown: list[str] = []
     result = await ran(workspace, "import library\nprint(library.f())", library, source=source, show=shown.append)
-    assert (result.told, result.is_well) == ("é", True)
+    assert (result.text, result.is_success) == ("é", True)
     assert "".join(shown) == "é\n"
 
 
 async def test_how_it_ended_is_told(workspace: Workspace) -> None:
     failed = await ran(workspace, "print('a')\nraise ValueError('b')")
-    assert not failed.is_well
-    assert failed.told.startswith("a\n")
-    assert "_program.py" in failed.told
-    assert "raise ValueError('b')" in failed.told  # the line itself, too
-    assert failed.told.endswith("ValueError: b\n[exit code 1]")
+    assert not failed.is_success
+    assert failed.text.startswith("a\n")
+    assert "_program.py" in failed.text
+    assert "raise ValueError('b')" in failed.text  # the line itself, too
+    assert failed.text.endswith("ValueError: b\n[exit code 1]")
     killed = await ran(workspace, "import os\nos.kill(os.getpid(), 9)")
-    assert (killed.exit_code, killed.told) == (-9, "[no output]\n[killed by SIGKILL]")
+    assert (killed.exit_code, killed.text) == (-9, "[no output]\n[killed by SIGKILL]")
     assert "in full" in (await ran(workspace, "print('x' * 9000, 'in full')")).output
 
 
 async def test_the_time_limit_ends_it_with_all_that_it_started(workspace: Workspace) -> None:
     code = "import subprocess\nsubprocess.run(['sh', '-c', 'echo begun; exec sleep 1000'])"
     result = await ran(workspace, code, time_limit_s=1.5)
-    assert not result.is_well
-    assert result.told.endswith("[stopped after the time limit of 1.5 s; do less at once]")
+    assert not result.is_success
+    assert result.text.endswith("[stopped after the time limit of 1.5 s; do less at once]")
 
 
 async def test_cancelling_kills_it_with_all_that_it_started(workspace: Workspace) -> None:
@@ -114,7 +114,7 @@ async def test_cancelling_kills_it_with_all_that_it_started(workspace: Workspace
     with pytest.raises(asyncio.CancelledError):
         await task
     look = "import os, sys\npid = int(open('pid').read())\nprint(os.path.exists(f'/proc/{pid}'))"
-    assert (await ran(workspace, look)).told == "False"
+    assert (await ran(workspace, look)).text == "False"
     assert list(workspace.tmp.glob("boss-*")) == []
 
 

@@ -1,4 +1,4 @@
-"""`goose-like boss`. Imported at every start, so it is light."""
+"""The command `goose-like boss`. Every start imports this module, so it imports little itself."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from goose_like.cli.app import ApprovalOption, ModelOption, OutputFormat, Profil
 
 app = typer.Typer(
     rich_markup_mode=None,
-    subcommand_metavar="",  # it has none
+    subcommand_metavar="",
     help="Work on a long goal: plan it, then act round by round, with memory in files.",
 )
 
@@ -20,77 +20,81 @@ app = typer.Typer(
     epilog='Example: goose-like boss "write a library of date functions, with tests" --max-round 40',
 )
 def boss(
-    goal: Annotated[list[str] | None, typer.Argument(help="The goal; - at its end adds standard input.")] = None,
+    goal: Annotated[list[str] | None, typer.Argument(help="The goal. A final - adds standard input.")] = None,
     file: Annotated[str | None, typer.Option("-i", "--input", help="Read the goal from a file.")] = None,
     memory: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=FILE",
-            help="A memory file: plan, logs, code_library, or one of your own; repeat it "
-            "[default: those three, beside the session].",
+            help="Memory file: plan, logs, code_library, or a name of your own. Repeatable. "
+            "[default: these three, in the session's folder]",
         ),
     ] = None,
-    max_round: Annotated[int | None, typer.Option(min=1, help="Rounds at most [default: 30].")] = None,
+    max_round: Annotated[int | None, typer.Option(min=1, help="Maximum number of rounds. [default: 30]")] = None,
     config: Annotated[
-        Path | None, typer.Option(help="YAML that describes the boss: its branches, bosses below it, its memory.")
+        Path | None, typer.Option(help="YAML file that describes the boss: branches, sub-bosses, memory files.")
     ] = None,
-    review_plan: Annotated[bool, typer.Option("--review-plan", help="Ask me about the plan before it counts.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run [default: the newest here].")] = False,
+    review_plan: Annotated[bool, typer.Option("--review-plan", help="Ask me about the plan before using it.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue a run. [default: the newest in this folder]")
+    ] = False,
     session: Annotated[
-        str | None, typer.Option(help="Name of the session to write, or with --resume to go on.")
+        str | None, typer.Option(help="Name of the new session, or with --resume of the session to continue.")
     ] = None,
     profile: ProfileOption = None,
     model: ModelOption = None,
-    output_format: Annotated[OutputFormat, typer.Option(help="What stdout carries.")] = OutputFormat.text,
-    max_cost: Annotated[float | None, typer.Option(min=0.000001, help="US dollars at most.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="Input and output tokens at most.")] = None,
+    output_format: Annotated[OutputFormat, typer.Option(help="Format of stdout.")] = OutputFormat.text,
+    max_cost: Annotated[float | None, typer.Option(min=0.000001, help="Maximum cost in US dollars.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Maximum number of input and output tokens.")] = None,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", "--max-time", min=0.001, help="Seconds at most.")
+        float | None, typer.Option("--timeout", "--max-time", min=0.001, help="Maximum time in seconds.")
     ] = None,
     sandbox: SandboxOption = None,
     approval: ApprovalOption = None,
     trust: TrustOption = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No picture on stderr.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress on stderr.")] = False,
 ) -> None:
-    """Work on a goal that outlasts one conversation: its progress is drawn on stderr, the result goes to stdout.
+    """Work on a long goal: draw progress on stderr, print the result on stdout.
 
-    Ctrl-C ends the boss at work below yours and lets you leave a note; again, or without one, the run. `--resume` goes
-    on in the same round.
+    Ctrl-C stops the sub-boss at work, if there is one, and lets you leave a note for its caller. Ctrl-C again stops the
+    run. `--resume` continues a stopped run in the same round.
 
     Exit codes: 0 finished, 1 failed, 2 usage, 3 rounds, 4 cost, 5 tokens, 6 denied, 124 time, 130 SIGINT, 143 SIGTERM.
     """
-    from goose_like.cli.options import begin, finish
+    from goose_like.cli.options import open_session, run_and_close
     from goose_like.cli.run import read_task
     from goose_like.core.errors import UsageError
 
-    from .job import commissioned, recommissioned, to_begin, to_resume
-    from .run import Errand, run_errand
+    from .job import check_new_name, create_job, find_run, load_job
+    from .run import BossRunRequest, run_boss
 
-    how = (profile, model, sandbox, approval)
+    options = (profile, model, sandbox, approval)
     if resume:
         if memory or config or review_plan:
-            raise UsageError("a run goes on with what it was told; leave out --memory, --config and --review-plan")
-        said = read_task(goal or [], file) if goal or file else ""
-        chosen, kept = begin(*how, session=to_resume(session), is_resumed=True, goes_on=True, is_trusted=trust)
+            raise UsageError("a run keeps its configuration; leave out --memory, --config and --review-plan")
+        text = read_task(goal or [], file) if goal or file else ""
+        run_name = find_run(session)
+        chosen, opened = open_session(*options, session=run_name, is_resumed=True, goes_on=True, is_trusted=trust)
     else:
-        said = read_task(goal or [], file, 'boss "write a parser for dates, with tests"')
-        commission = commissioned(config, memory or [], max_round, is_reviewed=review_plan)
-        chosen, kept = begin(*how, session=to_begin(session), is_resumed=False, is_trusted=trust)
+        text = read_task(goal or [], file, 'boss "write a parser for dates, with tests"')
+        job = create_job(config, memory or [], max_round, review_plan=review_plan)
+        name = check_new_name(session)
+        chosen, opened = open_session(*options, session=name, is_resumed=False, is_trusted=trust)
     try:
-        spec = recommissioned(kept, said, max_round) if resume else commission.kept_in(kept)
+        spec = load_job(opened, text, max_round) if resume else job.save(opened)
     except BaseException:
-        kept.close()
+        opened.close()
         raise
     limits = {"cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
-    asked = Errand(
-        goal="" if resume else said,
+    request = BossRunRequest(
+        goal="" if resume else text,
         spec=spec,
         profile=chosen.profile,
         limits=chosen.profile.limits.model_copy(
             update={name: value for name, value in limits.items() if value is not None}
         ),
-        session=kept,
+        session=opened,
         output_format=output_format.value,
         is_quiet=quiet,
     )
-    raise typer.Exit(finish(run_errand(asked), chosen, kept))
+    raise typer.Exit(run_and_close(run_boss(request), chosen, opened))

@@ -1,4 +1,4 @@
-"""One run of a boss for the command line: the result on stdout, the picture on stderr, an exit code that tells how."""
+"""Run a boss from the command line: result on stdout, progress on stderr, and an exit code."""
 
 import asyncio
 import json
@@ -6,24 +6,32 @@ import shlex
 import sys
 from dataclasses import dataclass
 
-from goose_like.cli.run import OutputFormat, Stdout, run_finished, stoppable
+from goose_like.cli.run import OutputFormat, StdoutWriter, make_run_finished, run_until_stopped
 from goose_like.config.profile import Limits, Profile
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Answered, Asked, Question
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier, Tee
 from goose_like.sessions.session import Session
-from goose_like.terminal.interaction import echo
-from goose_like_toolkits.boss.flow.boss import Boss, Run, detail, outcome
-from goose_like_toolkits.boss.flow.outcome import Outcome, Status
+from goose_like.terminal.interaction import add_person, open_console, set_echo
+from goose_like_toolkits.boss.flow.boss import Boss, BossRun
+from goose_like_toolkits.boss.flow.outcome import Outcome, Status, build_outcome, count_rounds, describe_end
+from goose_like_toolkits.boss.flow.setup import open_boss
 
 from .spec import BossSpec
-from .view import picture
+from .view import BossScreen
+
+_ADVICE: dict[Status, str] = {
+    "interrupted": "continue with",
+    "failed": "continue with",
+    "max_round": "continue with more rounds",
+    "budget": "continue with a higher limit",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
-    """What a boss is to do. Without a goal it goes on with what the session was for."""
+class BossRunRequest:
+    """A run of a boss. An empty goal means: continue the session."""
 
     goal: str
     spec: BossSpec
@@ -34,85 +42,86 @@ class Errand:
     is_quiet: bool = False
 
 
-async def run_errand(errand: Errand) -> int:
-    """Runs the boss and gives the exit code.
+async def run_boss(request: BossRunRequest) -> int:
+    """Run the boss and return the exit code.
 
     Raises:
-        GooseLikeError: what kept it from starting.
+        GooseLikeError: the boss can't start.
     """
-    out, drawn = Stdout(errand.output_format), None if errand.is_quiet else picture(errand.spec)
-    front: Notifier = Tee(drawn, out) if drawn else out
-    history, code, came = History(), 1, Outcome(result="", summary="", status="failed")
+    out = StdoutWriter(request.output_format)
+    screen = None if request.is_quiet else BossScreen(open_console(), request.spec)
+    front: Notifier = Tee(add_person(screen), out) if screen else out
+    history, exit_code, outcome = History(), 1, Outcome(result="", summary="", status="failed")
     try:
-        opened = Boss(errand.spec).opened(errand.profile, front, session=errand.session, limits=errand.limits)
-        async with opened as run:
+        async with open_boss(
+            Boss(request.spec), request.profile, front, session=request.session, limits=request.limits
+        ) as run:
             history = run.history
-            if drawn and history.has_final_result:
-                print("it is finished already; its outcome again:", file=sys.stderr)
-            if drawn:
-                drawn.open(history)
-            given, code = await stoppable(_work(run, errand.goal), front, out, _Leave(run, front).begin)
-            came = given or outcome(history).model_copy(update={"status": "interrupted"})
-            code = code or run.end.exit_code or int(came.status == "failed")
+            if screen:
+                if history.has_final_result:
+                    print("this run is finished; its outcome again:", file=sys.stderr)
+                screen.load_history(history)
+            work = _work(run, request.goal)
+            ended, exit_code = await run_until_stopped(work, front, out, InterruptHandler(run, front).interrupt)
+            outcome = ended or build_outcome(history).model_copy(update={"status": "interrupted"})
+            exit_code = exit_code or run.exit_code or int(outcome.status == "failed")
     except GooseLikeError as error:
-        code = error.exit_code
+        exit_code = error.exit_code
         raise
-    finally:  # the last word, after all that closing still had to say
-        told = run_finished(history.usage, came.status, code)
-        front.notify(told)
-        summary = {
-            **came.model_dump(),
-            "rounds": sum(message.role == "assistant" for message in history.messages),
-            **json.loads(told.model_dump_json(include={"usage", "cost_usd"})),
-            "detail": detail(history),
-            "session": errand.session.name,
-            "memory": errand.spec.memory_files,
-        }
-        out.finish(came.result, summary)
-    if drawn and (more := _MORE.get(came.status)):
-        rounds = f" --max-round {2 * errand.spec.max_round}" if came.status == "max_round" else ""
-        command = f"goose-like boss --resume --session {shlex.quote(errand.session.name)}{rounds}"
-        print(f"{more}: {command}", file=sys.stderr)
-    return code
+    finally:  # after all events of closing
+        _report(request, history, outcome, exit_code, front, out)
+    if screen and (advice := _ADVICE.get(outcome.status)):
+        rounds = f" --max-round {2 * request.spec.max_round}" if outcome.status == "max_round" else ""
+        command = f"goose-like boss --resume --session {shlex.quote(request.session.name)}{rounds}"
+        print(f"{advice}: {command}", file=sys.stderr)
+    return exit_code
 
 
-_MORE: dict[Status, str] = {
-    "interrupted": "go on with",
-    "failed": "go on with",
-    "max_round": "go on with",
-    "budget": "go on, with a higher limit, by",
-}
+def _report(
+    request: BossRunRequest, history: History, outcome: Outcome, exit_code: int, front: Notifier, out: StdoutWriter
+) -> None:
+    event = make_run_finished(history.usage, outcome.status, exit_code)
+    front.notify(event)
+    summary = {
+        **outcome.model_dump(),
+        "rounds": count_rounds(history),
+        **json.loads(event.model_dump_json(include={"usage", "cost_usd"})),
+        "detail": describe_end(history),
+        "session": request.session.name,
+        "memory": request.spec.memory_files,
+    }
+    out.finish(outcome.result, summary)
 
 
-async def _work(run: Run, goal: str) -> Outcome:
-    with echo(False):  # what is typed must not run into the picture
-        return await (run.work(goal) if goal else run.go_on())
+async def _work(run: BossRun, goal: str) -> Outcome:
+    with set_echo(False):  # typed keys would spoil the screen
+        return await (run.work(goal) if goal else run.resume())
 
 
-class _Leave:
-    """What Ctrl-C does while a boss below works: only that one ends, and a note for its caller is asked for."""
+class InterruptHandler:
+    """The effect of Ctrl-C while a sub-boss works: stop only that boss, and ask for a note to its caller."""
 
-    def __init__(self, run: Run, front: Notifier) -> None:
+    def __init__(self, run: BossRun, front: Notifier) -> None:
         self._run = run
         self._front = front
         self._note: asyncio.Task[str] | None = None
 
-    def begin(self) -> bool:
-        """Whether there is one to end; not so while the note is being written: then all ends."""
+    def interrupt(self) -> bool:
+        """Stop the innermost sub-boss. Return False if the whole run has to stop: no sub-boss, or a second Ctrl-C."""
         if self._note and not self._note.done():
             self._note.cancel()
             return False
-        names = self._run.inner_names
+        names = self._run.active_names
         if len(names) < 2:
             return False
-        self._note = asyncio.create_task(self._ask(names[-2]))
-        if not self._run.leave(self._note):
+        self._note = asyncio.create_task(self._ask_for_note(names[-2]))
+        if not self._run.stop_innermost(self._note):
             self._note.cancel()
             return False
         return True
 
-    async def _ask(self, caller: str) -> str:
-        question = Question(kind="words", subject=caller, text=f"a note for {caller} (Enter: none)")
+    async def _ask_for_note(self, caller: str) -> str:
+        question = Question(kind="text", subject=caller, text=f"a note for {caller} (Enter: none)")
         self._front.notify(Asked(question=question))
         answer = await self._front.ask(question)
         self._front.notify(Answered(question=question, answer=answer))

@@ -1,4 +1,4 @@
-"""The picture of a boss at work: what was done scrolls away, plan, log and round stand below."""
+"""The screen of a boss at work: finished actions scroll away above; plan, log and round stay below."""
 
 import asyncio
 import re
@@ -6,321 +6,340 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, assert_never
 
 from pydantic import ValidationError
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.text import Text as Styled
+from rich.text import Text
+from typing_extensions import override
 
 from goose_like.core.events import (
-    Answer,
+    Answered,
+    ArtifactShown,
+    Asked,
+    Compacted,
     Event,
+    Interjected,
     Logged,
     MessageCompleted,
     PlanUpdated,
-    Question,
+    PromptsSuggested,
+    Reminded,
+    Retrying,
+    Rewound,
     RunFinished,
     SessionStarted,
+    StateSaved,
+    Status,
     SubagentEvent,
     Task,
+    TextDelta,
+    ThinkingDelta,
     ToolFinished,
     ToolProgress,
     ToolStarted,
     TurnFinished,
+    TurnStarted,
     UsageRecorded,
     event_adapter,
 )
 from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import ToolResult, Usage
 from goose_like.providers.prices import compute_cost_usd
-from goose_like.terminal.escape import to_one_line, visible
-from goose_like.terminal.interaction import PersonScreen, has_person
-from goose_like.terminal.renderer import PLAN_TOOL, Screen
-from goose_like.terminal.tool_call import FAILURE_NOTE, RunningCall, describe_call, parse_arguments
-from goose_like_toolkits.boss.memory.log import Entry, entries
+from goose_like.terminal.escape import escape_controls, to_one_line
+from goose_like.terminal.renderer import PLAN_TOOL, Renderer, is_failed
+from goose_like.terminal.screen import Screen
+from goose_like.terminal.tool_call import RunningCall, describe_call, parse_arguments
+from goose_like_toolkits.boss.flow.outcome import count_rounds
+from goose_like_toolkits.boss.memory.log import LogEntry, list_entries
 
 from .spec import BossSpec
 
 _PLAN_ROWS = 10
 _LOG_ROWS = 3
-_TAIL_ROWS = 2
+_OUTPUT_ROWS = 2
 _FRAME_S = 0.1
-_WIDEST = 110
-_DOTS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-# What stands at the beginning of the result of a boss below (lower.py).
-_NOT_FINISHED = re.compile(r"\[.+: (max round|budget|interrupted|failed)\]$")
-_BEYOND = " \u203a "
+_MAX_COLUMNS = 110
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_UNFINISHED = re.compile(r"\[.+: (max round|budget|interrupted|failed)\]$")
+"""First line in the result of a sub-boss that did not finish (see sub_boss.py)."""
 
 
 @dataclass(slots=True)
 class _Work:
-    """What is known of one boss. `below` are those that its calls run, by the call."""
+    """The state of one boss. `children` are the bosses that its running calls started, by call."""
 
     name: str
     spec: BossSpec | None
-    is_headed: bool = False
+    has_heading: bool = False
     rounds: int = 0
     actions: int = 0
     plan: Sequence[Task] = ()
     log: deque[str] = field(default_factory=lambda: deque(maxlen=_LOG_ROWS))
     running: dict[str, RunningCall] = field(default_factory=dict)
-    below: dict[str, "_Work"] = field(default_factory=dict)
+    children: dict[str, "_Work"] = field(default_factory=dict)
 
-    def inner(self, call_id: str) -> "_Work":
-        """The one that this call runs."""
-        if call_id not in self.below:
+    def get_child(self, call_id: str) -> "_Work":
+        if call_id not in self.children:
             name = self.running[call_id].call.name
             branch = self.spec.branches.get(name) if self.spec else None
-            self.below[call_id] = _Work(name, branch.boss if branch else None)
-        return self.below[call_id]
+            self.children[call_id] = _Work(name, branch.boss if branch else None)
+        return self.children[call_id]
 
-    def line(self) -> "Iterator[_Work]":
-        """Itself, and who works for it now, each for the one before."""
+    def walk(self) -> "Iterator[_Work]":
+        """Yield this boss, the boss at work for it, and so on."""
         yield self
-        if self.below:
-            yield from next(reversed(self.below.values())).line()
+        if self.children:
+            yield from next(reversed(self.children.values())).walk()
 
 
-class Picture(Screen):
-    """Draws a boss and those below it; without a terminal a line for each action."""
+class BossScreen(Screen):
+    """Draws a boss and its sub-bosses. Without a terminal, prints one line per action."""
 
     def __init__(self, console: Console, spec: BossSpec) -> None:
-        super().__init__(console, says_answer=False)
-        self._boss = _Work(spec.name, spec)
-        self._memory = spec.memory_files
-        self._spent: dict[str, Usage] = {}
-        self._money = ""
+        self.renderer = Renderer(console)
+        self._spec = spec
+        self._work = _Work(spec.name, spec)
+        self._usage: dict[str, Usage] = {}
+        self._price = ""
         self._model = ""
-        self._doing = ""
+        self._activity = ""
+        self._prompts: Sequence[str] = ()
         self._began = time.monotonic()
         self._live: Live | None = None
         self._frame: asyncio.TimerHandle | None = None
         self._is_drawn = console.is_terminal and not console.is_dumb_terminal
 
-    def open(self, history: History) -> None:
-        """Shows what was so far, of a run that is gone on with."""
-        self._boss.rounds = sum(message.role == "assistant" for message in history.messages)
-        self._boss.plan = history.plan
-        done = list(entries(history))
-        self._boss.actions = len(done)
-        self._boss.log.extend(entry.line for entry in done)
-        self._spent = dict(history.usage)
-        self._price()
+    def load_history(self, history: History) -> None:
+        """Show the state of a resumed run."""
+        entries = list(list_entries(history))
+        self._work.rounds = count_rounds(history)
+        self._work.plan = history.plan
+        self._work.actions = len(entries)
+        self._work.log.extend(entry.line for entry in entries)
+        self._usage = dict(history.usage)
+        self._update_price()
 
+    @override
     def notify(self, event: Event) -> None:
+        renderer = self.renderer
         match event:
-            case SessionStarted(models=models):
-                self._model = models["processor"]
-                super().notify(event)
-                for folder, files in self._places():
-                    self._line(visible(f"  memory in {folder}: {', '.join(files)}"), "dim")
+            case SessionStarted():
+                self._start_session(event)
+            case TurnStarted():
+                renderer.forget_statuses()
+                self._activity = "thinking"
+            case TextDelta(text=text):
+                self._activity = "writing" if text else self._activity
+            case Status(text=text):
+                self._activity = escape_controls(text)
+                renderer.print_status(text)
             case MessageCompleted(usage=usage):
-                self._count(self._model, usage)
-                self._take(self._boss, event)
+                self._add_usage(self._model, usage)
+                self._update(self._work, event)
             case UsageRecorded(model=model, usage=usage):
-                self._count(model, usage)
+                self._add_usage(model, usage)
             case PlanUpdated() | ToolStarted() | ToolProgress() | ToolFinished() | SubagentEvent():
-                self._take(self._boss, event)
-            case TurnFinished() | RunFinished():  # closing tells something, too, which draws again
-                self._boss.running.clear()
-                self._boss.below.clear()
-                super().notify(event)
-                self._stop()
+                self._update(self._work, event)
+            case Logged(text=text):
+                renderer.print_log(text)
+            case Retrying():
+                renderer.print_retry(event)
+            case ArtifactShown(artifact=artifact):
+                renderer.print_artifact(artifact)
+            case PromptsSuggested(prompts=prompts):
+                self._prompts = prompts
+            case Asked(question=question):
+                renderer.print_question(question)
+            case Answered(question=question, answer=answer):
+                renderer.print_answer(question, answer)
+            case Reminded():
+                renderer.print_reminder(event)
+            case Compacted():
+                renderer.print_compaction(event)
+            case Rewound():
+                renderer.print_rewind(event)
+            case TurnFinished() | RunFinished():
+                self._finish(event)
                 return
+            case ThinkingDelta() | Interjected() | StateSaved():
+                pass
             case _:
-                super().notify(event)
-        self._draw()
+                assert_never(event)
+        self._schedule_frame()
 
-    def _places(self) -> Iterator[tuple[str, list[str]]]:
-        """The folders of the memory, and the files in each."""
-        by_folder: dict[str, list[str]] = {}
-        for file in self._memory.values():
-            folder, _, name = file.rpartition("/")
-            by_folder.setdefault(folder or ".", []).append(name)
-        yield from by_folder.items()
-
+    @override
     def pause(self) -> None:
-        """Takes the lower part away, so that something else may use the terminal."""
+        if self._frame:
+            self._frame.cancel()
+            self._frame = None
         live, self._live = self._live, None
         if live:
             live.stop()
 
-    # --- what happens, here or in an exchange below
+    # --- events
 
-    def _take(self, work: _Work, event: Event, depth: int = 0) -> None:
+    def _start_session(self, event: SessionStarted) -> None:
+        self._model = event.models["processor"]
+        self.renderer.print_session(event)
+        by_folder: dict[str, list[str]] = {}
+        for file in self._spec.memory_files.values():
+            folder, _, name = file.rpartition("/")
+            by_folder.setdefault(folder or ".", []).append(name)
+        for folder, names in by_folder.items():
+            self._write(escape_controls(f"  memory in {folder}: {', '.join(names)}"), "dim")
+
+    def _finish(self, event: TurnFinished | RunFinished) -> None:
+        self._work.running.clear()
+        self._work.children.clear()
+        self.pause()
+        if isinstance(event, RunFinished):
+            self.renderer.print_run_end(event)
+            return
+        if event.reason == "step_limit":
+            event = event.model_copy(update={"detail": f"round {self._work.rounds}, the last one"})
+        self.renderer.print_turn_end(event, self._prompts)
+        self._prompts = ()
+
+    def _update(self, work: _Work, event: Event, depth: int = 0) -> None:
+        """Apply an event of a boss at this depth: 0 is the outermost boss."""
         match event:
             case MessageCompleted():
                 work.rounds += 1
-                self._doing = ""
+                self._activity = ""
             case PlanUpdated(tasks=tasks):
                 work.plan = tasks
             case ToolStarted(call=call):
                 work.running[call.id] = RunningCall(call, "", time.monotonic())
-                self._doing = ""
+                self._activity = ""
             case ToolProgress(call_id=call_id, text=text) if call_id in work.running:
-                for _ in work.running[call_id].add_output(text, _WIDEST):
-                    pass  # it keeps them
+                work.running[call_id].add_output(text, _MAX_COLUMNS)
             case ToolFinished(result=result) if result.call_id in work.running:
-                self._ended(work, result, depth)
-            case SubagentEvent(call_id=call_id, event=within) if call_id in work.running:
-                self._take_nested(work, call_id, within, depth)
+                self._finish_action(work, result, depth)
+            case SubagentEvent(call_id=call_id, event=inner) if call_id in work.running:
+                self._update_child(work, call_id, inner, depth)
             case SubagentEvent(event={"type": "turn_started"}):
-                self._doing = "planning"
+                self._activity = "planning"
             case Logged(text=text) if depth:
                 for line in text.split("\n"):
-                    self._line(Styled(f"{'  ' * depth}  {to_one_line(line, self._room(2 * depth + 2))}", "dim"))
+                    self._write(f"{'  ' * depth}  {to_one_line(line, self._get_room(2 * depth + 2))}", "dim")
             case _:
                 pass
 
-    def _take_nested(self, work: _Work, call_id: str, within: Mapping[str, object], depth: int) -> None:
+    def _update_child(self, work: _Work, call_id: str, inner: Mapping[str, Any], depth: int) -> None:
         try:
-            event = event_adapter.validate_python(within)
-        except ValidationError:  # what another version's exchange tells
+            event = event_adapter.validate_python(inner)
+        except ValidationError:  # an event of another version
             return
-        inner = work.inner(call_id)
-        if not inner.is_headed and isinstance(event, ToolStarted | Logged):
-            inner.is_headed = True
-            running = work.running[call_id]
-            what = describe_call(running.call, self._room(2 * depth + len(running.call.name) + 6))
-            self._line(Styled.assemble(("  " * depth + "▸ ", "cyan"), (visible(running.call.name), "bold"), "  ", what))
-        self._take(inner, event, depth + 1)
+        child = work.get_child(call_id)
+        if not child.has_heading and isinstance(event, ToolStarted | Logged):
+            child.has_heading = True
+            call = work.running[call_id].call
+            text = describe_call(call, self._get_room(2 * depth + len(call.name) + 6))
+            self._write(Text.assemble(("  " * depth + "▸ ", "cyan"), (escape_controls(call.name), "bold"), "  ", text))
+        self._update(child, event, depth + 1)
 
-    def _ended(self, work: _Work, result: ToolResult, depth: int) -> None:
-        """An action in one line; where it failed, why, in a second one."""
+    def _finish_action(self, work: _Work, result: ToolResult, depth: int) -> None:
+        """Print a finished action on one line, and after a failure its reason on a second one."""
         running = work.running.pop(result.call_id)
-        work.below.pop(result.call_id, None)
+        work.children.pop(result.call_id, None)
         if running.rest:
-            list(running.add_output("\n", _WIDEST))
+            running.add_output("\n", _MAX_COLUMNS)
         body, notes = running.split_result(result.output)
-        is_failure = result.is_error or any(map(FAILURE_NOTE.match, notes)) or any(map(_NOT_FINISHED.match, body[:1]))
+        is_failure = is_failed(result, notes) or any(map(_UNFINISHED.match, body[:1]))
         if result.output != INTERRUPTED:
             work.actions += 1
-            work.log.append(Entry(work.actions, running.call, result, 0).line)
-        name, took = visible(running.call.name), f"{time.monotonic() - (running.started_at or self._began):.1f} s"
-        room = max(min(self._room(0), _WIDEST) - 2 * depth - len(name) - len(took) - 7, 8)
-        if name == PLAN_TOOL and not is_failure and self._is_drawn:
+            work.log.append(LogEntry(work.actions, running.call, result, 0).line)
+        if running.call.name == PLAN_TOOL and not is_failure and self._is_drawn:
             return  # the plan itself is drawn
-        mark = ("✗ ", "red") if is_failure else ("✓ ", "green")
-        told = parse_arguments(running.call).get("summary") if name == "finish" else None
-        what = to_one_line(str(told), room) if told else describe_call(running.call, room)
-        self._line(
-            Styled.assemble("  " * depth, mark, (name, "bold"), f"  {what}" if what else "", (f" · {took}", "dim"))
+        self._write(self._format_action(running, is_failure, depth))
+        if is_failure:
+            lines = [line.strip() for line in body if line.strip() and not _UNFINISHED.match(line)]
+            reason = " · ".join([*notes, *lines[-1:]] if notes else lines[:1])
+            if reason:
+                self._write(f"{'  ' * depth}  {to_one_line(reason, self._get_room(2 * depth + 3))}", "red")
+
+    def _format_action(self, running: RunningCall, is_failure: bool, depth: int) -> Text:
+        name, took = (
+            escape_controls(running.call.name),
+            f"{time.monotonic() - (running.started_at or self._began):.1f} s",
         )
-        lines = (line for line in body if not _NOT_FINISHED.match(line))  # why stands below it
-        said = [line for line in map(str.strip, lines) if line]
-        why = " · ".join([*notes, *said[-1:]] if notes else said[:1]) if is_failure else ""
-        if why:
-            self._line(Styled(f"{'  ' * depth}  {to_one_line(why, self._room(2 * depth + 3))}", "red"))
+        room = max(min(self._get_room(0), _MAX_COLUMNS) - 2 * depth - len(name) - len(took) - 7, 8)
+        summary = parse_arguments(running.call).get("summary") if running.call.name == "finish" else None
+        text = to_one_line(str(summary), room) if summary else describe_call(running.call, room)
+        mark = ("✗ ", "red") if is_failure else ("✓ ", "green")
+        return Text.assemble("  " * depth, mark, (name, "bold"), f"  {text}" if text else "", (f" · {took}", "dim"))
 
-    def _count(self, model: str, usage: Usage) -> None:
-        self._spent[model] = self._spent.get(model, Usage()) + usage
-        self._price()
+    def _add_usage(self, model: str, usage: Usage) -> None:
+        self._usage[model] = self._usage.get(model, Usage()) + usage
+        self._update_price()
 
-    def _price(self) -> None:
-        cost = compute_cost_usd(self._spent)
-        self._money = f"${cost:.2f}" if cost else ""
+    def _update_price(self) -> None:
+        cost = compute_cost_usd(self._usage)
+        self._price = f"${cost:.2f}" if cost else ""
 
-    # --- what stands below
+    def _write(self, text: str | Text, style: str = "") -> None:
+        self.renderer.lines.write_line(Text(text, style) if isinstance(text, str) else text)
 
-    def _draw(self) -> None:
-        """Draws the lower part soon, and again and again until it is taken away."""
+    def _get_room(self, indent: int) -> int:
+        return self.renderer.lines.get_room(indent)
+
+    # --- the lower part
+
+    def _schedule_frame(self) -> None:
         if self._is_drawn and self._frame is None:
-            self._frame = asyncio.get_running_loop().call_later(_FRAME_S, self._show)
+            self._frame = asyncio.get_running_loop().call_later(_FRAME_S, self._draw_frame)
 
-    def _show(self) -> None:
-        self._frame = asyncio.get_running_loop().call_later(_FRAME_S, self._show)
+    def _draw_frame(self) -> None:
+        """Draw the lower part, and again after each interval until `pause`."""
+        self._frame = asyncio.get_running_loop().call_later(_FRAME_S, self._draw_frame)
+        console = self.renderer.lines.console
         if self._live is None:
-            self._live = Live(console=self.console, auto_refresh=False, transient=True, redirect_stdout=False)
+            self._live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False)
             self._live.start()
-        self._live.update(Group(*self._below(self.console.width - 1)), refresh=True)
+        self._live.update(Group(*self._build_frame(console.width - 1)), refresh=True)
 
-    def _stop(self) -> None:
-        self.pause()
-        if self._frame:
-            self._frame.cancel()
-            self._frame = None
+    def _build_frame(self, width: int) -> Iterator[RenderableType]:
+        active = list(self._work.walk())
+        plans = [(depth, work.plan) for depth, work in enumerate(active) if work.plan]
+        yield Text("")
+        for depth, plan in plans:
+            for row in self.renderer.format_plan_rows(plan, max(_PLAN_ROWS // len(plans), 2)):
+                yield Text.assemble("  " * depth, row, no_wrap=True, overflow="ellipsis")
+        for entry in self._work.log:
+            yield Text(f"  {to_one_line(entry, width - 2)}", "dim", no_wrap=True)
+        for running in active[-1].running.values():
+            for line in running.last_lines(_OUTPUT_ROWS):
+                yield Text(f"  │ {to_one_line(line, width - 4)}", "dim", no_wrap=True)
+        yield self._build_status_line(active, width)
 
-    def _below(self, width: int) -> Iterator[RenderableType]:
-        """Plans, the newest of the log, what the running action prints, and the line that says where all stands."""
-        line = list(self._boss.line())
-        planned = [(depth, work.plan) for depth, work in enumerate(line) if work.plan]
-        yield Styled("")
-        for depth, plan in planned:
-            for row in self._plan_rows(plan, max(_PLAN_ROWS // len(planned), 2)):
-                yield Styled.assemble("  " * depth, row, no_wrap=True, overflow="ellipsis")
-        for entry in self._boss.log:
-            yield Styled(f"  {to_one_line(entry, width - 2)}", "dim", no_wrap=True)
-        for running in line[-1].running.values():
-            for output in running.last_lines(_TAIL_ROWS):
-                yield Styled(f"  │ {to_one_line(output, width - 4)}", "dim", no_wrap=True)
-        yield self._standing(line, width)
-
-    def _standing(self, line: Sequence[_Work], width: int) -> Styled:
-        """`round 7 of 30 · Coder > write_code · 12,345 tokens · $0.02 · 1:23`, as much of it as there is room for."""
-        elapsed = time.monotonic() - self._began
-        spec, acting = self._boss.spec, ", ".join(running.call.name for running in line[-1].running.values())
-        names = [*(work.name for work in line[1:]), acting or self._doing.partition(":")[0] or "thinking"]
-        tokens = sum(usage.total_tokens for usage in self._spent.values())
-        seconds = int(elapsed)
+    def _build_status_line(self, active: Sequence[_Work], width: int) -> Text:
+        """Build `round 7 of 30 · Coder > write_code · 12,345 tokens · $0.02 · 1:23`, shortened to the width."""
+        elapsed_s = time.monotonic() - self._began
+        calls = ", ".join(running.call.name for running in active[-1].running.values())
+        names = [*(work.name for work in active[1:]), calls or self._activity.partition(":")[0] or "thinking"]
+        tokens = sum(usage.total_tokens for usage in self._usage.values())
         parts = {
-            "round": f"round {self._round()} of {spec.max_round if spec else '?'}",
-            "who": _BEYOND.join(names),
+            "round": f"round {self._get_round()} of {self._spec.max_round}",
+            "names": " \u203a ".join(names),
             "tokens": f"{tokens:,} tokens" if tokens else "",
-            "money": self._money,
-            "time": f"{seconds // 60}:{seconds % 60:02}",
+            "price": self._price,
+            "time": f"{int(elapsed_s) // 60}:{int(elapsed_s) % 60:02}",
         }
-        for left_out in ("tokens", "money", ""):
-            if cell_len(" · ".join(filter(None, parts.values()))) <= width - 2 or not left_out:
-                break
-            parts[left_out] = ""
-        room = width - 2 - sum(cell_len(text) + 3 for key, text in parts.items() if text and key != "who")
-        while len(names) > 1 and cell_len(parts["who"]) > room:
+        for dispensable in ("tokens", "price"):
+            if cell_len(" · ".join(filter(None, parts.values()))) > width - 2:
+                parts[dispensable] = ""
+        room = width - 2 - sum(cell_len(text) + 3 for key, text in parts.items() if text and key != "names")
+        while len(names) > 1 and cell_len(parts["names"]) > room:
             names.pop(0)
-            parts["who"] = _BEYOND.join(["…", *names])
-        parts["who"] = to_one_line(parts["who"], max(room, 8))
-        dot = _DOTS[int(elapsed / _FRAME_S) % len(_DOTS)]
-        said = " · ".join(filter(None, parts.values()))
-        return Styled.assemble((f"{dot} ", "cyan"), (visible(said), "bold"), no_wrap=True, overflow="ellipsis")
+            parts["names"] = " \u203a ".join(["…", *names])
+        parts["names"] = to_one_line(parts["names"], max(room, 8))
+        spinner = _SPINNER[int(elapsed_s / _FRAME_S) % len(_SPINNER)]
+        text = escape_controls(" · ".join(filter(None, parts.values())))
+        return Text.assemble((f"{spinner} ", "cyan"), (text, "bold"), no_wrap=True, overflow="ellipsis")
 
-    def _round(self) -> int:
-        """The round that it is in; between two of them the one that is being decided on."""
-        most = self._boss.spec.max_round if self._boss.spec else self._boss.rounds + 1
-        return max(min(self._boss.rounds + (not self._boss.running), most), 1)
-
-    # --- what the plain screen does otherwise
-
-    def _close(self, end: TurnFinished) -> None:
-        if end.reason == "step_limit":
-            end = end.model_copy(update={"detail": f"round {self._boss.rounds}, the last one"})
-        super()._close(end)
-
-    def _wait(self, text: str) -> None:
-        self._doing = visible(text)
-
-    def _tell_status(self, text: str) -> None:
-        self._doing = visible(text)
-        if not self.console.is_terminal:
-            super()._tell_status(text)
-
-
-class _PersonPicture(PersonScreen, Picture):
-    """One that a person sits before: a question has the terminal to itself."""
-
-    def __init__(self, console: Console, spec: BossSpec) -> None:
-        Picture.__init__(self, console, spec)
-        self._asking = asyncio.Lock()
-
-    async def ask(self, question: Question) -> Answer:
-        async with self._asking:  # Ctrl-C asks for a note beside what the boss asks
-            return await super().ask(question)
-
-    async def _answer(self, question: Question) -> Answer:
-        self._stop()
-        return await super()._answer(question)
-
-
-def picture(spec: BossSpec) -> Picture:
-    """What draws a boss on stderr, and asks there when somebody is there."""
-    console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
-    return (_PersonPicture if has_person() else Picture)(console, spec)
+    def _get_round(self) -> int:
+        # Between two rounds, show the next one.
+        return max(min(self._work.rounds + (not self._work.running), self._spec.max_round), 1)

@@ -1,4 +1,4 @@
-"""The Python API, with aiflows' names: a boss as a class, from a configuration with flows in it."""
+"""The Python API with the names of aiflows: a boss as a class, with flows of the program as its parts."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -8,7 +8,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
-from goose_like.config.profile import Profile, find_profile
+from typing_extensions import override
+
+from goose_like.config.profile import Profile
+from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import UsageError
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import ToolError
@@ -16,68 +19,67 @@ from goose_like.providers.base import Model
 from goose_like.providers.registry import open_models
 from goose_like.sessions.session import Session
 from goose_like_toolkits.boss.flow.boss import Boss
-from goose_like_toolkits.boss.flow.executor import Own
-from goose_like_toolkits.boss.spec import Part
+from goose_like_toolkits.boss.flow.executor import FlowPart
+from goose_like_toolkits.boss.flow.setup import open_boss
+from goose_like_toolkits.boss.spec import RoleSettings
 
 from .configuration import read_configuration
-from .flow_memory import Recall, Writing
-from .flow_provider import ControllerFlow, PlannerFlow
-from .importer import Configuration, Role
-
-_ROLES: tuple[Role, ...] = ("Planner", "Controller", "MemoryWriting")
+from .flow_memory import FlowMemory
+from .flow_provider import make_controller_model, make_planner_model
+from .importer import Configuration
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Flow:
-    """What has a configuration. `flow_config` is all of it."""
+    """A flow with its configuration, `flow_config`."""
 
     def __init__(self, flow_config: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         self.flow_config: dict[str, Any] = {**(flow_config or {}), **kwargs}
 
     @classmethod
     def instantiate_from_config(cls, config: Mapping[str, Any]) -> Self:
-        """A flow as the configuration says.
+        """Build a flow from its configuration.
 
         Raises:
-            ProfileError: a key or value is wrong; the text says which.
+            ProfileError: a key or value is wrong.
         """
         return cls(flow_config=config)
 
     @property
     def name(self) -> str:
-        """What it is called in errors."""
+        """Name of the flow in error messages."""
         return str(self.flow_config.get("name") or type(self).__name__)
 
 
 class AtomicFlow(Flow, ABC):
-    """An executor, planner, controller or memory of one's own."""
+    """An executor, planner, controller or memory flow of a program."""
 
     @abstractmethod
     def run(self, input_data: dict[str, Any]) -> Any:
-        """A dict, for an executor with `result` and `summary`. May be `async`."""
+        """Return a dict, for an executor with `result` and `summary`. The method may be async."""
 
 
 class SequentialFlow(Flow):
-    """The base of a boss: what it runs in sequence is always MemoryReading, Planner and CtrlExMem."""
+    """The base of a boss. The order is always MemoryReading, Planner, CtrlExMem."""
 
 
 class CircularFlow(Flow):
-    """The base of a boss's rounds: Controller, Executor, MemoryWriting and MemoryReading."""
+    """The base of a boss's rounds. The order is always Controller, Executor, MemoryWriting, MemoryReading."""
 
     @staticmethod
     def output_msg_payload_processor(method: F) -> F:
-        """Marks what a topology may name as an output interface; it stays a plain method."""
+        """Return the method unchanged. In aiflows, this decorator marks an output interface."""
         return method
 
     @staticmethod
     def input_msg_payload_builder(method: F) -> F:
-        """Marks what a topology may name as an input interface; it stays a plain method."""
+        """Return the method unchanged. In aiflows, this decorator marks an input interface."""
         return method
 
 
-class _Working(Flow):
-    """What is asked with a goal. `profile` (or its name) gives the models, and what may be done on this machine."""
+class _GoalFlow(Flow, ABC):
+    """A flow that works on a goal. The profile, or its name, gives models and permissions."""
 
     def __init__(
         self,
@@ -94,84 +96,80 @@ class _Working(Flow):
         self.notifier = notifier or Notifier()
 
     @classmethod
+    @override
     def instantiate_from_config(cls, config: Mapping[str, Any], **kwargs: Any) -> Self:
-        """A flow as the configuration says; a subclass's constructor may ask for `memory_files`.
-
-        Raises:
-            ProfileError: a key or value is wrong; the text says which.
-        """
-        files = config.get("memory_files")
+        files = config.get("memory_files")  # an argument of its own: constructors of subclasses may require it
         return cls(memory_files=dict(files) if isinstance(files, Mapping) else {}, flow_config=config, **kwargs)
 
     @cached_property
     def configuration(self) -> Configuration:
-        """What the flow was told, read."""
-        return self._configuration()
+        """The boss that `flow_config` describes."""
+        return self._read_configuration({key: value for key, value in self.flow_config.items() if key != "_target_"})
 
     def run(self, input_data: Mapping[str, Any]) -> dict[str, str]:
-        """`result`, `summary` and `status` of the `goal` in `input_data`. Waits; within a running loop await `arun`.
+        """Work on the `goal` in `input_data`. Return `result`, `summary` and `status`.
 
         Raises:
-            UsageError: there is no goal, or a loop is running.
-            GooseLikeError: there is no model to work with, or no sandbox.
+            UsageError: there is no goal, or an event loop is running; await `arun` there.
+            GooseLikeError: there is no model or no sandbox.
         """
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(self.arun(input_data))
-        raise UsageError("an event loop is running here, which `run` would block; write `await flow.arun(input_data)`")
+        raise UsageError("`run` would block the running event loop; write `await flow.arun(input_data)`")
 
     async def arun(self, input_data: Mapping[str, Any]) -> dict[str, str]:
-        """As `run`, within a running loop."""
+        """Work on the goal like `run`, inside a running event loop."""
         goal = input_data.get("goal")
         if not isinstance(goal, str) or not goal.strip():
-            raise UsageError(f"what is the goal? give `{{'goal': '...'}}`, not {dict(input_data)!r}")
-        configuration = _with_files(self.configuration, self.memory_files | (input_data.get("memory_files") or {}))
+            raise UsageError(f"the goal is missing; give `{{'goal': '...'}}`, not {dict(input_data)!r}")
+        configuration = _add_files(self.configuration, self.memory_files | (input_data.get("memory_files") or {}))
         if input_data.get("plan"):
-            configuration = _with_plan(configuration, str(input_data["plan"]))
-        profile = self.profile if isinstance(self.profile, Profile) else find_profile(self.profile)[0]
+            configuration = _use_plan(configuration, str(input_data["plan"]))
+        profile = self.profile if isinstance(self.profile, Profile) else load_profile(self.profile)[0]
         async with AsyncExitStack() as stack:
             session = Session.temporary()
             stack.callback(session.close)
-            models = open_models(profile) if _asks_models(configuration) else None
+            models = open_models(profile) if _needs_model(configuration) else None
             for provider in models.providers if models else ():
                 stack.push_async_callback(provider.close)
             for sentence in configuration.unmapped:
                 self.notifier.log(sentence)
-            boss = _boss(configuration, models.processor if models else None, goal)
-            opened = boss.opened(profile, self.notifier, session=session, models=models)
+            boss = _build_boss(configuration, models.processor if models else None, goal)
+            opened = open_boss(boss, profile, self.notifier, session=session, models=models)
             run = await stack.enter_async_context(opened)
             return (await run.work(goal)).model_dump()
 
-    def _configuration(self) -> Configuration:
-        raise NotImplementedError
+    @abstractmethod
+    def _read_configuration(self, config: Mapping[str, Any]) -> Configuration: ...
 
 
-class CtrlExMemFlow(CircularFlow, _Working, ABC):
-    """The rounds of a boss, whose subclass says what a controller's answer means."""
+class CtrlExMemFlow(CircularFlow, _GoalFlow, ABC):
+    """The rounds of a boss. A subclass decides on each answer of the controller."""
 
     @abstractmethod
     def detect_finish_or_continue(self, output_payload: dict[str, Any], src_flow: Any) -> dict[str, Any]:
-        """`{"branch", "branch_input_data"}`, or `{early_exit_key: True, "result", "summary"}`."""
+        """Return `{"branch", "branch_input_data"}`, or `{early_exit_key: True, "result", "summary"}`."""
 
-    def _configuration(self) -> Configuration:
-        loop = {key: value for key, value in self.flow_config.items() if key != "_target_"}
-        alone = {"subflows_config": {"CtrlExMem": loop}, "topology": [{"flow": "CtrlExMem"}]}
-        return read_configuration(alone, imports=True, owner=self)
+    @override
+    def _read_configuration(self, config: Mapping[str, Any]) -> Configuration:
+        boss = {"subflows_config": {"CtrlExMem": config}, "topology": [{"flow": "CtrlExMem"}]}
+        return read_configuration(boss, imports=True, owner=self)
 
 
-class AbstractBossFlow(SequentialFlow, _Working, ABC):
-    """A boss: memory, planner, controller and executors, as its configuration says."""
+class AbstractBossFlow(SequentialFlow, _GoalFlow, ABC):
+    """A boss: memory, planner, controller and executors as configured."""
 
     @classmethod
+    @override
     def instantiate_from_config(cls, config: Mapping[str, Any], **kwargs: Any) -> Self:
-        """As for any flow; all of it is read now, and its flows are made."""
         flow = super().instantiate_from_config(config, **kwargs)
-        _ = flow.configuration
+        _ = flow.configuration  # report mistakes now
         return flow
 
-    def _configuration(self) -> Configuration:
-        config = {key: value for key, value in self.flow_config.items() if key != "_target_"}
+    @override
+    def _read_configuration(self, config: Mapping[str, Any]) -> Configuration:
         return read_configuration(config, imports=True)
 
 
@@ -182,56 +180,53 @@ class FlowLauncher:
     def launch(
         flow_with_interfaces: Mapping[str, Any], data: Mapping[str, Any] | list[Mapping[str, Any]], **ignored: Any
     ) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
-        """What the flow gives to each of the data, twice, as aiflows has it for machines and for people."""
-        given = [data] if isinstance(data, Mapping) else data
-        outputs = [flow_with_interfaces["flow"].run(each) for each in given]
+        """Return the outputs for all data twice. In aiflows, the first list is for programs, the second for people."""
+        inputs = [data] if isinstance(data, Mapping) else data
+        outputs = [flow_with_interfaces["flow"].run(each) for each in inputs]
         return outputs, [dict(output) for output in outputs]
 
 
-def _boss(configuration: Configuration, model: Model | None, goal: str = "") -> Boss:
-    """The boss with the flows in their places; `model` is asked where there is none."""
-    parts, spec = configuration.parts, configuration.spec
-    recall = Recall(parts.get("MemoryReading"), goal)
-    planner, controller, writing = (parts.get(role) for role in _ROLES)
-    flow = ControllerFlow(controller, recall, configuration.detect, spec.early_exit_key) if controller else None
+def _build_boss(configuration: Configuration, model: Model | None, goal: str = "") -> Boss:
+    """Build a boss with flows as its parts. Roles without a flow use the model."""
+    parts, spec, detect = configuration.parts, configuration.spec, configuration.detect
+    memory = FlowMemory(goal, parts.get("MemoryReading"), parts.get("MemoryWriting"))
+    planner, controller = parts.get("Planner"), parts.get("Controller")
     return Boss(
         spec,
         flows=configuration.flows,
-        bosses={name: _boss(below, model) for name, below in configuration.bosses.items()},
-        detect=None if flow else configuration.detect,
-        planner=PlannerFlow(planner, recall).model() if planner else model,
-        controller=flow.model() if flow else model,
-        reading=recall,
-        writing=Writing(writing) if writing else None,
+        bosses={name: _build_boss(sub_boss, model) for name, sub_boss in configuration.bosses.items()},
+        detect=None if controller else detect,
+        planner=make_planner_model(planner, memory) if planner else model,
+        controller=make_controller_model(controller, memory, detect, spec.early_exit_key) if controller else model,
+        memory_flows=memory,
     )
 
 
-def _asks_models(configuration: Configuration) -> bool:
-    is_planned = configuration.spec.planner is None or "Planner" in configuration.parts
-    is_own = is_planned and "Controller" in configuration.parts
-    return not is_own or any(map(_asks_models, configuration.bosses.values()))
+def _needs_model(configuration: Configuration) -> bool:
+    has_planner_flow = configuration.spec.planner is None or "Planner" in configuration.parts
+    has_flows = has_planner_flow and "Controller" in configuration.parts
+    return not has_flows or any(map(_needs_model, configuration.bosses.values()))
 
 
-def _with_files(configuration: Configuration, files: dict[str, str]) -> Configuration:
-    return replace(
-        configuration,
-        spec=configuration.spec.model_copy(update={"memory_files": configuration.spec.memory_files | files}),
-    )
+def _add_files(configuration: Configuration, files: Mapping[str, str]) -> Configuration:
+    spec = configuration.spec
+    return replace(configuration, spec=spec.model_copy(update={"memory_files": {**spec.memory_files, **files}}))
 
 
-class _GivenPlan(Flow):
-    """The planner of rounds whose plan is the caller's."""
+class _GivenPlan:
+    """A planner that returns the plan of the caller, once."""
+
+    name = "Planner"
 
     def __init__(self, plan: str) -> None:
-        super().__init__(name="Planner")
         self._plans = [plan]
 
-    def run(self, input_data: Mapping[str, Any]) -> str:
+    def run(self, input_data: Mapping[str, Any], /) -> str:
         if not self._plans:
-            raise ToolError("the plan is the caller's; change it with `update_plan`")
+            raise ToolError("the plan comes from the caller; change it with `update_plan`")
         return self._plans.pop()
 
 
-def _with_plan(configuration: Configuration, plan: str) -> Configuration:
-    spec = configuration.spec.model_copy(update={"planner": Part()})
-    return replace(configuration, spec=spec, parts={**configuration.parts, "Planner": Own(_GivenPlan(plan))})
+def _use_plan(configuration: Configuration, plan: str) -> Configuration:
+    spec = configuration.spec.model_copy(update={"planner": RoleSettings()})
+    return replace(configuration, spec=spec, parts={**configuration.parts, "Planner": FlowPart(_GivenPlan(plan))})

@@ -1,4 +1,4 @@
-"""The flows of aiflows' own that have their like here, and why the others have none."""
+"""The flows of aiflows: the ones with a counterpart here, and for the others the reason why there is none."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,10 +7,10 @@ from typing import Any
 from goose_like_toolkits.boss.spec import Action
 
 MISSING = "???"
-"""What stands for a value that is still to be given."""
+"""Placeholder of aiflows for a value that the caller must give."""
 
-_MADE = re.compile(r"\.?instantiate_from_(default_)?config$")
-_THEIRS = re.compile(
+_FACTORY = re.compile(r"\.?instantiate_from_(default_)?config$")
+_FROM_AIFLOWS = re.compile(
     r"^(flow_modules|aiflows|flows)\.|(^|\.)(AbstractBoss|AutoGPT|Chat|ChatInteractive|CodeInterpreter|CodeWriter|Coder"
     r"|ControllerExecutor|CtrlExMem|ExtendLibrary|HumanStandardInput|Interpreter|Jarvis|LCTool|MemoryReading|MemoryWriting"
     r"|OpenAIChat|PlanWriter|PyFileInterpreter|Replanning|RunCode|VectorStore)FlowModule\."
@@ -26,70 +26,70 @@ _ACTIONS: tuple[tuple[str, Action], ...] = (
     ("FinalAns", "finish"),
 )
 
-_ABSENT = (
+_UNSUPPORTED = (
     ("LCTool|langchain", "LangChain tools are not run here; give a toolkit or a flow of your own"),
-    ("(?i:wiki_?search)", "there is no search of Wikipedia here; give a toolkit or a flow of your own"),
-    ("VectorStore|ChromaDB", "there is no store of vectors here; what is remembered stands in `memory_files`"),
+    ("(?i:wiki_?search)", "Wikipedia search is not available here; give a toolkit or a flow of your own"),
+    ("VectorStore|ChromaDB", "vector stores are not available here; use `memory_files`"),
     ("TestCode|CodeTest", "tests are an argument of `write_code` here"),
-    ("IntermediateAns", "an answer on the way is what the controller says beside its calls"),
-    ("Chat|OpenAI|Vision", "another model is not asked here; give a toolkit or a flow of your own"),
+    ("IntermediateAns", "the controller gives an intermediate answer as text beside its calls"),
+    ("Chat|OpenAI|Vision", "other models are not available here; give a toolkit or a flow of your own"),
 )
 
-_CODING: tuple[Action, ...] = ("ask_user", "re_plan", "update_plan")
+_COMMON: tuple[Action, ...] = ("ask_user", "re_plan", "update_plan")
 
 BOSSES: Mapping[str, tuple[str, ...]] = {
     "AbstractBossFlow": (),
-    "JarvisFlow": ("Coder", *_CODING),
-    "CoderFlow": ("extend_library", *_CODING, "run_code"),
-    "ExtendLibraryFlow": ("write_code", *_CODING, "save_code"),
+    "JarvisFlow": ("Coder", *_COMMON),
+    "CoderFlow": ("extend_library", *_COMMON, "run_code"),
+    "ExtendLibraryFlow": ("write_code", *_COMMON, "save_code"),
 }
-"""aiflows' bosses, with the branches that they have where a configuration names none."""
+"""Bosses of aiflows, with their default branches."""
 
-NESTED = {"Coder": "CoderFlow", "extend_library": "ExtendLibraryFlow"}
-"""Which of those branches are bosses."""
-
-
-def words_of(target: Any) -> str:
-    """The dotted path of a `_target_` without the method that makes the flow; empty for what is no path."""
-    return _MADE.sub("", target) if isinstance(target, str) else ""
+BOSS_BRANCHES = {"Coder": "CoderFlow", "extend_library": "ExtendLibraryFlow"}
+"""Default branches that are bosses."""
 
 
-def is_theirs(target: Any) -> bool:
-    """Whether a `_target_` is one of aiflows' own flows, or none is given."""
-    return target in (None, "", MISSING) or bool(_THEIRS.search(words_of(target)))
+def get_path(target: Any) -> str:
+    """Return the dotted path of a `_target_` without its factory method, or an empty string."""
+    return _FACTORY.sub("", target) if isinstance(target, str) else ""
 
 
-def boss_of(target: Any) -> str:
-    """Which of aiflows' bosses that is; empty for none."""
-    last = words_of(target).rpartition(".")[2]
+def is_from_aiflows(target: Any) -> bool:
+    """Tell whether a `_target_` is empty or a flow of aiflows."""
+    return target in (None, "", MISSING) or bool(_FROM_AIFLOWS.search(get_path(target)))
+
+
+def find_boss(target: Any) -> str:
+    """Return the name of the aiflows boss that a `_target_` means, or an empty string."""
+    last = get_path(target).rpartition(".")[2]
     return last if last in BOSSES else ""
 
 
-def action_of(target: Any) -> Action | None:
-    """The action that does what this flow does."""
-    for part in _parts(target):
-        known = next((action for pattern, action in _ACTIONS if re.search(pattern, part)), None)
-        if known or _why_absent([part]):
-            return known
+def find_action(target: Any) -> Action | None:
+    """Return the action with the same purpose as a flow, or None."""
+    for part in _split(target):
+        action = next((action for pattern, action in _ACTIONS if re.search(pattern, part)), None)
+        if action or _find_reason([part]):
+            return action
     return None
 
 
-def absence_of(target: Any, name: str = "") -> str:
-    """Why there is nothing here that does what this flow does; `name` is that of its branch."""
-    path = words_of(target)
-    told = f"its `_target_` {path!r} is not known here" if path else "it has no `_target_`"
-    return _why_absent((*_parts(target), name)) or f"{told}; give a toolkit or, from Python, a flow of your own"
+def explain_absence(target: Any, name: str = "") -> str:
+    """Explain why a flow has no counterpart here. `name` is the name of its branch."""
+    path = get_path(target)
+    problem = f"its `_target_` {path!r} is not known here" if path else "it has no `_target_`"
+    return _find_reason((*_split(target), name)) or f"{problem}; give a toolkit or, from Python, a flow of your own"
 
 
-def is_absent(target: Any) -> bool:
-    """Whether it is one of aiflows' flows that have no like here."""
-    return not boss_of(target) and not action_of(target) and bool(_why_absent(_parts(target)))
+def is_unsupported(target: Any) -> bool:
+    """Tell whether a `_target_` is a known flow of aiflows without a counterpart here."""
+    return not find_boss(target) and not find_action(target) and bool(_find_reason(_split(target)))
 
 
-def _why_absent(parts: Iterable[str]) -> str:
-    return next((why for part in parts for pattern, why in _ABSENT if re.search(pattern, part)), "")
+def _find_reason(parts: Iterable[str]) -> str:
+    return next((reason for part in parts for pattern, reason in _UNSUPPORTED if re.search(pattern, part)), "")
 
 
-def _parts(target: Any) -> Iterator[str]:
-    """The class, then its module: a module has flows for several actions."""
-    yield from reversed(words_of(target).split(".")[-2:])
+def _split(target: Any) -> Iterator[str]:
+    # The class first: one module has flows for several actions.
+    yield from reversed(get_path(target).split(".")[-2:])

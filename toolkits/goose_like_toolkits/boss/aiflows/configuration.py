@@ -1,4 +1,4 @@
-"""A boss as it is written down: in our short form, or in aiflows' long one."""
+"""Read the configuration of a boss, in our short form or in the long form of aiflows."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -6,88 +6,90 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from goose_like.config.yaml_source import Source, explain
+from goose_like.config.yaml_source import YamlSource, describe_validation_error
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
-from goose_like_toolkits.boss.spec import ACTIONS, BossSpec, Branch, Interface, Part
+from goose_like_toolkits.boss.spec import ACTIONS, BossSpec, Branch, KeyInterface, RoleSettings
 
-from .importer import Configuration, Mapped
-from .schema import OF_A_BOSS, Command, Flow, Node, Way
+from .importer import Configuration, Importer
+from .schema import BOSS_KEYS, CommandConfig, FlowConfig, InterfaceConfig, TopologyNode
 
-_ONLY_SHORT = frozenset(BossSpec.model_fields) - OF_A_BOSS
-_ONLY_LONG = OF_A_BOSS - frozenset(BossSpec.model_fields) - {"max_rounds"}
+_ONLY_SHORT = frozenset(BossSpec.model_fields) - BOSS_KEYS
+_ONLY_LONG = BOSS_KEYS - frozenset(BossSpec.model_fields) - {"max_rounds"}
 
 M = TypeVar("M", bound=BaseModel)
 
 
 def read_configuration(
-    given: Mapping[str, Any] | Source, *, imports: bool, owner: object | None = None
+    given: Mapping[str, Any] | YamlSource, *, imports: bool, owner: object | None = None
 ) -> Configuration:
-    """The boss that is described.
+    """Read a boss.
 
     Args:
-        given: our short form (`BossSpec`), or a configuration of aiflows.
-        imports: whether dotted paths of `_target_` are imported: for a program, never for a file.
-        owner: whose methods a topology may name, beside those of the `_target_` of CtrlExMem.
+        given: Our short form (`BossSpec`), or a configuration of aiflows.
+        imports: Import the dotted paths of `_target_`: True for a program, never for a file.
+        owner: An object with methods that a topology may name.
 
     Raises:
-        ProfileError: a key or value is wrong, or a flow can't be made; the text has a line for each.
+        ProfileError: a key or value is wrong, or a flow can't be built. The text has one line per problem.
     """
-    source = given if isinstance(given, Source) else Source("configuration", Path("configuration"), given)
+    source = given if isinstance(given, YamlSource) else YamlSource("configuration", Path("configuration"), given)
     data = source.data
     if not isinstance(data, Mapping):
-        raise ProfileError(f"{source.place()}: a boss is described by a mapping, not by {data!r}")
+        raise ProfileError(f"{source.locate()}: a boss is described by a mapping, not by {data!r}")
     long, short = sorted(_ONLY_LONG & set(data)), sorted(_ONLY_SHORT & set(data))
     if long and short:
         raise ProfileError(
-            f"{source.place(short[0])}: {short[0]!r} is of the short form and {long[0]!r} of aiflows'; use one of both"
+            f"{source.locate(short[0])}: {short[0]!r} belongs to the short form and {long[0]!r} to the form of "
+            "aiflows; use only one of them"
         )
     if long:
-        flow = _checked(Flow, source, data)
-        return Mapped(source, imports).boss(flow, (), owner=owner)
+        flow = _validate(FlowConfig, source, data)
+        return Importer(source, imports).import_boss(flow, (), owner=owner)
     if {"max_round", "max_rounds"} <= data.keys():
         one, other = data["max_round"], data["max_rounds"]
         if one != other:
-            place = source.place("max_rounds")
+            place = source.locate("max_rounds")
             raise ProfileError(f"{place}: `max_round` is {one} and `max_rounds` is {other}; give one of them")
         data = {key: value for key, value in data.items() if key != "max_rounds"}
-    spec = _checked(BossSpec, source, data)
+    spec = _validate(BossSpec, source, data)
     _check_branches(spec, source, ())
     return Configuration(spec)
 
 
-def _checked(kind: type[M], source: Source, data: Any) -> M:
+def _validate(kind: type[M], source: YamlSource, data: Any) -> M:
+    def suggest(path: tuple[str | int, ...]) -> str:
+        return did_you_mean(str(path[-1]), _list_known_keys(path, kind))
+
     try:
         return kind.model_validate(data)
     except ValidationError as error:
-
-        def near(path: tuple[str | int, ...]) -> str:
-            return did_you_mean(str(path[-1]), _known_at(path, kind))
-
-        raise ProfileError(explain(error, source, near, "the configuration")) from error
+        raise ProfileError(describe_validation_error(error, source, suggest, "the configuration")) from error
 
 
-def _known_at(path: tuple[str | int, ...], top: type[BaseModel]) -> Iterable[str]:
-    parent, beyond = (None, None, *path)[-2], (None, None, *path)[-3]
+def _list_known_keys(path: tuple[str | int, ...], top: type[BaseModel]) -> Iterable[str]:
+    parent, grandparent = (None, None, *path)[-2], (None, None, *path)[-3]
+    kinds: Mapping[str, type[BaseModel]] = {
+        "branches": Branch,
+        "topology": TopologyNode,
+        "commands": CommandConfig,
+    }
     if parent in ("input_interface", "output_interface"):
-        fields = (Interface if top is BossSpec else Way).model_fields
-    elif beyond in ("branches", "topology", "commands"):
-        kinds: Mapping[str, type[BaseModel]] = {"branches": Branch, "topology": Node, "commands": Command}
-        fields = kinds[str(beyond)].model_fields
-    elif parent in ("planner", "controller"):
-        fields = Part.model_fields
-    else:
-        return OF_A_BOSS if top is Flow else BossSpec.model_fields
-    return fields
+        return (KeyInterface if top is BossSpec else InterfaceConfig).model_fields
+    if grandparent in kinds:
+        return kinds[str(grandparent)].model_fields
+    if parent in ("planner", "controller"):
+        return RoleSettings.model_fields
+    return BOSS_KEYS if top is FlowConfig else BossSpec.model_fields
 
 
-def _check_branches(spec: BossSpec, source: Source, path: tuple[str, ...]) -> None:
+def _check_branches(spec: BossSpec, source: YamlSource, path: tuple[str, ...]) -> None:
     for name, branch in spec.branches.items():
-        at = (*path, "branches", name)
+        place = (*path, "branches", name)
         if branch.boss:
-            _check_branches(branch.boss, source, (*at, "boss"))
+            _check_branches(branch.boss, source, (*place, "boss"))
         elif not branch.toolkits and name not in ACTIONS:
             raise ProfileError(
-                f"{source.place(*at)}: branch {name!r} has neither `toolkits` nor a `boss`, and is no action; "
+                f"{source.locate(*place)}: branch {name!r} has neither `toolkits` nor a `boss`, and is no action; "
                 f"{did_you_mean(name, ACTIONS)}"
             )

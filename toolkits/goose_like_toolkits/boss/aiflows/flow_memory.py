@@ -1,53 +1,42 @@
-"""MemoryReading and MemoryWriting as a boss asks them, where its planner, its controller or they are flows."""
+"""Flows in place of MemoryReading and MemoryWriting, and the memory that other flows get."""
 
-import asyncio
 from collections.abc import Mapping
-from pathlib import Path
 
-from goose_like_toolkits.boss.flow.executor import Own, asked
+from goose_like_toolkits.boss.flow.executor import FlowPart
 from goose_like_toolkits.boss.flow.key_interface import Payload
+from goose_like_toolkits.boss.spec import LOGS
 
 
-class Recall:
-    """MemoryReading: what it read last is what flows are told. Without an `own` flow it is what the files hold."""
+class FlowMemory:
+    """The goal and the newest memory texts for flows. Without a `reader` flow, the texts are those of the files."""
 
-    def __init__(self, own: Own | None, goal: str) -> None:
-        self._own = own
+    def __init__(self, goal: str, reader: FlowPart | None, writer: FlowPart | None) -> None:
         self._goal = goal
-        self._texts: dict[str, str] = {}
-        self._files: dict[str, str] = {}
+        self._reader = reader
+        self._writer = writer
+        self._texts: Mapping[str, str] = {}
+        self._paths: Mapping[str, str] = {}
 
-    async def run(self, input_data: Payload, /) -> Mapping[str, str]:
-        """The contents of `memory_files`, by name."""
-        self._files = dict(input_data["memory_files"])
-        if self._own is None:
-            self._texts = {name: await asyncio.to_thread(_text, Path(path)) for name, path in self._files.items()}
-            return {}  # the boss reads them itself
-        given = await asked(self._own, {"memory_files": dict(self._files)})
-        self._texts = {name: str(given[name]) for name in self._files if isinstance(given, Mapping) and name in given}
+    @property
+    def writes_log(self) -> bool:
+        """True if a flow writes the log."""
+        return self._writer is not None
+
+    async def read(self, paths: Mapping[str, str], texts: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the texts from the reader flow, or the given ones. Raise ToolError if the flow fails."""
+        if self._reader:
+            output = await self._reader.call({"memory_files": dict(paths)})
+            known = output if isinstance(output, Mapping) else {}
+            texts = {name: str(known[name]) for name in paths if name in known}
+        self._paths, self._texts = dict(paths), dict(texts)
         return self._texts
 
-    def payload(self, words: str) -> Payload:
-        """What a flow is told: the goal (`words` where none is known), the memory by its names, and its paths."""
-        return {"goal": self._goal or words, "memory_files": dict(self._files), **self._texts}
+    async def write_entry(self, path: str, entry: str) -> None:
+        """Pass one log entry to the writer flow: `memory_files`, `logs` and `summary`. Raise ToolError if it fails."""
+        if self._writer:
+            summary = entry.partition(": ")[2] or entry
+            await self._writer.call({"memory_files": {LOGS: path}, "logs": entry, "summary": summary})
 
-
-class Writing:
-    """MemoryWriting by a flow of somebody's own: asked once for each entry of the log."""
-
-    def __init__(self, own: Own) -> None:
-        self._own = own
-
-    async def run(self, input_data: Payload, /) -> Payload:
-        """Gives nothing; the flow gets `memory_files`, the entry as `logs`, and what that says was done as `summary`.
-
-        Raises:
-            ToolError: the flow raised.
-        """
-        line = str(input_data.get("logs", ""))
-        await asked(self._own, {**input_data, "summary": line.partition(": ")[2] or line})
-        return {}
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    def build_payload(self, question: str) -> Payload:
+        """Build the input of a planner or controller flow. `question` stands for an unknown goal."""
+        return {"goal": self._goal or question, "memory_files": dict(self._paths), **self._texts}

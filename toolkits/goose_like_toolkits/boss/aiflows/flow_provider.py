@@ -1,7 +1,7 @@
-"""A planner or a controller that is no model: a flow of somebody's own, asked as a provider is."""
+"""Flows in place of the planner's or the controller's model, wrapped as providers."""
 
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, ClassVar
 
 from goose_like.config.profile import ModelChoice
@@ -9,36 +9,35 @@ from goose_like.core.errors import GooseLikeError, ProviderError
 from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Message, ToolCall, Usage
 from goose_like.providers.base import Delta, Model, ProviderInfo, Request
-from goose_like_toolkits.boss.flow.executor import Detect, Own, asked, detected, named
+from goose_like_toolkits.boss.flow.executor import Detect, FlowPart, call_detect, get_flow_name
 from goose_like_toolkits.boss.flow.key_interface import Payload
 
-from .flow_memory import Recall
+from .flow_memory import FlowMemory
 
-_ENDS = ("result", "answer", "summary")
+_RESULT_KEYS = ("result", "answer", "summary")
 
 
 class FlowProvider:
-    """What planners and controllers share. A subclass makes a message of what the flow gives."""
+    """A provider that gets each message from a function."""
 
-    facts: ClassVar[ProviderInfo] = ProviderInfo("a flow of the Python API")
+    info: ClassVar[ProviderInfo] = ProviderInfo("a flow of the Python API")
 
-    def __init__(self, own: Own, recall: Recall) -> None:
-        self._own = own
-        self._recall = recall
+    def __init__(self, answer: Callable[[Request], Awaitable[Message]]) -> None:
+        self._answer = answer
 
     @staticmethod
-    def missing(choice: ModelChoice) -> GooseLikeError | None:
-        """Nothing: who gives a flow has it."""
+    def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
+        """Return None: a flow needs neither a key nor a package."""
         return None
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        """One message, without deltas.
+        """Yield one message, without deltas.
 
         Raises:
-            ProviderError: the flow raised, or gave what can't be used; the text says what it should give.
+            ProviderError: the flow failed, or its output can't be used.
         """
         try:
-            message = await self._message(request)
+            message = await self._answer(request)
         except ProviderError:
             raise
         except GooseLikeError as error:
@@ -46,78 +45,68 @@ class FlowProvider:
         yield MessageCompleted(message=message, usage=Usage())
 
     async def close(self) -> None:
-        """Nothing is held."""
-
-    def model(self) -> Model:
-        """This as a boss's planner or controller."""
-        name = named(self._own.flow)
-        return Model(self, name, f"flow:{name}")
-
-    async def _message(self, request: Request) -> Message:
-        raise NotImplementedError
+        """Do nothing: a flow holds no resources."""
 
 
-class PlannerFlow(FlowProvider):
-    """Gives a plan, as `{"plan": text}` or as text, for `goal`, the memory, and all in words as `question`."""
+def make_planner_model(part: FlowPart, memory: FlowMemory) -> Model:
+    """Wrap a planner flow as a model. The flow gets the goal, the memory and `question`; it returns a plan."""
+    name = get_flow_name(part.flow)
 
-    async def _message(self, request: Request) -> Message:
+    async def answer(request: Request) -> Message:
         question = request.messages[-1].text
-        given = await asked(self._own, {**self._recall.payload(question), "question": question})
-        text = given.get("plan", given.get("result")) if isinstance(given, Mapping) else given
+        output = await part.call({**memory.build_payload(question), "question": question})
+        text = output.get("plan", output.get("result")) if isinstance(output, Mapping) else output
         if not isinstance(text, str) or not text.strip():
-            name = named(self._own.flow)
-            raise ProviderError(f"the Planner {name!r} gave no plan but {given!r}; give {{'plan': text}}")
+            raise ProviderError(f"the Planner {name!r} gave no plan but {output!r}; return {{'plan': text}}")
         return Message.assistant(text)
 
+    return Model(FlowProvider(answer), name, f"flow:{name}")
 
-class ControllerFlow(FlowProvider):
-    """Gives a command for `goal`, the memory, and `result` and `summary` of the action before.
 
-    What stands between a controller and its actions is asked here, so that a flow may know commands that are none.
+def make_controller_model(part: FlowPart, memory: FlowMemory, detect: Detect | None, early_exit_key: str) -> Model:
+    """Wrap a controller flow as a model. The flow gets the goal, the memory and the last result; it returns a command.
+
+    `detect` is called here, so that the flow can use commands that are no branches.
     """
+    name = get_flow_name(part.flow)
 
-    def __init__(self, own: Own, recall: Recall, detect: Detect | None, early_exit_key: str) -> None:
-        super().__init__(own, recall)
-        self._detect = detect
-        self._early_exit_key = early_exit_key
+    async def choose_call(choice: Payload) -> ToolCall:
+        if detect:
+            decision = await call_detect(detect, choice)
+            if decision.get(early_exit_key):
+                return _make_call("finish", _build_end(decision))
+            return _make_call(decision["branch"], decision["branch_input_data"])
+        command, arguments = choice["command"], choice["command_args"]
+        return _make_call(command, _build_end(arguments) if command == "finish" else arguments)
 
-    async def _message(self, request: Request) -> Message:
+    async def answer(request: Request) -> Message:
         if not request.tools:
-            raise ProviderError("there is no model to ask, but a Controller that is a flow")
-        given = await asked(self._own, {**self._recall.payload(request.messages[0].text), **_newest(request)})
-        said = _read(given)
-        command, arguments = said.get("command"), said.get("command_args") or {}
+            raise ProviderError("there is no model to ask: the Controller is a flow")
+        output = await part.call({**memory.build_payload(request.messages[0].text), **_get_last_result(request)})
+        choice = _parse_choice(output)
+        command, arguments = choice.get("command"), choice.get("command_args") or {}
         if not isinstance(command, str) or not isinstance(arguments, Mapping):
             raise ProviderError(
-                f"the Controller {named(self._own.flow)!r} gave no command but {given!r}; "
-                "give {'command': name, 'command_args': {...}}"
+                f"the Controller {name!r} gave no command but {output!r}; "
+                "return {'command': name, 'command_args': {...}}"
             )
-        thought = str(said.get("thought", ""))
-        call = await self._chosen({**said, "command_args": dict(arguments), "thought": thought})
+        thought = str(choice.get("thought", ""))
+        call = await choose_call({**choice, "command_args": dict(arguments), "thought": thought})
         return Message.assistant(thought, [call])
 
-    async def _chosen(self, choice: Payload) -> ToolCall:
-        if self._detect:
-            payload = await detected(self._detect, choice)
-            if payload.get(self._early_exit_key):
-                return _call("finish", _end(payload))
-            return _call(payload["branch"], payload["branch_input_data"])
-        arguments = choice["command_args"]
-        return _call(choice["command"], _end(arguments) if choice["command"] == "finish" else arguments)
+    return Model(FlowProvider(answer), name, f"flow:{name}")
 
 
-def _call(name: str, arguments: Mapping[str, Any]) -> ToolCall:
+def _make_call(name: str, arguments: Mapping[str, Any]) -> ToolCall:
     return ToolCall(id="", name=name, arguments=json.dumps(arguments, ensure_ascii=False, default=str))
 
 
-def _end(payload: Mapping[str, Any]) -> dict[str, str]:
-    """Result and summary of the end, under whichever name the result was given."""
-    result = next((str(payload[key]) for key in _ENDS if payload.get(key)), "")
+def _build_end(payload: Mapping[str, Any]) -> dict[str, str]:
+    result = next((str(payload[key]) for key in _RESULT_KEYS if payload.get(key)), "")
     return {"result": result, "summary": str(payload.get("summary") or result)}
 
 
-def _newest(request: Request) -> Payload:
-    """What came of the action before; empty before the first."""
+def _get_last_result(request: Request) -> Payload:
     results = next((message.tool_results for message in reversed(request.messages) if message.tool_results), ())
     return {
         "result": "\n".join(result.output for result in results),
@@ -125,10 +114,10 @@ def _newest(request: Request) -> Payload:
     }
 
 
-def _read(given: Any) -> Mapping[str, Any]:
-    if isinstance(given, str):
+def _parse_choice(output: Any) -> Mapping[str, Any]:
+    if isinstance(output, str):
         try:
-            given = json.loads(given)
+            output = json.loads(output)
         except ValueError:
             return {}
-    return given if isinstance(given, Mapping) else {}
+    return output if isinstance(output, Mapping) else {}

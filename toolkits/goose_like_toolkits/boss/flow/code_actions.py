@@ -1,26 +1,29 @@
-"""Code: drafted, tried, kept in the library, run with it."""
+"""The actions `write_code`, `save_code` and `run_code`."""
 
 from goose_like.core.events import StateSaved
 from goose_like.core.output_limit import LimitedOutput
 from goose_like.core.tool import current_call
-from goose_like.toolkit import ToolError, TransientResult, tool
-from goose_like_toolkits.boss.library import code_library as library
-from goose_like_toolkits.boss.library.runner import Ran, run
+from goose_like.toolkit import ToolError, Toolkit, TransientResult, tool
+from goose_like_toolkits.boss.library.code_library import get_module_name, list_definitions, save_draft
+from goose_like_toolkits.boss.library.runner import CodeResult, run_code
+from goose_like_toolkits.boss.memory.prompt import MemoryPrompt
 from goose_like_toolkits.boss.spec import LIBRARY
 
-from .rounds import Rounds
+DRAFT_STATE = "boss.draft"
+"""Key in `History.state` of the newest code of `write_code`, for `save_code`."""
 
-DRAFT = "boss.draft"
-"""The key in `History.state` of the code that `write_code` made and `save_code` saves."""
-
-_TRIAL_S = 120.0
-_ROOM_BYTES = 8_000
+_TIME_LIMIT_S = 120.0
+_OUTPUT_BYTES = 8_000
 
 
-class Coding(Rounds):
-    """The actions `write_code`, `save_code` and `run_code`."""
+class CodeActions:
+    """Code of a boss: written as a draft, tested, saved in the library, and run together with it."""
 
-    @tool(alone=True)
+    def __init__(self, host: Toolkit, memory: MemoryPrompt) -> None:
+        self._host = host
+        self._memory = memory
+
+    @tool(exclusive=True)
     async def write_code(self, code: str, tests: str = "") -> TransientResult:
         """Write functions for the code library as a draft, and try them. `save_code` keeps the newest draft.
 
@@ -28,59 +31,60 @@ class Coding(Rounds):
             code: Python definitions, with docstrings.
             tests: Statements that fail if the code is wrong, such as `assert add(1, 2) == 3`.
         """
-        names = library.defined(code)
-        self._saved(code, replace=True)
+        names = list_definitions(code)
+        self._add_to_library(code, replace=True)  # checks that the draft can be saved
         if tests.strip():
-            ran = await self._run(f"{code}\n\n{tests}")
-            if not ran.is_well:
-                raise ToolError(f"the tests fail; send the code anew:\n{ran.told}")
-        self.notifier.notify(StateSaved(toolkit=DRAFT, value=code))
-        how = "passes its tests" if tests.strip() else "can be read; it was not run"
-        return TransientResult(
-            f"the draft of {names} {how}; `save_code` keeps it", replacement=f"a draft of {names} {how}"
-        )
+            result = await self._run(f"{code}\n\n{tests}")
+            if not result.is_success:
+                raise ToolError(f"the tests fail; send the code anew:\n{result.text}")
+        self._host.notifier.notify(StateSaved(toolkit=DRAFT_STATE, value=code))
+        state = "passes its tests" if tests.strip() else "has no syntax errors; it was not run"
+        text = f"draft of {names} {state}"
+        return TransientResult(f"the {text}; `save_code` keeps it", replacement=f"a {text}")
 
-    @tool(alone=True)
+    @tool(exclusive=True)
     async def save_code(self, replace: bool = False) -> TransientResult:
         """Put the newest draft into the code library.
 
         Args:
             replace: Whether functions that are there already may be replaced.
         """
-        code = self.session.history.state.get(DRAFT)
+        code = self._host.session.history.state.get(DRAFT_STATE)
         if not isinstance(code, str):
             raise ToolError("there is no draft; make one with `write_code`")
-        after = self._saved(code, replace=replace)
-        if not await self._notes.put(LIBRARY, after):
+        if not await self._memory.replace(LIBRARY, self._add_to_library(code, replace=replace)):
             raise ToolError("somebody changed the library meanwhile; look at it in your memory, and save again")
-        names = library.defined(code)
+        names = list_definitions(code)
         return TransientResult(
-            f"{names}: in the library; `from {self._module} import ...` brings it",
+            f"{names}: in the library; import with `from {self._module_name} import ...`",
             replacement=f"{names} is in the library",
         )
 
-    @tool(alone=True, time_limit_s=None)
+    @tool(exclusive=True, time_limit_s=None)
     async def run_code(self, code: str) -> str:
-        """Run Python in a fresh process. The library is there to be imported, as it is now.
+        """Run Python in a fresh process. It can import the library in its current state.
 
         Args:
             code: A script; only what it prints is seen.
         """
-        ran = await self._run(code)
-        if not ran.is_well:
-            raise ToolError(ran.told)
-        return ran.told
+        result = await self._run(code)
+        if not result.is_success:
+            raise ToolError(result.text)
+        return result.text
 
     @property
-    def _module(self) -> str:
-        return library.module_name(self._notes.memory.path(LIBRARY))
+    def _module_name(self) -> str:
+        return get_module_name(self._memory.files.get_path(LIBRARY))
 
-    def _saved(self, code: str, *, replace: bool) -> str:
-        return library.saved(self._notes.texts.get(LIBRARY, ""), code, replace=replace, module=self._module)
+    def _add_to_library(self, code: str, *, replace: bool) -> str:
+        source = self._memory.texts.get(LIBRARY, "")
+        return save_draft(source, code, replace=replace, module=self._module_name)
 
-    async def _run(self, code: str) -> Ran:
-        memory = self._notes.memory
-        file = memory.path(LIBRARY) if LIBRARY in self._spec.memory_files else None
-        source = self._notes.texts.get(LIBRARY, "") if file and memory.is_ours(LIBRARY) else None
-        output = LimitedOutput(self.session.output_of(current_call.get("code")), _ROOM_BYTES)
-        return await run(code, file, self.workspace, output, self.progress, time_limit_s=_TRIAL_S, source=source)
+    async def _run(self, code: str) -> CodeResult:
+        files, host = self._memory.files, self._host
+        library = files.get_path(LIBRARY) if LIBRARY in self._memory.texts else None
+        source = self._memory.texts.get(LIBRARY, "") if library and files.is_in_session(LIBRARY) else None
+        output = LimitedOutput(host.session.output_path(current_call.get("code")), _OUTPUT_BYTES)
+        return await run_code(
+            code, library, host.workspace, output, host.report_progress, time_limit_s=_TIME_LIMIT_S, source=source
+        )

@@ -1,64 +1,63 @@
-"""What is done to a payload's keys on its way from one flow to the next."""
+"""Apply the key changes of an aiflows `KeyInterface` to a payload."""
 
 import copy
 from typing import Any
 
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.tool import ToolError
-from goose_like_toolkits.boss.spec import Interface
+from goose_like_toolkits.boss.spec import KeyInterface
 
 Payload = dict[str, Any]
 
-AS_IT_IS = Interface()
+NO_CHANGE = KeyInterface()
 
 
-def applied(interface: Interface, payload: Payload) -> Payload:
-    """The payload as the next flow gets it: renamed, copied, set, what else there is, selected, deleted, unpacked.
+def apply_interface(interface: KeyInterface, payload: Payload) -> Payload:
+    """Return a copy of the payload with changed keys: rename, copy, set, transform, select, delete, unpack.
 
-    That order is aiflows' own (`KeyInterface`). `a.b` is the key `b` within `a`. A key may be missing, but
-    for one to select.
+    The order is that of aiflows. `a.b` means the key `b` inside `a`. Missing keys are skipped, except for select.
 
     Raises:
         ToolError: a key to select is missing.
     """
     payload = copy.deepcopy(payload)
     for old, new in interface.keys_to_rename.items():
-        if old != new and (home := _home(payload, old)) is not None:
-            _put(payload, new, home.pop(_last(old)))
+        if old != new and (parent := _find_parent(payload, old)) is not None:
+            _set_key(payload, new, parent.pop(_last_part(old)))
     for old, new in interface.keys_to_copy.items():
-        if (home := _home(payload, old)) is not None:
-            _put(payload, new, copy.deepcopy(home[_last(old)]))
+        if (parent := _find_parent(payload, old)) is not None:
+            _set_key(payload, new, copy.deepcopy(parent[_last_part(old)]))
     for key, value in interface.keys_to_set.items():
-        _put(payload, key, copy.deepcopy(value))
-    for further in interface.additional_transformations:
-        payload = applied(further, payload)
+        _set_key(payload, key, copy.deepcopy(value))
+    for transformation in interface.additional_transformations:
+        payload = apply_interface(transformation, payload)
     if interface.keys_to_select:
-        payload = _selected(payload, interface.keys_to_select)
+        payload = _select_keys(payload, interface.keys_to_select)
     for key in interface.keys_to_delete:
-        if (home := _home(payload, key)) is not None:
-            del home[_last(key)]
+        if (parent := _find_parent(payload, key)) is not None:
+            del parent[_last_part(key)]
     for key in interface.keys_to_unpack:
         if isinstance(payload.get(key), dict):
             payload |= payload.pop(key)
     return payload
 
 
-def _selected(payload: Payload, keys: tuple[str, ...]) -> Payload:
+def _select_keys(payload: Payload, keys: tuple[str, ...]) -> Payload:
     selected: Payload = {}
     for key in keys:
-        home = _home(payload, key)
-        if home is None:
+        parent = _find_parent(payload, key)
+        if parent is None:
             raise ToolError(f"no key {key!r} to select; {did_you_mean(key, payload)}")
-        _put(selected, key, home[_last(key)])
+        _set_key(selected, key, parent[_last_part(key)])
     return selected
 
 
-def _last(key: str) -> str:
+def _last_part(key: str) -> str:
     return key.rpartition(".")[2]
 
 
-def _home(payload: Payload, key: str) -> Payload | None:
-    """The mapping in which the key's last part stands; None where there is none."""
+def _find_parent(payload: Payload, key: str) -> Payload | None:
+    """Return the mapping that holds the last part of a key, or None."""
     node: Any = payload
     *path, last = key.split(".")
     for step in path:
@@ -66,7 +65,7 @@ def _home(payload: Payload, key: str) -> Payload | None:
     return node if isinstance(node, dict) and last in node else None
 
 
-def _put(payload: Payload, key: str, value: Any) -> None:
+def _set_key(payload: Payload, key: str, value: Any) -> None:
     *path, last = key.split(".")
     for step in path:
         if not isinstance(payload.get(step), dict):

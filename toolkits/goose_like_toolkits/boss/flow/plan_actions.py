@@ -1,52 +1,57 @@
-"""The plan: made by the planner, kept in its file, marked step by step."""
+"""The actions `re_plan` and `update_plan`."""
 
 from typing import Any
 
-from goose_like.agent.subagent import left_of, narrowed_limits
-from goose_like.config.profile import Limits
+from goose_like.agent.subagent import narrow_limits, remaining_limits
 from goose_like.core.events import Question, StateSaved
-from goose_like.core.history import INTERRUPTED, History
+from goose_like.core.history import INTERRUPTED
 from goose_like.core.tool import current_call
 from goose_like.providers.base import ModelPair
-from goose_like.toolkit import ToolError, TransientResult, tool
-from goose_like_toolkits.boss.memory.log import cut
-from goose_like_toolkits.boss.memory.plan_text import as_plan, marked
+from goose_like.toolkit import ToolError, Toolkit, TransientResult, tool
+from goose_like_toolkits.boss.memory.log import cut_line
+from goose_like_toolkits.boss.memory.plan_text import extract_plan, mark_steps
 from goose_like_toolkits.boss.spec import FINISH, PLAN
 
-from .planner import plan_question, planned
+from .planner import ask_planner, build_question
 from .rounds import Rounds
+from .setup import ControllerSetup
 
-PLANNED = "boss.plan"
-"""The key of the newest plan: its number, its text, what the file held before, and whether it was put there."""
+PLAN_STATE = "boss.plan"
+"""Key in `History.state` of the newest plan: number, text, the file's text before, and whether it is in the file."""
 
-_CHANGED = "somebody changed the plan meanwhile; look at it in your memory, and choose again"
+_CONFLICT = "somebody changed the plan meanwhile; look at it in your memory, and choose again"
 
 
-class Planning(Rounds):
-    """The actions `re_plan` and `update_plan`, and the plan that a run begins with."""
+class PlanActions:
+    """The plan of a boss: made by the planner, kept in its file, marked step by step."""
 
-    async def begin(self) -> None:
-        """After that the Planner, where this run has no plan yet."""
-        await super().begin()
-        plan = self.session.history.state.get(PLANNED)
+    def __init__(self, host: Toolkit, setup: ControllerSetup, rounds: Rounds) -> None:
+        self._host = host
+        self._setup = setup
+        self._spec = setup.boss.spec
+        self._rounds = rounds
+
+    async def start(self) -> None:
+        """Make a plan if this run has none yet, and finish an interrupted write of the plan file."""
+        plan = self._host.session.history.state.get(PLAN_STATE)
         if plan is None and self._spec.planner is not None:
-            plan = await self._new_plan("")
-        if isinstance(plan, dict) and not plan["is_put"] and not await self._put_plan(plan):
-            self.notifier.log("the plan stays as somebody wrote it meanwhile")
+            plan = await self._make_plan("")
+        if isinstance(plan, dict) and not plan["is_put"] and not await self._write_plan(plan):
+            self._host.notifier.log("somebody wrote another plan meanwhile; that plan stays")
 
-    @tool(alone=True, time_limit_s=None)
+    @tool(exclusive=True, time_limit_s=None)
     async def re_plan(self, reason: str) -> TransientResult:
         """Have a new plan made, when the plan turned out to be wrong.
 
         Args:
             reason: What was found out.
         """
-        plan = await self._new_plan(reason)
-        if not await self._put_plan(plan):
-            raise ToolError(_CHANGED)
+        plan = await self._make_plan(reason)
+        if not await self._write_plan(plan):
+            raise ToolError(_CONFLICT)
         return TransientResult(f"the plan from now on:\n{plan['text']}", replacement=f"a new plan, as {reason}")
 
-    @tool(alone=True)
+    @tool(exclusive=True)
     async def update_plan(
         self,
         done: list[int],
@@ -62,68 +67,74 @@ class Planning(Rounds):
             failed: Steps that can't be done.
             plan: The whole plan anew, in place of marks.
         """
-        before = self._notes.texts.get(PLAN, "")
-        after = as_plan(plan) if plan.strip() else marked(before, done, current, failed)
-        if after == before and not self._was_cut_off:
-            how = f"; when it is done, send `done`: [{left[0]}]" if (left := self._open_steps) else ""
-            raise ToolError(f"the plan says that already; do the next open step{how}")
-        if not await self._notes.put(PLAN, after):
-            raise ToolError(_CHANGED)
-        steps = self.session.history.plan
-        count = sum(step.status == "complete" for step in steps)
-        return TransientResult(f"the plan from now on:\n{after}", replacement=f"{count} of {len(steps)} steps done")
+        memory = self._rounds.memory
+        before = memory.texts.get(PLAN, "")
+        after = extract_plan(plan) if plan.strip() else mark_steps(before, done, current, failed)
+        if after == before and not self._was_interrupted:
+            open_steps = self._rounds.open_steps
+            advice = f"; when it is done, send `done`: [{open_steps[0]}]" if open_steps else ""
+            raise ToolError(f"the plan says that already; do the next open step{advice}")
+        if not await memory.replace(PLAN, after):
+            raise ToolError(_CONFLICT)
+        tasks = self._host.session.history.plan
+        count = sum(task.status == "complete" for task in tasks)
+        return TransientResult(f"the plan from now on:\n{after}", replacement=f"{count} of {len(tasks)} steps done")
 
     @property
-    def _was_cut_off(self) -> bool:
-        """Whether the newest action was, so that what is chosen now may have been done already."""
-        results = (message.tool_results for message in reversed(self.session.history.messages) if message.tool_results)
-        return any(result.output == INTERRUPTED for result in next(results, ()))
+    def _was_interrupted(self) -> bool:
+        # After an interrupted action, the change may already be in the file.
+        messages = reversed(self._host.session.history.messages)
+        results = next((message.tool_results for message in messages if message.tool_results), ())
+        return any(result.output == INTERRUPTED for result in results)
 
-    async def _new_plan(self, reason: str) -> dict[str, Any]:
-        """Recorded before it is put into its file, so that it is put there whatever happens between."""
-        known = self.session.history.state.get(PLANNED)
+    async def _make_plan(self, reason: str) -> dict[str, Any]:
+        """Ask the planner, and the user if the plan is reviewed. Save the plan as state before anyone writes it."""
+        host, spec = self._host, self._spec
+        known = host.session.history.state.get(PLAN_STATE)
         number = 1 + (int(str(known["number"])) if isinstance(known, dict) else 0)
-        part = self._spec.planner
-        view = self.exchange_view
-        is_fast = part is not None and part.model == "accelerator"
-        model = self._boss.planner or (view.accelerator if is_fast else view.processor).model
-        tools = [(each.name, cut(each.spec.description, 160)) for each in self.tools()]
-        branches = [(name, branch.description) for name, branch in self._spec.branches.items() if branch.toolkits]
-        actions = "\n".join(f"- {name}: {about}" for name, about in [*branches, *tools] if name != FINISH)
-        sections = [("Goal", self._goal), *self._notes.told()]
-        name, text = f"plan-{number}", ""
+        directions = spec.planner.directions if spec.planner else ""
+        sections = [("Goal", self._rounds.goal), *self._rounds.memory.build_sections()]
+        name = f"plan-{number}"
         while True:
-            session = self.session.nested(name)
-            text = await planned(
-                plan_question(part.directions if part else "", sections, actions, reason),
-                profile=self._profile,
-                notifier=self.notifier,
-                session=session,
-                within=self.workspace,
-                limits=self._limits_left(session.history),
-                models=ModelPair(model, view.accelerator.model),
-                call_id=current_call.get(name),
-            )
-            feedback = await self._feedback(text) if self._spec.review_plan else ""
+            text = await self._ask_planner(name, build_question(directions, sections, self._list_actions(), reason))
+            feedback = await self._ask_user(text) if spec.review_plan else ""
             if not feedback:
                 break
             name += "-again"
             reason = f"The person says of this plan: {feedback}\n\n{text}"
-        plan = {"number": number, "text": text, "was": self._notes.texts.get(PLAN, ""), "is_put": False}
-        self.notifier.notify(StateSaved(toolkit=PLANNED, value=plan))
+        previous = self._rounds.memory.texts.get(PLAN, "")
+        plan = {"number": number, "text": text, "previous": previous, "is_put": False}
+        host.notifier.notify(StateSaved(toolkit=PLAN_STATE, value=plan))
         return plan
 
-    async def _feedback(self, plan: str) -> str:
-        """What the person would have otherwise in a plan; '' where it may stay, or nobody is there."""
-        text = "is the plan good? Say what should be otherwise (Enter: it is good)"
-        question = Question(kind="words", subject="plan", text=text, detail=plan.rstrip("\n"))
-        return (await self.notifier.ask(question)).text
+    async def _ask_planner(self, session_name: str, question: str) -> str:
+        host, planner, view = self._host, self._spec.planner, self._host.exchange_view
+        chosen = view.accelerator if planner and planner.model == "accelerator" else view.processor
+        session = host.session.open_nested(session_name)
+        left = remaining_limits(host.limits, host.session.history, resumed=session.history)
+        return await ask_planner(
+            question,
+            profile=self._setup.profile,
+            notifier=host.notifier,
+            session=session,
+            within=host.workspace,
+            limits=narrow_limits(host.limits, {key: value for key, value in left.items() if key != "steps"}),
+            models=ModelPair(self._setup.boss.planner or chosen.model, view.accelerator.model),
+            call_id=current_call.get(session_name),
+        )
 
-    async def _put_plan(self, plan: dict[str, Any]) -> bool:
-        is_put = await self._notes.put(PLAN, plan["text"], was=plan["was"])
-        self.notifier.notify(StateSaved(toolkit=PLANNED, value={**plan, "is_put": True}))
+    def _list_actions(self) -> str:
+        branches = [(name, branch.description) for name, branch in self._spec.branches.items() if branch.toolkits]
+        tools = [(each.name, cut_line(each.spec.description, 160)) for each in self._host.tools()]
+        return "\n".join(f"- {name}: {description}" for name, description in [*branches, *tools] if name != FINISH)
+
+    async def _ask_user(self, plan: str) -> str:
+        """Return the changes that the user wants, or an empty string."""
+        text = "is the plan good? Type the changes you want (Enter: it is good)"
+        question = Question(kind="text", subject="plan", text=text, detail=plan.rstrip("\n"))
+        return (await self._host.notifier.ask(question)).text
+
+    async def _write_plan(self, plan: dict[str, Any]) -> bool:
+        is_put = await self._rounds.memory.replace(PLAN, plan["text"], previous=plan["previous"])
+        self._host.notifier.notify(StateSaved(toolkit=PLAN_STATE, value={**plan, "is_put": True}))
         return is_put
-
-    def _limits_left(self, within: History) -> Limits:
-        left = left_of(self.limits, self.session.history, within=within)
-        return narrowed_limits(self.limits, {name: each for name, each in left.items() if name != "steps"})

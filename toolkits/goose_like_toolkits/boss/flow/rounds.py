@@ -1,101 +1,78 @@
-"""What happens around each round of a boss: its memory is written and read, and it is told where it stands."""
+"""The rounds of a controller: update its memory before each one, and tell the model where it stands."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import takewhile
-from typing import Any
 
-from goose_like.agent.exchange import OPEN
-from goose_like.config.profile import Profile
-from goose_like.core.errors import GooseLikeError, ProfileError
-from goose_like.toolkit import Notifier, Requirements, Toolkit
-from goose_like_toolkits.boss.memory.files import Memory
-from goose_like_toolkits.boss.memory.log import cut
-from goose_like_toolkits.boss.memory.prompt import Notes
+from goose_like.agent.exchange import OPEN_STATUSES
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.history import History
+from goose_like_toolkits.boss.memory.log import cut_line
+from goose_like_toolkits.boss.memory.prompt import MemoryPrompt
+from goose_like_toolkits.boss.spec import BossSpec
 
-from .boss import Boss, Run
+from .outcome import count_rounds
 
-_MOST_WORDS = 3
+_MAX_REMINDERS = 3
 
 
-class Rounds(Toolkit):
-    """What a controller's toolkit is given by its boss, and the memory from round to round."""
+class Rounds:
+    """The position of a controller in its rounds, and its memory."""
 
-    def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
-        super().__init__(notifier, requires, **kwargs)
-        if not isinstance(self.config.get("boss"), Boss):
-            raise ProfileError("it is what a boss gives its controller; put `boss` into the profile")
-        self._boss: Boss = self.config["boss"]
-        self._profile: Profile = self.config["profile"]
-        self._line: list[Run] = self.config["line"]
-        self._spec = self._boss.spec
-        memory = Memory(self._spec.memory_files, self.workspace, self.session, self.config.get("memory"))
-        self._notes = Notes(
-            memory,
-            self.session.history,
-            notifier,
-            self.exchange_view,
-            reading=self._boss.reading,
-            writing=self._boss.writing,
-        )
+    def __init__(self, spec: BossSpec, history: History, memory: MemoryPrompt) -> None:
+        self.memory = memory
+        self._spec = spec
+        self._history = history
 
-    async def begin(self) -> None:
-        """The log's heading, and MemoryReading."""
-        await self._notes.write(_first_line(self._goal))
-        await self._notes.read()
+    @property
+    def goal(self) -> str:
+        return self._history.messages[self._history.turns[0].start].text
 
-    async def news(self) -> Mapping[str, str]:
-        """MemoryWriting and MemoryReading, ahead of each round; what it gives is what others changed."""
-        if not self.session.history.turns:
+    @property
+    def open_steps(self) -> list[int]:
+        """Numbers of the plan's steps that are not done yet."""
+        return [number for number, task in enumerate(self._history.plan, 1) if task.status in OPEN_STATUSES]
+
+    async def start(self) -> None:
+        """Write the heading of the log and read the memory."""
+        await self.memory.write_log(cut_line(self.goal.strip().split("\n")[0], 120))
+        await self.memory.read()
+
+    async def update(self) -> Mapping[str, str]:
+        """Write the log and read the memory before a round. Return changes by other people, and problems."""
+        if not self._history.turns:
             return {}
-        faults: dict[str, None] = {}
-        for step in (self._notes.write, self._notes.read):
+        problems: dict[str, None] = {}
+        for step in (self.memory.write_log, self.memory.read):
             try:
                 await step()
             except GooseLikeError as error:
-                faults[str(error)] = None
-        told = {"memory": f"not as it should be: {'; '.join(faults)}"} if faults else {}
-        edits = self._notes.edits().items()
-        return told | {self._spec.memory_files[name]: f"changed by somebody else:\n{diff}" for name, diff in edits}
+                problems[str(error)] = None
+        updates = {"memory": f"has a problem: {'; '.join(problems)}"} if problems else {}
+        for name, diff in self.memory.take_edits().items():
+            updates[self._spec.memory_files[name]] = f"changed by somebody else:\n{diff}"
+        return updates
 
-    def live(self) -> list[tuple[str, str]]:
-        """The memory, and where in its rounds the controller is."""
-        history = self.session.history
-        had = sum(message.role == "assistant" for message in history.messages)
-        last = " It is the last one: finish." if had + 1 == self._spec.max_round else ""
-        left = self._open_steps
+    def build_sections(self) -> list[tuple[str, str]]:
+        """Return titles and texts of the memory, and of the next step."""
+        number, max_round = count_rounds(self._history) + 1, self._spec.max_round
+        last = " It is the last one: finish." if number == max_round else ""
         step = "Check whether the goal is reached; then finish."
-        if left:
-            step = f"Work on step {left[0]} of the plan: {history.plan[left[0] - 1].description}"
-        now = f"Round {had + 1} of {self._spec.max_round}.{last} {step}"
-        return [*self._notes.told(), ("Now", now)]
+        if open_steps := self.open_steps:
+            step = f"Work on step {open_steps[0]} of the plan: {self._history.plan[open_steps[0] - 1].description}"
+        return [*self.memory.build_sections(), ("Now", f"Round {number} of {max_round}.{last} {step}")]
 
-    def demand(self) -> str | None:
-        """An action, for some times in a turn; then it is given up."""
-        history = self.session.history
-        answers = [message for message in history.messages[history.turns[-1].start :] if message.role == "assistant"]
-        idle = list(takewhile(lambda message: not message.tool_calls, reversed(answers)))
-        if len(idle) > _MOST_WORDS:
+    def build_reminder(self, tool_names: Iterable[str]) -> str | None:
+        """Remind a controller that answered without a call. Return None after three reminders in a row."""
+        messages = self._history.messages[self._history.turns[-1].start :]
+        answers = reversed([message for message in messages if message.role == "assistant"])
+        if len(list(takewhile(lambda message: not message.tool_calls, answers))) > _MAX_REMINDERS:
             return None
-        names = ", ".join(each.name for each in self.tools())
+        names = ", ".join(tool_names)
         return (
             f"You named no action, and words alone do nothing. Call one: {names} or a tool; `finish` when you are done."
         )
 
     async def close(self) -> None:
-        """What was done in the last round goes into the log, too."""
-        if self.session.history.turns:
-            await self._notes.write()
-
-    @property
-    def _goal(self) -> str:
-        history = self.session.history
-        return history.messages[history.turns[0].start].text
-
-    @property
-    def _open_steps(self) -> list[int]:
-        """The numbers of the plan's steps that are still to be done."""
-        return [number for number, step in enumerate(self.session.history.plan, 1) if step.status in OPEN]
-
-
-def _first_line(text: str) -> str:
-    return cut(text.strip().split("\n")[0], 120)
+        """Write the actions of the last round into the log."""
+        if self._history.turns:
+            await self.memory.write_log()

@@ -1,4 +1,4 @@
-"""The code library: one Python file that grows by functions, classes and constants, each there once."""
+"""The code library: one Python file of functions, classes and constants, each defined once."""
 
 import ast
 import io
@@ -9,156 +9,212 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from goose_like.toolkit import ToolError
+from goose_like.core.tool import ToolError
 
-from .outline import parsed
+from .outline import parse_source
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-_DECLARED = re.compile(r"#!|#.*coding[:=]")  # what must stay in the first two lines
-_NEXT = "save imports, functions, classes and constants; what is to be run give to run_code"
+_Edit = tuple[int, int, str]  # first line, line after the last one, new text
+
+_HEADER = re.compile(r"#!|#.*coding[:=]")  # these comments must stay in the first two lines
+_ADVICE = "save imports, functions, classes and constants; run other code with run_code"
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
-    """A definition and its lines, from `start` (its first decorator) to before `end`; `above` is where its comments
-    begin. `text` are those lines."""
+class _Definition:
+    """A top-level definition in lines `start` to `end` (exclusive). Its comments begin at line `comment_start`."""
 
     name: str
     node: ast.stmt
-    above: int
+    comment_start: int
     start: int
     end: int
     text: str
     comments: str
 
+    @property
+    def gap(self) -> str:
+        """The empty lines between this definition and its neighbours."""
+        return "\n" if isinstance(self.node, ast.Assign | ast.AnnAssign) else "\n\n"
+
 
 @dataclass(frozen=True, slots=True)
 class _Import:
-    """One name that is imported: `of` are its module, what is imported and as what; `name` is what that gives."""
+    """One imported name: `module` is empty for `import NAME`. `bound` is the name that the import defines."""
 
-    of: tuple[str, str, str | None]
+    module: str
     name: str
+    alias: str | None
+    bound: str
     line: int
     text: str
 
     @property
+    def key(self) -> tuple[str, str, str | None]:
+        return self.module, self.name, self.alias
+
+    @property
     def is_package(self) -> bool:
-        return not self.of[0] and self.of[2] is None
+        return not self.module and self.alias is None
 
 
 class _Source:
-    """A source text by its lines. `blocks` are the definitions at its top, by their names; `faults` tell why one of
-    them can't be told from what stands around it."""
+    """Parsed source text. `definitions` are the top-level ones by name; `problems` are names that can't be replaced."""
 
     def __init__(self, text: str, what: str) -> None:
-        self.lines = io.StringIO(text, newline="").readlines()  # at the same places as Python's own parser
-        self.body = parsed(text, what).body
-        self.blocks: dict[str, _Block] = {}
-        self.faults: dict[str, str] = {}
-        self.imports = [node for node in self.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        self.lines = io.StringIO(text, newline="").readlines()  # splits lines exactly as Python's parser does
+        self.body = parse_source(text, what).body
+        self.definitions: dict[str, _Definition] = {}
+        self.problems: dict[str, str] = {}
+        self.import_nodes = [node for node in self.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        self.imports = [one for node in self.import_nodes for one in _list_imports(node)]
         self._what = what
-        before, end = "", 0
+        previous, end = "", 0
         for node in self.body:
-            name, first = _defined(node), _first(node)
-            for one in (before, name):
+            name, first = _get_name(node), _find_first_line(node)
+            for one in (previous, name):
                 if one and end == first:
-                    self.faults[one] = f"line {first} of {what} holds two statements; give each a line of its own"
-            if name in self.blocks:
-                self.faults[name] = f"{what} defines {name!r} twice, in line {first} again; leave one of them"
+                    self.problems[one] = f"line {first} of {what} holds two statements; give each a line of its own"
+            if name in self.definitions:
+                self.problems[name] = f"{what} defines {name!r} twice, in line {first} again; leave one of them"
             elif name:
-                self.blocks[name] = self._block(name, node, end)
-            before, end = name, node.end_lineno or first
+                self.definitions[name] = self._cut_definition(name, node, end)
+            previous, end = name, node.end_lineno or first
 
-    def _block(self, name: str, node: ast.stmt, floor: int) -> _Block:
-        start, end = _first(node) - 1, node.end_lineno or node.lineno
-        while start > floor and _decorators(node) and self.lines[start].lstrip()[:1] != "@":
-            start -= 1  # the name may stand below its "@("
+    def _cut_definition(self, name: str, node: ast.stmt, floor: int) -> _Definition:
+        start, end = _find_first_line(node) - 1, node.end_lineno or node.lineno
+        while start > floor and _get_decorators(node) and self.lines[start].lstrip()[:1] != "@":
+            start -= 1  # the decorator's name may stand below its "@("
         above = start
-        while above > floor and self.lines[above - 1].startswith("#") and not _DECLARED.match(self.lines[above - 1]):
+        while above > floor and self.lines[above - 1].startswith("#") and not _HEADER.match(self.lines[above - 1]):
             above -= 1
         text, comments = "".join(self.lines[start:end]), "".join(self.lines[above:start])
-        return _Block(name, node, above, start, end, text.rstrip("\r\n"), comments)
+        return _Definition(name, node, above, start, end, text.rstrip("\r\n"), comments)
 
-    def refuse_others(self) -> None:
-        """Raises: ToolError: something at the top is neither an import nor a definition."""
+    def refuse_statements(self) -> None:
+        """Raise ToolError if a top-level statement is neither an import nor a definition."""
         for node in self.body:
             is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-            if not is_text and not _defined(node) and node not in self.imports:
+            if not is_text and not _get_name(node) and node not in self.import_nodes:
                 line = self.lines[node.lineno - 1].strip()[:80]
-                raise ToolError(f"line {node.lineno} of {self._what}, `{line}`, defines nothing; leave it out: {_NEXT}")
+                raise ToolError(
+                    f"line {node.lineno} of {self._what}, `{line}`, defines nothing; leave it out: {_ADVICE}"
+                )
 
 
-def saved(source: str, draft: str, *, replace: bool = False, module: str = "") -> str:
-    """The library with what the draft defines; all else in it stays as it is.
+def save_draft(source: str, draft: str, *, replace: bool = False, module: str = "") -> str:
+    """Return the library source with the definitions of the draft added; all other lines stay unchanged.
 
-    A definition that is there already, word for word, stays; of another one of that name, with `replace`, exactly its
-    lines are replaced. What the draft imports from the library itself, `module`, is left out.
+    An identical definition stays as it is. A different definition of the same name is replaced only with `replace`.
+    Imports from the library itself, `module`, are left out.
 
     Raises:
-        ToolError: a syntax error, something in the draft that defines nothing, or a name that is taken.
+        ToolError: a syntax error, a statement that defines nothing, or a name with another meaning.
     """
     mark = "\ufeff" if source.startswith("\ufeff") else ""
     old = _Source(source.removeprefix(mark), "the library")
     new = _Source(draft.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n"), "the draft")
-    new.refuse_others()
-    faults = [*new.faults.values(), *(why for name, why in old.faults.items() if name in new.blocks)]
-    if faults or not new.blocks:
-        raise ToolError(faults[0] if faults else f"the draft defines nothing; {_NEXT}")
-    imports = list(_new_imports(old, new, module))
-    _refuse_taken(old, new, imports)
-    changed = [name for name, block in new.blocks.items() if name in old.blocks and not _is_same(old, block)]
+    new.refuse_statements()
+    problems = [*new.problems.values(), *(text for name, text in old.problems.items() if name in new.definitions)]
+    if problems or not new.definitions:
+        raise ToolError(problems[0] if problems else f"the draft defines nothing; {_ADVICE}")
+    imports = list(_find_new_imports(old, new, module))
+    _refuse_conflicts(old, new, imports)
+    changed = [name for name, one in new.definitions.items() if name in old.definitions and not _is_same(old, one)]
     if changed and not replace:
         names = ", ".join(map(repr, changed))
         raise ToolError(f"the library has another {names}; call save_code with replace=true to replace, or rename it")
-
-    edits = list(_import_edits(old, imports))
-    waiting: list[_Block] = []
-    for name, block in new.blocks.items():
-        if name not in old.blocks:
-            waiting.append(block)
-        elif name in changed:  # it may need what is new before it
-            was = old.blocks[name]
-            edits += [(was.above, was.above, f"{one.comments}{one.text}\n{_gap(one)}") for one in reversed(waiting)]
-            edits.append((was.above if block.comments else was.start, was.end, f"{block.comments}{block.text}\n"))
-            waiting = []
-    if not edits and not waiting:
+    edits, added = _plan_edits(old, new, changed)
+    edits += _plan_import_edits(old, imports)  # last, so that they end up above definitions in the same line
+    if not edits and not added:
         return source
-    lines, newline = list(old.lines), "\r\n" if old.lines and old.lines[0].endswith("\r\n") else "\n"
-    if lines and not lines[-1].endswith(("\r", "\n")):
-        lines[-1] += newline
-    for start, end, text in sorted(edits, key=lambda edit: edit[:2], reverse=True):
-        lines[start:end] = [text.replace("\n", newline)]
-    for block in waiting:
-        gap = _gap(block) if any(line.strip() for line in lines) else ""
-        lines.append(f"{gap}{block.comments}{block.text}\n".replace("\n", newline))
-    parsed("".join(lines), "the library would be wrong: it")
-    return mark + "".join(lines)
+    return mark + _apply_edits(old, edits, added)
 
 
-def defined(draft: str) -> str:
-    """The names that a draft defines, as people and models read them. Raises: ToolError: it can't be saved anywhere."""
-    new = _Source(draft, "the draft")
-    new.refuse_others()
-    return ", ".join(new.blocks)
-
-
-def module_name(path: str | Path) -> str:
-    """The name under which a file is imported.
+def list_definitions(draft: str) -> str:
+    """List the names that a draft defines, separated by commas.
 
     Raises:
-        ToolError: it can't be, or Python itself has a module of that name.
+        ToolError: the draft does not compile, or a statement defines nothing.
+    """
+    new = _Source(draft, "the draft")
+    new.refuse_statements()
+    return ", ".join(new.definitions)
+
+
+def get_module_name(path: str | Path) -> str:
+    """Return the module name under which Python imports a file.
+
+    Raises:
+        ToolError: the file name is no module name, or belongs to the standard library.
     """
     file = Path(path)
     name = file.stem
     if file.suffix != ".py" or not name.isidentifier() or keyword.iskeyword(name) or name == "__main__":
         raise ToolError(f"{file.name!r} can't be imported; name the library's file like `library.py`")
     if name in sys.stdlib_module_names:
-        raise ToolError(f"{file.name!r} has the name of a module of Python's own; rename it, like `library.py`")
+        raise ToolError(f"{file.name!r} has the name of a standard library module; rename it, like `library.py`")
     return name
 
 
-def _defined(node: ast.stmt) -> str:
-    """The one name that a statement defines; empty where it is another kind of statement."""
+# --- edits
+
+
+def _plan_edits(old: _Source, new: _Source, changed: Sequence[str]) -> tuple[list[_Edit], list[_Definition]]:
+    """Return the edits of changed definitions, and the new definitions that go to the end of the file."""
+    edits: list[_Edit] = []
+    waiting: list[_Definition] = []
+    for name, one in new.definitions.items():
+        if name not in old.definitions:
+            waiting.append(one)
+        elif name in changed:  # the changed definition may need the new ones, so they go above it
+            was = old.definitions[name]
+            above = was.comment_start
+            edits += [(above, above, f"{each.comments}{each.text}\n{each.gap}") for each in reversed(waiting)]
+            edits.append((above if one.comments else was.start, was.end, f"{one.comments}{one.text}\n"))
+            waiting = []
+    return edits, waiting
+
+
+def _plan_import_edits(old: _Source, imports: Sequence[_Import]) -> Iterator[_Edit]:
+    # New imports go below the existing ones, else below the docstring. `__future__` imports go above all others.
+    top = next((n for n, line in enumerate(old.lines[:2]) if not _HEADER.match(line)), len(old.lines[:2]))
+    future_line = other_line = top
+    for number, node in enumerate(old.body):
+        is_docstring = number == 0 and isinstance(node, ast.Expr)
+        if not is_docstring and node not in old.import_nodes:
+            break
+        other_line = top = node.end_lineno or top
+        if is_docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
+            future_line = top
+    occupied = {line for node in old.import_nodes for line in (node.end_lineno, _find_first_line(node) - 1)}
+    for is_future, line in ((False, other_line), (True, future_line)):  # the last insertion ends up above
+        text = "".join(f"{one.text}\n" for one in imports if (one.module == "__future__") == is_future)
+        if text:
+            if line not in occupied:
+                text = "\n" * bool(line) + text + "\n" * bool(old.lines[line:] and old.lines[line].strip())
+            yield line, line, text
+
+
+def _apply_edits(old: _Source, edits: list[_Edit], added: Sequence[_Definition]) -> str:
+    lines, newline = list(old.lines), "\r\n" if old.lines and old.lines[0].endswith("\r\n") else "\n"
+    if lines and not lines[-1].endswith(("\r", "\n")):
+        lines[-1] += newline
+    for start, end, text in sorted(edits, key=lambda edit: edit[:2], reverse=True):
+        lines[start:end] = [text.replace("\n", newline)]
+    for one in added:
+        gap = one.gap if any(line.strip() for line in lines) else ""
+        lines.append(f"{gap}{one.comments}{one.text}\n".replace("\n", newline))
+    result = "".join(lines)
+    parse_source(result, "the library would be wrong: it")
+    return result
+
+
+# --- names
+
+
+def _get_name(node: ast.stmt) -> str:
+    """Return the one name that a statement defines, or an empty string."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return name
@@ -168,55 +224,56 @@ def _defined(node: ast.stmt) -> str:
             return ""
 
 
-def _decorators(node: ast.stmt) -> list[ast.expr]:
+def _get_decorators(node: ast.stmt) -> list[ast.expr]:
     return node.decorator_list if isinstance(node, _Function | ast.ClassDef) else []
 
 
-def _first(node: ast.stmt) -> int:
-    """The line on which it begins, counted from 1."""
-    return min([node.lineno, *(one.lineno for one in _decorators(node))])
+def _find_first_line(node: ast.stmt) -> int:
+    return min([node.lineno, *(one.lineno for one in _get_decorators(node))])
 
 
-def _is_same(old: _Source, block: _Block) -> bool:
-    return old.blocks[block.name].text.replace("\r\n", "\n") == block.text
+def _is_same(old: _Source, one: _Definition) -> bool:
+    return old.definitions[one.name].text.replace("\r\n", "\n") == one.text
 
 
-def _new_imports(old: _Source, new: _Source, module: str) -> Iterator[_Import]:
-    known = {one.of for one in _imports(old)}
-    for one in _imports(new):
-        where, name, alias = one.of
-        if module and module == (where or name):
-            if not where or alias or name not in {*old.blocks, *new.blocks}:
+def _find_new_imports(old: _Source, new: _Source, module: str) -> Iterator[_Import]:
+    known = {one.key for one in old.imports}
+    for one in new.imports:
+        if module and module == (one.module or one.name):
+            if not one.module or one.alias or one.name not in {*old.definitions, *new.definitions}:
                 raise ToolError(
-                    f"line {one.line} of the draft imports the library, of which it becomes a part; leave that out, "
-                    "and call what is in there by its name"
+                    f"line {one.line} of the draft imports the library, but becomes part of it; remove that import "
+                    "and use the names of the library directly"
                 )
-        elif one.of not in known:
-            known.add(one.of)
+        elif one.key not in known:
+            known.add(one.key)
             yield one
 
 
-def _refuse_taken(old: _Source, new: _Source, imports: Sequence[_Import]) -> None:
-    """No name may come to mean two things."""
+def _refuse_conflicts(old: _Source, new: _Source, imports: Sequence[_Import]) -> None:
+    """Raise ToolError if a name would get a second meaning."""
     taken = {
-        name: statement.lineno for statement in old.body if not _defined(statement) for name in _bound_within(statement)
+        name: statement.lineno
+        for statement in old.body
+        if not _get_name(statement)
+        for name in _list_bound_names(statement)
     }
-    for name in new.blocks:
+    for name in new.definitions:
         if line := taken.get(name):
-            raise ToolError(f"the library has a {name!r} in line {line} that is no definition; take another name")
-    meant = {one.name: one for one in _imports(old)}
+            raise ToolError(f"the library has a {name!r} in line {line} that is no definition; choose another name")
+    meanings = {one.bound: one for one in old.imports}
+    taken_elsewhere = taken.keys() - meanings.keys() | old.definitions.keys() | new.definitions.keys()
     for one in imports:
         if one.name == "*":
             continue
-        before = meant.setdefault(one.name, one)
+        before = meanings.setdefault(one.bound, one)
         is_one_package = before.is_package and one.is_package  # `import os` and `import os.path`
-        is_taken = one.name in taken and one.name not in {known.name for known in _imports(old)}
-        if (before is not one and not is_one_package) or is_taken or one.name in old.blocks or one.name in new.blocks:
-            raise ToolError(f"`{one.text}` takes the name {one.name!r}, which is something else already; use `as`")
+        if (before is not one and not is_one_package) or one.bound in taken_elsewhere:
+            raise ToolError(f"`{one.text}` takes the name {one.bound!r}, which means something else; use `as`")
 
 
-def _bound_within(statement: ast.stmt) -> Iterator[str]:
-    """The names that a statement of any kind may give a value to."""
+def _list_bound_names(statement: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement of any kind may bind."""
     for node in ast.walk(statement):
         match node:
             case ast.Name(id=name, ctx=ast.Store()):
@@ -224,47 +281,14 @@ def _bound_within(statement: ast.stmt) -> Iterator[str]:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name
             case ast.Import() | ast.ImportFrom():
-                yield from (_bound(alias, node) for alias in node.names)
+                yield from (one.bound for one in _list_imports(node))
 
 
-def _bound(alias: ast.alias, node: ast.Import | ast.ImportFrom) -> str:
-    return alias.asname or (alias.name.split(".")[0] if isinstance(node, ast.Import) else alias.name)
-
-
-def _imports(source: _Source) -> list[_Import]:
-    found = []
-    for node in source.imports:
-        for alias in node.names:
-            if isinstance(node, ast.Import):
-                where, text = "", ast.unparse(ast.Import([alias]))
-            else:
-                where = "." * node.level + (node.module or "")
-                text = ast.unparse(ast.ImportFrom(node.module, [alias], node.level))
-            found.append(_Import((where, alias.name, alias.asname), _bound(alias, node), node.lineno, text))
-    return found
-
-
-def _import_edits(old: _Source, imports: Sequence[_Import]) -> Iterator[tuple[int, int, str]]:
-    """New imports go below those at the top, else below the docstring; those of `__future__` above all others."""
-    top = next((n for n, line in enumerate(old.lines[:2]) if not _DECLARED.match(line)), len(old.lines[:2]))
-    places = {"__future__": top, "": top}
-    for number, node in enumerate(old.body):
-        is_docstring = number == 0 and isinstance(node, ast.Expr)
-        if not is_docstring and node not in old.imports:
-            break
-        places[""] = top = node.end_lineno or top
-        if is_docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
-            places["__future__"] = top
-    for where in ("", "__future__"):  # the one that is inserted last stands above
-        text = "".join(f"{one.text}\n" for one in imports if (one.of[0] == "__future__") == bool(where))
-        place = places[where]
-        if text:
-            beside = {node.end_lineno for node in old.imports} | {_first(node) - 1 for node in old.imports}
-            if place not in beside:
-                text = "\n" * bool(place) + text + "\n" * bool(old.lines[place:] and old.lines[place].strip())
-            yield place, place, text
-
-
-def _gap(block: _Block) -> str:
-    """The empty lines between it and what stands around it."""
-    return "\n" if isinstance(block.node, ast.Assign | ast.AnnAssign) else "\n\n"
+def _list_imports(node: ast.Import | ast.ImportFrom) -> Iterator[_Import]:
+    for alias in node.names:
+        if isinstance(node, ast.Import):
+            module, bound, text = "", alias.name.split(".")[0], ast.unparse(ast.Import([alias]))
+        else:
+            module, bound = "." * node.level + (node.module or ""), alias.name
+            text = ast.unparse(ast.ImportFrom(node.module, [alias], node.level))
+        yield _Import(module, alias.name, alias.asname, alias.asname or bound, node.lineno, text)

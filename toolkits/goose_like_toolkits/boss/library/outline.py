@@ -1,4 +1,4 @@
-"""Outline: what a Python file defines, as far as one must know it to use it."""
+"""The outline of a Python file: signatures and docstrings of what it defines."""
 
 import ast
 import warnings
@@ -6,63 +6,59 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
-from goose_like.toolkit import ToolError
+from goose_like.core.tool import ToolError
 
 Detail = Literal["docstrings", "signatures", "names"]
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def parsed(source: str, what: str) -> ast.Module:
-    """The tree of a source text that compiles; `what` it is, for the error.
+def parse_source(source: str, what: str) -> ast.Module:
+    """Parse and compile Python source. `what` names the source in errors.
 
     Raises:
-        ToolError: it does not, with the line.
+        ToolError: the source does not compile. The message has the line.
     """
     try:
-        return _tree(source)
+        return _parse(source)
     except SyntaxError as error:
         line = f" in line {error.lineno}" if error.lineno else ""
-        raise ToolError(f"{what} has a syntax error{line}: {error.msg}; mend it") from error
+        raise ToolError(f"{what} has a syntax error{line}: {error.msg}; correct it") from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise ToolError(f"{what} can't be read as Python: {error}; mend it") from error
+        raise ToolError(f"{what} can't be read as Python: {error}; correct it") from error
 
 
 @lru_cache(maxsize=2)
-def _tree(source: str) -> ast.Module:
-    """Asked several times in a round, of a text that few of them change; nobody changes the tree."""
-    with warnings.catch_warnings(action="ignore"):  # odd escapes are told to who runs it
+def _parse(source: str) -> ast.Module:
+    # Cached: each round parses the same library several times, and nothing modifies the tree.
+    with warnings.catch_warnings(action="ignore"):  # Python warns again when the code runs
         tree = ast.parse(source)
         compile(tree, "<library>", "exec", dont_inherit=True)
     return tree
 
 
-def outline(source: str, detail: Detail = "docstrings") -> str:
-    """The functions, classes and constants at a file's top, but for private ones; of one that does not compile, why.
-
-    Of docstrings the first paragraph is shown, of classes their fields and public methods.
-    """
-    return "\n".join(entries(source, detail))
-
-
 @lru_cache(maxsize=4)
-def entries(source: str, detail: Detail = "docstrings") -> tuple[str, ...]:
-    """The same, one text for each of them."""
+def build_outline(source: str, detail: Detail = "docstrings") -> tuple[str, ...]:
+    """Describe each public top-level function, class and constant of a file, one text per definition.
+
+    Docstrings are cut to their first paragraph. A class shows its fields and public methods. For source that does not
+    compile, the only text is the error.
+    """
     try:
-        tree = parsed(source.removeprefix("\ufeff"), "the file")
-        return tuple("\n".join(lines) for node in tree.body if (lines := list(_shown(node, detail))))
+        tree = parse_source(source.removeprefix("\ufeff"), "the file")
+        return tuple("\n".join(lines) for node in tree.body if (lines := list(_describe(node, detail))))
     except (ToolError, RecursionError) as error:
         return (f"[{error}]",)
 
 
-def _shown(node: ast.stmt, detail: Detail) -> Iterator[str]:
+def _describe(node: ast.stmt, detail: Detail) -> Iterator[str]:
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if node.name.startswith("_"):
             return
         case ast.FunctionDef() | ast.AsyncFunctionDef():
-            yield from _function(node, detail)
+            yield from _describe_function(node, detail)
         case ast.ClassDef():
-            yield from _class(node, detail)
+            yield from _describe_class(node, detail)
         case ast.Assign():
             names = (one.id for one in ast.walk(node) if isinstance(one, ast.Name) and _is_public(one))
             yield from (name if detail == "names" else f"{name} = ..." for name in names)
@@ -70,41 +66,41 @@ def _shown(node: ast.stmt, detail: Detail) -> Iterator[str]:
             yield name if detail == "names" else f"{name}: {ast.unparse(node.annotation)}"
 
 
-def _function(node: _Function, detail: Detail) -> Iterator[str]:
+def _describe_function(node: _Function, detail: Detail) -> Iterator[str]:
     if detail == "names":
         yield node.name
         return
     yield from (f"@{ast.unparse(one)}" for one in node.decorator_list)
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    word = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
-    yield f"{word} {node.name}({ast.unparse(node.args)}){returns}:"
+    keyword = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+    yield f"{keyword} {node.name}({ast.unparse(node.args)}){returns}:"
     if detail == "docstrings":
-        yield from _docstring(node)
+        yield from _quote_docstring(node)
 
 
-def _class(node: ast.ClassDef, detail: Detail) -> Iterator[str]:
+def _describe_class(node: ast.ClassDef, detail: Detail) -> Iterator[str]:
     if detail == "names":
         yield node.name
         return
     yield from (f"@{ast.unparse(one)}" for one in node.decorator_list)
-    given = ", ".join(map(ast.unparse, [*node.bases, *node.keywords]))
-    yield f"class {node.name}({given}):" if given else f"class {node.name}:"
+    bases = ", ".join(map(ast.unparse, [*node.bases, *node.keywords]))
+    yield f"class {node.name}({bases}):" if bases else f"class {node.name}:"
     if detail == "docstrings":
-        yield from _docstring(node)
-    for below in node.body:
-        if isinstance(below, _Function) and (below.name == "__init__" or not below.name.startswith("_")):
-            yield from (f"    {line}" for line in _function(below, detail))
-        elif isinstance(below, ast.AnnAssign) and _is_public(below.target):
-            yield f"    {ast.unparse(below)}"
+        yield from _quote_docstring(node)
+    for child in node.body:
+        if isinstance(child, _Function) and (child.name == "__init__" or not child.name.startswith("_")):
+            yield from (f"    {line}" for line in _describe_function(child, detail))
+        elif isinstance(child, ast.AnnAssign) and _is_public(child.target):
+            yield f"    {ast.unparse(child)}"
 
 
-def _docstring(node: _Function | ast.ClassDef) -> Iterator[str]:
+def _quote_docstring(node: _Function | ast.ClassDef) -> Iterator[str]:
     if text := ast.get_docstring(node):
         first, *more = text.split("\n\n")[0].split("\n")
-        if not more:
-            yield f'    """{first}"""'
-        else:
+        if more:
             yield from (f'    """{first}', *(f"    {line}" for line in more), '    """')
+        else:
+            yield f'    """{first}"""'
 
 
 def _is_public(node: ast.AST) -> bool:

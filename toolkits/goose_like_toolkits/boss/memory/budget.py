@@ -1,129 +1,117 @@
-"""The memory as a controller reads it: section by section, within a budget whatever the files hold."""
+"""The memory within a token budget: shorten each file so that all of them fit."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from goose_like.agent.compaction.truncate import CHARACTERS_A_TOKEN
-from goose_like_toolkits.boss.library.outline import Detail, entries
+from goose_like.agent.compaction.truncate import CHARS_PER_TOKEN
+from goose_like_toolkits.boss.library.outline import Detail, build_outline
 from goose_like_toolkits.boss.spec import LIBRARY, LOGS, PLAN
 
 from .files import Contents
-from .plan_text import steps
+from .plan_text import find_steps
 
 _TITLES = {PLAN: "Plan", LOGS: "Log", LIBRARY: "Code library"}
-_SHARES = {PLAN: 4, LOGS: 4, LIBRARY: 3}  # of these and one of all other files together
+_SHARES = {PLAN: 4, LOGS: 4, LIBRARY: 3}  # all other files together have one share
 _NOTE_BYTES = 60
-_BATCHES = 8
+_MAX_BATCHES = 8
 
 
-def sections(contents: Contents, *, limit_tokens: int, log_summary: str = "") -> list[tuple[str, str]]:
-    """Title and text of each memory file that holds something, in all no more than the limit, but for titles.
+def build_sections(contents: Contents, *, limit_tokens: int, log_summary: str = "") -> list[tuple[str, str]]:
+    """Return title and text of each memory file that is not empty. All texts together fit into the limit.
 
-    Of the plan, finished steps are left out first; of the log, the oldest entries, for which `log_summary` stands; of
-    the library's outline docstrings, then signatures, then the oldest names; of other files the middle.
+    A long plan loses its finished steps first. A long log keeps its newest entries below `log_summary`. The outline of
+    the library loses docstrings, then signatures, then the oldest names. Other files lose their middle.
     """
-    limit_bytes = limit_tokens * CHARACTERS_A_TOKEN
+    limit_bytes = limit_tokens * CHARS_PER_TOKEN
     texts = dict(contents.texts)
     source = texts.get(LIBRARY, "")
     if source:
-        texts[LIBRARY] = outlined(source, limit_bytes)
-    full = {name: text for name, text in texts.items() if text.strip()}
-    rooms = _rooms({name: _size(text) for name, text in full.items()}, limit_bytes)
+        texts[LIBRARY] = shorten_library(source, limit_bytes)
+    texts = {name: text for name, text in texts.items() if text.strip()}
+    rooms = _divide_room({name: _size(text) for name, text in texts.items()}, limit_bytes)
     shorten: dict[str, Callable[[str, int], str]] = {
-        PLAN: folded,
-        LOGS: lambda text, room_bytes: tail(text, room_bytes, log_summary),
-        LIBRARY: lambda _, room_bytes: outlined(source, room_bytes),
+        PLAN: shorten_plan,
+        LOGS: lambda text, room_bytes: shorten_log(text, room_bytes, log_summary),
+        LIBRARY: lambda _, room_bytes: shorten_library(source, room_bytes),
     }
     fitting = {
-        name: text if _size(text) <= rooms[name] else shorten.get(name, _ends)(text, rooms[name])
-        for name, text in full.items()
+        name: text if _size(text) <= rooms[name] else shorten.get(name, _cut_middle)(text, rooms[name])
+        for name, text in texts.items()
     }
     return [(_TITLES.get(name, name), text.rstrip("\n")) for name, text in fitting.items()]
 
 
-def folded(plan: str, room_bytes: int) -> str:
-    """A plan of at most that size: finished steps become a line, and if need be the middle of all is left out."""
-    found = steps(plan)
+def shorten_plan(plan: str, room_bytes: int) -> str:
+    """Put each run of finished steps on one line. Cut the middle if the plan is still too long."""
+    steps = find_steps(plan)
     lines = plan.split("\n")
-    starts = [*(step.line for step in found), len(lines)]
+    starts = [*(step.line for step in steps), len(lines)]
     shown, finished = lines[: starts[0]], list[int]()
-    for number, step in enumerate(found, 1):
-        own = lines[starts[number - 1] : starts[number]]
+    for number, step in enumerate(steps, 1):
+        step_lines = lines[starts[number - 1] : starts[number]]
         if step.status == "complete":
             finished.append(number)
-            own = [line for line in own[1:] if line.startswith("#")]  # the headings of what comes after it
-        if own:
-            shown += [*_fold(finished), *own]
+            step_lines = [line for line in step_lines[1:] if line.startswith("#")]  # headings of the next steps
+        if step_lines:
+            shown += [*_fold_steps(finished), *step_lines]
             finished = []
-    return _ends("\n".join([*shown, *_fold(finished)]), room_bytes)
+    return _cut_middle("\n".join([*shown, *_fold_steps(finished)]), room_bytes)
 
 
-def tail(log: str, room_bytes: int, summary: str = "") -> str:
-    """The newest entries that fit, whole; above them what came before in short, or how many there were."""
-    above = _ends(f"[Before, in short:]\n{summary.strip()}", room_bytes // 2) if summary.strip() else ""
+def shorten_log(log: str, room_bytes: int, summary: str = "") -> str:
+    """Keep the newest entries that fit, below the summary of the older ones or their number."""
+    above = _cut_middle(f"[Before, in short:]\n{summary.strip()}", room_bytes // 2) if summary.strip() else ""
     lines = log.strip("\n").split("\n")
     room_bytes -= _size(above) + _NOTE_BYTES
-    kept = 0
-    for line in reversed(lines):
-        room_bytes -= _size(line) + 1
-        if room_bytes < 0:
-            break
-        kept += 1
-    newest = lines[len(lines) - kept :] or [_last(lines[-1], room_bytes + _size(lines[-1]))]
+    newest = _take_last(lines, room_bytes) or [_cut_start(lines[-1], room_bytes - 1)]
     left_out = len(lines) - len(newest)
     return "\n".join(filter(None, [above, f"[... {left_out:,} earlier lines ...]" if left_out else "", *newest]))
 
 
-def outlined(source: str, room_bytes: int) -> str:
-    """The library's outline with as much of it as fits, the newest names last and longest."""
+def shorten_library(source: str, room_bytes: int) -> str:
+    """Return the library's outline in as much detail as fits, with the newest names last."""
     details: tuple[Detail, ...] = ("docstrings", "signatures", "names")
     for detail in details:
-        shown = entries(source, detail)
-        if _size(text := "\n".join(shown)) <= room_bytes:
+        entries = build_outline(source, detail)
+        if _size(text := "\n".join(entries)) <= room_bytes:
             return text
-    room_bytes -= _NOTE_BYTES
-    kept = 0
-    for name in reversed(shown):
-        room_bytes -= _size(name) + 1
-        if room_bytes < 0:
-            break
-        kept += 1
-    return "\n".join([f"[... {len(shown) - kept:,} older ones ...]", *shown[len(shown) - kept :]])
+    newest = _take_last(entries, room_bytes - _NOTE_BYTES)
+    return "\n".join([f"[... {len(entries) - len(newest):,} older ones ...]", *newest])
 
 
-def tail_bytes(limit_tokens: int) -> int:
-    """How much of the log need not be summarised yet: twice that much is shown in any case, beside the summary."""
-    return limit_tokens * CHARACTERS_A_TOKEN * _SHARES[LOGS] // (sum(_SHARES.values()) + 1) // 5
+def get_tail_bytes(limit_tokens: int) -> int:
+    """Return the length of the log's end that needs no summary. Twice this length always fits beside the summary."""
+    return limit_tokens * CHARS_PER_TOKEN * _SHARES[LOGS] // (sum(_SHARES.values()) + 1) // 5
 
 
-def unsummarised(log: str, through: int, tail_bytes: int) -> tuple[str, int]:
-    """What of the log is to go into its summary now, and up to which character it then goes; "" until it is worth it.
+def find_unsummarized(log: str, through: int, tail_bytes: int) -> tuple[str, int]:
+    """Return the part of the log to add to its summary, and the index where that part ends.
 
-    `through` is where the summary ended so far. All but the last `tail_bytes` are taken, once that is as much again. Of
-    far more than that (the log of earlier runs) it is the newest.
+    `through` is the end of the previous part. The last `tail_bytes` stay out. The part is empty until it is as long as
+    that tail. A very long part, such as the log of earlier runs, is cut to its end.
     """
-    through = through if through <= len(log) else 0  # a person cut it
+    through = through if through <= len(log) else 0  # a person shortened the log
     rest = log[through:]
     if _size(rest) <= 2 * tail_bytes:
         return "", through
-    end = rest.rfind("\n", 0, len(rest) - len(_last(rest, tail_bytes))) + 1
+    end = rest.rfind("\n", 0, len(rest) - len(_cut_start(rest, tail_bytes))) + 1
     if not end:
         return "", through
-    part = rest[:end]
-    return (part if _size(part) <= _BATCHES * tail_bytes else tail(part, _BATCHES * tail_bytes)), through + end
+    part, limit_bytes = rest[:end], _MAX_BATCHES * tail_bytes
+    return (part if _size(part) <= limit_bytes else shorten_log(part, limit_bytes)), through + end
 
 
-def summary_prompt(before: str, part: str) -> str:
-    """What the fast model is asked, so that its answer stands for the log up to here."""
+def build_summary_prompt(before: str, part: str) -> str:
+    """Build the request to the fast model for a summary of the log up to the end of `part`."""
     known = f"Your notes so far:\n{before.strip()}\n\n" if before.strip() else ""
     return (
-        f"{known}What was done since, by round:\n{part.strip()}\n\n"
-        "Write the notes anew, with what is new in them: what was achieved, what failed and why, what was decided, and "
+        f"{known}Actions since then, by round:\n{part.strip()}\n\n"
+        "Write the notes anew and include these actions: successes, failures and their causes, decisions, and "
         "names, paths and figures that are needed later. At most 150 words, plain lines, nothing else. Invent nothing."
     )
 
 
-def _rooms(sizes: Mapping[str, int], limit_bytes: int) -> dict[str, int]:
-    """How much each may have: what it needs up to its share, then of what the others leave, the log as the last."""
+def _divide_room(sizes: Mapping[str, int], limit_bytes: int) -> dict[str, int]:
+    """Give each file the room it needs, up to its share; then give the rest to larger files, the log last."""
     others = sum(name not in _SHARES for name in sizes)
     whole = sum(share for name, share in _SHARES.items() if name in sizes) + bool(others)
     rooms = {}
@@ -131,34 +119,43 @@ def _rooms(sizes: Mapping[str, int], limit_bytes: int) -> dict[str, int]:
         share = limit_bytes * _SHARES[name] // whole if name in _SHARES else limit_bytes // whole // others
         rooms[name] = min(size, share)
     left = limit_bytes - sum(rooms.values())
-    for name, size in sorted(sizes.items(), key=lambda held: held[0] == LOGS):  # it has a summary
+    for name, size in sorted(sizes.items(), key=lambda item: item[0] == LOGS):  # the log has a summary
         more = min(left, size - rooms[name])
         rooms[name] += more
         left -= more
     return rooms
 
 
-def _fold(finished: list[int]) -> Iterator[str]:
+def _fold_steps(finished: list[int]) -> Iterator[str]:
     if len(finished) == 1:
         yield f"[step {finished[0]} is done]"
     elif finished:
         yield f"[steps {finished[0]} to {finished[-1]} are done]"
 
 
-def _ends(text: str, room_bytes: int) -> str:
-    """Both ends of a text that is longer than there is room."""
+def _take_last(lines: Sequence[str], room_bytes: int) -> Sequence[str]:
+    count = 0
+    for line in reversed(lines):
+        room_bytes -= _size(line) + 1
+        if room_bytes < 0:
+            break
+        count += 1
+    return lines[len(lines) - count :]
+
+
+def _cut_middle(text: str, room_bytes: int) -> str:
     if (size := _size(text)) <= room_bytes:
         return text
     room_bytes = max(0, room_bytes - _NOTE_BYTES)
-    head, end = _first(text, room_bytes * 3 // 4), _last(text, room_bytes // 4)
-    return f"{head}\n[... {size - _size(head) - _size(end):,} bytes left out here ...]\n{end}"
+    head, tail = _cut_end(text, room_bytes * 3 // 4), _cut_start(text, room_bytes // 4)
+    return f"{head}\n[... {size - _size(head) - _size(tail):,} bytes left out here ...]\n{tail}"
 
 
-def _first(text: str, room_bytes: int) -> str:
+def _cut_end(text: str, room_bytes: int) -> str:
     return text[:room_bytes].encode(errors="replace")[:room_bytes].decode(errors="ignore")
 
 
-def _last(text: str, room_bytes: int) -> str:
+def _cut_start(text: str, room_bytes: int) -> str:
     if room_bytes <= 0:
         return ""
     return text[-room_bytes:].encode(errors="replace")[-room_bytes:].decode(errors="ignore")

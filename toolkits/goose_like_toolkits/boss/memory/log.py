@@ -1,4 +1,4 @@
-"""The log of a boss: a line for each action, the same for the same run."""
+"""The log of a boss: one line per action. The same run always writes the same lines."""
 
 import json
 import re
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import ToolCall, ToolResult
 
-_CHARACTERS = 200
-_WHAT_CHARACTERS = 80
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_LINE_CHARACTERS = 200
+_ARGUMENTS_CHARACTERS = 80
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """An action that ended. `place` is where in the history's messages its result stands."""
+class LogEntry:
+    """A finished action. `place` is the index of its result in the history's messages."""
 
     number: int
     call: ToolCall
@@ -24,44 +24,43 @@ class Entry:
 
     @property
     def line(self) -> str:
-        """As it is written: number, action, what came of it."""
-        return cut(f"- {self.number} · {self.call.name}{_said(self.call, self.result)}", _CHARACTERS)
+        """The line of the log file: number, action and its result."""
+        return cut_line(f"- {self.number} · {self.call.name}{_describe(self.call, self.result)}", _LINE_CHARACTERS)
 
 
-def entries(history: History) -> Iterator[Entry]:
-    """All actions so far. What was cut off counts for none: it is done again."""
+def list_entries(history: History) -> Iterator[LogEntry]:
+    """Yield all finished actions. Skip interrupted ones, because the controller repeats them."""
     number = 0
     for place, message in enumerate(history.messages):
         calls = history.messages[place - 1].tool_calls if message.role == "tool" else ()
         for call, result in zip(calls, message.tool_results, strict=False):
             if result.output != INTERRUPTED:
                 number += 1
-                yield Entry(number, call, result, place)
+                yield LogEntry(number, call, result, place)
 
 
-def cut(text: str, characters: int) -> str:
-    """The text on one line, of at most so many characters, without what a terminal obeys or a file can't hold."""
-    line = " ".join(_UNSEEN.sub(" ", text).split())
-    return line if len(line) <= characters else f"{line[: characters - 1]}…"
+def cut_line(text: str, max_characters: int) -> str:
+    """Put a text on one line, without control characters and lone surrogates."""
+    line = " ".join(_UNPRINTABLE.sub(" ", text).split())
+    return line if len(line) <= max_characters else f"{line[: max_characters - 1]}…"
 
 
-def _said(call: ToolCall, result: ToolResult) -> str:
+def _describe(call: ToolCall, result: ToolResult) -> str:
     if result.replacement is not None:
         return f": {result.replacement}"
-    what = cut(_what(call), _WHAT_CHARACTERS)
+    arguments = cut_line(_join_arguments(call), _ARGUMENTS_CHARACTERS)
     lines = [line for line in map(str.strip, result.output.split("\n")) if line] or ["no output"]
-    notes = lines[-1] if len(lines) > 1 and lines[-1].startswith("[") else ""
-    # What ran says at its end how it went.
-    last = lines[-2] if notes else lines[-1]
-    return f"{f' ({what})' if what else ''}: {'failed: ' if result.is_error else ''}{last} {notes}"
+    note = lines[-1] if len(lines) > 1 and lines[-1].startswith("[") else ""
+    last = lines[-2] if note else lines[-1]  # a program reports its result at the end
+    prefix = f" ({arguments})" if arguments else ""
+    return f"{prefix}: {'failed: ' if result.is_error else ''}{last} {note}"
 
 
-def _what(call: ToolCall) -> str:
-    """The first lines of the arguments' texts: a command, a path."""
+def _join_arguments(call: ToolCall) -> str:
+    """Join the first lines of the text arguments, such as a command or a path."""
     try:
-        given = json.loads(call.arguments or "{}")
+        arguments = json.loads(call.arguments or "{}")
     except ValueError:
         return ""
-    given = given if isinstance(given, dict) else {}
-    texts = (value.strip().split("\n")[0] for value in given.values() if isinstance(value, str) and value.strip())
-    return ", ".join(texts)
+    values = arguments.values() if isinstance(arguments, dict) else ()
+    return ", ".join(value.strip().split("\n")[0] for value in values if isinstance(value, str) and value.strip())

@@ -1,7 +1,7 @@
-"""A boss's memory as its rounds meet it: what is due is written, what is there is read, and told within a budget."""
+"""The memory between two rounds: write the log, read all files, and build the prompt sections for the controller."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from goose_like.agent.compaction.base import ASSUMED_WINDOW_TOKENS
 from goose_like.agent.view import ExchangeView
@@ -9,155 +9,166 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import PlanUpdated, StateSaved
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
-from goose_like_toolkits.boss.flow.executor import Executor, executed
-from goose_like_toolkits.boss.spec import LOGS, PLAN, Branch
+from goose_like_toolkits.boss.spec import LOGS, PLAN
 
-from .budget import sections, summary_prompt, tail_bytes, unsummarised
-from .files import Contents, Memory
-from .log import Entry, entries
-from .plan_text import tasks
+from .budget import build_sections, build_summary_prompt, find_unsummarized, get_tail_bytes
+from .files import Contents, MemoryFiles
+from .log import LogEntry, list_entries
+from .plan_text import list_tasks
 
-LOG = "boss.log"
-"""The key in `History.state` of what was last written to the log: up to which message, where in the file, and what."""
-SUMMARY = "boss.summary"
-"""The key of what the beginning of the log says in short, and of how many bytes of it that is."""
+LOG_STATE = "boss.log"
+"""Key in `History.state` of the newest log record: the message count, the size of the log before it, and the text."""
+SUMMARY_STATE = "boss.summary"
+"""Key in `History.state` of the log's summary, and of the index in the log up to which it goes."""
 
-_SHARE, _MOST_TOKENS = 4, 1_600
+_WINDOW_SHARE, _MAX_TOKENS = 4, 1_600
 
 
-class Notes:
-    """MemoryWriting and MemoryReading. Both may be somebody's own flows.
+class MemoryFlows(Protocol):
+    """Flows of a Python program that read the memory files or write the log."""
 
-    What is written to the log is decided, recorded and then done: a process that is killed between these leaves it to
-    the next one, which finds in the file whether it was done.
+    @property
+    def writes_log(self) -> bool:
+        """True if a flow writes the log in place of the boss."""
+        ...
+
+    async def read(self, paths: Mapping[str, str], texts: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the texts to use in place of the given ones, by name. Raise ToolError if the flow fails."""
+        ...
+
+    async def write_entry(self, path: str, entry: str) -> None:
+        """Write one entry of the log. Raise ToolError if the flow fails."""
+        ...
+
+
+class MemoryPrompt:
+    """The memory files of a boss as its controller sees them.
+
+    Each log record is saved as state before it goes into the file. After a crash, the next process looks into the file
+    and writes the rest.
     """
 
     def __init__(
         self,
-        memory: Memory,
+        files: MemoryFiles,
         history: History,
         notifier: Notifier,
         view: ExchangeView,
-        *,
-        reading: Executor | None = None,
-        writing: Executor | None = None,
+        flows: MemoryFlows | None = None,
     ) -> None:
-        self.memory = memory
-        self.contents = Contents()
+        self.files = files
+        self._contents = Contents()
         self._edits: dict[str, list[str]] = {}
         self._history = history
         self._notifier = notifier
         self._view = view
-        self._reading = reading
-        self._writing = writing
-        self._is_pending = LOG in history.state
-        self._due: list[Entry] = []
+        self._flows = flows
+        self._is_unsettled = LOG_STATE in history.state
+        self._unwritten: list[LogEntry] = []
 
     @property
     def texts(self) -> Mapping[str, str]:
-        """What the files held when they were last read."""
-        return self.contents.texts
+        """Texts of the files at the last read."""
+        return self._contents.texts
 
-    async def write(self, heading: str = "") -> None:
-        """Appends what was done since to the log; at its very beginning the heading.
+    async def write_log(self, heading: str = "") -> None:
+        """Append all actions since the last call to the log, and at the beginning of a run its heading.
 
         Raises:
-            GooseLikeError: it can't be written; the next call tries again.
+            GooseLikeError: the log can't be written. The next call tries again.
         """
         await self._settle()
-        state = self._state(LOG)
-        due = [entry for entry in entries(self._history) if entry.place >= state.get("through", 0)]
-        text = "".join(f"{entry.line}\n" for entry in due)
-        if not state:
-            blank = "\n" if self.memory.size_bytes(LOGS) else ""
+        record = self._get_state(LOG_STATE)
+        new = [entry for entry in list_entries(self._history) if entry.place >= record.get("through", 0)]
+        text = "".join(f"{entry.line}\n" for entry in new)
+        if not record:
+            blank = "\n" if self.files.get_size(LOGS) else ""
             text = f"{blank}# {heading}\n{text}"
         if not text:
             return
-        at = self.memory.size_bytes(LOGS)
-        through = len(self._history.messages)
-        self._save(LOG, {"through": through, "at": at, "text": text})
-        self._is_pending, self._due = True, due
+        size_bytes = self.files.get_size(LOGS)
+        self._save_state(LOG_STATE, {"through": len(self._history.messages), "size_bytes": size_bytes, "text": text})
+        self._is_unsettled, self._unwritten = True, new
         await self._settle()
 
     async def read(self) -> None:
-        """Reads all files.
+        """Read all files, and update the summary and the plan on screen.
 
         Raises:
-            GooseLikeError: one can't be read; what was read before stands.
+            GooseLikeError: a file can't be read. The texts of the last read stay.
         """
-        contents = self.memory.read()
+        contents = self.files.read()
         for name, diff in contents.edits.items():
             self._edits.setdefault(name, []).append(diff)
-        if self._reading:
-            files = {name: str(self.memory.path(name)) for name in contents.texts}
-            _, _, given = await executed(self._reading, {"memory_files": files}, Branch())
-            known = {name: text for name, text in given.items() if name in files and isinstance(text, str)}
-            contents = contents.model_copy(update={"texts": {**contents.texts, **known}})
-        self.contents = contents
-        await self._summarise()
-        self._tell_plan()
+        if self._flows:
+            paths = {name: str(self.files.get_path(name)) for name in contents.texts}
+            texts = await self._flows.read(paths, contents.texts)
+            contents = contents.model_copy(update={"texts": {**contents.texts, **texts}})
+        self._contents = contents
+        await self._summarize_log()
+        self._show_plan()
 
-    def edits(self) -> Mapping[str, str]:
-        """What others changed in the files since this was last asked, as diffs by name."""
-        taken = {name: "\n".join(diffs) for name, diffs in self._edits.items()}
+    def take_edits(self) -> Mapping[str, str]:
+        """Return the diffs of the files that others changed since the last call, by name."""
+        edits = {name: "\n".join(diffs) for name, diffs in self._edits.items()}
         self._edits.clear()
-        return taken
+        return edits
 
-    async def put(self, name: str, text: str, was: str | None = None) -> bool:
-        """Puts a text in the place of what was (last read); false where somebody changed that since."""
-        is_put = await self.memory.replace(name, text, self.texts.get(name, "") if was is None else was)
-        if is_put and self._reading:  # a flow is asked once a round
-            self.contents = self.contents.model_copy(update={"texts": {**self.texts, name: text}})
-            self._tell_plan()
+    async def replace(self, name: str, text: str, previous: str | None = None) -> bool:
+        """Replace the text of a file. Return False if someone else changed it since `previous` (the last read)."""
+        is_replaced = await self.files.replace(name, text, self.texts.get(name, "") if previous is None else previous)
+        if is_replaced and self._flows:  # call the flow that reads memory only once per round
+            self._contents = self._contents.model_copy(update={"texts": {**self.texts, name: text}})
+            self._show_plan()
         else:
             await self.read()
-        return is_put
+        return is_replaced
 
-    def told(self) -> list[tuple[str, str]]:
-        """What a model is told of them, as titles and texts."""
-        summary = str(self._state(SUMMARY).get("text", ""))
-        return sections(self.contents, limit_tokens=self._limit_tokens, log_summary=summary)
+    def build_sections(self) -> list[tuple[str, str]]:
+        """Return titles and texts of the memory for the model, within the token budget."""
+        summary = str(self._get_state(SUMMARY_STATE).get("text", ""))
+        return build_sections(self._contents, limit_tokens=self._limit_tokens, log_summary=summary)
 
     @property
     def _limit_tokens(self) -> int:
         window = self._view.processor.model.window or ASSUMED_WINDOW_TOKENS
-        return min(_MOST_TOKENS, window // _SHARE)
+        return min(_MAX_TOKENS, window // _WINDOW_SHARE)
 
-    def _tell_plan(self) -> None:
-        steps = tasks(self.texts[PLAN])
-        if steps != self._history.plan:
-            self._notifier.notify(PlanUpdated(tasks=steps))
+    def _show_plan(self) -> None:
+        tasks = list_tasks(self.texts[PLAN])
+        if tasks != self._history.plan:
+            self._notifier.notify(PlanUpdated(tasks=tasks))
 
     async def _settle(self) -> None:
-        """Does what was decided on and perhaps not done."""
-        if not self._is_pending:
+        """Write the saved log record, unless a former process already did."""
+        if not self._is_unsettled:
             return
-        decided = self._state(LOG)
-        if not self._writing:
-            await self.memory.append_once(LOGS, decided["text"], decided["at"])
-        while self._writing and self._due:
-            files = {LOGS: str(self.memory.path(LOGS))}
-            await executed(self._writing, {"memory_files": files, "logs": self._due[0].line}, Branch())
-            del self._due[0]
-        self._is_pending = False
+        record = self._get_state(LOG_STATE)
+        if self._flows and self._flows.writes_log:
+            while self._unwritten:
+                await self._flows.write_entry(str(self.files.get_path(LOGS)), self._unwritten[0].line)
+                del self._unwritten[0]
+        else:
+            await self.files.append_once(LOGS, record["text"], record["size_bytes"])
+        self._is_unsettled = False
 
-    async def _summarise(self) -> None:
-        """Puts the beginning of a long log in a few words; where no model does, it is left out."""
-        known = self._state(SUMMARY)
-        part, through = unsummarised(self.texts.get(LOGS, ""), known.get("through", 0), tail_bytes(self._limit_tokens))
+    async def _summarize_log(self) -> None:
+        """Summarize the beginning of a long log. Without a working model, leave it out."""
+        before = self._get_state(SUMMARY_STATE)
+        log, known = self.texts.get(LOGS, ""), str(before.get("text", ""))
+        part, through = find_unsummarized(log, before.get("through", 0), get_tail_bytes(self._limit_tokens))
         if not part:
             return
-        prompt = summary_prompt(str(known.get("text", "")), part)
         try:
-            text = await self._view.accelerator.ask(prompt, purpose="summary of the log")
+            text = await self._view.accelerator.ask(build_summary_prompt(known, part), purpose="summary of the log")
         except GooseLikeError as error:
-            text = str(known.get("text", ""))
-            self._notifier.log(f"the log's beginning could not be summed up: {error}")
-        self._save(SUMMARY, {"text": text, "through": through})
+            text = known
+            self._notifier.log(f"can't summarize the beginning of the log: {error}")
+        self._save_state(SUMMARY_STATE, {"text": text, "through": through})
 
-    def _state(self, key: str) -> dict[str, Any]:
+    def _get_state(self, key: str) -> dict[str, Any]:
         value = self._history.state.get(key)
         return value if isinstance(value, dict) else {}
 
-    def _save(self, key: str, value: dict[str, Any]) -> None:
+    def _save_state(self, key: str, value: dict[str, Any]) -> None:
         self._notifier.notify(StateSaved(toolkit=key, value=value))
