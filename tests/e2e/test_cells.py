@@ -63,7 +63,7 @@ def test_the_profile_of_the_page(place):
 
 
 def test_a_resumed_session_is_told_that_its_kernel_is_gone(analyst):
-    told = r"\[this is a new kernel, as that of before is no more; its variables are gone \(x\)\]"
+    told = r"\[this is a new kernel: the previous kernel ended with its session; its variables are gone \(x\)\]"
     model = analyst.script(
         {"calls": [cell("x = 41")]},
         {"text": "kept", "expect": "x = 41"},

@@ -109,7 +109,7 @@ def test_tests_are_told_one_by_one(project):
         ("run greet", "'name' is missing; greet takes name=... times=..."),
         ("run greet Ada", "write arguments as NAME=VALUE, not 'Ada'; greet takes name=... times=..."),
         ("run greet nam=Ada", "greet takes no 'nam'; did you mean 'name'?"),
-        ("run greet name=Ada name=Bo", "'name' is given twice; say it once"),
+        ("run greet name=Ada name=Bo", "'name' is given twice; give it once"),
         ("run greet name=Ada times=two", "times: expected a valid integer"),
         ("run gret", "did you mean 'greet'?"),
         ("test gret", "did you mean 'greet'?"),

@@ -9,12 +9,13 @@ from typing import Any
 
 from goose_like_toolkits.code.toolkit import CodeToolkit
 
+from goose_like.agent.tool_call import CallOutcome, call_tool
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import ApprovalMode, Limits, SandboxMode
 from goose_like.core.events import Answer, Logged, StateSaved, ToolProgress
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
-from goose_like.core.tool import CallOutcome, call_tool, current_call
+from goose_like.core.tool import current_call
 from goose_like.providers.base import Model, ModelPair
 from goose_like.sessions.session import Session
 from goose_like.toolkit import Requirements

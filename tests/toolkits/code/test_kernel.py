@@ -195,12 +195,12 @@ async def test_a_table_is_short_and_all_of_it_a_file(here: Cells):
     assert "[50,000 rows, 2 columns]" in said
     assert len(said.splitlines()) < 30
     (file,) = here.outputs("*-t.csv")
-    assert f"[all of the table: {file}]" in said
+    assert f"[the whole table: {file}]" in said
     assert file.read_text().splitlines()[:2] == ["n,half", "0,0.0"]
     assert len(file.read_text().splitlines()) == 50_001
     assert len((await here.ok("t.n")).splitlines()) < 30
     assert (await here.ok("t.head(2)")).splitlines() == ["   n  half", "0  0   0.0", "1  1   0.5"]
-    assert "too large to be saved by itself" in await here.ok("pd.concat([t] * 25)")
+    assert "too large to save automatically" in await here.ok("pd.concat([t] * 25)")
     assert here.outputs("*.csv") == [file]
 
 
@@ -247,23 +247,21 @@ async def test_at_its_time_limit_a_cell_is_interrupted_and_the_kernel_stays(here
     said = await here.stopped("import time\nprint('so far')\nwhile True: time.sleep(0.1)", timeout_s=1)
     assert said.startswith("so far\nTraceback")
     assert "KeyboardInterrupt" in said
-    assert said.endswith(
-        "[stopped, as its time limit of 1 s was over; the kernel goes on, with its variables as they are]"
-    )
+    assert said.endswith("[stopped: its time limit of 1 s was over; the kernel still runs, with its variables]")
     assert await here.ok("x") == "1"
 
 
 async def test_a_cell_that_awaits_is_interrupted_too(free: Cells):
     said = await free.stopped("x = 1\nimport asyncio\nawait asyncio.sleep(1000)", timeout_s=0.5)
     assert "CancelledError" in said
-    assert "the kernel goes on" in said
+    assert "the kernel still runs" in said
     assert await free.ok("x") == "1"
 
 
 async def test_a_cell_that_ignores_its_end_takes_the_kernel_along(here: Cells):
     await here.ok("x = 1")
     said = await here.stopped(STUBBORN, timeout_s=0.5)
-    assert "it ignored that, so the kernel was ended too; its variables are gone (x)" in said
+    assert "the cell ignored the interrupt, so the kernel was ended too; its variables are gone (x)" in said
     assert "NameError" in await here.ok("x")
 
 
@@ -278,7 +276,7 @@ async def test_a_kernel_that_stands_still_is_ended(free: Cells):
     [
         ("import ctypes; ctypes.string_at(0)", "the kernel died (killed by SIGSEGV)"),
         ("import os; os._exit(3)", "the kernel died (exit code 3)"),
-        ("import os; os.kill(os.getpid(), 9)", "the kernel died (killed by SIGKILL, perhaps for want of memory)"),
+        ("import os; os.kill(os.getpid(), 9)", "the kernel died (killed by SIGKILL, perhaps out of memory)"),
         ("import os; os.abort()", "the kernel died (killed by SIGABRT)"),
         ("import os; os.execv('/bin/echo', ['echo', 'another program'])", "the kernel died (exit code 0)"),
     ],
@@ -287,7 +285,7 @@ async def test_a_kernel_that_dies_is_told_and_begins_anew(here: Cells, code, tol
     await here.ok("kept = 1; also = 2")
     said = await here.stopped(code)
     assert f"[{told}; its variables are gone (also, kept" in said
-    assert said.endswith("; the next cell starts a new one]")
+    assert said.endswith("; the next cell starts a new kernel]")
     assert "NameError" in (again := await here.ok("kept"))
     assert "new kernel" not in again  # that was told before
     assert here.saved == {"names": []}
@@ -305,11 +303,12 @@ async def test_a_kernel_that_dies_between_cells_is_told_at_the_next(free: Cells)
     end = "threading.Thread(target=lambda: (go.wait(), os._exit(7))).start()"
     await free.ok(f"import os, threading\nx = 1\ngo = threading.Event()\n{end}")
     await free.ok("threading.Timer(0.2, go.set).start()")
-    await until(lambda: free.kit._workbench._notebook.kernel and free.kit._workbench._notebook.kernel.end)
+    await until(
+        lambda: free.kit._kernel_session._manager.kernel and free.kit._kernel_session._manager.kernel.exit_reason
+    )
     said = await free.ok("1")
     assert said == (
-        "1\n[this is a new kernel, as the last one has ended (exit code 7); "
-        "its variables are gone (go, os, threading, x)]"
+        "1\n[this is a new kernel: the last one ended (exit code 7); its variables are gone (go, os, threading, x)]"
     )
 
 
@@ -325,7 +324,9 @@ async def test_what_a_cell_started_ends_with_the_kernel(here: Cells):
     begun = f"subprocess.Popen({words}, start_new_session=s)"
     await here.ok(f"import subprocess\nkept = [{begun} for s in (True, False)];")
     assert len(alive("\0".join(words))) == 2
-    assert (await here.outcome("kernel_reset")).output == "the kernel was ended; gone: kept, subprocess"
+    assert (
+        await here.outcome("kernel_reset")
+    ).output == "the kernel was ended; its variables are gone: kept, subprocess"
     assert alive("\0".join(words)) == []
     assert "NameError" in await here.ok("kept")
 
@@ -347,7 +348,7 @@ async def test_a_fork_that_runs_on_does_not_take_the_kernels_messages(free: Cell
 async def test_a_flood_of_output_is_stopped(free: Cells, monkeypatch):
     monkeypatch.setattr("goose_like_toolkits.code.kernel.cell.MAX_OUTPUT_BYTES", 1 << 20)
     said = await free.stopped("while True: print('x' * 1000)")
-    assert "[stopped, as it printed more than 1 GiB; the kernel goes on" in said
+    assert "[stopped: it printed more than 1 GiB; the kernel still runs" in said
 
 
 async def test_every_message_comes_however_many_there_are(free: Cells):
@@ -389,7 +390,7 @@ async def test_a_cancelled_cell_that_goes_on_is_ended_and_the_next_one_told(free
     with pytest.raises(asyncio.CancelledError):
         await asked
     assert await free.ok("1") == (
-        "1\n[this is a new kernel, as a cancelled cell did not stop and was ended with the last one; "
+        "1\n[this is a new kernel: a cancelled cell did not stop, so the last kernel was ended; "
         "its variables are gone (x)]"
     )
 
@@ -452,7 +453,7 @@ async def test_a_cell_is_asked_about_like_a_command_and_the_start_is_not(tmp_pat
         assert "the person said no" in await here.stopped("x = 1")
         (question,) = here.recorder.questions
         assert (question.kind, question.text) == ("command", "run this Python:\nx = 1")
-        assert here.kit._workbench._notebook.kernel is None
+        assert here.kit._kernel_session._manager.kernel is None
         here.recorder._answer = Answer(choice="allow", by="person")
         assert await here.ok("x = 1") == "x = 1"
         assert changes == [(None, ["python", "-c", "x = 1"])]
@@ -511,20 +512,18 @@ async def test_a_resumed_session_is_told_that_its_variables_are_gone(tmp_path):
     history = History()
     history.apply(StateSaved(toolkit="code", value={"names": ["df", "model"]}))
     async with cells(tmp_path, "full", history=history) as here:
-        assert (
-            await here.ok("1")
-            == "1\n[this is a new kernel, as that of before is no more; its variables are gone (df, model)]"
-        )
+        lost = "the previous kernel ended with its session; its variables are gone (df, model)"
+        assert await here.ok("1") == f"1\n[this is a new kernel: {lost}]"
         assert await here.ok("1") == "1"
         assert here.saved == {"names": []}
         await here.ok("x = 1")
-        assert here.kit.live() == [("Variables in the Python kernel", "x")]
+        assert here.kit.state_sections() == [("Variables in the Python kernel", "x")]
 
 
 async def test_what_the_desk_tells(free: Cells):
     await free.ok("1")
-    kernel = free.kit._workbench._notebook.kernel
-    folder = os.open(f"/proc/self/fd/{kernel.place.artifacts}", os.O_RDONLY)
+    kernel = free.kit._kernel_session._manager.kernel
+    folder = os.open(f"/proc/self/fd/{kernel.folder.artifacts}", os.O_RDONLY)
     try:
         made = os.open("o.txt", os.O_WRONLY | os.O_CREAT, dir_fd=folder)
         os.write(made, b"made")
@@ -533,7 +532,7 @@ async def test_what_the_desk_tells(free: Cells):
         os.mkfifo("pipe.txt", dir_fd=folder)
     finally:
         os.close(folder)
-    take = free.kit._workbench._notebook.take
+    take = free.kit._kernel_session._manager.handle
     for name in ("o.txt", "link.txt", "../k-1", "gone.txt", "pipe.txt"):
         take({"type": "artifact", "id": "1", "name": name, "file": f"/x/{name}", "kind": "file", "description": "d"})
     take({"type": "failed", "plugin": "p", "error": "no module"})
@@ -547,9 +546,9 @@ async def test_what_the_desk_tells(free: Cells):
     assert "root:" not in "".join(path.read_text() for path in free.outputs())
     assert "'k-1'" in said
     assert "'pipe.txt' is no plain file" in said
-    assert "'gone.txt' was told of" in said
-    assert "[plugin p is off, as it failed: no module]" in said
-    assert "[plugin q was changed and is loaded anew; its state is lost]" in said
+    assert "'gone.txt' was announced" in said
+    assert "[plugin p failed and is off: no module]" in said
+    assert "[plugin q changed and was reloaded; its state is lost]" in said
     assert free.logged == ["Plugin-p: said"]
     assert await free.ok("1") == "1"
 
@@ -589,23 +588,23 @@ async def test_a_flood_of_messages_is_passed_over(free: Cells):
     said = await free.ok(FORGED.format(data=f"[{log}, {failed}] * 2_000"))
     assert said.count("plugin p") == 500
     assert len(free.logged) == 501
-    assert "it is passed over until the next cell" in free.logged[-1]
+    assert "more messages of this cell are not shown" in free.logged[-1]
     await free.ok(FORGED.format(data=[log]))
     assert len(free.logged) == 502
 
 
 async def test_of_artifacts_no_more_than_there_is_room_for_is_kept(free: Cells, monkeypatch):
-    monkeypatch.setattr("goose_like_toolkits.code.kernel.outputs.ALL_BYTES", 25)
+    monkeypatch.setattr("goose_like_toolkits.code.kernel.outputs.CALL_LIMIT_BYTES", 25)
     await free.ok("1")
-    kernel = free.kit._workbench._notebook.kernel
-    made = os.open("o.txt", os.O_WRONLY | os.O_CREAT, dir_fd=kernel.place.artifacts)
+    kernel = free.kit._kernel_session._manager.kernel
+    made = os.open("o.txt", os.O_WRONLY | os.O_CREAT, dir_fd=kernel.folder.artifacts)
     os.write(made, b"0123456789")
     os.close(made)
     for _ in range(3):
-        free.kit._workbench._notebook.take({"type": "artifact", "name": "o", "file": "/x/o.txt"})
+        free.kit._kernel_session._manager.handle({"type": "artifact", "name": "o", "file": "/x/o.txt"})
     said = await free.ok("1")
     assert len(free.outputs("*o*.txt")) == 2
-    assert "artifact 'o.txt' is not saved: those of one call may have 25 bytes" in said
+    assert "artifact 'o.txt' is not saved: the artifacts of one call may have 25 bytes together" in said
 
 
 @pytest.mark.parametrize("header", ["{}", "[]", '{"msg_id": 1}', "[" * 100_000])
@@ -618,7 +617,7 @@ async def test_a_signed_message_of_no_known_shape_ends_the_kernel_and_is_told(fr
 
 async def test_of_very_many_variables_the_model_is_told_of_some(free: Cells):
     await free.ok("for n in range(5_000): globals()[f'v{n}'] = n")
-    (live,) = free.kit.live()
+    (live,) = free.kit.state_sections()
     assert len(live[1]) < 3_000
     assert live[1].endswith(" more")
     gone = (await free.outcome("kernel_reset")).output
@@ -659,7 +658,7 @@ def bare(tmp_path):
 
 async def test_another_python(tmp_path, bare):
     async with cells(tmp_path, "full", python=bare) as here:
-        assert f"{bare} has no ipykernel; tell the person to install it there" in await here.stopped("1")
+        assert f"{bare} has no ipykernel; ask the user to install it there" in await here.stopped("1")
     async with cells(tmp_path, "full", python=str(tmp_path / "no-such-python")) as here:
         assert "No such file" in await here.stopped("1")
         assert list(here.workspace.tmp.glob("kernel-*")) == []

@@ -10,8 +10,8 @@ from textwrap import dedent
 
 import pytest
 from goose_like_toolkits.code.plugins.project import Project
-from goose_like_toolkits.code.plugins.spec import Definition
-from goose_like_toolkits.code.plugins.spec_file import read_definition
+from goose_like_toolkits.code.plugins.spec import PluginSpec
+from goose_like_toolkits.code.plugins.spec_file import read_plugin_spec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -86,12 +86,12 @@ def write(folder: Path, name: str, source: str | None, more: str = "", parameter
 
 def told(project: Project) -> list[str]:
     """The faults, each with its file's name in the place of its path."""
-    return [str(fault).replace(f"{fault.file.parent}{os.sep}", "") for fault in project.faults]
+    return [str(fault).replace(f"{fault.file.parent}{os.sep}", "") for fault in project.diagnostics]
 
 
-def only(project: Project) -> Definition:
-    (definition,) = project.definitions
-    return definition
+def only(project: Project) -> PluginSpec:
+    (spec,) = project.specs
+    return spec
 
 
 # --- the YAML
@@ -103,7 +103,7 @@ def test_the_seeds_own_plugin(folder, more):
     (folder / "random_generator.py").write_text(SEED_SOURCE)
     project = Project.read(folder)
     definition = only(project)
-    assert (project.faults, dict(project.off)) == ((), {})
+    assert (project.diagnostics, dict(project.off)) == ((), {})
     assert definition.description == "This plugin generates n random numbers between 1 and 100."
     assert (definition.required, definition.required_names) == (True, ["n"])
     assert definition.configurations == ({"range": [1, 100]} if "range" in more else {})
@@ -115,7 +115,7 @@ def test_the_seeds_own_plugin(folder, more):
 def test_other_languages_types_become_pythons_and_unknown_ones_stay(folder):
     kinds = ["string", "integer", "Boolean", "number", "list", "pandas.DataFrame"]
     write(folder, "a", None, parameters="\n".join(f"p{at} {kind}" for at, kind in enumerate(kinds)))
-    read = read_definition(folder / "a.yaml").value
+    read = read_plugin_spec(folder / "a.yaml").value
     assert read
     assert [each.type for each in read.parameters] == ["str", "int", "bool", "float", "list", "pandas.DataFrame"]
 
@@ -125,8 +125,8 @@ def test_values_of_the_configurations_are_what_json_can_say(folder):
     write(folder, "a", "@register_plugin\ndef a(): ...", more)
     wanted = {"day": "2026-01-02", "1": True, "big": float("inf"), "none": None, "list": ["a", {"b": 1}]}
     assert only(Project.read(folder)).configurations == wanted
-    reading = read_definition(folder / "a.yaml")
-    kept = ParseResult[Definition].model_validate_json(reading.model_dump_json(exclude_unset=True))
+    reading = read_plugin_spec(folder / "a.yaml")
+    kept = ParseResult[PluginSpec].model_validate_json(reading.model_dump_json(exclude_unset=True))
     assert kept.value == reading.value
 
 
@@ -140,8 +140,8 @@ def test_values_of_the_configurations_are_what_json_can_say(folder):
         ("name: a\nx: !!bool maybe\n", "a.yaml:1: this is no valid YAML: KeyError"),
         ("description: d\n", "a.yaml:1: name: this key is missing"),
         ("description: d\nname: 7\n", "a.yaml:2: name: expected text, not 7"),
-        ("name: a b\ndescription: d\n", "a.yaml:1: name: 'a b' is no name in Python"),
-        ("description: d\n\nname: class\n", "a.yaml:3: name: 'class' is a word of Python's own; choose another name"),
+        ("name: a b\ndescription: d\n", "a.yaml:1: name: 'a b' is no Python name; use letters"),
+        ("description: d\n\nname: class\n", "a.yaml:3: name: 'class' is a keyword of Python; choose another name"),
         ("name: a\ndescription:\n", "a.yaml:2: description: it is empty"),
         ("name: a\ndescription: d\nenabled: perhaps\n", "a.yaml:3: enabled: expected a valid boolean"),
         ("name: a\ndescription: d\nparameters: {n: int}\n", "a.yaml:3: parameters: expected a list, not {'n': 'int'}"),
@@ -192,7 +192,7 @@ LINES = st.sampled_from(
 def test_no_yaml_raises(tmp_path, data):
     file = tmp_path / "a.yaml"
     file.write_bytes(data)
-    reading = read_definition(file)
+    reading = read_plugin_spec(file)
     assert reading.value or reading.diagnostics
     for fault in reading.diagnostics:
         assert (fault.line or 1) <= max(len(data.decode("utf-8", "replace").splitlines()), 1)
@@ -259,10 +259,10 @@ SOURCES = {
     "async def f(:": "a.py:2: this is no valid Python: invalid syntax",
     "x = 1": "a.py: nothing is registered here; put @register_plugin before the plugin's class",
     "@register_plugin\ndef f(): ...\n@register_plugin\ndef g(): ...": "a.py:5: a second plugin is registered here",
-    "@register_plugin\nclass A(Plugin): ...": "a.py:3: class 'A' has no method __call__; it is what a call runs",
-    "@register_plugin\nclass A:\n    def __call__(self): ...": "a.py:3: class 'A' is no Plugin",
-    "@register_plugin()\ndef f(): ...": "a.py:2: @register_plugin is given the class itself; write it without ()",
-    "class A(B): ...\nclass B(A): ...\nregister_plugin(A)": "a.py:2: class 'A' is no Plugin",
+    "@register_plugin\nclass A(Plugin): ...": "a.py:3: class 'A' has no method __call__, which runs the plugin",
+    "@register_plugin\nclass A:\n    def __call__(self): ...": "a.py:3: class 'A' does not derive from Plugin",
+    "@register_plugin()\ndef f(): ...": "a.py:2: @register_plugin takes the class itself; write it without ()",
+    "class A(B): ...\nclass B(A): ...\nregister_plugin(A)": "a.py:2: class 'A' does not derive from Plugin",
 }
 
 
@@ -286,9 +286,9 @@ DRIFTS = {
     "'input_list'; did you mean 'inputs'?",
     ("def f(n): ...", "n int\nmore int"): "a.yaml:5: f (a.py:3) takes no parameter 'more'; it takes n",
     ("def f(): ...", "more int"): "a.yaml:4: f (a.py:3) takes no parameter 'more'; it takes nothing",
-    ("def f(n, m): ...", "n int"): "a.yaml:1: f (a.py:3) needs 'm', of which `parameters` says nothing",
-    ("def f(*, m): ...", ""): "a.yaml:1: f (a.py:3) needs 'm', of which `parameters` says nothing",
-    ("def f(n): ...", "n int false"): "a.yaml:4: parameter 'n' is said to be optional, but f (a.py:3) has no default",
+    ("def f(n, m): ...", "n int"): "a.yaml:1: f (a.py:3) needs 'm', which is missing in `parameters`",
+    ("def f(*, m): ...", ""): "a.yaml:1: f (a.py:3) needs 'm', which is missing in `parameters`",
+    ("def f(n): ...", "n int false"): "a.yaml:4: parameter 'n' is optional here, but f (a.py:3) has no default",
     ("def f(a, b): ...", "b int\na int"): "a.yaml:4: f (a.py:3) takes the parameters in another order: a, b",
     ("def f(n, /): ...", "n int"): "a.yaml:4: f (a.py:3) takes 'n' by its position only",
 }
@@ -348,8 +348,8 @@ def test_a_disabled_plugin_is_off_and_its_faults_press_nobody(folder):
     write(folder, "b", None)
     project = Project.read(folder)
     assert project.off["a"] == "`enabled: false` in its YAML"
-    assert [fault.file.name for fault in project.faults] == ["a.yaml", "b.py"]
-    assert [fault.file.name for fault in project.pressing] == ["b.py"]
+    assert [fault.file.name for fault in project.diagnostics] == ["a.yaml", "b.py"]
+    assert [fault.file.name for fault in project.urgent_diagnostics] == ["b.py"]
 
 
 @pytest.mark.parametrize("base", [None, "tools", "${AppBaseDir}/tools", "{absolute}"])
@@ -368,9 +368,9 @@ def test_a_whole_taskweaver_project(tmp_path, base):
         config["plugin.base_path"] = base.replace("{absolute}", str(place))
     (tmp_path / "taskweaver_config.json").write_text(json.dumps(config))
     project = Project.read(tmp_path)
-    assert (project.plugins, project.faults) == (place, ())
+    assert (project.plugins, project.diagnostics) == (place, ())
     assert [each.name for each in project.usable] == ["a"]
-    assert (project.settings.select_top_k, project.settings.verifies) == (4, True)
+    assert (project.settings.select_top_k, project.settings.has_verification) == (4, True)
     assert (project.settings.allowed_modules, project.settings.blocked_functions) == (("pandas",), None)
 
 
@@ -420,7 +420,7 @@ def test_names_that_are_no_utf8(folder):
     place = Path(os.fsdecode(odd))
     write(place, "a", "@register_plugin\ndef a(): ...")
     (place / os.fsdecode(b"\xfe.yaml")).write_text((place / "a.yaml").read_text())
-    (fault,) = Project.read(place).faults
+    (fault,) = Project.read(place).diagnostics
     assert re.search(r"the name 'a' is taken by", fault.text)
 
 
@@ -429,7 +429,8 @@ def test_what_has_not_changed_is_not_read_again_and_what_has_is(folder):
     script = (
         "import sys, time\nfrom pathlib import Path\nfrom goose_like_toolkits.code.plugins.project import Project\n"
         "time.sleep(0.1)  # what was written just now is not kept\nproject = Project.read(Path(sys.argv[1]))\n"
-        "print('yaml' in sys.modules, project.definitions[0].description, len(project.usable))"
+        "has_parser = 'goose_like_toolkits.code.plugins.spec_file' in sys.modules\n"
+        "print(has_parser, project.specs[0].description, len(project.usable))"
     )
 
     def started() -> str:
@@ -460,7 +461,7 @@ def plugin(*words: str, cwd: Path) -> tuple[int, str, str]:
 def test_a_new_plugin_is_in_order_and_is_not_overwritten(tmp_path):
     code, out, _ = plugin("new", "word_count", cwd=tmp_path)
     assert (code, out) == (0, f"wrote {tmp_path}/word_count.yaml\nwrote {tmp_path}/word_count.py\n")
-    assert plugin("check", cwd=tmp_path) == (0, "1 plugin: nothing is wrong\n", "")
+    assert plugin("check", cwd=tmp_path) == (0, "1 plugin, no errors\n", "")
     code, out, _ = plugin("--project", str(tmp_path), "list", cwd=tmp_path.parent)
     assert code == 0
     assert re.search(r"^word_count +on +Counts how often each word occurs", out, re.MULTILINE)
@@ -470,8 +471,8 @@ def test_a_new_plugin_is_in_order_and_is_not_overwritten(tmp_path):
     assert plugin("new", "other", cwd=tmp_path)[0] == 2
     assert not (tmp_path / "other.yaml").exists()
     for name in ("a-b", ""):
-        assert "is no name for a plugin" in plugin("new", name, cwd=tmp_path)[2]
-    assert "'class' is a word of Python's own" in plugin("new", "class", cwd=tmp_path)[2]
+        assert "is no valid name for a plugin" in plugin("new", name, cwd=tmp_path)[2]
+    assert "'class' is a keyword of Python" in plugin("new", "class", cwd=tmp_path)[2]
 
 
 def test_check_tells_all_that_is_wrong_and_ends_with_1(folder):
@@ -482,10 +483,10 @@ def test_check_tells_all_that_is_wrong_and_ends_with_1(folder):
         1,
         f"{folder}/a.yaml:3: remark: unknown key 'enabld' is ignored; did you mean 'enabled'?\n"
         f"{folder}/a.yaml:5: a (a.py:3) takes no parameter 'm'; did you mean 'n'?\n"
-        f"{folder}/b.yaml:1: description: this key is missing\n\n1 plugin read, 2 things to mend\n",
+        f"{folder}/b.yaml:1: description: this key is missing\n\n1 plugin, 2 errors\n",
     )
     _, out, _ = plugin("list", cwd=folder.parent)
-    assert re.search(r"^a +off: a \(a.py:3\) takes no parameter 'm'; did you mean 'n'; to have it on all", out, re.M)
+    assert re.search(r"^a +off: a \(a.py:3\) takes no parameter 'm'; did you mean 'n'; `allow_drift: true`", out, re.M)
     assert re.search(r"^b +broken: description: this key is missing", out, re.M)
 
 

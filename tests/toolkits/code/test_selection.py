@@ -5,10 +5,10 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from goose_like_toolkits.code.plugins.plugin_prompt import prompt_form, schema_of, tool_spec
-from goose_like_toolkits.code.plugins.registry import OWN, Catalogue
-from goose_like_toolkits.code.plugins.selection import bm25, picked, selected, words_of
-from goose_like_toolkits.code.plugins.spec import Definition
+from goose_like_toolkits.code.plugins.plugin_prompt import format_signature, make_schema, make_tool_spec
+from goose_like_toolkits.code.plugins.registry import SHIPPED_PLUGINS, PluginRegistry
+from goose_like_toolkits.code.plugins.selection import pick_best, score_bm25, select_plugins, split_words
+from goose_like_toolkits.code.plugins.spec import PluginSpec
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -30,8 +30,8 @@ from tests.providers.vendors import KEY
 SERVER = Preset(name="mine", base_url="http://127.0.0.1", embedding_model="e1")
 
 
-def plugin(name: str, description: str = "does it", **more: object) -> Definition:
-    return Definition.model_validate(
+def plugin(name: str, description: str = "does it", **more: object) -> PluginSpec:
+    return PluginSpec.model_validate(
         {"name": name, "description": description, "code": "a.py", "file": "a.yaml", **more}
     )
 
@@ -59,20 +59,22 @@ PLUGINS = [
     ],
 )
 async def test_the_plugin_that_fits_is_told_of(said, best):
-    assert [each.name for each in await selected(PLUGINS, said, 2)] == sorted([best, "setup"], key=names(PLUGINS).index)
+    assert [each.name for each in await select_plugins(PLUGINS, said, 2)] == sorted(
+        [best, "setup"], key=names(PLUGINS).index
+    )
 
 
-def names(plugins: Sequence[Definition]) -> list[str]:
+def names(plugins: Sequence[PluginSpec]) -> list[str]:
     return [each.name for each in plugins]
 
 
 async def test_few_are_told_of_all():
-    assert await selected(PLUGINS, "nothing of this", 5) == tuple(PLUGINS)
-    assert names(await selected(PLUGINS, "", 3)) == ["sql_pull_data", "tell_joke", "setup"]
+    assert await select_plugins(PLUGINS, "nothing of this", 5) == tuple(PLUGINS)
+    assert names(await select_plugins(PLUGINS, "", 3)) == ["sql_pull_data", "tell_joke", "setup"]
 
 
 def test_words_of_names_and_plurals():
-    assert words_of("getHTTPPages of sql_tables, glass") == ["get", "httppage", "of", "sql", "table", "glass"]
+    assert split_words("getHTTPPages of sql_tables, glass") == ["get", "httppage", "of", "sql", "table", "glass"]
 
 
 WORDS = st.lists(st.sampled_from(["sql", "joke", "rain", "the", "data", "city", "find"]), max_size=6).map(" ".join)
@@ -80,10 +82,10 @@ WORDS = st.lists(st.sampled_from(["sql", "joke", "rain", "the", "data", "city", 
 
 @given(st.lists(WORDS, max_size=8), WORDS)
 def test_scores(texts, said):
-    scores = bm25(texts, said)
+    scores = score_bm25(texts, said)
     for text, score in zip(texts, scores, strict=True):
         assert (score > 0) == bool(set(text.split()) & set(said.split()))
-    backwards = bm25(texts[::-1], said)[::-1]
+    backwards = score_bm25(texts[::-1], said)[::-1]
     assert scores == pytest.approx(backwards)
 
 
@@ -91,7 +93,7 @@ def test_scores(texts, said):
 def test_picks(scored, k):
     plugins = [plugin(f"p{at}", required=required) for at, (_, required) in enumerate(scored)]
     scores = [score for score, _ in scored]
-    found = names(picked(plugins, scores, k))
+    found = names(pick_best(plugins, scores, k))
     always = names([each for each in plugins if each.required])
     assert set(always) <= set(found)
     assert len(found) == min(len(plugins), max(k, len(always)))
@@ -128,10 +130,10 @@ async def test_the_plugin_of_like_meaning_is_told_of_and_its_vector_kept(tmp_pat
     store = ParseCache(tmp_path / "kept.sqlite")
     async with Loopback([vectors(*RAIN, [-1, 0.1]), vectors([0, 2]), vectors([9, 2], [9, 2.1])]) as server:
         model, notifier = view(server)
-        assert names(await selected(PLUGINS, "do I need an umbrella?", 2, model, store)) == ["weather", "setup"]
-        assert names(await selected(PLUGINS, "cheer me up", 2, model, store)) == ["tell_joke", "setup"]
+        assert names(await select_plugins(PLUGINS, "do I need an umbrella?", 2, model, store)) == ["weather", "setup"]
+        assert names(await select_plugins(PLUGINS, "cheer me up", 2, model, store)) == ["tell_joke", "setup"]
         changed = [*PLUGINS[:3], plugin("weather", "Says how warm it is."), PLUGINS[4]]
-        assert names(await selected(changed, "is it warm?", 2, model, store)) == ["weather", "setup"]
+        assert names(await select_plugins(changed, "is it warm?", 2, model, store)) == ["weather", "setup"]
         asked = [request.json for request in server.requests]
     assert [(each["model"], len(each["input"])) for each in asked] == [("e1", 6), ("e1", 1), ("e1", 2)]
     assert asked[2]["input"] == ["weather\nSays how warm it is.\n", "is it warm?"]
@@ -143,15 +145,15 @@ async def test_the_plugin_of_like_meaning_is_told_of_and_its_vector_kept(tmp_pat
 
 async def test_each_step_of_a_turn_asks_for_the_same_vectors_once(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    catalogue = Catalogue(OWN, None, {})
-    count = len(catalogue.on)
+    registry = PluginRegistry(SHIPPED_PLUGINS, None, {})
+    count = len(registry.enabled)
     async with Loopback([vectors(*[[1.0, n] for n in range(count + 1)]), vectors([1.0, 0.0])]) as server:
         model, notifier = view(server)
         asked = ExchangeView(History(), ModelPair(model.model, model.model), notifier)
-        first = await catalogue.fitting(catalogue.on, "draw it", 2, asked)
-        assert await catalogue.fitting(catalogue.on, "draw it", 2, asked) == first
+        first = await registry.select(registry.enabled, "draw it", 2, asked)
+        assert await registry.select(registry.enabled, "draw it", 2, asked) == first
         assert len(server.requests) == 1
-        await catalogue.fitting(catalogue.on, "count it", 2, asked)
+        await registry.select(registry.enabled, "count it", 2, asked)
         assert len(server.requests) == 2
 
 
@@ -173,7 +175,7 @@ async def test_each_step_of_a_turn_asks_for_the_same_vectors_once(tmp_path, monk
 async def test_words_do_where_no_vectors_come(response):
     async with Loopback([response]) as server:
         model, _ = view(server)
-        assert names(await selected(PLUGINS, "rain in the city", 2, model)) == ["weather", "setup"]
+        assert names(await select_plugins(PLUGINS, "rain in the city", 2, model)) == ["weather", "setup"]
         assert len(server.requests) == 1
 
 
@@ -183,7 +185,7 @@ async def test_nobody_is_asked_where_no_model_makes_vectors(tmp_path, monkeypatc
         for row in (SERVER.model_copy(update={"embedding_model": None}), OPENAI_PRESET):
             model, _ = view(server, row)
             assert model.embedding_model is None
-            assert names(await selected(PLUGINS, "rain in the city", 2, model)) == ["weather", "setup"]
+            assert names(await select_plugins(PLUGINS, "rain in the city", 2, model)) == ["weather", "setup"]
         assert server.requests == []
     assert OpenAIProvider(ModelChoice(model="openai:m1")).embedding_model == "text-embedding-3-small"
     (tmp_path / "s.yaml").write_text("- hi")
@@ -217,7 +219,7 @@ FULL = plugin(
 
 
 def test_a_plugin_as_a_function():
-    assert prompt_form(FULL) == (
+    assert format_signature(FULL) == (
         "# Finds\n# things.\n# Examples:\n"
         '# a, b = find("x")\n'
         "def find(\n"
@@ -233,20 +235,20 @@ def test_a_plugin_as_a_function():
         "    str,\n"
         "]: ...\n"
     )
-    assert prompt_form(plugin("go")) == "# does it\ndef go(): ...\n"
+    assert format_signature(plugin("go")) == "# does it\ndef go(): ...\n"
     one = plugin("one", returns=[{"name": "n", "type": "int", "description": "How many."}])
-    assert prompt_form(one) == "# does it\ndef one() -> int: ...\n    # gives n: How many.\n"
+    assert format_signature(one) == "# does it\ndef one() -> int: ...\n    # returns n: How many.\n"
 
 
 @pytest.mark.parametrize("definition", [*PLUGINS, FULL], ids=lambda each: each.name)
 def test_the_form_is_python(definition):
-    (node,) = ast.parse(prompt_form(definition)).body
+    (node,) = ast.parse(format_signature(definition)).body
     assert isinstance(node, ast.FunctionDef)
     assert [arg.arg for arg in node.args.args] == names(definition.parameters)
 
 
 def test_a_plugin_as_a_tool():
-    spec = tool_spec(FULL)
+    spec = make_tool_spec(FULL)
     assert spec.name == "find"
     assert spec.description == "Finds\nthings.\nReturns: a (list) All.; b (str)"
     assert spec.schema == {
@@ -296,9 +298,9 @@ STRING, INTEGER, NULL = {"type": "string"}, {"type": "integer"}, {"type": "null"
     ],
 )
 def test_types_as_schemas(words, schema):
-    assert schema_of(words) == schema
+    assert make_schema(words) == schema
 
 
 @given(st.text(max_size=30))
 def test_every_type_has_a_schema(words):
-    Draft202012Validator.check_schema(schema_of(words))
+    Draft202012Validator.check_schema(make_schema(words))

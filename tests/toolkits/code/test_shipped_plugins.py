@@ -14,17 +14,17 @@ from ruamel.yaml import YAML
 from tests import ROOT
 from tests.loopback import Response, raw, threaded
 from tests.toolkits.code.messy_orders import write
-from tests.toolkits.code.test_worker import Kernel, Played, plugin
+from tests.toolkits.code.test_worker import Kernel, KernelRun, plugin
 
 pytest.importorskip("pandas", reason="the extra `analyst` is not installed")
 duckdb = pytest.importorskip("duckdb", reason="the extra `analyst` is not installed")
 pytest.importorskip("matplotlib", reason="the extra `analyst` is not installed")
 
-OURS = ROOT / "toolkits/goose_like_toolkits/code/plugins"
+OURS = ROOT / "toolkits/goose_like_toolkits/code/shipped_plugins"
 NAMES = ["anomalies", "csv_profile", "fuzzy_join", "plot", "sql", "web_table"]
 PD = "import pandas as pd, numpy as np\n"
 
-Play = Callable[..., Played]
+Play = Callable[..., KernelRun]
 
 
 @pytest.fixture
@@ -51,14 +51,14 @@ def ours(name: str, **config: Any) -> dict[str, Any]:
 def play(kernel: Kernel) -> Play:
     """Plays cells in which all six are there."""
 
-    def play(*cells: str, path: Path | None = None, **config: Any) -> Played:
+    def play(*cells: str, path: Path | None = None, **config: Any) -> KernelRun:
         plugins = [ours(name, **config.get(name, {})) for name in NAMES]
         return kernel.play(kernel.setup(*plugins), *cells, path=path)
 
     return play
 
 
-def errors(played: Played) -> list[str]:
+def errors(played: KernelRun) -> list[str]:
     assert None not in [cell["error"] for cell in played.cells], played.cells
     return [cell["error"] for cell in played.cells]
 
@@ -69,7 +69,7 @@ def test_all_are_here():
 
 
 def test_their_yaml_and_python_agree():
-    assert Project.read(OURS).faults == ()
+    assert Project.read(OURS).diagnostics == ()
 
 
 def test_each_passes_its_own_tests(kernel):
@@ -77,7 +77,7 @@ def test_each_passes_its_own_tests(kernel):
         kernel.setup(*map(ours, NAMES)), *({"take": {"type": "test", "plugin": name}} for name in NAMES)
     )
     told = {message["plugin"]: message["tests"] for message in played.of("tested")}
-    assert sorted(told) == NAMES, played.told
+    assert sorted(told) == NAMES, played.messages
     assert [test for name in NAMES for test in told[name] if test["error"]] == []
     assert all(told.values())
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from goose_like_toolkits.code.config import Config
-from goose_like_toolkits.code.kernel_session import Ran
+from goose_like_toolkits.code.kernel_session import CellResult
 
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Compacted, MessageCompleted, StateSaved, ToolFinished, TurnStarted
 from goose_like.core.history import History
 from goose_like.core.message import Message, ToolCall, ToolResult, Usage
-from goose_like.core.plain import render_plain_text
+from goose_like.core.notifier import render_plain_text
 from tests import ROOT
 from tests.toolkits.code.cell_harness import cells
 from tests.toolkits.code.test_plugins import SEED
@@ -102,7 +102,7 @@ async def test_one_that_fails_is_off_and_says_why(tmp_path, project):
     project("word_count", "word_count", "text str true", "top int false")
     async with with_project(tmp_path) as here:
         found = await here.ok("try:\n    reads_images('x')\nexcept NameError as error:\n    print('told:', error)")
-        assert "[plugin reads_images is off, as it failed:" in found
+        assert "[plugin reads_images failed and is off:" in found
         assert "Please install no_such_reader" in found
         assert "KeyError: 'key'" in await here.ok("needs_key()")
         assert "{'a': 2}" in await here.ok("word_count('a b a', top=1)")
@@ -140,7 +140,7 @@ async def test_a_changed_file_is_loaded_anew(tmp_path, project):
         file.write_text(file.read_text().replace("self.count += 1", "self.count += 100"))
         found = await here.ok("counter()")
         assert "'counter', 100" in found
-        assert "[plugin counter was changed and is loaded anew; its state is lost]" in found
+        assert "[plugin counter changed and was reloaded; its state is lost]" in found
         (project.folder / "counter.yaml").unlink()
         assert "NameError" in await here.ok("counter()")
 
@@ -184,7 +184,7 @@ async def test_beside_a_figure_too(tmp_path, project):
 
 def test_a_history_forgets_what_was_said_for_now():
     call = ToolCall(id="c1", name="run_python", arguments="{}")
-    result = ToolResult(call_id="c1", output="stays passes", later="stays")
+    result = ToolResult(call_id="c1", output="stays passes", replacement="stays")
     said = TurnStarted(message=Message.user("go"))
     first = [said, MessageCompleted(message=Message.assistant("", [call]), usage=Usage()), ToolFinished(result=result)]
     assert [each.output for each in History.replay(first).context[-1].tool_results] == ["stays passes"]
@@ -196,7 +196,7 @@ def test_a_history_forgets_what_was_said_for_now():
 
 def test_what_was_left_out_stays_out_when_a_turn_begins():
     call = ToolCall(id="c1", name="run_python", arguments="{}")
-    result = ToolResult(call_id="c1", output="stays passes", later="stays")
+    result = ToolResult(call_id="c1", output="stays passes", replacement="stays")
     said = TurnStarted(message=Message.user("go"))
     events = [said, MessageCompleted(message=Message.assistant("", [call]), usage=Usage()), ToolFinished(result=result)]
     history = History.replay([*events, Compacted(summary="", kept_count=3, replacements={"c1": "[left out]"}), said])
@@ -217,7 +217,10 @@ def test_marks_of_what_passes(text, now, later):
         marks = {"<": "{{DELIMITER_START_TEMPORAL}}", ">": "{{DELIMITER_END_TEMPORAL}}"}
         return "".join(marks.get(each, each) for each in text)
 
-    assert (Ran.of(marked(text)).text, Ran.of(marked(text)).later) == (marked(now), marked(later))
+    assert (CellResult.from_marked(marked(text)).text, CellResult.from_marked(marked(text)).replacement) == (
+        marked(now),
+        marked(later),
+    )
 
 
 # --- files that change, or can't be
@@ -233,7 +236,7 @@ async def test_what_was_broken_is_there_when_it_is_mended_and_what_breaks_is_tol
         assert "NameError" in await here.ok("standalone('a')")
         yaml.write_text(good)
         assert "'A'" in await here.ok("standalone('a')")
-        assert "def standalone(" in (await here.kit.news())["plugins"]
+        assert "def standalone(" in (await here.kit.context_updates())["plugins"]
         yaml.write_text(good.replace("name: text", "name: words"))
         said = await here.ok("standalone('a')")
         assert "NameError" in said
@@ -241,7 +244,7 @@ async def test_what_was_broken_is_there_when_it_is_mended_and_what_breaks_is_tol
         assert "takes no parameter 'words'; did you mean 'text'" in said
         yaml.write_text(good.replace("The plugin", "A plugin"))
         await here.ok("1")
-        assert "A plugin standalone" in (await here.kit.news())["plugins"]
+        assert "A plugin standalone" in (await here.kit.context_updates())["plugins"]
 
 
 async def test_a_change_is_not_lost_with_a_cell_that_was_cancelled(tmp_path, project):
@@ -254,7 +257,7 @@ async def test_a_change_is_not_lost_with_a_cell_that_was_cancelled(tmp_path, pro
         first.cancel()
         file.write_text(file.read_text().replace("self.count += 1", "self.count += 100"))
         second = asyncio.create_task(here.ok("counter()"))
-        await until(here.kit._workbench._one_at_a_time.locked)
+        await until(here.kit._kernel_session._lock.locked)
         await asyncio.sleep(0.1)
         second.cancel()
         (here.root / "go").touch()
@@ -321,18 +324,18 @@ async def test_sets_by_profile_and_by_session(tmp_path, project):
     async with with_project(tmp_path, plugins=["counter", "word_count"]) as here:
         assert "def counter()" in here.kit.prompt()
         assert "shapes" not in here.kit.prompt()
-        assert await here.kit.news() == {}
+        assert await here.kit.context_updates() == {}
         assert "NameError" in await here.ok("shapes()")
         here.kit.plugins(desk, "on shapes")
         here.kit.plugins(desk, "off counter")
         here.kit.plugins(desk, "")
         assert [re.split(r"  +", line.rstrip()) for line in desk[2].splitlines()] == [
-            ["plugin", "state", "what it does"],
+            ["plugin", "state", "description"],
             ["counter", "off: switched off in this session", "The plugin counter."],
             ["shapes", "on", "The plugin shapes."],
             ["word_count", "on", "The plugin word_count."],
         ]
-        assert "def shapes()" in (await here.kit.news())["plugins"]
+        assert "def shapes()" in (await here.kit.context_updates())["plugins"]
         assert "Shape(points=[])" in await here.ok("shapes()")
         assert "NameError" in await here.ok("counter()")
         saved = here.saved
@@ -352,9 +355,9 @@ async def test_among_many_those_that_fit_are_told_and_all_can_be_called(tmp_path
     yaml = project.folder / "counter.yaml"
     yaml.write_text(yaml.read_text().replace("The plugin counter.", "Counts how often something happened."))
     async with with_project(tmp_path, select_top_k=2) as here:
-        assert "There are 4 plugins" in here.kit.prompt()
+        assert "There are 4 plugins," in here.kit.prompt()
         here.session.history.apply(TurnStarted(message=Message.user("how often did that happen?")))
-        told = (await here.kit.news())["plugins that may fit"]
+        told = (await here.kit.context_updates())["plugins that may fit"]
         assert "def counter()" in told
         assert "def shapes()" in told
         assert "def waits" not in told
@@ -411,8 +414,8 @@ async def test_without_free_code_nothing_is_told_of_what_can_not_be_called(tmp_p
         project(name, name, more="allow_drift: true\nplugin_only: true" if name != "waits" else "allow_drift: true")
     async with with_project(tmp_path, mode="plugin_only", select_top_k=1) as here:
         here.session.history.apply(TurnStarted(message=Message.user("waits, the plugin that waits")))
-        assert "def waits" not in (await here.kit.news())["plugins that may fit"]
-        assert "There are 2 plugins" in here.kit.prompt()
+        assert "def waits" not in (await here.kit.context_updates())["plugins that may fit"]
+        assert "There are 2 plugins," in here.kit.prompt()
     async with with_project(tmp_path, mode="plugin_only", select_top_k=2) as here:
         assert set(here.tools) == {"list_plugins", "describe_plugin", "kernel_reset", "shapes", "counter"}
 

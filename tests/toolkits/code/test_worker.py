@@ -14,16 +14,16 @@ import pytest
 from tests import ROOT
 from tests.loopback import Response, raw, threaded
 
-WILD = ROOT / "tests" / "taskweaver_plugins"
-SHELL = ROOT / "tests" / "taskweaver_shell.py"
+WILD = ROOT / "tests/fixtures/taskweaver_plugins"
+SHELL = ROOT / "tests/toolkits/code/kernel_double.py"
 
 
 @dataclass
-class Played:
+class KernelRun:
     """What came of the steps."""
 
     cells: list[dict[str, Any]]
-    told: list[dict[str, Any]]
+    messages: list[dict[str, Any]]
     environment: list[str]
 
     @property
@@ -32,7 +32,7 @@ class Played:
         return [cell["value"] for cell in self.cells]
 
     def of(self, type: str) -> list[dict[str, Any]]:
-        return [message for message in self.told if message["type"] == type]
+        return [message for message in self.messages if message["type"] == type]
 
 
 def plugin(
@@ -52,7 +52,7 @@ class Kernel:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.artifacts = folder / "artifacts"
-        shutil.copytree(ROOT / "toolkits" / "taskweaver" / "inside", folder / "package" / "goose_like_kernel")
+        shutil.copytree(ROOT / "toolkits/goose_like_toolkits/code/worker", folder / "package" / "goose_like_kernel")
         (folder / "work").mkdir()
 
     def setup(self, *plugins: dict[str, Any], **variables: Any) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Kernel:
         }
         return {"take": {**message, "variables": variables}}
 
-    def play(self, *steps: "str | dict[str, Any]", path: "Path | None" = None) -> Played:
+    def play(self, *steps: "str | dict[str, Any]", path: "Path | None" = None) -> KernelRun:
         each = [{"cell": step} if isinstance(step, str) else step for step in steps]
         command = [sys.executable, "-P", str(SHELL), str(self.folder / "package")]
         env = {"PYTHONPATH": str(path or ""), "IPYTHONDIR": str(self.folder / "ipython"), "HOME": str(self.folder)}
@@ -79,7 +79,7 @@ class Kernel:
             check=False,
         )
         assert ended.returncode == 0, ended.stderr
-        return Played(**json.loads(ended.stdout))
+        return KernelRun(**json.loads(ended.stdout))
 
 
 @pytest.fixture
@@ -87,8 +87,8 @@ def kernel(tmp_path: Path) -> Kernel:
     return Kernel(tmp_path)
 
 
-def changed(*plugins: dict[str, Any], gone: "list[str] | None" = None) -> dict[str, Any]:
-    return {"take": {"type": "plugins", "plugins": plugins, "gone": gone or []}}
+def changed(*plugins: dict[str, Any], removed: "list[str] | None" = None) -> dict[str, Any]:
+    return {"take": {"type": "plugins", "plugins": plugins, "removed": removed or []}}
 
 
 HEAD = "from taskweaver.plugin import Plugin, register_plugin\n"
@@ -295,7 +295,7 @@ def test_what_it_lacks_may_be_installed(kernel: Kernel) -> None:
         {"write": [str(library), "def read(path): return path.upper()"]},
         "reads_images('x')",
     )
-    assert [message["type"] for message in played.told] == ["failed", "names", "reloaded"]
+    assert [message["type"] for message in played.messages] == ["failed", "names", "reloaded"]
     assert "install what it lacks" in played.cells[0]["error"]
     assert played.cells[2]["value"] == "'X'"
 
@@ -507,7 +507,7 @@ def test_a_plugin_that_is_gone_is_no_name_any_more(kernel: Kernel) -> None:
         kernel.setup(plugin("standalone"), plugin("counter")),
         "mine = standalone; standalone('x'); counter",
         "counter = 1",
-        changed(gone=["standalone", "counter", "never_seen"]),
+        changed(removed=["standalone", "counter", "never_seen"]),
         "mine('a'), counter",
         "standalone('x')",
     )
@@ -685,7 +685,7 @@ def test_requests_of_plugins(kernel: Kernel) -> None:
     assert values[4:6] == ["'error'", "'error'"]
     assert [cell["error"] for cell in played.cells[6:]] == [
         "ValueError: no method 'TRACE'; the methods are: GET, POST, PUT, DELETE",
-        "ValueError: query_params is a dictionary, or JSON of one",
+        "ValueError: query_params is a dictionary, or a JSON object",
     ]
     first, second, third = ((asked.head.decode(), asked.body) for asked in server.requests[:3])
     assert first[0].startswith("GET /a/b?c=1&q=x+y&n=1&n=2 HTTP")

@@ -1,4 +1,4 @@
-"""The desk in a real Jupyter kernel: its messages over a comm, among cells, and an interruption while it loads."""
+"""The plugin manager in a real Jupyter kernel: messages over a comm between cells, and an interrupt during loading."""
 
 import queue
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ BOOT = """
 import sys
 sys.path.append(FOLDER)
 def opened(comm, message):
-    from goose_like_kernel.desk import Desk
+    from goose_like_kernel.plugin_manager import PluginManager
     shell = get_ipython()
-    desk = Desk(shell.user_ns, comm.send)
-    comm.on_msg(lambda message: desk.take(message["content"]["data"]))
-    shell.events.register("pre_run_cell", lambda info: desk.before_cell(info.raw_cell))
-    shell.events.register("post_run_cell", lambda result: desk.after_cell())
+    manager = PluginManager(shell.user_ns, comm.send)
+    comm.on_msg(lambda message: manager.handle(message["content"]["data"]))
+    shell.events.register("pre_run_cell", lambda info: manager.before_cell(info.raw_cell))
+    shell.events.register("post_run_cell", lambda result: manager.after_cell())
 get_ipython().kernel.comm_manager.register_target("goose_like", opened)
 """
 
@@ -29,7 +29,7 @@ class Jupyter:
     def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
         self.manager = manager
         self.client = client
-        self.told: list[dict[str, Any]] = []
+        self.messages: list[dict[str, Any]] = []
 
     def send(self, kind: str, **content: Any) -> str:
         message = self.client.session.msg(kind, {"comm_id": "c1", **content})
@@ -43,7 +43,7 @@ class Jupyter:
             message = self.client.get_iopub_msg(timeout=60)
             content = message["content"]
             if message["msg_type"] == "comm_msg":
-                self.told.append(content["data"])
+                self.messages.append(content["data"])
             if message["parent_header"].get("msg_id") != request:
                 continue
             match message["msg_type"]:
@@ -90,11 +90,11 @@ def test_messages_and_cells_in_order(kernel: Kernel, jupyter: Jupyter) -> None:
     jupyter.send("comm_msg", data={"type": "variables", "variables": {"user": "ada"}})
     assert jupyter.cell("reporter.user()[0]") == "'ada'"
     jupyter.send("comm_msg", data={"type": "test", "plugin": "reporter"})
-    jupyter.send("comm_msg", data={"type": "plugins", "plugins": [], "gone": ["standalone"]})
+    jupyter.send("comm_msg", data={"type": "plugins", "plugins": [], "removed": ["standalone"]})
     assert jupyter.cell("standalone('x')") == "NameError: name 'standalone' is not defined"
-    assert len({told["id"] for told in jupyter.told if told["type"] == "artifact"}) == 40
-    assert [told["names"] for told in jupyter.told if told["type"] == "names"] == [["Pool", "pool"]]
-    assert [len(told["tests"]) for told in jupyter.told if told["type"] == "tested"] == [4]
+    assert len({told["id"] for told in jupyter.messages if told["type"] == "artifact"}) == 40
+    assert [told["names"] for told in jupyter.messages if told["type"] == "names"] == [["Pool", "pool"]]
+    assert [len(told["tests"]) for told in jupyter.messages if told["type"] == "tested"] == [4]
     with pytest.raises(queue.Empty):
         jupyter.client.get_iopub_msg(timeout=0)
 
@@ -109,4 +109,4 @@ def test_interrupted_while_it_loads(kernel: Kernel, jupyter: Jupyter) -> None:
     told = jupyter.cell("kept = 1\nslow()", interrupt_after="loading")
     assert "KeyboardInterrupt" in told
     assert jupyter.cell("slow()") == "'there'"
-    assert [told["type"] for told in jupyter.told] == ["names"]
+    assert [told["type"] for told in jupyter.messages] == ["names"]

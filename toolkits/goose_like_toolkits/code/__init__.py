@@ -1,1 +1,1 @@
-"""TaskWeaver plugins in a code kernel: the toolkit `code`. Nothing is imported here: `cli.py` must stay light."""
+"""The toolkit `code`: a Python kernel with TaskWeaver plugins. Imports nothing, because `cli.py` must stay light."""

@@ -1,4 +1,4 @@
-"""`goose-like plugin`: a project's plugins by hand. Imported at every start, so it is light."""
+"""Command `goose-like plugin` for the plugins of a project. Imports nothing heavy, because every start imports it."""
 
 import os
 from enum import StrEnum
@@ -9,26 +9,28 @@ import typer
 
 
 class Sandbox(StrEnum):
+    """The sandbox modes of `plugin run` and `plugin test`."""
+
     read_only = "read-only"
     workspace = "workspace"
     workspace_network = "workspace+network"
     full = "full"
 
 
-SandboxOption = Annotated[Sandbox, typer.Option(help="What the plugin can reach.")]
-OutputOption = Annotated[Path, typer.Option("-o", "--output", help="The folder for files that it makes.")]
+SandboxOption = Annotated[Sandbox, typer.Option(help="Limits of the plugin's access.")]
+OutputOption = Annotated[Path, typer.Option("-o", "--output", help="Folder for the plugin's artifacts.")]
 
 _ARTIFACTS = Path("artifacts")
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="TaskWeaver plugins: list, check, test, run and write a project's.",
+    help="List, check, test, run and create TaskWeaver plugins.",
 )
 
 
 @app.callback()
-def _plugin(
+def _set_project(
     context: typer.Context,
     project: Annotated[
         Path, typer.Option(help="A folder of plugins, or a project with taskweaver_config.json or plugins/.")
@@ -37,65 +39,64 @@ def _plugin(
     context.obj = project
 
 
-def _read(context: typer.Context) -> Any:
-    """The project; where there is no folder to read the command ends."""
+def _read_project(context: typer.Context) -> Any:
     from goose_like.core.errors import UsageError
     from goose_like_toolkits.code.plugins.project import Project
 
     project = Project.read(context.obj)
     if not os.path.isdir(project.plugins):
-        raise UsageError(str(project.faults[-1]))
+        raise UsageError(str(project.diagnostics[-1]))
     return project
 
 
 @app.command("list", epilog="Example: goose-like plugin --project . list")
-def plugin_list(context: typer.Context) -> None:
-    """List the plugins: which are on, why others are off, what they do."""
+def list_plugins(context: typer.Context) -> None:
+    """List the plugins with their state and description."""
     from goose_like.terminal.report_table import print_table
-    from goose_like_toolkits.code.plugins.report import nothing_there, rows
+    from goose_like_toolkits.code.plugins.report import explain_empty, list_rows
 
-    project = _read(context)
-    print_table(("name", "state", "what it does"), rows(project, project.off.get), nothing_there(project))
+    project = _read_project(context)
+    print_table(("name", "state", "description"), list_rows(project, project.off.get), explain_empty(project))
 
 
 @app.command("check", epilog="Example: goose-like plugin --project . check")
-def plugin_check(context: typer.Context) -> None:
-    """Tell what is wrong, each with its file and line; ends with 1 if anything is."""
-    from goose_like_toolkits.code.plugins.report import checked
+def check_plugins(context: typer.Context) -> None:
+    """Print each error with its file and line; exit with 1 if there is an error."""
+    from goose_like_toolkits.code.plugins.report import print_diagnostics
 
-    raise typer.Exit(checked(_read(context)))
+    raise typer.Exit(print_diagnostics(_read_project(context)))
 
 
 @app.command("test", epilog="Example: goose-like plugin --project . test word_count")
-def plugin_test(
+def run_tests(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Which plugin.")],
+    name: Annotated[str, typer.Argument(help="Name of the plugin.")],
     sandbox: SandboxOption = Sandbox.workspace,
 ) -> None:
-    """Run a plugin's tests: its functions with @test_plugin."""
-    from .manual_run import test
+    """Run the tests of a plugin: its functions with @test_plugin."""
+    from .manual_run import run_plugin_tests
 
-    raise typer.Exit(test(_read(context), name, _ARTIFACTS, sandbox.value))
+    raise typer.Exit(run_plugin_tests(_read_project(context), name, _ARTIFACTS, sandbox.value))
 
 
 @app.command("run", epilog="Example: goose-like plugin --project . run word_count text='so it is'")
-def plugin_run(
+def run_plugin(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Which plugin.")],
+    name: Annotated[str, typer.Argument(help="Name of the plugin.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", help="JSON, or text.")] = None,
     output: OutputOption = _ARTIFACTS,
     sandbox: SandboxOption = Sandbox.workspace,
 ) -> None:
-    """Call a plugin, and print what it gives and the files that it made."""
-    from .manual_run import call
+    """Call a plugin and print its result and the paths of its artifacts."""
+    from .manual_run import call_plugin
 
-    raise typer.Exit(call(_read(context), name, arguments or [], output, sandbox.value))
+    raise typer.Exit(call_plugin(_read_project(context), name, arguments or [], output, sandbox.value))
 
 
 @app.command("new", epilog="Example: goose-like plugin --project . new word_count")
-def plugin_new(context: typer.Context, name: Annotated[str, typer.Argument(help="What it is called by.")]) -> None:
-    """Write NAME.yaml and NAME.py: a plugin that works, and its test."""
+def create_plugin(context: typer.Context, name: Annotated[str, typer.Argument(help="Name of the new plugin.")]) -> None:
+    """Write NAME.yaml and NAME.py: a working plugin with a test."""
     from goose_like_toolkits.code.plugins.scaffold import write_plugin
 
-    for file in write_plugin(name, _read(context)):
+    for file in write_plugin(name, _read_project(context)):
         print(f"wrote {file}")

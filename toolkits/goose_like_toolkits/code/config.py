@@ -1,4 +1,4 @@
-"""Config: what a profile says below `config:` of the toolkit `code`."""
+"""The config of the toolkit `code` in a profile."""
 
 import os
 import sys
@@ -14,17 +14,13 @@ from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import FrozenModel
 
-from .taskweaver import Settings
+from .taskweaver import DEFAULT_BLOCKED_FUNCTIONS, DEFAULT_MODULES, Settings
 
 MAX_TIMEOUT_S = 3600.0
 
-# What TaskWeaver takes where its configuration only says that code is verified.
-_MODULES = ("pandas", "matplotlib", "numpy", "sklearn", "scipy", "seaborn", "datetime", "typing")
-_FUNCTIONS = ("eval", "exec", "compile", "open", "input", "breakpoint")
 
-
-class Rules(FrozenModel):
-    """What the code of a cell may use: of modules and of functions either those allowed or those blocked."""
+class VerificationRules(FrozenModel):
+    """Lists of names that cells may use: for modules and for functions either allowed or blocked ones."""
 
     allowed_modules: tuple[str, ...] | None = None
     blocked_modules: tuple[str, ...] | None = None
@@ -33,21 +29,22 @@ class Rules(FrozenModel):
     allowed_variables: tuple[str, ...] | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> "Rules":
+    def _check_one_list_per_kind(self) -> "VerificationRules":
         for kind in ("modules", "functions"):
             if getattr(self, f"allowed_{kind}") is not None and getattr(self, f"blocked_{kind}") is not None:
-                raise PydanticCustomError("told", "give either allowed_{kind} or blocked_{kind}", {"kind": kind})
+                text = "give either allowed_{kind} or blocked_{kind}"
+                raise PydanticCustomError("user_message", text, {"kind": kind})
         return self
 
 
 _Verify = Annotated[
-    Annotated[Rules, Tag("rules")] | Annotated[bool, Tag("switch")],
-    Discriminator(lambda given: "switch" if isinstance(given, bool) else "rules"),
+    Annotated[VerificationRules, Tag("rules")] | Annotated[bool, Tag("switch")],
+    Discriminator(lambda value: "switch" if isinstance(value, bool) else "rules"),
 ]
 
 
 class Config(FrozenModel):
-    """The keys; `tools` is the base class's. `project` is a folder, with a leading ~ or from the workspace on."""
+    """The keys of the config. `project` is relative to the workspace, or starts with ~."""
 
     tools: list[str] | None = None
     project: str | None = None
@@ -61,33 +58,36 @@ class Config(FrozenModel):
     figures: Annotated[bool, Field(strict=True)] = True
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> "Config":
-        """
+    def parse(cls, data: Mapping[str, Any]) -> "Config":
+        """Parse the config.
+
         Raises:
-            ProfileError: a key or a value that makes no sense; its path is the key's.
+            ProfileError: A key or a value is invalid; the error's path is the path of the key.
         """
         try:
             return cls.model_validate(dict(data))
         except ValidationError as error:
-            fault = error.errors()[0]
-            path = tuple(step for step in fault["loc"] if step not in ("rules", "switch"))
-            if fault["type"] == "extra_forbidden":
-                of, known = ("toolkit 'code'", cls) if len(path) == 1 else (f"{path[0]!r}", Rules)
-                text = f"{of} has no {path[-1]!r}; {did_you_mean(str(path[-1]), known.model_fields)}"
+            first = error.errors()[0]
+            path = tuple(step for step in first["loc"] if step not in ("rules", "switch"))
+            if first["type"] == "extra_forbidden":
+                owner, known = ("toolkit 'code'", cls) if len(path) == 1 else (f"{path[0]!r}", VerificationRules)
+                text = f"{owner} has no {path[-1]!r}; {did_you_mean(str(path[-1]), known.model_fields)}"
             else:
-                text = describe_field_error({**fault, "loc": path}, "the config of 'code'")
+                text = describe_field_error({**first, "loc": path}, "the config of 'code'")
             raise ProfileError(text, ("config", *path)) from error
 
-    def folder(self, workspace: Path) -> Path | None:
-        """Where the plugins are; None: those that come along."""
+    def get_project_folder(self, workspace: Path) -> Path | None:
+        """Return the folder of the project, or None for the shipped plugins."""
         return workspace / os.path.expanduser(self.project) if self.project else None
 
-    def rules(self, settings: Settings) -> Rules | None:
-        """How cells are verified: as the profile says, else as the project does. None: not at all."""
-        if isinstance(self.verify, Rules):
+    def select_rules(self, settings: Settings) -> VerificationRules | None:
+        """Return the rules of the profile, or else of the project; None for no verification."""
+        if isinstance(self.verify, VerificationRules):
             return self.verify
-        if self.verify is False or (self.verify is None and not settings.verifies):
+        if self.verify is False or (self.verify is None and not settings.has_verification):
             return None
-        functions = settings.blocked_functions if settings.blocked_functions is not None else _FUNCTIONS
-        modules = settings.allowed_modules if settings.allowed_modules is not None else _MODULES
-        return Rules(allowed_modules=modules, blocked_functions=functions)
+        modules, functions = settings.allowed_modules, settings.blocked_functions
+        return VerificationRules(
+            allowed_modules=DEFAULT_MODULES if modules is None else modules,
+            blocked_functions=DEFAULT_BLOCKED_FUNCTIONS if functions is None else functions,
+        )

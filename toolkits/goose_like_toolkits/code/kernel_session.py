@@ -1,8 +1,8 @@
-"""Workbench: cells run for a session, with its plugins in reach, and what a model reads of each."""
+"""The kernel of a session with its plugins, and the text that a model reads of each cell."""
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,209 +10,211 @@ from pathlib import Path
 from goose_like.core.output_limit import LimitedOutput, LiveOutput, append_notes
 from goose_like.core.tool import current_call
 from goose_like.toolkit import ImageResult, Notifier, ToolError, Workspace
-from goose_like_toolkits.code.kernel.cell import Cell
+from goose_like_toolkits.code.kernel.cell import CellOutput
 from goose_like_toolkits.code.kernel.channels import Message
-from goose_like_toolkits.code.kernel.manager import Notebook, Stopped
-from goose_like_toolkits.code.kernel.outputs import Outputs
-from goose_like_toolkits.code.plugins.registry import Catalogue
+from goose_like_toolkits.code.kernel.manager import CellStopped, KernelManager
+from goose_like_toolkits.code.kernel.outputs import CellFiles
+from goose_like_toolkits.code.plugins.registry import PluginRegistry
 
 from .config import Config
-from .saved_state import Saved
+from .saved_state import SavedState
 
-# What TaskWeaver's plugins put around text that later prompts shall not hold.
+# TaskWeaver's plugins put these marks around text that later prompts must not contain.
 _START, _END = "{{DELIMITER_START_TEMPORAL}}", "{{DELIMITER_END_TEMPORAL}}"
 
-_MOST_HEARD = 500  # in one cell, which may say anything to the host, and without end
-_MOST_CHARACTERS = 4_000
+_MAX_MESSAGES = 500  # per cell, because a cell may send messages without end
+_MESSAGE_CHARACTERS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """What came of a cell, for a model. `later` is the same without what plugins said for now alone."""
+class CellResult:
+    """The result of a cell for a model. `replacement` is the text for later turns, without the marked parts."""
 
     text: str
-    later: str
-    picture: ImageResult | None = None
+    replacement: str
+    image: ImageResult | None = None
     error: str = ""
 
     @classmethod
-    def of(cls, text: str, picture: ImageResult | None = None, error: str = "") -> "Ran":
-        """The text with its marks taken out."""
-        *ended, rest = text.split(_END)
+    def from_marked(cls, text: str, image: ImageResult | None = None, error: str = "") -> "CellResult":
+        """Create a result from a text in which plugins marked parts for this turn only."""
+        *pieces, rest = text.split(_END)
         now, later = list[str](), list[str]()
-        for piece in ended:
-            before, mark, passing = piece.partition(_START)
-            now.append(before + passing if mark else before + _END)
+        for piece in pieces:
+            before, mark, transient = piece.partition(_START)
+            now.append(before + transient if mark else before + _END)
             later.append(before if mark else before + _END)
-        return cls("".join([*now, rest]), "".join([*later, rest]), picture, error)
+        return cls("".join([*now, rest]), "".join([*later, rest]), image, error)
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Whose cells they are and where goes what comes of them: files are left in `outputs`.
-
-    `session` is a name. `show` takes output while it comes, `room_bytes` is what the model is shown of it at most.
-    """
+class SessionOutputs:
+    """Destinations for the output of cells: a folder for files, a screen for live output, a limit for the model."""
 
     session: str
-    outputs: Path
+    folder: Path
     notifier: Notifier
     show: Callable[[str], None]
-    room_bytes: int
+    limit_bytes: int
 
 
-class Workbench:
-    """The kernel of a session with its plugins. `variables` are what plugins find as the session's.
-
-    `heard` is what the kernel's desk said beside.
-    """
+class KernelSession:
+    """The kernel of a session with its plugins. `variables` are the session variables that plugins read."""
 
     def __init__(
-        self, workspace: Workspace, catalogue: Catalogue, config: Config, around: Surroundings, saved: Saved
+        self, workspace: Workspace, registry: PluginRegistry, config: Config, outputs: SessionOutputs, saved: SavedState
     ) -> None:
         self.variables = {name: str(value) for name, value in config.session_vars.items()} | saved.variables
-        self.heard: list[Message] = []
+        self._messages: list[Message] = []
         self._workspace = workspace
-        self._catalogue = catalogue
+        self._registry = registry
         self._config = config
-        self._around = around
-        self._logged = 0
-        self._one_at_a_time = asyncio.Lock()
-        self._told_variables = dict(self.variables)
-        self._notebook = Notebook(workspace, config.python, self._setup, self._changes, self._hear, saved.names)
+        self._outputs = outputs
+        self._log_count = 0
+        self._lock = asyncio.Lock()
+        self._sent_variables = dict(self.variables)
+        self._manager = KernelManager(
+            workspace, config.python, self._make_setup, self._list_changes, self._handle, saved.names
+        )
 
     @property
     def names(self) -> list[str]:
-        """The variables that there are."""
-        return self._notebook.names
+        """The names of the user's variables in the kernel."""
+        return self._manager.names
 
-    async def run(self, code: str, timeout_s: float, first: Sequence[Message] = ()) -> Ran:
-        """Runs a cell, after asking where that is to be asked. `first` is told to a kernel that has run before.
+    async def run(self, code: str, timeout_s: float) -> CellResult:
+        """Run a cell, after asking for permission if the session requires it.
 
         Raises:
-            ToolError: the cell was ended by its time limit or with its kernel, or no kernel can be started.
-            DeniedError: it was not allowed.
+            ToolError: The cell was stopped, or no kernel can be started.
+            DeniedError: The user said no.
         """
-        async with self._one_at_a_time:
+        async with self._lock:
             await self._workspace.require_permission("command", f"Python:\n{code}", f"run this Python:\n{code}")
             if self._workspace.mode != "read-only":
                 await self._workspace.announce_change(None, ["python", "-c", code])
-            return await self._run(code, timeout_s, first)
+            return await self._run(code, timeout_s)
 
-    async def ask(self, message: Message, timeout_s: float) -> Message:
-        """What the desk says to a message, of a kernel that has run before.
+    async def ask_manager(self, message: Message, timeout_s: float) -> Message:
+        """Send a message to the plugin manager of a kernel that has run before, and return its reply.
 
         Raises:
-            ToolError: nothing, or the kernel died of it.
+            ToolError: There is no reply, or the kernel died.
         """
-        async with self._one_at_a_time:
-            before = len(self.heard)
-            folder, room_bytes = self._around.outputs, self._around.room_bytes
-            cell = Cell(
-                LimitedOutput(folder / "asked.txt", room_bytes), LiveOutput(self._around.show), Outputs(folder, "")
-            )
+        async with self._lock:
+            count = len(self._messages)
+            folder, show = self._outputs.folder, self._outputs.show
+            output = LimitedOutput(folder / "reply.txt", self._outputs.limit_bytes)
+            cell = CellOutput(output, LiveOutput(show), CellFiles(folder, ""))
             try:
-                await self._notebook.run("None", cell, timeout_s, [message])
+                await self._manager.run("None", cell, timeout_s, [message])
             finally:
                 cell.close()
-            if len(self.heard) == before:
-                raise ToolError(f"the kernel said nothing: {cell.output.format_for_model()}")
-            return self.heard.pop()
+            if len(self._messages) == count:
+                raise ToolError(f"the kernel sent no reply: {output.format_for_model()}")
+            return self._messages.pop()
 
     async def reset(self) -> list[str]:
-        """Ends the kernel; gives the names that went with it."""
-        async with self._one_at_a_time:
-            return await self._notebook.reset()
+        """End the kernel and return the names of its variables."""
+        async with self._lock:
+            return await self._manager.reset()
 
     async def close(self) -> None:
-        """Leaves nothing running."""
-        await self._notebook.close()
+        """End the kernel and all tasks."""
+        await self._manager.close()
 
-    async def _run(self, code: str, timeout_s: float, first: Sequence[Message]) -> Ran:
+    async def _run(self, code: str, timeout_s: float) -> CellResult:
         call = re.sub(r"[^\w-]", "_", current_call.get("code"))
-        outputs = Outputs(self._around.outputs, call)
-        output = LimitedOutput(outputs.path("python.txt"), self._around.room_bytes)
-        context = copy_context()  # messages come elsewhere, and are shown as this call's
-        cell = Cell(output, LiveOutput(lambda text: context.run(self._around.show, text)), outputs)
-        notes, stopped, self._logged = list[str](), None, 0
+        files = CellFiles(self._outputs.folder, call)
+        output = LimitedOutput(files.reserve_path("python.txt"), self._outputs.limit_bytes)
+        context = copy_context()  # output arrives in another task but belongs to this call
+        cell = CellOutput(output, LiveOutput(lambda text: context.run(self._outputs.show, text)), files)
+        notes, stopped, self._log_count = list[str](), None, 0
         try:
-            notes = await self._notebook.run(code, cell, timeout_s, first)
-        except Stopped as error:
+            notes = await self._manager.run(code, cell, timeout_s)
+        except CellStopped as error:
             stopped = error
-            cell.add(error.words)
+            cell.write_block(error.last_output)
         finally:
             cell.close()
         text = output.format_for_model()
-        reported = await asyncio.to_thread(self._reported, outputs) if self.heard else []
-        what = [*reported, *cell.notes]
+        events = await asyncio.to_thread(self._report_messages, files) if self._messages else []
+        results = [*events, *cell.notes]
         raised = [f"raised {cell.error}"] if cell.error and not stopped else []
-        left = await self._workspace.inspect_changes()
-        notes = [*what, *notes, *raised, *left, *(stopped.notes if stopped else ())]
-        answer = append_notes(text, notes) if text or not what else "\n".join(f"[{note}]" for note in notes)
+        warnings = await self._workspace.inspect_changes()
+        notes = [*results, *notes, *raised, *warnings, *(stopped.notes if stopped else ())]
+        answer = append_notes(text, notes) if text or not results else "\n".join(f"[{note}]" for note in notes)
         if stopped:
-            raise ToolError(Ran.of(answer).text)
-        return Ran.of(answer, cell.picture, cell.error)
+            raise ToolError(CellResult.from_marked(answer).text)
+        return CellResult.from_marked(answer, cell.image, cell.error)
 
-    def _setup(self) -> Message:
-        rules = self._config.rules(self._catalogue.project.settings)
-        self._told_variables = dict(self.variables)
+    def _make_setup(self) -> Message:
+        rules = self._config.select_rules(self._registry.project.settings)
+        self._sent_variables = dict(self.variables)
         return {
             "type": "setup",
-            "session": self._around.session,
-            "plugins": self._catalogue.messages(),
+            "session": self._outputs.session,
+            "plugins": self._registry.list_messages(),
             "variables": self.variables,
             "verify": rules.model_dump(exclude_none=True) if rules else None,
         }
 
-    def _changes(self) -> list[Message]:
-        """What a kernel that runs is told before the next cell."""
-        changes = [self._catalogue.changes()]
-        for name in changes[0]["gone"] if changes[0] else ():
-            if why := self._catalogue.why_off(name):
-                self._hear({"type": "off", "plugin": name, "why": why})
-        if self.variables != self._told_variables:
-            self._told_variables = dict(self.variables)
-            changes.append({"type": "variables", "variables": self.variables})
-        return list(filter(None, changes))
+    def _list_changes(self) -> list[Message]:
+        """Return the messages that a running kernel needs before the next cell."""
+        changes = self._registry.take_changes()
+        for name in changes["removed"] if changes else ():
+            if reason := self._registry.explain_off(name):
+                self._handle({"type": "off", "plugin": name, "reason": reason})
+        messages = [changes] if changes else []
+        if self.variables != self._sent_variables:
+            self._sent_variables = dict(self.variables)
+            messages.append({"type": "variables", "variables": self.variables})
+        return messages
 
-    def _hear(self, message: Message) -> None:
+    def _handle(self, message: Message) -> None:
+        """Show a log message, and keep any other message for the end of the cell."""
         if message.get("type") == "log":
-            self._logged += 1
-            if self._logged <= _MOST_HEARD:
-                self._around.notifier.log(_clipped(f"{message['tag']}: {message['text']}"))
-            if self._logged == _MOST_HEARD:
-                self._around.notifier.log("plugins have more to tell; it is passed over until the next cell")
-        elif len(self.heard) < _MOST_HEARD:
-            self.heard.append({key: _clipped(it) if isinstance(it, str) else it for key, it in message.items()})
+            self._log_count += 1
+            if self._log_count <= _MAX_MESSAGES:
+                self._outputs.notifier.log(_clip(f"{message['tag']}: {message['text']}"))
+            if self._log_count == _MAX_MESSAGES:
+                self._outputs.notifier.log("plugins log too much; more messages of this cell are not shown")
+        elif len(self._messages) < _MAX_MESSAGES:
+            self._messages.append(
+                {key: _clip(value) if isinstance(value, str) else value for key, value in message.items()}
+            )
 
-    def _reported(self, outputs: Outputs) -> list[str]:
-        """What the desk told since the last time, in words for the model; artifacts are copied to the outputs."""
-        reports, self.heard = self.heard, []
-        return [words for message in reports if (words := self._in_words(message, outputs))]
+    def _report_messages(self, files: CellFiles) -> list[str]:
+        """Describe the messages since the last cell for the model, and copy artifacts to the outputs."""
+        messages, self._messages = self._messages, []
+        return [text for message in messages if (text := self._describe_message(message, files))]
 
-    def _in_words(self, message: Message, outputs: Outputs) -> str:
+    def _describe_message(self, message: Message, files: CellFiles) -> str:
         match message:
             case {"type": "artifact", "name": str(name), "file": str(file)}:
-                kernel = self._notebook.kernel
-                if kernel is None:
-                    return f"artifact {name} is lost with the kernel"
-                try:
-                    path = outputs.copy(kernel.place.artifacts, file.rpartition("/")[2])
-                except ToolError as error:
-                    return str(error)
-                except OSError as error:
-                    return f"artifact {name} could not be saved: {error.strerror}"
-                about = message.get("description")
-                return f"artifact {name}: {path}" + (f" ({about})" if about and about != name else "")
+                description = message.get("description")
+                return self._copy_artifact(name, file, description if isinstance(description, str) else "", files)
             case {"type": "failed", "plugin": str(plugin), "error": str(error)}:
-                return f"plugin {plugin} is off, as it failed: {error}"
-            case {"type": "off", "plugin": str(plugin), "why": str(why)}:
-                return f"plugin {plugin} is off now: {why}"
+                return f"plugin {plugin} failed and is off: {error}"
+            case {"type": "off", "plugin": str(plugin), "reason": str(reason)}:
+                return f"plugin {plugin} is off now: {reason}"
             case {"type": "reloaded", "plugin": str(plugin), "lost_state": lost}:
-                return f"plugin {plugin} was changed and is loaded anew" + ("; its state is lost" if lost else "")
+                return f"plugin {plugin} changed and was reloaded" + ("; its state is lost" if lost else "")
             case _:
                 return ""
 
+    def _copy_artifact(self, name: str, file: str, description: str, files: CellFiles) -> str:
+        kernel = self._manager.kernel
+        if kernel is None:
+            return f"artifact {name} is lost with the kernel"
+        try:
+            path = files.copy_artifact(kernel.folder.artifacts, file.rpartition("/")[2])
+        except ToolError as error:
+            return str(error)
+        except OSError as error:
+            return f"artifact {name} could not be saved: {error.strerror}"
+        return f"artifact {name}: {path}" + (f" ({description})" if description and description != name else "")
 
-def _clipped(text: str) -> str:
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+
+def _clip(text: str) -> str:
+    return text if len(text) <= _MESSAGE_CHARACTERS else f"{text[:_MESSAGE_CHARACTERS]}..."

@@ -1,4 +1,4 @@
-"""Saved: what a session keeps of its kernel and plugins, for when it is resumed."""
+"""The state of the toolkit that a session saves for its next run."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from pydantic import ConfigDict, ValidationError
 from goose_like.core.message import FrozenModel
 
 
-class Saved(FrozenModel):
-    """`names` are the kernel's variables, `plugins` what was switched on or off, `variables` what plugins were told."""
+class SavedState(FrozenModel):
+    """Names of the kernel's variables, plugins that the user switched on or off, and session variables."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -17,14 +17,13 @@ class Saved(FrozenModel):
     variables: dict[str, str] = {}
 
     @classmethod
-    def of(cls, state: object) -> "Saved":
-        """What a session has; nothing where that is of another shape."""
+    def parse(cls, state: object) -> "SavedState":
+        """Parse the saved value of a session; a value of another shape counts as empty."""
         try:
             return cls.model_validate(state)
         except ValidationError:
             return cls()
 
-    @property
-    def state(self) -> dict[str, Any]:
-        """The same as JSON; the names stand there even when there are none."""
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object that contains the names even if there are none."""
         return {"names": list(self.names), **self.model_dump(include={"plugins", "variables"}, exclude_defaults=True)}

@@ -1,4 +1,4 @@
-"""Cell: what came of one cell, as it is published, in the order in which it came."""
+"""The output of one cell, in the order in which the kernel publishes it."""
 
 import asyncio
 import base64
@@ -11,36 +11,37 @@ from goose_like.core.output_limit import LimitedOutput, LiveOutput
 from goose_like.toolkit import ImageResult
 
 from .channels import Message
-from .outputs import Outputs
+from .outputs import CellFiles
 
 MAX_OUTPUT_BYTES = 1 << 30
 _LINE_CHARACTERS = 65_536
-_IMAGES = ("image/png", "image/jpeg")
-_BARE = re.compile(r"<.*>", re.DOTALL)
-_SAYS_NOTHING = re.compile(r"<IPython\.core\.display\.\w+ object>|<[\w.]+ (object )?at 0x[0-9a-f]+>")
+_IMAGE_TYPES = ("image/png", "image/jpeg")
+_DEFAULT_REPR = re.compile(r"<.*>", re.DOTALL)
+_EMPTY_REPR = re.compile(r"<IPython\.core\.display\.\w+ object>|<[\w.]+ (object )?at 0x[0-9a-f]+>")
 
 
-class Cell:
-    """Takes the messages of a cell. `output` is what the model reads of it, `notes` are on files that it left.
+class CellOutput:
+    """A receiver for the messages of one cell.
 
-    `error` names what it raised; `flooded` is done when it has printed more than is kept.
+    `output` is the text for the model, `notes` name the saved files, `error` names the type of a raised exception, and
+    `overflow` is done when the cell has printed more than `MAX_OUTPUT_BYTES`.
     """
 
-    def __init__(self, output: LimitedOutput, live: LiveOutput, outputs: Outputs) -> None:
+    def __init__(self, output: LimitedOutput, live: LiveOutput, files: CellFiles) -> None:
         self.output = output
         self.notes: list[str] = []
         self.error = ""
-        self.picture: ImageResult | None = None
-        self.flooded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.image: ImageResult | None = None
+        self.overflow: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._live = live
-        self._is_over = False
-        self._outputs = outputs
+        self._is_closed = False
+        self._files = files
         self._line = ""
         self._figures: set[bytes] = set()
 
-    def take(self, message: Message) -> None:
-        """One message; see "Messages on the IOPub channel" in Jupyter's protocol."""
-        if self._is_over:  # it was cancelled
+    def handle(self, message: Message) -> None:
+        """Handle a message; see "Messages on the IOPub channel" in Jupyter's protocol."""
+        if self._is_closed:  # the cell was cancelled
             return
         content = message["content"]
         match message["msg_type"]:
@@ -52,29 +53,29 @@ class Cell:
                 self._show(content["data"], "", is_displayed=True)
             case "error":
                 self.error = str(content["ename"])
-                self.add("\n".join(map(str, content["traceback"])))
+                self.write_block("\n".join(map(str, content["traceback"])))
 
-    def add(self, text: str) -> None:
-        """Text that was not printed, on lines of its own."""
+    def write_block(self, text: str) -> None:
+        """Write text on lines of its own."""
         if text:
             self._write(("\n" if self._line else "") + text + "\n")
 
     def close(self) -> None:
-        """Nothing more will come."""
-        self._is_over = True
-        self._keep(_after_return(self._line))
+        """Finish the output; later messages are ignored."""
+        self._is_closed = True
+        self._keep(_apply_carriage_return(self._line))
         self._line = ""
         self._live.close()
         self.output.close()
 
     def _write(self, text: str) -> None:
-        """Printed text. Of what a carriage return takes back (a progress bar) the model reads the last state only."""
+        """Write printed text. The model gets only the last state of a line with carriage returns (a progress bar)."""
         self._live.write(text.encode(errors="replace"))
-        *whole, self._line = (self._line + text).split("\n")
-        if whole:
-            self._keep("".join(f"{_after_return(line)}\n" for line in whole))
+        *lines, self._line = (self._line + text).split("\n")
+        if lines:
+            self._keep("".join(f"{_apply_carriage_return(line)}\n" for line in lines))
         if len(self._line) > _LINE_CHARACTERS:
-            rest = _after_return(self._line)
+            rest = _apply_carriage_return(self._line)
             if len(rest) > _LINE_CHARACTERS:
                 self._keep(rest)
                 rest = ""
@@ -82,47 +83,47 @@ class Cell:
 
     def _keep(self, text: str) -> None:
         self.output.write(text.encode(errors="replace"))
-        if self.output.size_bytes > MAX_OUTPUT_BYTES and not self.flooded.done():
-            self.flooded.set_result(None)
+        if self.output.size_bytes > MAX_OUTPUT_BYTES and not self.overflow.done():
+            self.overflow.set_result(None)
 
     def _show(self, data: Mapping[str, Any], name: str, *, is_displayed: bool) -> None:
-        """A value in all the forms that it has: an image or a document as a file, the rest as text."""
+        """Show a value: save an image or a document as a file, and write anything else as text."""
         plain = str(data.get("text/markdown", data.get("text/plain", "")))
-        says_nothing = _SAYS_NOTHING.fullmatch(plain) is not None
-        image = next((str(data[kind]) for kind in _IMAGES if kind in data), "")
+        is_empty = _EMPTY_REPR.fullmatch(plain) is not None
+        image = next((str(data[kind]) for kind in _IMAGE_TYPES if kind in data), "")
         try:
             if image:
-                self._show_figure(image)
-                plain = "" if _BARE.fullmatch(plain) else plain
+                self._save_figure(image)
+                plain = "" if _DEFAULT_REPR.fullmatch(plain) else plain
             elif "image/svg+xml" in data:
                 self._save("figure.svg", str(data["image/svg+xml"]), "figure")
                 plain = ""
-            elif "text/html" in data and (is_displayed or says_nothing):
+            elif "text/html" in data and (is_displayed or is_empty):
                 self._save(f"{name or 'page'}.html", str(data["text/html"]), "HTML")
-                plain = "" if says_nothing else plain
+                plain = "" if is_empty else plain
             if "text/csv" in data:
-                self._save(f"{name or 'table'}.csv", str(data["text/csv"]), "all of the table")
+                self._save(f"{name or 'table'}.csv", str(data["text/csv"]), "the whole table")
         except OSError as error:
             self.notes.append(f"a file could not be saved: {error.strerror}")
         if plain:
             gap = "\n" if "\n" in plain else " "
-            self.add(f"{name} ={gap}{plain}" if name else plain)
+            self.write_block(f"{name} ={gap}{plain}" if name else plain)
 
-    def _show_figure(self, encoded: str) -> None:
-        """Each figure once, though a cell may show it and then name it."""
+    def _save_figure(self, encoded: str) -> None:
+        """Save each figure once: a cell may display a figure and also end with its name."""
         try:
             data = base64.b64decode(encoded)
         except binascii.Error:
             return
         if data not in self._figures:
             self._figures.add(data)
-            path = self._outputs.figure(data, "a figure")
+            path = self._files.save_figure(data, "a figure")
             self.notes.append(f"figure: {path}")
-            self.picture = ImageResult(data, str(path))
+            self.image = ImageResult(data, str(path))
 
-    def _save(self, name: str, text: str, what: str) -> None:
-        self.notes.append(f"{what}: {self._outputs.save(name, text.encode(errors='replace'))}")
+    def _save(self, name: str, text: str, label: str) -> None:
+        self.notes.append(f"{label}: {self._files.save(name, text.encode(errors='replace'))}")
 
 
-def _after_return(line: str) -> str:
+def _apply_carriage_return(line: str) -> str:
     return line.rstrip("\r").rpartition("\r")[2]

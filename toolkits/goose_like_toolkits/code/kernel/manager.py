@@ -1,4 +1,4 @@
-"""Notebook: cells one after another, in a kernel that is started when one is needed and anew when it has ended."""
+"""Cells one after another, in a kernel that starts when a cell needs one."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -6,163 +6,175 @@ from typing import Any
 
 from goose_like.toolkit import ToolError, Workspace
 
-from .cell import Cell
+from .cell import CellOutput
 from .channels import Message
-from .process import Kernel
+from .process import KernelProcess
 
 INTERRUPT_GRACE_S = 4.0
-_NAMES = 30
-_MOST_NAMES = 2_000
+_SHOWN_NAMES = 30
+_MAX_NAMES = 2_000
 _NAME_CHARACTERS = 100
 
 
-class Notebook:
-    """The kernel of a session, whichever it is. `names` are the variables that there are in it.
-
-    `setup` gives the first message to a new kernel's desk, `changes` what one that has run before is told ahead of a
-    cell; `hear` takes what the desk says.
-    """
+class KernelManager:
+    """The current kernel of a session. `names` are the user's variables in it."""
 
     def __init__(
         self,
         workspace: Workspace,
         python: str,
-        setup: Callable[[], Message],
-        changes: Callable[[], Sequence[Message]],
-        hear: Callable[[Message], None],
-        lost: Sequence[str] = (),
+        make_setup: Callable[[], Message],
+        list_changes: Callable[[], Sequence[Message]],
+        on_message: Callable[[Message], None],
+        lost_names: Sequence[str] = (),
     ) -> None:
-        """`lost` are the names that a kernel of this session had which is gone."""
+        """Store how to start and update a kernel.
+
+        Args:
+            workspace: The sandbox of the process.
+            python: The interpreter.
+            make_setup: Returns the first message to the plugin manager of a new kernel.
+            list_changes: Returns the messages that a running kernel needs before the next cell.
+            on_message: Takes the messages of the plugin manager.
+            lost_names: Variables in the kernel of the session's previous process.
+        """
         self.names: list[str] = []
-        self.kernel: Kernel | None = None
+        self.kernel: KernelProcess | None = None
         self._workspace = workspace
         self._python = python
-        self._setup = setup
-        self._changes = changes
-        self._hear = hear
-        self._lost = f"that of before is no more; {_gone(lost)}" if lost else ""
+        self._make_setup = make_setup
+        self._list_changes = list_changes
+        self._on_message = on_message
+        self._lost = f"the previous kernel ended with its session; {_describe_loss(lost_names)}" if lost_names else ""
         self._settling: asyncio.Task[None] | None = None
-        self._ending: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
 
-    async def run(self, code: str, cell: Cell, timeout_s: float, first: Sequence[Message] = ()) -> list[str]:
-        """Runs a cell; gives what else the model must know. Cancelling interrupts the cell, and keeps the kernel.
+    async def run(self, code: str, cell: CellOutput, timeout_s: float, messages: Sequence[Message] = ()) -> list[str]:
+        """Run a cell and return notes for the model. Cancelling interrupts the cell and keeps the kernel.
 
-        `first` is told to the desk of a kernel that has run before.
+        Args:
+            code: The cell.
+            cell: Takes the output.
+            timeout_s: Time limit of the cell.
+            messages: Messages for the plugin manager before the cell, if the kernel has run before.
 
         Raises:
-            Stopped: the cell was ended by its time limit or with its kernel.
-            ToolError, GooseLikeError: no kernel can be started.
+            CellStopped: The cell reached its time limit, or its kernel died.
+            GooseLikeError: No kernel can be started.
         """
         if self._settling:
             await asyncio.shield(self._settling)
         former = self.kernel
-        kernel = await self._alive()
-        for message in [*self._changes(), *first] if kernel is former else ():
-            kernel.tell(message)
-        notes = [f"this is a new kernel, as {self._lost}"] if self._lost else []
+        kernel = await self._get_kernel()
+        for message in [*self._list_changes(), *messages] if kernel is former else ():
+            kernel.send(message)
+        notes = [f"this is a new kernel: {self._lost}"] if self._lost else []
         self._lost = ""
-        done = await kernel.run(code, cell.take)
+        done = await kernel.run(code, cell.handle)
         try:
-            why = await _stopped(kernel, done, cell, timeout_s)
+            reason = await _wait_or_interrupt(kernel, done, cell, timeout_s)
         except asyncio.CancelledError:
             kernel.interrupt()
             self._settling = asyncio.create_task(self._settle(kernel, done))
             raise
-        words = ""
-        if not done.done():
-            end = f"stopped, as {why}; it ignored that, so the kernel was ended too"
-        elif how := done.result():
-            words = kernel.last_words
-            hint = ", perhaps for want of memory" if "SIGKILL" in how else ""
-            end = f"the kernel died{f' when it was stopped, as {why}' if why else ''} ({how}{hint})"
-        elif why:
-            raise Stopped([*notes, f"stopped, as {why}; the kernel goes on, with its variables as they are"])
-        else:
+        if done.done() and not done.result():
+            if reason:
+                raise CellStopped([*notes, f"stopped: {reason}; the kernel still runs, with its variables"])
             return notes
-        await self._dropped(kernel)
-        raise Stopped([*notes, f"{end}; {_gone(self._taken())}; the next cell starts a new one"], words)
+        last_output = ""
+        if not done.done():
+            end = f"stopped: {reason}; the cell ignored the interrupt, so the kernel was ended too"
+        else:
+            exit_reason, last_output = done.result(), kernel.last_output
+            hint = ", perhaps out of memory" if "SIGKILL" in exit_reason else ""
+            end = f"the kernel died{f' when it was stopped ({reason})' if reason else ''} ({exit_reason}{hint})"
+        await self._close_kernel(kernel)
+        loss = _describe_loss(self._take_names())
+        raise CellStopped([*notes, f"{end}; {loss}; the next cell starts a new kernel"], last_output)
 
-    def take(self, message: Message) -> None:
-        """What the desk in the kernel says."""
+    def handle(self, message: Message) -> None:
+        """Handle a message of the plugin manager."""
         if message.get("type") == "names":
             names = [name for name in message["names"] if isinstance(name, str) and name.isidentifier()]
-            self.names = [name[:_NAME_CHARACTERS] for name in names[:_MOST_NAMES]]
+            self.names = [name[:_NAME_CHARACTERS] for name in names[:_MAX_NAMES]]
         else:
-            self._hear(message)
+            self._on_message(message)
 
     async def reset(self) -> list[str]:
-        """Ends the kernel; gives the names that went with it."""
+        """End the kernel and return the names of its variables."""
         if self._settling:
             await asyncio.shield(self._settling)
         names = self.names
         if self.kernel:
-            await self._dropped(self.kernel)
+            await self._close_kernel(self.kernel)
         self.names, self._lost = [], ""
         return names
 
     async def close(self) -> None:
-        """Leaves nothing running."""
+        """End the kernel and all tasks."""
         if self._settling:
             self._settling.cancel()
             await asyncio.wait({self._settling})
         if self.kernel:
-            await self._dropped(self.kernel)
-        elif self._ending:
-            await self._ending
+            await self._close_kernel(self.kernel)
+        elif self._closing:
+            await self._closing
 
-    async def _alive(self) -> Kernel:
-        if self.kernel and self.kernel.end:
-            how = self.kernel.end
-            await self._dropped(self.kernel)
-            self._lost = f"the last one has ended ({how}); {_gone(self._taken())}"
+    async def _get_kernel(self) -> KernelProcess:
+        if self.kernel and self.kernel.exit_reason:
+            reason = self.kernel.exit_reason
+            await self._close_kernel(self.kernel)
+            self._lost = f"the last one ended ({reason}); {_describe_loss(self._take_names())}"
         if self.kernel is None:
-            self.kernel = await Kernel.start(self._workspace, self._python, self._setup(), self.take)
+            self.kernel = await KernelProcess.start(self._workspace, self._python, self._make_setup(), self.handle)
         return self.kernel
 
-    async def _settle(self, kernel: Kernel, done: "asyncio.Future[str]") -> None:
-        """After a cancelled cell: it must not run on."""
+    async def _settle(self, kernel: KernelProcess, done: "asyncio.Future[str]") -> None:
+        """Wait until a cancelled cell stops, or end its kernel."""
         await asyncio.wait({done}, timeout=INTERRUPT_GRACE_S)
         if not done.done():
-            await self._dropped(kernel)
-            self._lost = f"a cancelled cell did not stop and was ended with the last one; {_gone(self._taken())}"
+            await self._close_kernel(kernel)
+            loss = _describe_loss(self._take_names())
+            self._lost = f"a cancelled cell did not stop, so the last kernel was ended; {loss}"
 
-    def _dropped(self, kernel: Kernel) -> "asyncio.Future[None]":
-        """Done when the kernel has ended; whoever waits for that may be cancelled."""
+    def _close_kernel(self, kernel: KernelProcess) -> "asyncio.Future[None]":
+        """Return a future for the end of the kernel; cancelling the future does not keep the kernel alive."""
         self.kernel = None
-        self._ending = asyncio.create_task(kernel.close())
-        return asyncio.shield(self._ending)
+        self._closing = asyncio.create_task(kernel.close())
+        return asyncio.shield(self._closing)
 
-    def _taken(self) -> list[str]:
+    def _take_names(self) -> list[str]:
         names, self.names = self.names, []
         return names
 
 
-class Stopped(ToolError):
-    """A cell that did not end by itself. `notes` are for the model, `words` what the process said last."""
+class CellStopped(ToolError):
+    """An error for a cell that was stopped. `last_output` is the last output of a process that died."""
 
-    def __init__(self, notes: Sequence[str], words: str = "") -> None:
+    def __init__(self, notes: Sequence[str], last_output: str = "") -> None:
         super().__init__("; ".join(notes))
         self.notes = notes
-        self.words = words
+        self.last_output = last_output
 
 
-async def _stopped(kernel: Kernel, done: "asyncio.Future[str]", cell: Cell, timeout_s: float) -> str:
-    """Why the cell was told to stop; empty when it ended by itself."""
-    ends: tuple[asyncio.Future[Any], ...] = (done, cell.flooded)
+async def _wait_or_interrupt(
+    kernel: KernelProcess, done: "asyncio.Future[str]", cell: CellOutput, timeout_s: float
+) -> str:
+    """Wait for the end of a cell; return why the cell was interrupted, or ""."""
+    ends: tuple[asyncio.Future[Any], ...] = (done, cell.overflow)
     await asyncio.wait(ends, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
     if done.done():
         return ""
     kernel.interrupt()
     await asyncio.wait({done}, timeout=INTERRUPT_GRACE_S)
-    return "it printed more than 1 GiB" if cell.flooded.done() else f"its time limit of {timeout_s:g} s was over"
+    return "it printed more than 1 GiB" if cell.overflow.done() else f"its time limit of {timeout_s:g} s was over"
 
 
-def _gone(names: Sequence[str]) -> str:
-    """What was lost with a kernel."""
-    return f"its variables are gone ({listed(names)})" if names else "it held no variables"
+def _describe_loss(names: Sequence[str]) -> str:
+    return f"its variables are gone ({format_names(names)})" if names else "it had no variables"
 
 
-def listed(names: Sequence[str], most: int = _NAMES) -> str:
-    """The names, of many the first."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def format_names(names: Sequence[str], limit: int = _SHOWN_NAMES) -> str:
+    """Format the first names as a list."""
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more

@@ -1,248 +1,197 @@
-"""Kernel: one process that runs cells one after another, from its start to its end."""
+"""One kernel process, from its start to its end."""
 
 import asyncio
-import json
-import os
 import re
-import secrets
-import shutil
-import tempfile
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import Context
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.toolkit import ToolError, Workspace
-from goose_like.workspace.workspace import Process, describe_exit
+from goose_like.workspace.process import Process, describe_exit
+from goose_like_toolkits.code.worker import READY_LINE
 
-from .channels import Channels, Message, connection
+from .channels import Channels, Message, make_connection_info
+from .folder import WORKER_PACKAGE, KernelFolder
 
-_PACKAGE = "goose_like_kernel"
-_READY = b"the kernel is ready\n"  # as in inside/launch.py
 _START_S = 60.0
-_SAID_BYTES = 16_384
-_SAID_LINES = 8
+_OUTPUT_BYTES = 16_384
+_OUTPUT_LINES = 8
 _CELL_FRAME = re.compile(r'File ".*ipykernel_\d+/\d+\.py"')
-_BELOW_CELL = re.compile(r"^.*IPython/core/interactiveshell\.py", re.MULTILINE)
+_FRAMES_BELOW_CELL = re.compile(r"^.*IPython/core/interactiveshell\.py", re.MULTILINE)
 
-# Nothing of the workspace may be taken for a module that the start needs, so the folder itself is no place for them.
+# The folder is on `sys.path` only for this import, because files in the workspace must not shadow modules of the start.
 _BOOT = f"""
 import sys
 folder = sys.argv.pop()
 sys.path[:] = [folder, *filter(None, sys.path)]
-from {_PACKAGE}.launch import main
+from {WORKER_PACKAGE}.launch import main
 sys.path.remove(folder)
 main(folder + "/connection.json")
 """
 
 
-class Kernel:
-    """A kernel's process and its channels. `end` says how it ended, and is empty while it lives."""
+class KernelProcess:
+    """A kernel's process with its channels. `exit_reason` is empty while the process lives."""
 
-    def __init__(self, place: "Place", process: Process, hear: Callable[[Message], None]) -> None:
-        self.place = place
-        self.end = ""
+    def __init__(self, folder: KernelFolder, process: Process, on_message: Callable[[Message], None]) -> None:
+        self.folder = folder
+        self.exit_reason = ""
         self._process = process
-        self._hear = hear
-        self._said = bytearray()
+        self._on_message = on_message
+        self._output = bytearray()
         self._ready = asyncio.get_running_loop().create_future()
         self._channels: Channels | None = None
         self._cell: tuple[str, Callable[[Message], None], asyncio.Future[str]] | None = None
-        self._tasks = [_apart(self._watch())]
+        self._tasks = [_create_detached_task(self._watch_output())]
 
     @classmethod
     async def start(
-        cls, workspace: Workspace, python: str, setup: Message, hear: Callable[[Message], None]
-    ) -> "Kernel":
-        """A kernel that takes cells. `setup` is the first message to its desk, `hear` takes what that says.
+        cls, workspace: Workspace, python: str, setup: Message, on_message: Callable[[Message], None]
+    ) -> "KernelProcess":
+        """Start a kernel that accepts cells.
+
+        Args:
+            workspace: The sandbox of the process.
+            python: The interpreter, which needs ipykernel.
+            setup: First message to the plugin manager of the kernel.
+            on_message: Takes the messages of the plugin manager.
 
         Raises:
-            ToolError: this Python can't run one.
-            GooseLikeError: no process can be started.
+            ToolError: This interpreter cannot run a kernel.
+            GooseLikeError: The process cannot be started.
         """
-        place = await asyncio.to_thread(Place, workspace.tmp)
-        inside = workspace.path_in_sandbox(place.folder)
+        folder = await asyncio.to_thread(KernelFolder, workspace.tmp)
+        inside = workspace.path_in_sandbox(folder.path)
         kernel = None
         try:
             process = await workspace.spawn(
                 [python, "-c", _BOOT, inside],
-                env=_variables(workspace, inside),
+                env=_make_variables(workspace, inside),
                 writes=False,
                 subject="the Python kernel",
             )
-            kernel = cls(place, process, hear)
-            libraries = await Channels.libraries()
+            kernel = cls(folder, process, on_message)
+            libraries = await Channels.import_libraries()
             async with asyncio.timeout(_START_S):
                 await asyncio.shield(kernel._ready)
-                if kernel.end:
-                    raise ToolError(_why_not_started(python, kernel.last_words or kernel.end))
-                kernel._channels = Channels(libraries, connection(place.key, place.sockets))
-                await kernel._channels.opened()
+                if kernel.exit_reason:
+                    raise ToolError(_explain_failed_start(python, kernel.last_output or kernel.exit_reason))
+                kernel._channels = Channels(libraries, make_connection_info(folder.key, folder.sockets))
+                await kernel._channels.wait_until_open()
         except BaseException as error:
-            await asyncio.shield(kernel.close() if kernel else place.remove())
+            await asyncio.shield(kernel.close() if kernel else folder.remove())
             if isinstance(error, TimeoutError):
                 raise ToolError(f"the kernel did not start within {_START_S:g} s; try again") from error
             raise
-        kernel._channels.open(setup | {"artifacts": f"{inside}/artifacts"})
-        kernel._tasks.append(_apart(kernel._listen(kernel._channels)))
+        kernel._channels.open_comm(setup | {"artifacts": f"{inside}/artifacts"})
+        kernel._tasks.append(_create_detached_task(kernel._receive_messages(kernel._channels)))
         return kernel
 
-    async def run(self, code: str, take: Callable[[Message], None]) -> "asyncio.Future[str]":
-        """Begins a cell. What it gives is done when the cell is: with "", or with how the process ended meanwhile.
+    async def run(self, code: str, on_output: Callable[[Message], None]) -> "asyncio.Future[str]":
+        """Start a cell and return a future for its end.
 
-        `take` is given all that is published until then.
+        The future's result is "" at the end of the cell, or the exit reason if the process ended. Until then
+        `on_output` takes all published messages.
         """
         done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        if self._channels is None or self.end:
-            done.set_result(self.end)
+        if self._channels is None or self.exit_reason:
+            done.set_result(self.exit_reason)
         else:
-            self._cell = (await self._channels.execute(code), take, done)
+            self._cell = (await self._channels.execute(code), on_output, done)
         return done
 
-    def tell(self, data: Message) -> None:
-        """A message to its desk."""
-        if self._channels and not self.end:
-            self._channels.tell(data)
+    def send(self, data: Message) -> None:
+        """Send a message to the plugin manager of the kernel."""
+        if self._channels and not self.exit_reason:
+            self._channels.send_comm(data)
 
     def interrupt(self) -> None:
-        """Asks the running cell to stop, as Ctrl-C would."""
+        """Interrupt the running cell, as Ctrl-C would."""
         self._process.interrupt()
 
     @property
-    def last_words(self) -> str:
-        """What the process itself said last, beside its cells: of a crash where it was."""
-        text = self._said.decode(errors="replace").replace(_READY.decode(), "")
+    def last_output(self) -> str:
+        """Last lines that the process printed outside its cells; after a crash, the place of the crash."""
+        text = self._output.decode(errors="replace").replace(READY_LINE.decode(), "")
         _, crash, stack = text.rpartition("Fatal Python error")
-        if crash:  # with the calls down to the cell, and not those of IPython that led there
-            text = crash + _CELL_FRAME.sub('File "<cell>"', _BELOW_CELL.split(stack)[0])
+        if crash:  # keep the calls down to the cell, without those of IPython
+            text = crash + _CELL_FRAME.sub('File "<cell>"', _FRAMES_BELOW_CELL.split(stack)[0])
         lines = [line for line in text.splitlines() if line.strip()]
-        return "\n".join(lines[:_SAID_LINES] if crash else lines[-_SAID_LINES:])
+        return "\n".join(lines[:_OUTPUT_LINES] if crash else lines[-_OUTPUT_LINES:])
 
     async def close(self) -> None:
-        """Ends it and all that it started, at once."""
+        """End the process and all processes that it started."""
         for task in self._tasks:
             task.cancel()
         await asyncio.wait(self._tasks)
         await self._process.stop(0)
         if self._channels:
             self._channels.close()
-        self._ended("ended")
-        await self.place.remove()
+        self._set_exited("ended")
+        await self.folder.remove()
 
-    async def _watch(self) -> None:
-        """Reads what the process says past its channels, so that it never waits for us, and tells of its end."""
+    async def _watch_output(self) -> None:
+        """Read what the process prints outside its cells, so that a full pipe never blocks it, and notice its end."""
         try:
             while chunk := await self._process.read():
-                self._said += chunk
-                if _READY in self._said and not self._ready.done():
+                self._output += chunk
+                if READY_LINE in self._output and not self._ready.done():
                     self._ready.set_result(None)
-                del self._said[:-_SAID_BYTES]
-            self._ended(describe_exit(await self._process.wait()))
+                del self._output[:-_OUTPUT_BYTES]
+            self._set_exited(describe_exit(await self._process.wait()))
         except GooseLikeError as error:
-            self._ended(str(error))
+            self._set_exited(str(error))
 
-    async def _listen(self, channels: Channels) -> None:
+    async def _receive_messages(self, channels: Channels) -> None:
         try:
             while True:
-                self._take(channels, await channels.next())
-        except Exception as error:  # of any kind: whoever has the key may sign messages of any shape
+                self._dispatch(channels, await channels.receive())
+        except Exception as error:  # code in the kernel knows the key, so it can sign messages of any shape
             self._process.interrupt()
-            self._ended(f"its messages can't be trusted: {type(error).__name__}: {error}")
+            self._set_exited(f"its messages can't be trusted: {type(error).__name__}: {error}")
 
-    def _take(self, channels: Channels, message: Message) -> None:
-        """One message. It comes from the sandbox: what makes no sense is passed over."""
+    def _dispatch(self, channels: Channels, message: Message) -> None:
+        """Dispatch a message from the sandbox; ignore malformed ones."""
         with suppress(KeyError, TypeError, AttributeError, ValueError):
-            if data := channels.told(message):
-                self._hear(data)
+            if data := channels.read_comm(message):
+                self._on_message(data)
             elif self._cell:
-                began, take, done = self._cell
+                request, on_output, done = self._cell
                 if message["msg_type"] != "status":
-                    take(message)
-                elif message["content"]["execution_state"] == "idle" and message["parent_header"]["msg_id"] == began:
+                    on_output(message)
+                elif message["content"]["execution_state"] == "idle" and message["parent_header"]["msg_id"] == request:
                     self._cell = None
                     done.set_result("")
 
-    def _ended(self, how: str) -> None:
-        self.end = self.end or how
+    def _set_exited(self, reason: str) -> None:
+        self.exit_reason = self.exit_reason or reason
         if not self._ready.done():
             self._ready.set_result(None)
         if self._cell:
             *_, done = self._cell
             self._cell = None
-            done.set_result(self.end)
+            done.set_result(self.exit_reason)
 
 
-class Place:
-    """A kernel's folder in the private one: its program, its connection, its sockets, and what it hands over.
-
-    Held by a descriptor, since commands may write there: a name could lead elsewhere by now.
-    """
-
-    def __init__(self, tmp: Path) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="kernel-", dir=tmp))
-        self.key = secrets.token_hex(32)
-        self._held = _opened(self.folder)
-        package = self._made(_PACKAGE)
-        for file in files(__package__).joinpath("worker").iterdir():
-            if file.name.endswith(".py"):
-                _write(package / file.name, file.read_bytes())
-        _write(self._path / "connection.json", json.dumps(connection(self.key)).encode())
-        self._made("artifacts")
-        self.artifacts = _opened(self._path / "artifacts")
-
-    @property
-    def _path(self) -> Path:
-        return Path(f"/proc/self/fd/{self._held}")
-
-    @property
-    def sockets(self) -> str:
-        """How their paths begin: short, however long that of the folder is (108 bytes at most: unix(7))."""
-        return f"{self._path}/k"
-
-    def _made(self, name: str) -> Path:
-        (self._path / name).mkdir(mode=0o700)
-        return self._path / name
-
-    async def remove(self) -> None:
-        """Nothing of it is left."""
-        for descriptor in (self._held, self.artifacts):
-            with suppress(OSError):
-                os.close(descriptor)
-        self._held = self.artifacts = -1
-        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
-
-
-def _apart(work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-    """A task that belongs to no call of a tool: what it tells is told also when the call that began it is over."""
+def _create_detached_task(work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    """Create a task without the context of the current tool call, because it outlives the call."""
     return asyncio.create_task(work, context=Context())
 
 
-def _opened(folder: Path) -> int:
-    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-
-
-def _write(file: Path, data: bytes) -> None:
-    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
-        new.write(data)
-
-
-def _variables(workspace: Workspace, inside: str) -> dict[str, str]:
-    """Settings of its own, so that those of the person's notebooks neither help nor disturb."""
+def _make_variables(workspace: Workspace, inside: str) -> dict[str, str]:
+    """Return environment variables that isolate the kernel from the settings of the user's notebooks."""
     variables = {"IPYTHONDIR": f"{inside}/ipython", "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
     if workspace.mode == "full":
         return variables
-    return variables | {
-        "MPLCONFIGDIR": workspace.path_in_sandbox(workspace.tmp / ".matplotlib")
-    }  # the person's is read-only
+    return variables | {"MPLCONFIGDIR": workspace.path_in_sandbox(workspace.tmp / ".matplotlib")}  # home is read-only
 
 
-def _why_not_started(python: str, said: str) -> str:
-    if "No module named 'ipykernel'" in said:
+def _explain_failed_start(python: str, output: str) -> str:
+    if "No module named 'ipykernel'" in output:
         return (
-            f"{python} has no ipykernel; tell the person to install it there (pip install ipykernel), or to leave "
-            "`python` out of the toolkit's config"
+            f"{python} has no ipykernel; ask the user to install it there (pip install ipykernel), or to remove "
+            "`python` from the config of the toolkit"
         )
-    return f"the kernel did not start: {said}"
+    return f"the kernel did not start: {output}"

@@ -1,4 +1,4 @@
-"""What `plugin list` and `plugin check` print of a project."""
+"""Reports on the plugins of a project, for `plugin list`, `plugin check` and `/plugins`."""
 
 from collections.abc import Callable
 
@@ -7,39 +7,40 @@ from goose_like.terminal.escape import escape_controls
 from .project import Project
 
 
-def nothing_there(project: Project) -> str:
-    """What is said of a folder without plugins."""
+def explain_empty(project: Project) -> str:
+    """Explain how to get plugins into a folder without any."""
     return (
         f"there are no plugins in {project.plugins}: a plugin is a NAME.yaml and a NAME.py; "
-        "--project names another folder, `goose-like plugin new NAME` writes one"
+        "choose another folder with --project, or write one with `goose-like plugin new NAME`"
     )
 
 
-def rows(project: Project, why_off: Callable[[str], str | None]) -> list[list[str]]:
-    """Name, state and description of each plugin, and of what should have been one."""
-    known = {definition.file for definition in project.definitions}
-    listed = [
-        [each.name, f"off: {why}" if (why := why_off(each.name)) else "on", " ".join(each.description.split())]
-        for each in project.definitions
+def list_rows(project: Project, explain_off: Callable[[str], str | None]) -> list[list[str]]:
+    """Return name, state and description of each plugin, also of those with an unreadable YAML file."""
+    readable = {spec.file for spec in project.specs}
+    reasons = {spec.name: explain_off(spec.name) for spec in project.specs}
+    rows = [
+        [spec.name, f"off: {reason}" if (reason := reasons[spec.name]) else "on", " ".join(spec.description.split())]
+        for spec in project.specs
     ]
     broken = {
-        fault.file: [fault.file.stem, f"broken: {fault.text}", ""]
-        for fault in reversed(project.faults)
-        if fault.file.suffix == ".yaml" and fault.file not in known and not fault.is_warning
+        each.file: [each.file.stem, f"broken: {each.text}", ""]
+        for each in reversed(project.diagnostics)
+        if each.file.suffix == ".yaml" and each.file not in readable and not each.is_warning
     }
-    return sorted([escape_controls(cell) for cell in row] for row in [*listed, *broken.values()])
+    return sorted([escape_controls(cell) for cell in row] for row in [*rows, *broken.values()])
 
 
-def checked(project: Project) -> int:
-    """Prints every fault and remark in the order of the files; gives the exit code."""
-    for fault in project.faults:
-        print(escape_controls(str(fault)))
-    wrong = sum(not fault.is_warning for fault in project.faults)
-    count = len(project.definitions)
-    if wrong:
-        print(f"\n{count} plugin{'s' * (count != 1)} read, {wrong} thing{'s' * (wrong != 1)} to mend")
-    elif not count:
-        print(nothing_there(project))
+def print_diagnostics(project: Project) -> int:
+    """Print all errors and warnings by file; return the exit code, 1 for an error or an empty folder."""
+    for each in project.diagnostics:
+        print(escape_controls(str(each)))
+    errors = sum(not each.is_warning for each in project.diagnostics)
+    plugins = f"{len(project.specs)} plugin{'s' * (len(project.specs) != 1)}"
+    if errors:
+        print(f"\n{plugins}, {errors} error{'s' * (errors != 1)}")
+    elif project.specs:
+        print(f"{plugins}, no errors")
     else:
-        print(f"{count} plugin{'s' * (count != 1)}: nothing is wrong")
-    return int(wrong > 0 or not count)
+        print(explain_empty(project))
+    return int(errors > 0 or not project.specs)

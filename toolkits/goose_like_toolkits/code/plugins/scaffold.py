@@ -1,4 +1,4 @@
-"""Writes the two files of a new plugin: one that works, with a test."""
+"""Files of a new plugin: working code with a test."""
 
 import keyword
 from importlib.resources import files
@@ -11,27 +11,27 @@ from .project import Project
 
 
 def write_plugin(name: str, project: Project) -> list[Path]:
-    """The files NAME.yaml and NAME.py in the project's folder of plugins.
+    """Write NAME.yaml and NAME.py into the project's folder of plugins; return their paths.
 
     Raises:
-        UsageError: that is no name, or it is taken, or they can't be written.
+        UsageError: The name is invalid or taken, or the files cannot be written.
     """
     if keyword.iskeyword(name):
-        raise UsageError(f"{name!r} is a word of Python's own; choose another name")
+        raise UsageError(f"{name!r} is a keyword of Python; choose another name")
     if not name.isidentifier():
-        raise UsageError(f"{name!r} is no name for a plugin, which is called by it; use letters, digits and '_'")
-    if any(definition.name == name for definition in project.definitions):
+        raise UsageError(f"{name!r} is no valid name for a plugin; use letters, digits and '_'")
+    if any(spec.name == name for spec in project.specs):
         raise UsageError(f"there is a plugin {name!r} already; choose another name")
     values = {"name": name, "kind": "".join(word.capitalize() for word in name.split("_")) or name}
     targets = [project.plugins / f"{name}.yaml", project.plugins / f"{name}.py"]
-    if there := next((target for target in targets if target.exists()), None):
-        raise UsageError(f"{there} is there already; choose another name")
+    if existing := next((target for target in targets if target.exists()), None):
+        raise UsageError(f"{existing} exists already; choose another name")
     try:
         for target in targets:
             template = files(__package__) / "templates" / f"plugin{target.suffix}.txt"
             text = Template(template.read_text(encoding="utf-8")).substitute(values)
-            with target.open("x", encoding="utf-8") as written:
-                written.write(text)
+            with target.open("x", encoding="utf-8") as file:
+                file.write(text)
     except OSError as error:
-        raise UsageError(f"{project.plugins} can't be written: {error.strerror}; choose another --project") from error
+        raise UsageError(f"can't write to {project.plugins}: {error.strerror}; choose another --project") from error
     return targets

@@ -1,4 +1,4 @@
-"""Which plugins a model is told of: all where there are few, else those that fit what was said."""
+"""Selection of the plugins that fit a text, by meaning (embeddings) or by words (BM25)."""
 
 import asyncio
 import math
@@ -13,16 +13,16 @@ from goose_like.agent.view import ModelView
 from goose_like.core.errors import GooseLikeError
 from goose_like.sdk.store import ParseCache
 
-from .spec import Definition
+from .spec import PluginSpec
 
-_SATURATION, _LENGTH = 1.2, 0.75
-"""BM25's k1 and b as they are usually set: how soon a repeated word adds little, how much long texts are held back."""
+_K1, _B = 1.2, 0.75
+"""The usual parameters of BM25: saturation of repeated words, and penalty for long texts."""
 
-_PATIENCE_S = 10.0
+_EMBEDDING_TIMEOUT_S = 10.0
 
 
-def words_of(text: str) -> list[str]:
-    """Words in lower case, and the parts of names; a plural's `s` is dropped."""
+def split_words(text: str) -> list[str]:
+    """Split a text into lower-case words and parts of names, without the `s` of a plural."""
     words = re.findall(r"[^\W_]+", re.sub(r"([a-z\d])([A-Z])", r"\1 \2", text))
     return [
         word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
@@ -30,67 +30,67 @@ def words_of(text: str) -> list[str]:
     ]
 
 
-def text_of(definition: Definition) -> str:
-    """What is searched of a plugin, and what its vector is made of."""
-    return "\n".join((definition.name, definition.description, definition.examples))
+def get_search_text(spec: PluginSpec) -> str:
+    """Return the text of a plugin that is searched and embedded."""
+    return "\n".join((spec.name, spec.description, spec.examples))
 
 
-def bm25(texts: Sequence[str], said: str) -> list[float]:
-    """How well each text fits what was said (Robertson and Zaragoza, 2009); 0: not a word in common."""
-    counts = [Counter(words_of(text)) for text in texts]
+def score_bm25(texts: Sequence[str], query: str) -> list[float]:
+    """Score how well each text fits a query (Robertson and Zaragoza, 2009); 0 without a common word."""
+    counts = [Counter(split_words(text)) for text in texts]
     lengths = [sum(count.values()) for count in counts]
-    usual = sum(lengths) / max(len(texts), 1) or 1.0
+    mean_length = sum(lengths) / max(len(texts), 1) or 1.0
     scores = [0.0] * len(texts)
-    for word in set(words_of(said)):
+    for word in set(split_words(query)):
         holders = sum(word in count for count in counts)
         rarity = math.log(1 + (len(texts) - holders + 0.5) / (holders + 0.5))
-        for at, count in enumerate(counts):
+        for index, count in enumerate(counts):
             if times := count[word]:
-                held_back = _SATURATION * (1 - _LENGTH + _LENGTH * lengths[at] / usual)
-                scores[at] += rarity * times * (_SATURATION + 1) / (times + held_back)
+                saturation = _K1 * (1 - _B + _B * lengths[index] / mean_length)
+                scores[index] += rarity * times * (_K1 + 1) / (times + saturation)
     return scores
 
 
-def picked(definitions: Sequence[Definition], scores: Sequence[float], k: int) -> tuple[Definition, ...]:
-    """The `k` best in the order in which they stand, those with `required: true` among them in any case."""
-    ranked = sorted(range(len(definitions)), key=lambda at: (not definitions[at].required, -scores[at], at))
-    always = sum(definition.required for definition in definitions)
-    return tuple(definitions[at] for at in sorted(ranked[: max(k, always)]))
+def pick_best(specs: Sequence[PluginSpec], scores: Sequence[float], count: int) -> tuple[PluginSpec, ...]:
+    """Return the plugins with the best scores in their original order, and in any case those with `required: true`."""
+    ranked = sorted(range(len(specs)), key=lambda index: (not specs[index].required, -scores[index], index))
+    required = sum(spec.required for spec in specs)
+    return tuple(specs[index] for index in sorted(ranked[: max(count, required)]))
 
 
-async def selected(
-    definitions: Sequence[Definition],
-    said: str,
-    k: int,
+async def select_plugins(
+    specs: Sequence[PluginSpec],
+    text: str,
+    count: int,
     model: ModelView | None = None,
-    store: ParseCache | None = None,
-) -> tuple[Definition, ...]:
-    """The plugins to tell of: all where they are no more than `k`.
+    cache: ParseCache | None = None,
+) -> tuple[PluginSpec, ...]:
+    """Select the plugins that fit a text: all if there are at most `count`.
 
-    By meaning where the model's provider makes vectors, which the store keeps by their text; else, or when that fails,
-    by words.
+    Embeddings decide if the model's provider has them; the cache keeps the vectors of the plugins. Without embeddings,
+    or after an error, words decide.
     """
-    if len(definitions) <= k:
-        return tuple(definitions)
-    texts = [text_of(definition) for definition in definitions]
-    if model and model.embedding_model and said.strip():
-        with suppress(GooseLikeError, TimeoutError):  # words do as well
-            async with asyncio.timeout(_PATIENCE_S):
-                return picked(definitions, await _nearness(texts, said, model, store), k)
-    return picked(definitions, bm25(texts, said), k)
+    if len(specs) <= count:
+        return tuple(specs)
+    texts = [get_search_text(spec) for spec in specs]
+    if model and model.embedding_model and text.strip():
+        with suppress(GooseLikeError, TimeoutError):  # words are good enough
+            async with asyncio.timeout(_EMBEDDING_TIMEOUT_S):
+                return pick_best(specs, await _score_meaning(texts, text, model, cache), count)
+    return pick_best(specs, score_bm25(texts, text), count)
 
 
-async def _nearness(texts: Sequence[str], said: str, model: ModelView, store: ParseCache | None) -> list[float]:
-    """The cosine of the angle between the vectors of each text and of what was said."""
-    names = {text: f"vector {model.embedding_model} {sha256(text.encode()).hexdigest()}" for text in texts}
-    kept = store.get(names.values()) if store else {}
-    missing = [text for text in names if names[text] not in kept]
-    *made, wanted = await model.embed([*missing, said], purpose="choice of plugins")
-    new = {names[text]: dumps(vector) for text, vector in zip(missing, made, strict=True)}
-    if store:
-        store.put(new)
-    vectors = {name: loads(text) for name, text in (kept | new).items()}
-    return [_cosine(vectors[names[text]], wanted) for text in texts]
+async def _score_meaning(texts: Sequence[str], query: str, model: ModelView, cache: ParseCache | None) -> list[float]:
+    """Return the cosine similarity between each text and the query."""
+    keys = {text: f"vector {model.embedding_model} {sha256(text.encode()).hexdigest()}" for text in texts}
+    cached = cache.get(keys.values()) if cache else {}
+    missing = [text for text in keys if keys[text] not in cached]
+    *embedded, target = await model.embed([*missing, query], purpose="choice of plugins")
+    new = {keys[text]: dumps(vector) for text, vector in zip(missing, embedded, strict=True)}
+    if cache:
+        cache.put(new)
+    vectors = {key: loads(text) for key, text in (cached | new).items()}
+    return [_cosine(vectors[keys[text]], target) for text in texts]
 
 
 def _cosine(one: Sequence[float], other: Sequence[float]) -> float:

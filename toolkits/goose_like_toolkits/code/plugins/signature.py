@@ -1,4 +1,4 @@
-"""Signature: how the registered class or function of a plugin's source can be called, read without importing it."""
+"""The call signature of a plugin, read from its Python source without importing it."""
 
 import ast
 import warnings
@@ -9,17 +9,16 @@ from typing import Any, Literal
 from goose_like.core.message import FrozenModel
 from goose_like.sdk.diagnostics import MAX_FILE_BYTES, Diagnostic, ParseResult
 
-_REGISTER = "register_plugin"
-_NO_PLUGINS = {"object", "ABC"}
-_WITHOUT_CALL = {"Plugin", *_NO_PLUGINS}
+_DECORATOR = "register_plugin"
+_PLAIN_BASES = {"object", "ABC"}
+_BASES_WITHOUT_CALL = {"Plugin", *_PLAIN_BASES}
 
-_WITH_BLOCKS = ast.If | ast.Try | ast.TryStar | ast.With | ast.For | ast.While
+_Block = ast.If | ast.Try | ast.TryStar | ast.With | ast.For | ast.While
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-
-class Accepted(FrozenModel):
-    """One parameter of the call. `default` is its source; None: it must be given."""
+class Argument(FrozenModel):
+    """An argument that Python accepts. `default` is the source of its default; None for a required argument."""
 
     name: str
     by: Literal["position", "either", "name"] = "either"
@@ -27,175 +26,175 @@ class Accepted(FrozenModel):
 
 
 class Signature(FrozenModel):
-    """What can be called: `called` is its name in the source, `line` where it begins."""
+    """A callable: its name in the source, its line, and its arguments."""
 
-    called: str
+    callable: str
     line: int
-    accepted: tuple[Accepted, ...] = ()
-    takes_more_by_position: bool = False
-    takes_more_by_name: bool = False
-
-
-def _open(called: str, line: int) -> Signature:
-    """Of what is defined elsewhere: all that is known is that there is something."""
-    return Signature(called=called, line=line, takes_more_by_position=True, takes_more_by_name=True)
+    arguments: tuple[Argument, ...] = ()
+    has_var_positional: bool = False
+    has_var_keyword: bool = False
 
 
 def read_signature(file: Path) -> ParseResult[Signature]:
-    """The signature of the one thing that a Python file registers; never raises."""
+    """Read the signature of the only plugin that a Python file registers, without raising."""
     try:
         if not file.is_file():
-            return _refused(file, None, "there is no such file; write it, or correct `name` or `code` in the YAML")
+            return _fail(file, None, "there is no such file; write it, or correct `name` or `code` in the YAML")
         if file.stat().st_size > MAX_FILE_BYTES:
-            return _refused(file, None, f"this is larger than {MAX_FILE_BYTES:,} bytes, and no plugin")
-        with warnings.catch_warnings(action="ignore"):  # a plugin's odd escapes are its author's to hear of
-            return _found_in(ast.parse(file.read_bytes()), file)
+            return _fail(file, None, f"this is larger than {MAX_FILE_BYTES:,} bytes, and no plugin")
+        with warnings.catch_warnings(action="ignore"):
+            return _find_signature(ast.parse(file.read_bytes()), file)
     except SyntaxError as error:
-        return _refused(file, error.lineno, f"this is no valid Python: {error.msg}")
+        return _fail(file, error.lineno, f"this is no valid Python: {error.msg}")
     except (OSError, ValueError, RecursionError, MemoryError) as error:
-        return _refused(file, None, f"can't be read: {' '.join(str(error).split()) or type(error).__name__}")
+        return _fail(file, None, f"can't be read: {' '.join(str(error).split()) or type(error).__name__}")
 
 
-def _refused(file: Path, line: int | None, text: str) -> ParseResult[Signature]:
+def _fail(file: Path, line: int | None, text: str) -> ParseResult[Signature]:
     return ParseResult(diagnostics=(Diagnostic(file=file, line=line, text=text),))
 
 
-def _found_in(tree: ast.Module, file: Path) -> ParseResult[Signature]:
-    statements = list(_statements(tree.body))
-    names = {node.name: node for node, _ in statements if isinstance(node, Function | ast.ClassDef)}
-    aliases = {name for node, _ in statements for name in _aliases(node)}
+def _unknown_signature(name: str, line: int) -> Signature:
+    """Return a signature that accepts anything, for a callable from another file."""
+    return Signature(callable=name, line=line, has_var_positional=True, has_var_keyword=True)
+
+
+def _find_signature(tree: ast.Module, file: Path) -> ParseResult[Signature]:
+    statements = list(_walk_statements(tree.body))
+    names = {node.name: node for node, _ in statements if isinstance(node, _Function | ast.ClassDef)}
+    aliases = {name for node, _ in statements for name in _find_aliases(node)}
     for node, _ in statements:
-        if call := _called_decorator(node, aliases):
-            return _refused(file, call.lineno, f"@{_REGISTER} is given the class itself; write it without ()")
-    registered = [(thing, sure) for node, sure in statements for thing in _registered(node, aliases)]
+        if call := _find_called_decorator(node, aliases):
+            return _fail(file, call.lineno, f"@{_DECORATOR} takes the class itself; write it without ()")
+    registered = [(target, is_sure) for node, is_sure in statements for target in _list_registered(node, aliases)]
     if not registered:
-        return _refused(file, None, f"nothing is registered here; put @{_REGISTER} before the plugin's class")
-    certain = [thing for thing, sure in registered if sure]
+        return _fail(file, None, f"nothing is registered here; put @{_DECORATOR} before the plugin's class")
+    certain = [target for target, is_sure in registered if is_sure]
     if len(certain) > 1:
-        return _refused(file, certain[1].lineno, "a second plugin is registered here; give it a file of its own")
-    thing = registered[0][0]
+        return _fail(file, certain[1].lineno, "a second plugin is registered here; move it to its own file")
+    target = registered[0][0]
     if len(registered) > 1:  # `try` one class, `except ImportError` another
-        return ParseResult(value=_open(_REGISTER, thing.lineno))
-    target = names.get(thing.id, thing) if isinstance(thing, ast.Name) else thing
-    if isinstance(target, Function):
-        return ParseResult(value=_signature(target.name, target.lineno, target.args))
+        return ParseResult(value=_unknown_signature(_DECORATOR, target.lineno))
+    if isinstance(target, ast.Name):
+        target = names.get(target.id, target)
+    if isinstance(target, _Function):
+        return ParseResult(value=_make_signature(target.name, target.lineno, target.args))
     if isinstance(target, ast.Lambda):
-        return ParseResult(value=_signature("lambda", target.lineno, target.args))
+        return ParseResult(value=_make_signature("lambda", target.lineno, target.args))
     if not isinstance(target, ast.ClassDef):
-        return ParseResult(value=_open(ast.unparse(target), thing.lineno))
-    if not _is_plugin(target, names):
-        text = f"class {target.name!r} is no Plugin, so that a call makes one of it; write class {target.name}(Plugin)"
-        return _refused(file, target.lineno, text)
-    signature = _of_class(target, names)
-    if signature is None:
-        return _refused(file, target.lineno, f"class {target.name!r} has no method __call__; it is what a call runs")
-    return ParseResult(value=signature)
+        return ParseResult(value=_unknown_signature(ast.unparse(target), target.lineno))
+    if not _is_plugin_class(target, names):
+        text = f"class {target.name!r} does not derive from Plugin; write class {target.name}(Plugin)"
+        return _fail(file, target.lineno, text)
+    if signature := _find_call_method(target, names):
+        return ParseResult(value=signature)
+    return _fail(file, target.lineno, f"class {target.name!r} has no method __call__, which runs the plugin")
 
 
-def _statements(body: list[ast.stmt], *, is_sure: bool = True) -> Iterator[tuple[ast.stmt, bool]]:
-    """The statements of a block and of the blocks in it, but for functions and classes; those run for sure or not."""
+def _walk_statements(body: list[ast.stmt], *, is_sure: bool = True) -> Iterator[tuple[ast.stmt, bool]]:
+    """Yield the statements outside functions and classes, and whether they run in any case."""
     for statement in body:
         if isinstance(statement, ast.If) and "__name__" in {getattr(n, "id", "") for n in ast.walk(statement.test)}:
-            continue  # for who runs the file itself
+            continue  # runs only in a script
         yield statement, is_sure
-        if isinstance(statement, _WITH_BLOCKS):
+        if isinstance(statement, _Block):
             for block in ("body", "orelse", "finalbody"):
-                yield from _statements(getattr(statement, block, []), is_sure=False)
+                yield from _walk_statements(getattr(statement, block, []), is_sure=False)
             for handler in getattr(statement, "handlers", ()):
-                yield from _statements(handler.body, is_sure=False)
+                yield from _walk_statements(handler.body, is_sure=False)
 
 
-def _aliases(node: ast.stmt) -> Iterator[str]:
-    """The names that `register_plugin` goes by."""
+def _find_aliases(node: ast.stmt) -> Iterator[str]:
+    """Yield other names of `register_plugin`."""
     if isinstance(node, ast.ImportFrom):
         for alias in node.names:
-            if alias.name in (_REGISTER, "*"):
-                yield alias.asname or _REGISTER
-    if isinstance(node, ast.Assign) and _last(node.value) == _REGISTER:
+            if alias.name in (_DECORATOR, "*"):
+                yield alias.asname or _DECORATOR
+    if isinstance(node, ast.Assign) and get_last_name(node.value) == _DECORATOR:
         yield from (target.id for target in node.targets if isinstance(target, ast.Name))
 
 
-def _last(node: ast.expr) -> str:
-    """`c` of `a.b.c`."""
+def get_last_name(node: ast.expr) -> str:
+    """Return `c` for `a.b.c`."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _is_meant(node: ast.expr, aliases: set[str]) -> bool:
-    return node.id in aliases if isinstance(node, ast.Name) else _last(node) == _REGISTER
+def _is_decorator(node: ast.expr, aliases: set[str]) -> bool:
+    return node.id in aliases if isinstance(node, ast.Name) else get_last_name(node) == _DECORATOR
 
 
-def _called_decorator(node: ast.stmt, aliases: set[str]) -> ast.Call | None:
-    decorators = node.decorator_list if isinstance(node, Function | ast.ClassDef) else []
-    return next((each for each in decorators if isinstance(each, ast.Call) and _is_meant(each.func, aliases)), None)
+def _find_called_decorator(node: ast.stmt, aliases: set[str]) -> ast.Call | None:
+    decorators = node.decorator_list if isinstance(node, _Function | ast.ClassDef) else []
+    return next((each for each in decorators if isinstance(each, ast.Call) and _is_decorator(each.func, aliases)), None)
 
 
-def _registered(node: ast.stmt, aliases: set[str]) -> Iterator[Any]:
-    """What a statement registers: a definition below the decorator, or the argument of a call."""
-    if isinstance(node, Function | ast.ClassDef):
-        yield from (node for each in node.decorator_list if _is_meant(each, aliases))
+def _list_registered(node: ast.stmt, aliases: set[str]) -> Iterator[Any]:
+    """Yield the objects that a statement registers, with a decorator or a call."""
+    if isinstance(node, _Function | ast.ClassDef):
+        yield from (node for each in node.decorator_list if _is_decorator(each, aliases))
     elif isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign):
         call = node.value
-        if isinstance(call, ast.Call) and _is_meant(call.func, aliases) and call.args:
+        if isinstance(call, ast.Call) and _is_decorator(call.func, aliases) and call.args:
             yield call.args[0]
 
 
-def _is_plugin(kind: ast.ClassDef, names: Mapping[str, Any], seen: frozenset[str] = frozenset()) -> bool:
-    """Whether it derives from Plugin, or from something of another file that may."""
-    bases = [(base, names.get(_last(base)) if isinstance(base, ast.Name) else None) for base in kind.bases]
+def _list_bases(kind: ast.ClassDef, names: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the name of each base class, and its definition if it is in the same file."""
+    return [(get_last_name(base), names.get(base.id) if isinstance(base, ast.Name) else None) for base in kind.bases]
+
+
+def _is_plugin_class(kind: ast.ClassDef, names: Mapping[str, Any], seen: frozenset[str] = frozenset()) -> bool:
+    """Return whether a class derives from Plugin, or from a class of another file that may do so."""
     return any(
-        _is_plugin(within, names, seen | {kind.name})
-        if isinstance(within, ast.ClassDef) and within.name not in seen
-        else _last(base) not in _NO_PLUGINS and not isinstance(within, ast.ClassDef)
-        for base, within in bases
+        _is_plugin_class(base, names, seen | {kind.name})
+        if isinstance(base, ast.ClassDef) and base.name not in seen
+        else name not in _PLAIN_BASES and not isinstance(base, ast.ClassDef)
+        for name, base in _list_bases(kind, names)
     )
 
 
-def _of_class(kind: ast.ClassDef, names: Mapping[str, Any], seen: frozenset[str] = frozenset()) -> Signature | None:
-    """The signature of `__call__`, which may be a base's in the same file; None: there is none."""
-    called, found = f"{kind.name}.__call__", None
-    for node, _ in _statements(kind.body):
-        if isinstance(node, Function) and node.name == "__call__":
-            found = _signature(called, node.lineno, node.args, is_method=not _has_no_self(node))
-        elif isinstance(node, ast.Assign) and any(_last(target) == "__call__" for target in node.targets):
-            found = _open(called, node.lineno)
-    if found:
-        return found
-    for base in kind.bases:
-        within = names.get(_last(base)) if isinstance(base, ast.Name) else None
-        if isinstance(within, ast.ClassDef) and within.name not in seen:
-            found = _of_class(within, names, seen | {kind.name})
-        elif _last(base) not in _WITHOUT_CALL and not isinstance(within, ast.ClassDef):
-            found = _open(called, kind.lineno)
-        if found:
-            return found
-    return None
+def _find_call_method(
+    kind: ast.ClassDef, names: Mapping[str, Any], seen: frozenset[str] = frozenset()
+) -> Signature | None:
+    """Return the signature of `__call__` in a class or its bases."""
+    callable, signature = f"{kind.name}.__call__", None
+    for node, _ in _walk_statements(kind.body):
+        if isinstance(node, _Function) and node.name == "__call__":
+            is_static = any(get_last_name(each) == "staticmethod" for each in node.decorator_list)
+            signature = _make_signature(callable, node.lineno, node.args, has_self=not is_static)
+        elif isinstance(node, ast.Assign) and any(get_last_name(target) == "__call__" for target in node.targets):
+            signature = _unknown_signature(callable, node.lineno)
+    for name, base in _list_bases(kind, names) if signature is None else ():
+        if isinstance(base, ast.ClassDef) and base.name not in seen:
+            signature = _find_call_method(base, names, seen | {kind.name})
+        elif name not in _BASES_WITHOUT_CALL and not isinstance(base, ast.ClassDef):
+            signature = _unknown_signature(callable, kind.lineno)
+        if signature:
+            break
+    return signature
 
 
-def _has_no_self(function: Function) -> bool:
-    return any(_last(each) == "staticmethod" for each in function.decorator_list)
-
-
-def _signature(called: str, line: int, written: ast.arguments, *, is_method: bool = False) -> Signature:
+def _make_signature(name: str, line: int, written: ast.arguments, *, has_self: bool = False) -> Signature:
     positional = [*written.posonlyargs, *written.args]
-    without = [None] * (len(positional) - len(written.defaults))
-    accepted = [
-        Accepted(name=arg.arg, by="position" if at < len(written.posonlyargs) else "either", default=_source(default))
-        for at, (arg, default) in enumerate(zip(positional, [*without, *written.defaults], strict=True))
+    no_defaults = [None] * (len(positional) - len(written.defaults))
+    arguments = [
+        Argument(name=arg.arg, by="position" if at < len(written.posonlyargs) else "either", default=_unparse(default))
+        for at, (arg, default) in enumerate(zip(positional, [*no_defaults, *written.defaults], strict=True))
     ]
-    by_name = [
-        Accepted(name=arg.arg, by="name", default=_source(default))
+    keyword_only = [
+        Argument(name=arg.arg, by="name", default=_unparse(default))
         for arg, default in zip(written.kwonlyargs, written.kw_defaults, strict=True)
     ]
     return Signature(
-        called=called,
+        callable=name,
         line=line,
-        accepted=(*accepted[1 if is_method else 0 :], *by_name),
-        takes_more_by_position=written.vararg is not None,
-        takes_more_by_name=written.kwarg is not None,
+        arguments=(*arguments[1 if has_self else 0 :], *keyword_only),
+        has_var_positional=written.vararg is not None,
+        has_var_keyword=written.kwarg is not None,
     )
 
 
-def _source(node: ast.expr | None) -> str | None:
+def _unparse(node: ast.expr | None) -> str | None:
     if isinstance(node, ast.Constant):
         return repr(node.value)
     return ast.unparse(node) if node else None

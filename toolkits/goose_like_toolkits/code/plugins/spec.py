@@ -1,4 +1,4 @@
-"""Definition: what a plugin's YAML says, checked."""
+"""The specification of a plugin: the checked content of its YAML file."""
 
 import keyword
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from goose_like.core.message import FrozenModel
 
-PYTHON = {
+PYTHON_TYPES = {
     "string": "str",
     "text": "str",
     "integer": "int",
@@ -22,101 +22,101 @@ PYTHON = {
     "null": "None",
     "any": "Any",
 }
-"""Python's names for types that are called otherwise."""
+"""Python's names for types of other languages."""
 
 
-def _identifier(name: str) -> str:
+def _check_identifier(name: str) -> str:
     if not name.isidentifier():
-        raise PydanticCustomError(
-            "told", "{name} is no name in Python; use letters, digits and '_'", {"name": repr(name)}
-        )
-    if keyword.iskeyword(name):
-        raise PydanticCustomError("told", "{name} is a word of Python's own; choose another name", {"name": repr(name)})
-    return name
+        text = "{name} is no Python name; use letters, digits and '_'"
+    elif keyword.iskeyword(name):
+        text = "{name} is a keyword of Python; choose another name"
+    else:
+        return name
+    raise PydanticCustomError("user_message", text, {"name": repr(name)})
 
 
-def _telling(words: str) -> str:
-    if not words:
-        raise PydanticCustomError("told", "it is empty, and all that a model chooses by; say what the plugin does")
-    return words
+def _check_description(text: str) -> str:
+    if not text:
+        raise PydanticCustomError("user_message", "it is empty; describe the plugin, so that a model can choose it")
+    return text
 
 
-def _type(value: Any) -> Any:
-    """`[str, list]` is `str | list`; other languages' names become Python's, unknown ones stay."""
-    if isinstance(value, list) and all(isinstance(word, str) for word in value):
-        return " | ".join(map(_type, value))
-    return PYTHON.get(value.strip().lower(), value.strip()) if isinstance(value, str) else value or "Any"
+def _normalize_type(value: Any) -> Any:
+    """Turn `[str, list]` into `str | list`, and names of other languages into Python's."""
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return " | ".join(map(_normalize_type, value))
+    return PYTHON_TYPES.get(value.strip().lower(), value.strip()) if isinstance(value, str) else value or "Any"
 
 
-def _words(value: Any) -> Any:
-    """Text without blanks around it. None is no text; a list is a line each."""
+def _normalize_text(value: Any) -> Any:
+    """Strip a text; join a list of lines; None is no text."""
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         return "\n".join(value)
     return "" if value is None else value.strip() if isinstance(value, str) else value
 
 
-def _plain(value: Any) -> Any:
-    """The value as JSON can say it: keys as text, dates as YAML writes them."""
+def _to_json(value: Any) -> Any:
+    """Convert a YAML value to JSON: keys become text, dates become ISO text."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set):
-        return [_plain(item) for item in value]
+        return [_to_json(item) for item in value]
     return value.isoformat() if isinstance(value, date) else value
 
 
-def _configurations(value: Any) -> Any:
-    """`{name: value}`, also where it is written as a list of `{name, type, default}`."""
+def _normalize_configurations(value: Any) -> Any:
+    """Return `{name: value}`, also for a list of `{name, type, default}`."""
     if isinstance(value, list) and all(isinstance(item, Mapping) and "name" in item for item in value):
         value = {item["name"]: item.get("default") for item in value}
-    return {} if value is None else _plain(value)
+    return {} if value is None else _to_json(value)
 
 
-Identifier = Annotated[str, AfterValidator(_identifier)]
-Words = Annotated[str, BeforeValidator(_words)]
-Plain = Annotated[JsonValue, BeforeValidator(_plain)]
+def _none_to_empty(value: Any) -> Any:
+    return () if value is None else value
 
 
-class Returned(FrozenModel):
-    """A value that a plugin gives, the only one or one of a tuple."""
+Identifier = Annotated[str, AfterValidator(_check_identifier)]
+Prose = Annotated[str, BeforeValidator(_normalize_text)]
+YamlValue = Annotated[JsonValue, BeforeValidator(_to_json)]
+
+
+class ReturnValue(FrozenModel):
+    """A return value of a plugin: the only one, or one of a tuple."""
 
     model_config = ConfigDict(ser_json_inf_nan="constants")
 
     name: str = ""
-    type: Annotated[str, BeforeValidator(_type)] = "Any"
-    description: Words = ""
+    type: Annotated[str, BeforeValidator(_normalize_type)] = "Any"
+    description: Prose = ""
     required: bool | None = None
-    default: Plain = None
+    default: YamlValue = None
 
 
-class Parameter(Returned):
-    """What a plugin is called with.
+class Parameter(ReturnValue):
+    """A parameter of a plugin.
 
-    `required` is None where nobody says so; `default` counts only if it is among `model_fields_set`. `line` is where
-    it is written.
+    `required` is None if the YAML does not contain it. `default` counts only if it is in `model_fields_set`. `line` is
+    the line in the YAML file.
     """
 
     name: Identifier
     line: int = 1
 
 
-def _listed(value: Any) -> Any:
-    return () if value is None else value
-
-
-class Definition(FrozenModel):
-    """A plugin as its YAML describes it. `code` is the Python file, which need not be there; `line` that of `name`."""
+class PluginSpec(FrozenModel):
+    """A plugin as its YAML file describes it. `code` is the Python file, which may be missing; `line` has `name`."""
 
     model_config = ConfigDict(ser_json_inf_nan="constants")
 
     name: Identifier
-    description: Annotated[Words, AfterValidator(_telling)]
-    parameters: Annotated[tuple[Parameter, ...], BeforeValidator(_listed)] = ()
-    returns: Annotated[tuple[Returned, ...], BeforeValidator(_listed)] = ()
-    examples: Words = ""
+    description: Annotated[Prose, AfterValidator(_check_description)]
+    parameters: Annotated[tuple[Parameter, ...], BeforeValidator(_none_to_empty)] = ()
+    returns: Annotated[tuple[ReturnValue, ...], BeforeValidator(_none_to_empty)] = ()
+    examples: Prose = ""
     enabled: bool = True
     required: bool = False
     plugin_only: bool = False
-    configurations: Annotated[dict[str, JsonValue], BeforeValidator(_configurations)] = {}
+    configurations: Annotated[dict[str, JsonValue], BeforeValidator(_normalize_configurations)] = {}
     allow_drift: bool = False
     code: Path
     file: Path
@@ -124,5 +124,5 @@ class Definition(FrozenModel):
 
     @property
     def required_names(self) -> list[str]:
-        """The parameters that a call must give."""
+        """Names of the parameters that a call must give."""
         return [parameter.name for parameter in self.parameters if parameter.required]

@@ -1,1 +1,7 @@
-"""What runs inside the kernel and nowhere else: it imports the standard library and IPython only."""
+"""Code that runs inside the kernel process; it imports the standard library and IPython only."""
+
+READY_LINE = b"the kernel is ready\n"
+"""Line that the process prints when the host may connect."""
+
+COMM_TARGET = "goose_like"
+"""Name of the Jupyter comm between the host and the plugin manager of the kernel."""

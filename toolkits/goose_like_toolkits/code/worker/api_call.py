@@ -1,4 +1,4 @@
-"""A request over HTTP as plugins make it: `taskweaver.plugin.utils`. Imported when a plugin imports that."""
+"""HTTP requests for plugins: `taskweaver.plugin.utils`. Imported only when a plugin imports that module."""
 
 import http.client
 import json
@@ -21,50 +21,50 @@ def make_api_call(
     body: Any = "",
     timeout_secs: float = 60,
 ) -> str:
-    """What a server answers, as JSON: `{"status": "success", "status_code": ..., "response": TEXT}`.
+    """Send a request and return JSON: `{"status": "success", "status_code": ..., "response": TEXT}`.
 
-    An answer of any code is a success; where there is none, the status is `error` and the code 500. A host without a
-    scheme is asked by https. A body that is text is sent as it is, any other as JSON.
+    A response with any status code is a success; without a response, `status` is `error` and the code is 500. A host
+    without a scheme uses https. A text body is sent unchanged, any other body as JSON.
 
     Raises:
-        ValueError: when there is no such method, or the query is neither a mapping nor JSON of one.
+        ValueError: The method is unknown, or the query is neither a mapping nor a JSON object.
     """
     if not all(isinstance(part, str) for part in (host, endpoint, method)):
         raise ValueError("host, endpoint and method are strings")
     if method not in _METHODS:
         raise ValueError(f"no method {method!r}; the methods are: {', '.join(_METHODS)}")
     url = urljoin(host if host.startswith(("http://", "https://")) else f"https://{host}", endpoint)
-    if query := _query(query_params):
+    if query := _parse_query(query_params):
         url += ("&" if urlsplit(url).query else "?") + urlencode(query, doseq=True)
     data = (body if isinstance(body, str) else json.dumps(body)).encode() or None
     try:
-        if urlsplit(url).scheme not in ("http", "https"):  # urllib would read files
-            raise ValueError(f"{url!r} is no address on the web")
+        if urlsplit(url).scheme not in ("http", "https"):  # urllib would read local files
+            raise ValueError(f"{url!r} is no web address")
         request = urllib.request.Request(url, data, dict(headers or {}), method=method)
-        code, text = _answer(request, timeout_secs)
+        code, text = _send(request, timeout_secs)
     except (OSError, ValueError, http.client.HTTPException) as error:
         return json.dumps({"status": "error", "status_code": 500, "response": str(error)})
     return json.dumps({"status": "success", "status_code": code, "response": text})
 
 
-def _query(query: Any) -> Mapping[str, Any]:
+def _parse_query(query: Any) -> Mapping[str, Any]:
     try:
         query = json.loads(query) if query and isinstance(query, str) else query or {}
     except json.JSONDecodeError:
         query = None
     if not isinstance(query, Mapping):
-        raise ValueError("query_params is a dictionary, or JSON of one")
+        raise ValueError("query_params is a dictionary, or a JSON object")
     return query
 
 
-def _answer(request: urllib.request.Request, timeout_s: float) -> tuple[int, str]:
+def _send(request: urllib.request.Request, timeout_s: float) -> tuple[int, str]:
     try:
-        answer = urllib.request.urlopen(request, timeout=timeout_s)
+        response = urllib.request.urlopen(request, timeout=timeout_s)
     except urllib.error.HTTPError as error:
-        answer = error
-    with answer:
-        charset = answer.headers.get_content_charset() or "utf-8"
+        response = error
+    with response:
+        charset = response.headers.get_content_charset() or "utf-8"
         try:
-            return answer.status, answer.read().decode(charset, errors="replace")
-        except LookupError:  # a charset that nobody knows
-            return answer.status, answer.read().decode(errors="replace")
+            return response.status, response.read().decode(charset, errors="replace")
+        except LookupError:  # the charset is unknown
+            return response.status, response.read().decode(errors="replace")

@@ -1,4 +1,4 @@
-"""An artifact's file: what a plugin made, written as its kind says, and a few words for who can't see it."""
+"""Files that plugins save as artifacts."""
 
 import io
 import os
@@ -11,26 +11,26 @@ ArtifactType = Literal["chart", "image", "df", "file", "txt", "svg", "html"]
 _PREVIEW_CHARS = 100
 
 
-def file_name_of(name: str) -> str:
-    """The name again, when it is a file's name and nothing else.
+def check_file_name(name: str) -> str:
+    """Return the name of a file unchanged.
 
     Raises:
-        ValueError: when it leads into another folder, or nowhere.
+        ValueError: The name contains a folder, or is no name.
     """
     if name in ("", ".", "..") or re.search(r"[/\\\0]", name):
         raise ValueError(f"{name!r} is no file name; give one without folders, such as 'result.csv'")
     return name
 
 
-def write(path: str, kind: str, value: Any) -> None:
-    """Writes the value into a new file: a table as CSV without its index, an image as its bytes, all else as text.
+def write_artifact(path: str, kind: str, value: Any) -> None:
+    """Write a value into a new file: a table as CSV without its index, an image as bytes, anything else as text.
 
     Raises:
-        ValueError: when there is no such kind.
-        TypeError: when the value can't be of that kind.
+        ValueError: There is no such kind.
+        TypeError: The value does not fit the kind.
     """
-    if kind not in (known := get_args(ArtifactType)):
-        raise ValueError(f"no artifact is of type {kind!r}; the types are: {', '.join(known)}")
+    if kind not in (kinds := get_args(ArtifactType)):
+        raise ValueError(f"no artifact is of type {kind!r}; the types are: {', '.join(kinds)}")
     if kind == "df":
         if not hasattr(value, "to_csv"):
             raise TypeError(f"an artifact of type 'df' is a data frame, and {type(value).__name__} has no to_csv")
@@ -46,8 +46,8 @@ def write(path: str, kind: str, value: Any) -> None:
         raise TypeError(f"an artifact of type {kind!r} is text or bytes, not {type(value).__name__}; convert it first")
 
 
-def preview(kind: str, value: Any) -> str:
-    """What is said of an artifact that was given no description."""
+def describe_artifact(kind: str, value: Any) -> str:
+    """Return a description for an artifact without one."""
     if kind == "df":
         return f"table of {len(value)} rows with columns {', '.join(map(str, getattr(value, 'columns', [])))}"
     if kind in ("file", "txt") and isinstance(value, str):
@@ -56,8 +56,8 @@ def preview(kind: str, value: Any) -> str:
 
 
 def _write_image(path: str, value: Any) -> None:
-    ending = os.path.splitext(path)[1].lstrip(".").lower()
-    # No library is imported to ask whether the value is its own: each is known by how it saves.
+    extension = os.path.splitext(path)[1].lstrip(".").lower()
+    # Recognize the objects of libraries by their methods, without importing the libraries.
     figure: Any = value if hasattr(value, "savefig") else getattr(value, "figure", None)
     if isinstance(value, (bytes, bytearray)):
         _write_bytes(path, value)
@@ -65,12 +65,12 @@ def _write_image(path: str, value: Any) -> None:
         _write_bytes(path, value.getvalue())
     elif isinstance(value, (str, os.PathLike)):
         shutil.copyfile(value, path)
-    elif hasattr(figure, "savefig"):  # matplotlib's figure, or axes of one
-        figure.savefig(path, format=ending or "png")
-    elif hasattr(value, "save") and hasattr(value, "mode"):  # Pillow's
-        value.save(path, format=None if ending else "PNG")
-    elif (drawn := _drawn(value)) is not None:
-        _write_bytes(path, drawn)
+    elif hasattr(figure, "savefig"):  # a matplotlib figure or its axes
+        figure.savefig(path, format=extension or "png")
+    elif hasattr(value, "save") and hasattr(value, "mode"):  # a Pillow image
+        value.save(path, format=None if extension else "PNG")
+    elif (data := _render_png(value)) is not None:
+        _write_bytes(path, data)
     else:
         raise TypeError(
             f"an artifact of type 'image' is bytes, a path, a Pillow image or a matplotlib figure, "
@@ -78,12 +78,11 @@ def _write_image(path: str, value: Any) -> None:
         )
 
 
-def _drawn(value: Any) -> bytes | None:
-    """What IPython would show as a PNG."""
-    drawn = value._repr_png_() if hasattr(value, "_repr_png_") else None
-    if isinstance(drawn, tuple):  # with its metadata
-        drawn = drawn[0]
-    return drawn if isinstance(drawn, bytes) else None
+def _render_png(value: Any) -> bytes | None:
+    data = value._repr_png_() if hasattr(value, "_repr_png_") else None
+    if isinstance(data, tuple):  # with metadata
+        data = data[0]
+    return data if isinstance(data, bytes) else None
 
 
 def _write_bytes(path: str, value: bytes | bytearray) -> None:

@@ -1,4 +1,4 @@
-"""Starts the kernel: IPython as one finds it in notebooks, but plain, and with a desk for what the host sends."""
+"""Start of the kernel process: a plain IPython kernel with a plugin manager around its cells."""
 
 import asyncio
 import faulthandler
@@ -21,69 +21,67 @@ from jupyter_client.session import json_packer
 from traitlets import Type
 from traitlets.config import Config
 
-from .cell_errors import told_error, told_warning
-from .display import LastName, NamedValues, Presets, set_up_formats
-from .plugin_manager import Desk
-from .verification.verifier import install
-
-READY = b"the kernel is ready\n"
+from . import COMM_TARGET, READY_LINE
+from .cell_errors import format_error, format_warning
+from .display import LastNameFinder, NamedDisplayHook, import_presets, set_up_formats
+from .plugin_manager import PluginManager
+from .verification.verifier import install_verification
 
 
 class Shell(ZMQInteractiveShell):
-    """Values with their names, errors in few words, and the desk around each cell."""
+    """A shell with named values, short errors, and the plugin manager around each cell."""
 
-    displayhook_class = Type(NamedValues)
-    desk: Desk | None = None
-    presets: Presets
+    displayhook_class = Type(NamedDisplayHook)
+    plugin_manager: PluginManager | None = None
     pid = 0
 
     async def run_cell_async(self, raw_cell: str, *arguments: Any, **named: Any) -> ExecutionResult:
-        """Runs a cell, unless what is to be done ahead of it fails: that is then the cell's error."""
+        """Run a cell. An error of its preparation becomes the error of the cell."""
         code = named.get("transformed_cell") or raw_cell
-        if self.desk is not None and not named.get("preprocessing_exc_tuple"):
+        if self.plugin_manager is not None and not named.get("preprocessing_exc_tuple"):
             try:
-                self.presets.before_cell(code)
-                self.desk.before_cell(code)
+                import_presets(self.user_ns, code)
+                self.plugin_manager.before_cell(code)
             except BaseException:
                 named["preprocessing_exc_tuple"] = sys.exc_info()
         try:
             return await super().run_cell_async(raw_cell, *arguments, **named)
         finally:
-            if os.getpid() != self.pid:  # a fork that ran on to here: it would take the kernel's messages
+            if os.getpid() != self.pid:  # a forked child would take the messages of the kernel
                 sys.stdout.flush()
                 os._exit(0)
-            if self.desk is not None:
-                self.desk.after_cell()
+            if self.plugin_manager is not None:
+                self.plugin_manager.after_cell()
 
     def showtraceback(self, exc_tuple: Any = None, *_: Any, **__: Any) -> None:
-        """Tells the host of an error."""
+        """Send an error to the host, except a successful `sys.exit`."""
         kind, error, _traceback = self._get_exc_info(exc_tuple)
         if isinstance(error, SystemExit) and not error.code:
-            return  # how a program ends that did well
-        words = str(error) if isinstance(error, InputRejected) else told_error(error)  # that was not run
-        self._showtraceback(kind, error, words.splitlines())
+            return
+        text = str(error) if isinstance(error, InputRejected) else format_error(error)
+        self._showtraceback(kind, error, text.splitlines())
 
     def showsyntaxerror(self, *_: Any, **__: Any) -> None:
-        """Tells the host of an error that Python finds before it runs anything."""
+        """Send a syntax error to the host."""
+        self.showtraceback()
+
+    def showindentationerror(self) -> None:
+        """Send an indentation error to the host, without IPython's advice for people who paste."""
         self.showtraceback()
 
     def _format_exception_for_storage(self, *_: Any, **__: Any) -> dict[str, Any]:
-        """For IPython's history, which is none here; to make it takes seconds after a deep recursion."""
+        # IPython's history is off here, and formatting takes seconds after a deep recursion.
         return {}
-
-    def showindentationerror(self) -> None:
-        """Without IPython's advice, which is for people who paste."""
-        self.showtraceback()
 
 
 class Kernel(IPythonKernel):
-    """A kernel with nobody at a keyboard."""
+    """A kernel without a keyboard."""
 
     shell_class = Type(Shell)
 
     @contextmanager
     def _cancel_on_sigint(self, future: Any) -> Iterator[None]:
-        """Wakes the loop after an interrupt: else a cell that awaits hears of it only when something else happens."""
+        # Wake the loop after an interrupt, or a cell that awaits would see it only at the next event.
         with super()._cancel_on_sigint(future):
             cancel, loop = signal.getsignal(signal.SIGINT), asyncio.get_running_loop()
 
@@ -96,45 +94,46 @@ class Kernel(IPythonKernel):
             yield
 
     def raw_input(self, prompt: str = "") -> str:
-        """In place of `input`."""
-        raise StdinNotImplementedError(f"nobody can type here{_asked(prompt)}; put what is needed into the code")
+        """Refuse `input`."""
+        asked = f" (asked: {prompt.strip()!r})" if prompt.strip() else ""
+        raise StdinNotImplementedError(f"nobody can type here{asked}; put the value into the code")
 
     def getpass(self, prompt: str = "", *_: Any, **__: Any) -> str:
-        """In place of `getpass.getpass`."""
+        """Refuse `getpass.getpass`."""
         return self.raw_input(prompt)
 
 
 class App(IPKernelApp):
-    """The process. Its sockets lie beside the connection file, and are named by a descriptor of that folder.
+    """The process, with sockets beside the connection file in a folder that a file descriptor addresses.
 
-    So the folder's path may be longer than a socket's may (108 bytes: sun_path in unix(7)).
+    So the path of the folder may exceed the 108 bytes of a socket path (`sun_path` in unix(7)).
     """
 
     kernel_class = Type(Kernel)
     default_extensions: list[str] = []
 
     def init_connection_file(self) -> None:
-        """Where the sockets are made."""
+        """Set the place of the sockets."""
         super().init_connection_file()
         folder = os.open(os.path.dirname(self.connection_file), os.O_RDONLY | os.O_DIRECTORY)
         self.ip = f"/proc/self/fd/{folder}/k"
 
     def init_iopub(self, context: Any) -> None:
-        """No message may be lost, as the end of a cell is one; the host reads all the time."""
+        """Never drop a message, because it may mark the end of a cell; the host reads all the time."""
         context.sndhwm = 0
         super().init_iopub(context)
 
     def log_connection_info(self) -> None:
-        """Nobody else connects."""
+        """Print nothing: no other client connects."""
 
     def init_pdb(self) -> None:
-        """There is no debugger where nobody can type."""
+        """Leave the debugger off: nobody can type."""
 
 
-def packed(content: Any) -> bytes:
-    """A message's part as JSON. Half of a surrogate pair, which UTF-8 can't hold, is written as an escape.
+def pack_json(content: Any) -> bytes:
+    """Serialize a part of a message. Half a surrogate pair, which UTF-8 cannot encode, becomes an escape.
 
-    ipykernel's own way raises then, in the thread that sends: what was printed is lost, and at times the cell's end.
+    With ipykernel's own function the sending thread would fail, and lose output or the end of the cell.
     """
     try:
         return json_packer(content)
@@ -142,11 +141,11 @@ def packed(content: Any) -> bytes:
         return json.dumps(content, default=str).encode()
 
 
-def _config() -> Config:
+def _make_config() -> Config:
     config = Config()
-    config.Session.packer = f"{__name__}.packed"
+    config.Session.packer = f"{__name__}.{pack_json.__name__}"
     config.InteractiveShell.ast_node_interactivity = "last_expr_or_assign"
-    config.InteractiveShell.cache_size = 0  # or every value that was shown would stay in memory
+    config.InteractiveShell.cache_size = 0  # a cache would keep every displayed value in memory
     config.InteractiveShell.colors = "nocolor"
     config.InteractiveShell.show_rewritten_input = False
     config.HistoryManager.enabled = False
@@ -155,47 +154,42 @@ def _config() -> Config:
     return config
 
 
-def _asked(prompt: str) -> str:
-    return f" (asked: {prompt.strip()!r})" if prompt.strip() else ""
+def _refuse_debugger(*_: Any, **__: Any) -> None:
+    raise RuntimeError("there is no debugger here, because nobody can type; print the values you want to see")
 
 
-def _no_debugger(*_: Any, **__: Any) -> None:
-    raise RuntimeError("there is no debugger here, as nobody can type; print what you want to know")
+def _print_page(_shell: Any, data: Any, *_: Any, **__: Any) -> None:
+    """Print help (`name?`) as output of the cell."""
+    print(data["text/plain"] if isinstance(data, dict) else data)
 
 
 def main(connection_file: str) -> None:
-    """Serves until the process is ended."""
-    output = os.dup(1)  # ipykernel takes the first one over
+    """Serve cells until the host ends the process."""
+    output = os.dup(1)  # ipykernel captures the first one
     faulthandler.enable(os.fdopen(os.dup(2), "w"), all_threads=False)
     warnings.filterwarnings("ignore", message="To exit: use")
-    warnings.formatwarning = told_warning
-    app = App.instance(config=_config(), connection_file=connection_file)
+    warnings.formatwarning = format_warning
+    app = App.instance(config=_make_config(), connection_file=connection_file)
     app.initialize([])
     shell = app.shell
     assert isinstance(shell, Shell)
-    assert isinstance(shell.displayhook, NamedValues)
-    sys.breakpointhook = pdb.set_trace = _no_debugger
+    assert isinstance(shell.displayhook, NamedDisplayHook)
+    sys.breakpointhook = pdb.set_trace = _refuse_debugger
     set_up_formats(shell)
-    shell.ast_transformers.append(LastName(shell.displayhook))
-    shell.presets = Presets(shell.user_ns)
+    shell.ast_transformers.append(LastNameFinder(shell.displayhook))
     shell.pid = os.getpid()
-    shell.set_hook("show_in_pager", _page)
+    shell.set_hook("show_in_pager", _print_page)
 
-    def opened(comm: Any, message: dict[str, Any]) -> None:
+    def open_comm(comm: Any, message: dict[str, Any]) -> None:
         setup = message["content"]["data"]
-        install(shell, setup["verify"])
-        desk = Desk(shell.user_ns, comm.send)
-        comm.on_msg(lambda message: desk.take(message["content"]["data"]))
-        desk.take(setup)
-        shell.desk = desk
+        install_verification(shell, setup["verify"])
+        manager = PluginManager(shell.user_ns, comm.send)
+        comm.on_msg(lambda message: manager.handle(message["content"]["data"]))
+        manager.handle(setup)
+        shell.plugin_manager = manager
 
-    app.kernel.comm_manager.register_target("goose_like", opened)
+    app.kernel.comm_manager.register_target(COMM_TARGET, open_comm)
     sys.path.insert(0, "")
-    os.write(output, READY)
+    os.write(output, READY_LINE)
     os.close(output)
     app.start()
-
-
-def _page(_shell: Any, data: Any, *_: Any, **__: Any) -> None:
-    """Help (`name?`) as text among the rest."""
-    print(data["text/plain"] if isinstance(data, dict) else data)

@@ -1,4 +1,4 @@
-"""From a plugin's source text to its object."""
+"""Loading of plugins from their source text."""
 
 import linecache
 import os
@@ -14,15 +14,15 @@ from types import ModuleType
 from typing import Any
 
 from .plugin_context import PluginContext
-from .taskweaver import Taskweaver
+from .taskweaver import TaskWeaverFinder
 
 _PACKAGE = "taskweaver_ext.plugin"
 _FRAMES = 4
-_LIMIT_CHARS = 4_000
+_ERROR_CHARS = 4_000
 
 
 @dataclass(frozen=True)
-class Source:
+class PluginSource:
     """A plugin as the host sends it."""
 
     name: str
@@ -32,20 +32,20 @@ class Source:
     env: dict[str, str] = field(repr=False)
 
     @classmethod
-    def of(cls, message: dict[str, Any]) -> "Source":
-        """One that came as a message."""
+    def from_message(cls, message: dict[str, Any]) -> "PluginSource":
+        """Read a plugin from a message of the host."""
         config, env = message.get("config") or {}, message.get("env") or {}
-        text = message["source"].removeprefix("\ufeff")  # some editors begin a file so
+        text = message["source"].removeprefix("\ufeff")  # a byte order mark of some editors
         return cls(message["name"], text, message["file"], config, env)
 
-    def variables(self) -> dict[str, str]:
-        """Its environment, by the names under which a context looks."""
+    def list_variables(self) -> dict[str, str]:
+        """Return the environment variables with keys `<plugin>_<variable>`."""
         return {f"{self.name}_{variable}": value for variable, value in self.env.items()}
 
 
 @dataclass(frozen=True)
-class Test:
-    """A test of a plugin, to be called with its object."""
+class PluginTest:
+    """A test of a plugin; `run` takes the plugin's object."""
 
     name: str
     description: str
@@ -53,21 +53,21 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Implementation:
-    """What a plugin's source registered."""
+class LoadedPlugin:
+    """The class and the tests that the source of a plugin registered."""
 
-    source: Source
+    source: PluginSource
     module: ModuleType
-    kind: Callable[[str, Any, dict[str, Any]], Any]
-    tests: tuple[Test, ...]
+    factory: Callable[[str, Any, dict[str, Any]], Any]
+    tests: tuple[PluginTest, ...]
 
-    def make(self, context: Any) -> Any:
-        """The plugin's object. Whatever its constructor raises comes through."""
-        return self.kind(self.source.name, context, self.source.config)
+    def create(self, context: Any) -> Any:
+        """Create the plugin's object. Errors of its constructor propagate."""
+        return self.factory(self.source.name, context, self.source.config)
 
 
-class Loader:
-    """Runs plugins' sources, each in a module of its own, where pickles and dataclasses find it."""
+class PluginLoader:
+    """A loader that runs each source in its own module, so that pickles and dataclasses find their classes."""
 
     def __init__(self, context: PluginContext) -> None:
         top, package = ModuleType(_PACKAGE.partition(".")[0]), ModuleType(_PACKAGE)
@@ -76,52 +76,52 @@ class Loader:
             sys.modules[module.__name__] = module
         vars(top)["plugin"] = package
         vars(package)["__context__"] = context
-        vars(context)["__module__"] = _PACKAGE  # see its `__reduce__`
-        self._beside = _Beside()
-        sys.meta_path += [Taskweaver(), self._beside]
+        vars(context)["__module__"] = _PACKAGE  # used by `PluginContext.__reduce__`
+        self._siblings = _SiblingFinder()
+        sys.meta_path += [TaskWeaverFinder(), self._siblings]
 
-    def load(self, source: Source) -> Implementation:
-        """What the source registers. A plugin that is loaded again has the modules that lie beside it loaded again.
+    def load(self, source: PluginSource) -> LoadedPlugin:
+        """Run a source and return what it registers. All its errors propagate, also `SystemExit`.
 
-        Whatever the source raises comes through, `SystemExit` too.
+        Loading a plugin again also reloads the modules beside it.
 
         Raises:
-            RuntimeError: when it registers nothing, or more than one plugin.
+            RuntimeError: The source registers no plugin, or more than one.
         """
-        if source.name in self._beside.files:
-            self._beside.forget()
-        self._beside.files[source.name] = source.file
+        if source.name in self._siblings.plugin_files:
+            self._siblings.forget()
+        self._siblings.plugin_files[source.name] = source.file
         spec = ModuleSpec(f"{_PACKAGE}.{source.name}", None, origin=source.file)
-        spec.has_location = True  # it gets a `__file__`
+        spec.has_location = True  # sets `__file__`
         module = module_from_spec(spec)
         lines = source.text.splitlines(keepends=True)
-        linecache.cache[source.file] = (len(source.text), None, lines, source.file)  # tracebacks show what ran
+        linecache.cache[source.file] = (len(source.text), None, lines, source.file)  # for tracebacks
         sys.modules[module.__name__] = module
         try:
-            kind, tests = _registered(source, module)
+            factory, tests = _run_source(source, module)
         except BaseException:
-            _drop(module.__name__)
+            _remove_module(module.__name__)
             raise
         setattr(sys.modules[_PACKAGE], source.name, module)
-        return Implementation(source, module, kind, tests)
+        return LoadedPlugin(source, module, factory, tests)
 
     def unload(self, name: str) -> None:
-        """Forgets a plugin's module; objects of it live on where somebody has them."""
-        self._beside.files.pop(name, None)
-        _drop(f"{_PACKAGE}.{name}")
+        """Remove the module of a plugin; existing objects keep working."""
+        self._siblings.plugin_files.pop(name, None)
+        _remove_module(f"{_PACKAGE}.{name}")
 
 
-def _registered(source: Source, module: ModuleType) -> tuple[Callable[..., Any], tuple[Test, ...]]:
-    kinds: list[Callable[..., Any]] = []
-    tests: list[Test] = []
+def _run_source(source: PluginSource, module: ModuleType) -> tuple[Callable[..., Any], tuple[PluginTest, ...]]:
+    factories: list[Callable[..., Any]] = []
+    tests: list[PluginTest] = []
 
-    def register(kind: Callable[..., Any]) -> None:
-        if kinds:
+    def register(factory: Callable[..., Any]) -> None:
+        if factories:
             raise RuntimeError(f"duplicated plugin impl registration for {source.name!r}; a file registers one plugin")
-        kinds.append(kind)
+        factories.append(factory)
 
     def register_test(name: str, description: str, run: Callable[[Any], Any]) -> None:
-        tests.append(Test(name, description, run))
+        tests.append(PluginTest(name, description, run))
 
     hooks = vars(import_module("taskweaver.plugin.register"))
     hooks.update(register_plugin_inner=register, register_plugin_test_inner=register_test)
@@ -129,67 +129,69 @@ def _registered(source: Source, module: ModuleType) -> tuple[Callable[..., Any],
         exec(compile(source.text, source.file, "exec", dont_inherit=True), vars(module))
     finally:
         hooks.update(register_plugin_inner=None, register_plugin_test_inner=None)
-    if not kinds:
-        raise RuntimeError("nothing is registered in it; put @register_plugin before its class or function")
-    return kinds[0], tuple(tests)
+    if not factories:
+        raise RuntimeError("nothing is registered; put @register_plugin before the class or function")
+    return factories[0], tuple(tests)
 
 
-def told(error: BaseException, file: str) -> str:
-    """The error with its kind, after where it came up: from the plugin's file on, at most four frames."""
+def format_plugin_error(error: BaseException, file: str) -> str:
+    """Format an error with at most four frames, from the plugin's file on."""
     frames = traceback.extract_tb(error.__traceback__)
     first = next((number for number, frame in enumerate(frames) if frame.filename == file), len(frames))
     own = frames[first : first + 1] + frames[first + 1 :][-_FRAMES + 1 :]
     text = "".join([*traceback.format_list(own), *traceback.format_exception_only(error)])
-    return text[:_LIMIT_CHARS].rstrip()
+    return text[:_ERROR_CHARS].rstrip()
 
 
-class _Beside(MetaPathFinder):
-    """Finds modules that lie beside plugins, as `.name` and as `name`; belongs at the end of `sys.meta_path`.
+class _SiblingFinder(MetaPathFinder):
+    """A finder for modules beside plugins, imported as `.name` or `name`. Append it to `sys.meta_path`.
 
-    Not the plugins themselves: `wikipedia.py` that imports `wikipedia` means the library.
+    The finder skips plugins: in `wikipedia.py`, `import wikipedia` means the library.
     """
 
     def __init__(self) -> None:
-        self.files: dict[str, str] = {}  # of the plugins, by their names
+        self.plugin_files: dict[str, str] = {}  # by name of the plugin
         self._found: set[str] = set()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        """Find a module in the folders of the plugins."""
         if fullname.rpartition(".")[0] not in ("", _PACKAGE):
             return None
-        folders = dict.fromkeys(os.path.dirname(file) for file in reversed(self.files.values()))
+        folders = dict.fromkeys(os.path.dirname(file) for file in reversed(self.plugin_files.values()))
         spec = PathFinder.find_spec(fullname, [folder for folder in folders if os.path.isabs(folder)])
         if spec is None or spec.origin is None or self._is_plugin(spec.origin):
             return None
         if isinstance(spec.loader, SourceFileLoader):
-            spec.loader = _Uncached(spec.loader.name, spec.loader.path)
+            spec.loader = _UncachedLoader(spec.loader.name, spec.loader.path)
         self._found.add(fullname)
         return spec
 
     def forget(self) -> None:
-        """Has modules that were found here found anew when they are next imported."""
+        """Remove the modules that this finder found, so that their next import reads the files again."""
         for name in list(sys.modules):
             if any(f"{name}.".startswith(f"{found}.") for found in self._found):
-                _drop(name)
+                _remove_module(name)
         self._found.clear()
         invalidate_caches()
 
     def _is_plugin(self, file: str) -> bool:
         stem = os.path.splitext(file)[0]
-        return file in self.files.values() or any(os.path.exists(stem + ending) for ending in (".yaml", ".yml"))
+        return file in self.plugin_files.values() or any(os.path.exists(stem + suffix) for suffix in (".yaml", ".yml"))
 
 
-def _drop(name: str) -> None:
-    """Takes a module out of the import system, where `from . import` finds it as its package's attribute as well."""
+class _UncachedLoader(SourceFileLoader):
+    """A loader that writes no `__pycache__` into the user's folders, and sees a change within the same second."""
+
+    def path_stats(self, path: Any) -> Any:
+        """Report that no bytecode can be used."""
+        raise OSError("no bytecode")
+
+
+def _remove_module(name: str) -> None:
+    """Remove a module from `sys.modules` and from its package, where `from . import` looks too."""
     package, _, attribute = name.rpartition(".")
     sys.modules.pop(name, None)
     if package in sys.modules:
         vars(sys.modules[package]).pop(attribute, None)
-
-
-class _Uncached(SourceFileLoader):
-    """Leaves no `__pycache__` among the person's files, and sees a change within the same second."""
-
-    def path_stats(self, path: Any) -> Any:
-        raise OSError("no bytecode")

@@ -1,183 +1,185 @@
-"""Desk: what the host sends comes in here; before a cell runs, the plugins that it names are put in their places."""
+"""The plugins of one kernel: loaded when a cell first names them, and kept up to date with messages of the host."""
 
-import ast
-import re
-import warnings
-from collections.abc import Collection
+import asyncio
+import inspect
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
-from .plugin_context import PluginContext, Tell
-from .plugin_loader import Implementation, Loader, Source, told
-from .plugin_trial import try_out
+from .code_names import find_names
+from .plugin_context import PluginContext, Send
+from .plugin_loader import LoadedPlugin, PluginLoader, PluginSource, PluginTest, format_plugin_error
 
 
-class Off:
-    """In the place of a plugin that could not be loaded: who calls it is told why."""
+class FailedPlugin:
+    """A stand-in for a plugin that could not be loaded: each use raises the reason."""
 
-    _why = ""  # a copy is asked for attributes before it has any
+    _reason = ""  # a copy reads attributes before it has any
 
-    def __init__(self, name: str, error: str, is_lacking: bool) -> None:
-        then = "when it is named again, so install what it lacks" if is_lacking else "when its file has changed"
-        self._why = f"the plugin {name!r} is off, because loading it failed; it is loaded again {then}\n{error}"
+    def __init__(self, name: str, error: str, is_import_error: bool) -> None:
+        retry = "install what it lacks, and name the plugin again" if is_import_error else "change its file"
+        self._reason = f"the plugin {name!r} is off because loading it failed; to load it again, {retry}\n{error}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise NameError(self._why)
+        """Raise the reason as an undefined name would."""
+        raise NameError(self._reason)
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(self._why)
+        raise AttributeError(self._reason)
 
     def __repr__(self) -> str:
-        return f"<{self._why}>"
+        return f"<{self._reason}>"
 
 
 @dataclass(frozen=True)
-class _Placed:
-    """What stands in the namespace under a plugin's name by our hand, and what it was made of."""
+class _Placement:
+    """An object that this manager put into the namespace under a plugin's name."""
 
-    source: Source
+    source: PluginSource
     value: Any
-    implementation: Implementation | None = None
+    plugin: LoadedPlugin | None = None
     error: str | None = None
-    is_lacking: bool = False  # what it lacks may be installed by now
-    globals: dict[str, tuple[int, int]] | None = None  # its module's, as they were when it was made
+    is_import_error: bool = False
+    globals: dict[str, tuple[int, int]] | None = None  # fingerprint of the module when the object was created
 
     def has_state(self) -> bool:
-        """Whether it may remember anything: attributes of its own, or what its module's names came to hold."""
-        if self.implementation is None:
+        """Return whether the plugin has attributes of its own, or changed globals of its module."""
+        if self.plugin is None:
             return False
         own = getattr(self.value, "__dict__", {}).keys() - {"name", "ctx", "config"}
-        return bool(own) or self.globals != _fingerprint(self.implementation)
+        return bool(own) or self.globals != _fingerprint(self.plugin)
 
 
-def _fingerprint(implementation: Implementation) -> dict[str, tuple[int, int]]:
-    """Which object each global of a plugin's module is, and how much is in it."""
-    names = [(name, it) for name, it in list(vars(implementation.module).items()) if not name.startswith("__")]
-    return {name: (id(it), len(it) if isinstance(it, (list, dict, set)) else 0) for name, it in names}
+def _fingerprint(plugin: LoadedPlugin) -> dict[str, tuple[int, int]]:
+    """Return the identity and the size of each global in the module of a plugin."""
+    values = [(name, value) for name, value in list(vars(plugin.module).items()) if not name.startswith("__")]
+    return {name: (id(value), len(value) if isinstance(value, (list, dict, set)) else 0) for name, value in values}
 
 
-class Desk:
-    """For one kernel: its namespace, its plugins and their context. `tell` takes messages for the host, in any thread.
+class PluginManager:
+    """The namespace of a kernel with its plugins. `send` takes messages for the host, from any thread.
 
-    An interruption while a plugin is loaded comes through, and the plugin is loaded when it is next named. Nothing
-    else that a plugin does while it is loaded is raised.
+    A `KeyboardInterrupt` while a plugin loads propagates, and the next cell that names the plugin loads it again. Any
+    other error of a plugin's code turns the plugin off.
     """
 
-    def __init__(self, namespace: dict[str, Any], tell: Tell) -> None:
+    def __init__(self, namespace: dict[str, Any], send: Send) -> None:
         self._namespace = namespace
-        self._tell = tell
-        self._context = PluginContext(tell)
-        self._loader = Loader(self._context)
-        self._sources: dict[str, Source] = {}
-        self._placed: dict[str, _Placed] = {}
-        self._at_first = dict(namespace)
-        self._names: list[str] = []
+        self._send = send
+        self._context = PluginContext(send)
+        self._loader = PluginLoader(self._context)
+        self._sources: dict[str, PluginSource] = {}
+        self._placements: dict[str, _Placement] = {}
+        self._initial = dict(namespace)
+        self._user_names: list[str] = []
 
-    def take(self, message: dict[str, Any]) -> None:
-        """Does what a message of the host says."""
+    def handle(self, message: dict[str, Any]) -> None:
+        """Handle a message of the host."""
         match message["type"]:
             case "setup":
                 self._context.begin_session(message["session"], message["artifacts"])
                 self._context.set_variables(message["variables"])
-                self._take_plugins(message["plugins"], [])
+                self._update_sources(message["plugins"], [])
             case "plugins":
-                self._take_plugins(message["plugins"], message["gone"])
+                self._update_sources(message["plugins"], message["removed"])
             case "variables":
                 self._context.set_variables(message["variables"])
             case "test":
-                self._try_out(message["plugin"])
+                self._test(message["plugin"])
 
     def before_cell(self, code: str) -> None:
-        """Loads the plugins that the code names and that are not loaded yet; and those that changed.
-
-        These whether they are named or not: a function of an earlier cell may call them.
-        """
+        """Load the plugins that the code names, and the changed ones, which functions of earlier cells may call."""
         self._context.begin_execution()
-        changed = {name for name, placed in self._placed.items() if placed.source is not self._sources[name]}
-        for name in sorted(changed | named(code, self._sources.keys())):
+        changed = {name for name, placed in self._placements.items() if placed.source is not self._sources[name]}
+        for name in sorted(changed | find_names(code, self._sources)[0]):
             self._place(name)
 
     def after_cell(self) -> None:
-        """Tells which variables the person has, when they are not the same as after the cell before."""
-        names = sorted(name for name in list(self._namespace) if self._is_theirs(name))
-        if names != self._names:
-            self._names = names
-            self._tell({"type": "names", "names": names})
+        """Send the names of the user's variables if they changed."""
+        names = sorted(name for name in list(self._namespace) if self._is_user_name(name))
+        if names != self._user_names:
+            self._user_names = names
+            self._send({"type": "names", "names": names})
 
-    def _take_plugins(self, plugins: list[dict[str, Any]], gone: list[str]) -> None:
-        for name in gone:
-            if self._stands(name):
+    def _update_sources(self, plugins: list[dict[str, Any]], removed: list[str]) -> None:
+        for name in removed:
+            if self._is_placed(name):
                 del self._namespace[name]
-                if name in self._at_first:
-                    self._namespace[name] = self._at_first[name]
-            self._placed.pop(name, None)
+                if name in self._initial:
+                    self._namespace[name] = self._initial[name]
+            self._placements.pop(name, None)
             self._sources.pop(name, None)
             self._loader.unload(name)
-        for source in map(Source.of, plugins):
+        for source in map(PluginSource.from_message, plugins):
             self._sources[source.name] = source
         self._context.set_env(
-            {name: value for source in self._sources.values() for name, value in source.variables().items()}
+            {name: value for source in self._sources.values() for name, value in source.list_variables().items()}
         )
 
     def _place(self, name: str) -> None:
-        if not self._is_free(name) and not self._stands(name):
-            return  # the person's code gave the name to something else
-        former, source = self._placed.get(name), self._sources[name]
-        if former is None or former.source is not source or former.is_lacking:
-            self._placed[name] = self._loaded(source, former)
-        self._namespace[name] = self._placed[name].value
+        initial = self._initial.get(name, self)  # IPython's own `open` may be replaced
+        if self._namespace.get(name, initial) is not initial and not self._is_placed(name):
+            return  # the user's code has a value of this name
+        former, source = self._placements.get(name), self._sources[name]
+        if former is None or former.source is not source or former.is_import_error:
+            self._placements[name] = self._load(source, former)
+        self._namespace[name] = self._placements[name].value
 
-    def _loaded(self, source: Source, former: _Placed | None) -> _Placed:
+    def _load(self, source: PluginSource, former: _Placement | None) -> _Placement:
         lost_state = former is not None and former.has_state()
         try:
-            implementation = self._loader.load(source)
-            value = implementation.make(self._context)
+            plugin = self._loader.load(source)
+            value = plugin.create(self._context)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # a stranger's code, which may call sys.exit
-            why, is_lacking = told(error, source.file), isinstance(error, ImportError)
-            if former is None or former.error != why:
-                self._tell({"type": "failed", "plugin": source.name, "error": why})
-            return _Placed(source, Off(source.name, why, is_lacking), error=why, is_lacking=is_lacking)
+        except BaseException as error:  # foreign code may even call `sys.exit`
+            text, is_import_error = format_plugin_error(error, source.file), isinstance(error, ImportError)
+            if former is None or former.error != text:
+                self._send({"type": "failed", "plugin": source.name, "error": text})
+            stand_in = FailedPlugin(source.name, text, is_import_error)
+            return _Placement(source, stand_in, error=text, is_import_error=is_import_error)
         if former:
-            self._tell({"type": "reloaded", "plugin": source.name, "lost_state": lost_state})
-        return _Placed(source, value, implementation, globals=_fingerprint(implementation))
+            self._send({"type": "reloaded", "plugin": source.name, "lost_state": lost_state})
+        return _Placement(source, value, plugin, globals=_fingerprint(plugin))
 
-    def _is_free(self, name: str) -> bool:
-        at_first = self._at_first.get(name, self)  # IPython's own `open` is nobody's
-        return self._namespace.get(name, at_first) is at_first
-
-    def _stands(self, name: str) -> bool:
-        placed = self._placed.get(name)
+    def _is_placed(self, name: str) -> bool:
+        placed = self._placements.get(name)
         return placed is not None and self._namespace.get(name) is placed.value
 
-    def _is_theirs(self, name: str) -> bool:
+    def _is_user_name(self, name: str) -> bool:
         # `globals()[1] = 2` is possible
         is_name = isinstance(name, str) and name.isidentifier() and not name.startswith("_")
-        return is_name and name not in self._at_first and not self._stands(name)
+        return is_name and name not in self._initial and not self._is_placed(name)
 
-    def _try_out(self, name: str) -> None:
-        source, placed = self._sources[name], self._placed.get(name)
+    def _test(self, name: str) -> None:
+        """Run the tests of a plugin and send their results."""
+        source, placed = self._sources[name], self._placements.get(name)
         try:
-            implementation = (placed and placed.implementation) or self._loader.load(source)
+            plugin = (placed and placed.plugin) or self._loader.load(source)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            self._tell({"type": "failed", "plugin": name, "error": told(error, source.file)})
-        else:
-            tests = try_out(implementation, self._context.variables)
-            self._tell({"type": "tested", "plugin": name, "tests": tests})
+            self._send({"type": "failed", "plugin": name, "error": format_plugin_error(error, source.file)})
+            return
+        results = [
+            {"name": test.name, "description": test.description, "error": self._run_test(test, plugin)}
+            for test in plugin.tests
+        ]
+        self._send({"type": "tested", "plugin": name, "tests": results})
 
-
-def named(code: str, names: Collection[str]) -> set[str]:
-    """Those of the names that the code reads; where it is no plain Python, those that it has as words."""
-    words = set(re.findall(r"\w+", code)).intersection(names)
-    if not words:
-        return set()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the cell's own compilation says them
-            tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return words
-    return words & {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    def _run_test(self, test: PluginTest, plugin: LoadedPlugin) -> str | None:
+        """Run a test with a new object and context; return its error."""
+        try:
+            with import_module("taskweaver.plugin.context").temp_context() as context:
+                context._env.update(plugin.source.list_variables())
+                context._session_var.update(self._context.variables)
+                result = test.run(plugin.create(context))
+                if inspect.iscoroutine(result):  # in a thread, because the kernel's thread has a running loop
+                    with ThreadPoolExecutor(1) as thread:
+                        thread.submit(asyncio.run, result).result()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            return format_plugin_error(error, plugin.source.file)
+        return None

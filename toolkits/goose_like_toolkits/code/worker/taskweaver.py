@@ -1,4 +1,4 @@
-"""The import names of TaskWeaver, for plugins: the real package is what is imported wherever it is installed."""
+"""TaskWeaver's import names for plugins. The real package is used where it is installed."""
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -14,12 +14,13 @@ _PACKAGES = ("taskweaver", "taskweaver.plugin")
 _MODULES = ("base", "context", "register", "utils")
 
 
-class Taskweaver(MetaPathFinder, Loader):
-    """Finds `taskweaver.plugin` and what lies in it. Belongs at the end of `sys.meta_path`: nobody else had it."""
+class TaskWeaverFinder(MetaPathFinder, Loader):
+    """A finder for `taskweaver.plugin` and its modules. Append it to `sys.meta_path`, after the real package."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        """Find a module of TaskWeaver that plugins import."""
         package, _, name = fullname.rpartition(".")
         is_package = fullname in _PACKAGES
         if not is_package and (package != _PACKAGES[-1] or name not in _MODULES):
@@ -27,6 +28,7 @@ class Taskweaver(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self, is_package=is_package)
 
     def exec_module(self, module: ModuleType) -> None:
+        """Define the names of a module."""
         names = vars(module)
         match module.__name__.rpartition(".")[2]:
             case "plugin":
@@ -40,13 +42,13 @@ class Taskweaver(MetaPathFinder, Loader):
                 names.update(PluginContext=PluginContext, TestPluginContext=TestPluginContext)
                 names.update(ArtifactType=ArtifactType, LogErrorLevel=LogErrorLevel, temp_context=temp_context)
             case "register":
-                _fill_register(names)
+                _define_decorators(names)
             case "utils":
                 names["make_api_call"] = import_module(".api_call", __package__).make_api_call
 
 
-def _fill_register(names: dict[str, Any]) -> None:
-    """The decorators, and beside them the two hooks by which whoever loads a plugin is given what it registers."""
+def _define_decorators(names: dict[str, Any]) -> None:
+    """Define the decorators, and the two hooks through which a loader receives the registered objects."""
 
     def register_plugin(func: Any) -> Any:
         hook = names["register_plugin_inner"]
@@ -55,7 +57,7 @@ def _fill_register(names: dict[str, Any]) -> None:
         elif isinstance(func, type) and issubclass(func, Plugin):
             hook(func)
         elif callable(func):
-            hook(_class_of(func))
+            hook(_wrap_function(func))
         else:
             raise TypeError(f"@register_plugin is for a class of plugins or a function, not {func!r}")
         return func
@@ -75,11 +77,9 @@ def _fill_register(names: dict[str, Any]) -> None:
     names.update(register_plugin=register_plugin, test_plugin=test_plugin)
 
 
-def _class_of(function: Callable[..., Any]) -> type[Plugin]:
-    """A class whose objects, when called, are the function itself."""
+def _wrap_function(function: Callable[..., Any]) -> type[Plugin]:
+    """Return a plugin class with this function as its `__call__`."""
     name = getattr(function, "__name__", type(function).__name__)
-    called = dict.fromkeys(
-        ("__call__", "__wrapped__"), staticmethod(function)
-    )  # wrapped: its signature is the function's
-    told = {"__doc__": function.__doc__, "__module__": function.__module__}
-    return type(f"FuncPlugin_{name}", (Plugin,), {**called, **told})
+    call = staticmethod(function)  # `__wrapped__` makes `inspect.signature` show the function's signature
+    namespace = {"__call__": call, "__wrapped__": call, "__doc__": function.__doc__, "__module__": function.__module__}
+    return type(f"FuncPlugin_{name}", (Plugin,), namespace)

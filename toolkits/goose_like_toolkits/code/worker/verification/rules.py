@@ -1,4 +1,4 @@
-"""Rules: which modules and functions the code of cells may use, and what it never may while there are any."""
+"""The rules of the user: lists of modules, functions and variables that cells may use or not."""
 
 import builtins
 import sys
@@ -8,186 +8,209 @@ from typing import Any
 
 from IPython.core.error import InputRejected
 
-from .forbidden import ALIKE, CLOSED, FAMILY, HARMLESS, POWERS, READABLE, SAME, SHORT, SHOWING, SHUT, SYS
+from .forbidden import (
+    DISPLAY_MODULES,
+    EQUIVALENTS,
+    FORBIDDEN_BUILTINS,
+    FORBIDDEN_CALLABLES,
+    FORBIDDEN_MODULES,
+    HARMLESS_MODULES,
+    MODULE_ALIASES,
+    OPAQUE_PACKAGES,
+    READABLE_ATTRIBUTES,
+    SHORT_NAMES,
+    SYS_NAMES,
+)
 
-OWN = __name__.rpartition(".")[0]
-NAMED = (FunctionType, BuiltinFunctionType, type)  # what says which module it is of
+WORKER_PACKAGE = __name__.partition(".")[0]
+_WITH_MODULE = (FunctionType, BuiltinFunctionType, type)  # objects with a reliable `__module__`
 
 
 class Refused(InputRejected):
-    """What verification doesn't let a cell do, and what to do instead. A person and a model see this line only."""
+    """An error for a step that verification refuses. The user and the model see only its message."""
 
-    __module__ = "builtins"  # so that Python shows it by its short name
+    __module__ = "builtins"  # Python shows the short name
 
     def _render_traceback_(self) -> list[str]:
         return [f"Refused: {self}"]
 
 
 class Rules:
-    """The person's lists, as questions: may this module, this function, this value be used?"""
+    """The rules of one kernel. Each check returns the reason for a refusal, or None if the use is allowed.
+
+    `blocked_names` are blocked functions without a module, which are refused as attributes of any object too.
+    """
 
     def __init__(self, config: dict[str, Any]) -> None:
-        """Read {"allowed_modules"|"blocked_modules", "allowed_functions"|"blocked_functions", "allowed_variables"}.
+        """Read `allowed_` or `blocked_modules`, `allowed_` or `blocked_functions` and `allowed_variables`.
 
         Raises:
-            ValueError: There are both lists of a kind, or a name that is none of these.
+            ValueError: The config has an unknown key, or both lists of a kind.
         """
         kinds = ("modules", "functions")
-        if (
-            unknown := set(config)
-            - {f"{mode}_{kind}" for mode in ("allowed", "blocked") for kind in kinds}
-            - {"allowed_variables"}
-        ):
+        known = {f"{mode}_{kind}" for mode in ("allowed", "blocked") for kind in kinds} | {"allowed_variables"}
+        if unknown := set(config) - known:
             raise ValueError(f"verify has no {sorted(unknown)}: give allowed_ or blocked_modules and _functions")
         for kind in kinds:
             if config.get(f"allowed_{kind}") is not None and config.get(f"blocked_{kind}") is not None:
-                raise ValueError(f"verify has allowed_{kind} and blocked_{kind}: give one of both")
-        self._modules = _names(config.get("allowed_modules"))
-        self._blocked_modules = _names(config.get("blocked_modules")) or frozenset()
-        self._functions = _names(config.get("allowed_functions"))
-        blocked = _names(config.get("blocked_functions")) or frozenset()
-        self.variables = _names(config.get("allowed_variables"))
-        self.names = frozenset(name for name in blocked if "." not in name)  # refused as an attribute of anything too
-        self._refused: dict[int, tuple[object, str]] = {}  # the object is kept, so that its id stays its own
-        self._pending: dict[str, str] = {}
-        for name, instead in FAMILY.items():
-            if name not in (self._functions or ()):
-                self._pending[f"builtins.{name}"] = f"{name!r} leads past the rules: {instead}"
-        for name in sorted(POWERS):
-            if name not in (self._functions or ()):
-                self._pending[name] = f"{name!r} leads past the rules: use values and formats that hold no code"
-        for name in sorted(blocked):
-            for alike in [name if "." in name else f"builtins.{name}", *sorted(ALIKE.get(name, ()))]:
-                self._pending[alike] = f"function {name!r} is blocked: do without it"
-        for name in self._blocked_modules:
-            for alike in sorted(ALIKE.get(name, ())):
-                self._pending[alike] = f"module {name!r} is blocked: do without it"
+                raise ValueError(f"verify has allowed_{kind} and blocked_{kind}: give only one of them")
+        blocked = _to_set(config.get("blocked_functions")) or frozenset()
+        self._modules = _to_set(config.get("allowed_modules"))
+        self._blocked_modules = _to_set(config.get("blocked_modules")) or frozenset()
+        self._functions = _to_set(config.get("allowed_functions"))
+        self.variables = _to_set(config.get("allowed_variables"))
+        self.blocked_names = frozenset(name for name in blocked if "." not in name)
+        self._refused: dict[int, tuple[object, str]] = {}  # keeps the object so that no other object gets its id
+        self._unresolved = dict(self._list_refused(blocked))
         self.resolve()
 
+    def _list_refused(self, blocked: frozenset[str]) -> Iterable[tuple[str, str]]:
+        """Yield the dotted name of each refused object with the reason."""
+        allowed = self._functions or frozenset()
+        for name, instead in FORBIDDEN_BUILTINS.items():
+            if name not in allowed:
+                yield f"builtins.{name}", f"{name!r} bypasses the rules: {instead}"
+        for name in sorted(FORBIDDEN_CALLABLES - allowed):
+            yield name, f"{name!r} bypasses the rules: use values and formats that hold no code"
+        for name in sorted(blocked):
+            for dotted in [name if "." in name else f"builtins.{name}", *sorted(EQUIVALENTS.get(name, ()))]:
+                yield dotted, f"function {name!r} is blocked: avoid it"
+        for name in self._blocked_modules:
+            for dotted in sorted(EQUIVALENTS.get(name, ())):
+                yield dotted, f"module {name!r} is blocked: avoid it"
+
     def resolve(self) -> None:
-        """Find the functions that the rules name, in modules that somebody has imported since."""
-        for name, why in list(self._pending.items()):
+        """Find the refused objects in the modules that were imported since the last call."""
+        for name, reason in list(self._unresolved.items()):
             if (value := self.find(name)) is not None:
-                self._refused[id(value)] = value, why
-                del self._pending[name]
+                self._refused[id(value)] = value, reason
+                del self._unresolved[name]
 
     def find(self, dotted: str) -> object:
-        """The value of this name in a module that was imported; None when there is none yet."""
+        """Return the object with this dotted name, or None if its module is not imported yet."""
         root, dot, rest = dotted.partition(".")
-        parts = (SHORT.get(root, root) + dot + rest).split(".")
+        parts = (SHORT_NAMES.get(root, root) + dot + rest).split(".")
         for cut in range(len(parts) - 1, 0, -1):
             value: object = sys.modules.get(".".join(parts[:cut]))
             if value is not None:
-                for part in parts[cut:]:  # a module's getattr could begin to import something
+                for part in parts[cut:]:  # `getattr` on a module could trigger an import
                     value = vars(value).get(part) if isinstance(value, ModuleType) else getattr(value, part, None)
                 return value
         return None
 
-    def builtin(self, name: str) -> str | None:
-        """Why a cell may not use the builtin of this name; None when it may."""
+    def check_builtin(self, name: str) -> str | None:
+        """Check the use of a builtin."""
         value = vars(builtins).get(name)
-        if name in FAMILY and name not in (self._functions or ()):
-            return f"{name!r} leads past the rules: {FAMILY[name]}"
-        if name in self.names:
-            return f"function {name!r} is blocked: do without it"
+        if name in FORBIDDEN_BUILTINS and name not in (self._functions or ()):
+            return f"{name!r} bypasses the rules: {FORBIDDEN_BUILTINS[name]}"
+        if name in self.blocked_names:
+            return f"function {name!r} is blocked: avoid it"
         if self._functions is None or name in self._functions or not callable(value) or name.startswith("__"):
             return None
-        is_error = isinstance(value, type) and issubclass(value, BaseException)
-        return None if is_error else f"function {name!r} is not allowed: {_choice(self._functions)}"
+        is_exception = isinstance(value, type) and issubclass(value, BaseException)
+        return None if is_exception else f"function {name!r} is not allowed: {_format_choice(self._functions)}"
 
-    def module(self, name: str, is_home: bool = False) -> str | None:
-        """Why a module may not be used; None when it may.
+    def check_module(self, name: str, is_origin: bool = False) -> str | None:
+        """Check the use of a module.
 
         Args:
-            is_home: It is only where a function or a class was written; libraries keep theirs in private modules.
+            name: Dotted name of the module.
+            is_origin: The module only defines a function or class; libraries define theirs in private modules.
         """
-        if (why := self._out_of_bounds(name, is_home)) or self._modules is None or self._is_listed(name):
-            return why
-        return f"module {name!r} is not allowed: {_choice(self._modules)}"
+        if (reason := self._check_forbidden(name, is_origin)) or self._modules is None or self._is_listed(name):
+            return reason
+        return f"module {name!r} is not allowed: {_format_choice(self._modules)}"
 
-    def _out_of_bounds(self, name: str, is_home: bool) -> str | None:
-        names = _with_parents(name, is_home)
+    def _check_forbidden(self, name: str, is_origin: bool) -> str | None:
+        names = _with_parents(name, is_origin)
         if self._is_listed(name) and not (self._modules is None and names & self._blocked_modules):
             return None
         if names & self._blocked_modules:
-            return f"module {name!r} is blocked: do without it"
-        if names & SHUT or OWN in names or (not is_home and any(part.startswith("_") for part in name.split("."))):
-            return f"module {name!r} leads past the rules: do without it"
+            return f"module {name!r} is blocked: avoid it"
+        is_private = not is_origin and any(part.startswith("_") for part in name.split("."))
+        if names & FORBIDDEN_MODULES or WORKER_PACKAGE in names or is_private:
+            return f"module {name!r} bypasses the rules: avoid it"
         return None
 
     def _is_listed(self, name: str) -> bool:
-        return name == "__future__" or bool(_with_parents(name, True) & ((self._modules or frozenset()) | SHOWING))
+        listed = (self._modules or frozenset()) | DISPLAY_MODULES
+        return name == "__future__" or bool(_with_parents(name, True) & listed)
 
-    def leads_to_allowed(self, name: str) -> bool:
-        """Whether a module that is not allowed itself has an allowed one below it."""
-        return any(inner.startswith(f"{name}.") for inner in (self._modules or frozenset()) | SHOWING)
+    def has_allowed_submodule(self, name: str) -> bool:
+        """Return whether a module contains an allowed module, even if the module itself is not allowed."""
+        listed = (self._modules or frozenset()) | DISPLAY_MODULES
+        return any(submodule.startswith(f"{name}.") for submodule in listed)
 
-    def place(self, module: ModuleType, name: str) -> str | None:
-        """Why this name of a module may not be asked for, whatever it holds; None when it may."""
+    def check_module_attribute(self, module: ModuleType, name: str) -> str | None:
+        """Check the use of a name in a module, whatever value it has."""
         home = module.__name__
-        inner = f"{home}.{name}"
-        if (why := self.module(home)) and self.module(inner) and not self.leads_to_allowed(inner):
-            return why
-        if module is sys and name not in SYS:
-            return f"'sys.{name}' leads past the rules: do without it"
-        if name.startswith("_") and name not in READABLE:
-            return f"'{home}.{name}' is private to the module: use what it documents"
+        dotted = f"{home}.{name}"
+        if (reason := self.check_module(home)) and self.check_module(dotted) and not self.has_allowed_submodule(dotted):
+            return reason
+        if module is sys and name not in SYS_NAMES:
+            return f"'sys.{name}' bypasses the rules: avoid it"
+        if name.startswith("_") and name not in READABLE_ATTRIBUTES:
+            return f"'{dotted}' is private to the module: use documented names"
         return None
 
-    def kind(self, kind: type) -> str | None:
-        """Why no attribute of values of this type may be used; None when they may."""
+    def check_type(self, kind: type) -> str | None:
+        """Check reading attributes from values of a type."""
         if kind in (FrameType, CodeType, TracebackType):
-            return f"a {kind.__name__} leads past the rules: do without it"
+            return f"a {kind.__name__} bypasses the rules: avoid it"
         for base in kind.__mro__:
             home = base.__module__
-            if isinstance(home, str) and home not in SHOWING and _with_parents(home, True) & (CLOSED | {OWN}):
-                return f"a {kind.__name__} is not looked into: plugins and the kernel's own things are only called"
+            if not isinstance(home, str) or home in DISPLAY_MODULES:
+                continue
+            if _with_parents(home, True) & (OPAQUE_PACKAGES | {WORKER_PACKAGE}):
+                return f"attributes of a {kind.__name__} are not readable: only call plugins and kernel objects"
         return None
 
-    def value(self, value: object, holder: object = None, name: str = "") -> str | None:
-        """Why a value that a cell came by may not be used; None when it may.
+    def check_value(self, value: object, holder: object = None, name: str = "") -> str | None:
+        """Check the use of a value.
 
         Args:
-            holder: What it was taken out of, where it is called `name`.
+            value: The value.
+            holder: The object that the value comes from, as attribute `name`.
+            name: Name of the attribute.
         """
         function = value.__func__ if isinstance(value, MethodType) else value
-        if known := self._refused.get(id(function)):
-            return known[1]
+        if refused := self._refused.get(id(function)):
+            return refused[1]
         if isinstance(value, ModuleType):
-            return None if self.leads_to_allowed(value.__name__) else self.module(value.__name__)
-        home = getattr(function, "__module__", None) if isinstance(function, NAMED) else None
+            return None if self.has_allowed_submodule(value.__name__) else self.check_module(value.__name__)
+        home = getattr(function, "__module__", None) if isinstance(function, _WITH_MODULE) else None
         if not isinstance(home, str) or home in ("builtins", "__main__"):
             home = None
-        if home and (why := self._out_of_bounds(home, is_home=True)):
-            return why
+        if home and (reason := self._check_forbidden(home, is_origin=True)):
+            return reason
         if not isinstance(holder, ModuleType):
-            return None  # objects of libraries that are not listed come by all the time
-        if why := self.place(holder, name):
-            return why
-        if self._functions is not None and callable(value) and not self._is_named(holder, name, home):
-            return f"function {name!r} is not allowed: {_choice(self._functions)}"
+            return None  # objects of unlisted libraries are everywhere
+        if reason := self.check_module_attribute(holder, name):
+            return reason
+        if self._functions is not None and callable(value) and not self._is_function_listed(holder, name, home):
+            return f"function {name!r} is not allowed: {_format_choice(self._functions)}"
         root = (home or "").partition(".")[0].lstrip("_")
-        if home and self._modules is not None and root in sys.stdlib_module_names and root not in HARMLESS:
-            return self.module(home, is_home=True)
+        if home and self._modules is not None and root in sys.stdlib_module_names and root not in HARMLESS_MODULES:
+            return self.check_module(home, is_origin=True)
         return None
 
-    def _is_named(self, holder: ModuleType, name: str, home: str | None) -> bool:
-        places = [holder.__name__, *([home] if home else [])]
-        short = [key for key, module in SHORT.items() if module == holder.__name__]
-        wanted = {name, *(f"{place}.{name}" for place in [*places, *short])}
-        return bool(wanted & (self._functions or frozenset()))
+    def _is_function_listed(self, holder: ModuleType, name: str, home: str | None) -> bool:
+        short = [key for key, module in SHORT_NAMES.items() if module == holder.__name__]
+        modules = [holder.__name__, *([home] if home else []), *short]
+        names = {name, *(f"{module}.{name}" for module in modules)}
+        return bool(names & (self._functions or frozenset()))
 
 
-def _names(given: Iterable[str] | None) -> frozenset[str] | None:
-    return None if given is None else frozenset(given)
+def _to_set(names: Iterable[str] | None) -> frozenset[str] | None:
+    return None if names is None else frozenset(names)
 
 
-def _with_parents(name: str, is_home: bool) -> set[str]:
+def _with_parents(name: str, is_origin: bool) -> set[str]:
     root, dot, rest = name.partition(".")
-    parts = (SAME.get(root) or (root.lstrip("_") or root if is_home else root)) + dot + rest
-    ends = [index for index, letter in enumerate(parts) if letter == "."]
-    return {parts, *(parts[:end] for end in ends)}
+    public = MODULE_ALIASES.get(root) or (root.lstrip("_") or root if is_origin else root)
+    dotted = public + dot + rest
+    return {dotted, *(dotted[:end] for end, letter in enumerate(dotted) if letter == ".")}
 
 
-def _choice(names: frozenset[str]) -> str:
-    return f"there are {', '.join(sorted(names))}" if names else "there is none"
+def _format_choice(names: frozenset[str]) -> str:
+    return f"use one of {', '.join(sorted(names))}" if names else "none is allowed"
