@@ -1,4 +1,4 @@
-"""Where things lie: configuration, sessions, caches, by the XDG rules or all below `GOOSE_LIKE_HOME`."""
+"""Folders of goose_like: the XDG base directories, or subfolders of `GOOSE_LIKE_HOME`."""
 
 import os
 from pathlib import Path
@@ -10,26 +10,31 @@ def _base(variable: str, default: str, below_home: str) -> Path:
     home = os.environ.get("GOOSE_LIKE_HOME")
     if home:
         return Path(home).expanduser().absolute() / below_home
-    given = os.environ.get(variable, "")
-    # A relative XDG path is invalid by the XDG specification and is ignored.
-    return (Path(given) if os.path.isabs(given) else Path.home() / default) / _APP
+    value = os.environ.get(variable, "")
+    # The XDG specification says to ignore relative paths.
+    return (Path(value) if os.path.isabs(value) else Path.home() / default) / _APP
 
 
 def config_folder() -> Path:
-    """`profiles.yaml`, `profiles/`, AGENTS.md. Never writable for tools."""
+    """Return the folder of `profiles.yaml`, `profiles/` and AGENTS.md. Tools can never write there."""
     return _base("XDG_CONFIG_HOME", ".config", "config")
 
 
 def state_folder() -> Path:
-    """What is remembered from run to run."""
+    """Return the folder of data that goose_like keeps between runs."""
     return _base("XDG_STATE_HOME", ".local/state", "state")
 
 
 def sessions_folder() -> Path:
-    """One folder a session, named by its id."""
+    """Return the folder that holds one subfolder per session, named by the session's id."""
     return state_folder() / "sessions"
 
 
 def cache_folder() -> Path:
-    """What can be made again: model weights, indexes."""
+    """Return the folder of data that can be created again: model weights and indexes."""
     return _base("XDG_CACHE_HOME", ".cache", "cache")
+
+
+def find_repository_root(folder: Path) -> Path:
+    """Return the root of the git repository around a folder, or the folder itself outside a repository."""
+    return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)

@@ -1,4 +1,4 @@
-"""API keys: from the environment, else the system's keyring, else a file that only its owner can read."""
+"""API keys from the environment, the system's keyring or a private file, and the names of secret variables."""
 
 import os
 import tempfile
@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
+import yaml
 
 from goose_like.core.errors import CredentialError, ProfileError
 
@@ -17,73 +17,93 @@ from .yaml_source import read_yaml
 _SERVICE = "goose-like"
 _ENVIRONMENT, _KEYRING = "the environment", "the keyring"
 
+_SECRET_WORDS = {
+    *("KEY", "KEYS", "APIKEY", "TOKEN", "TOKENS", "AUTHTOKEN", "SECRET", "SECRETS"),
+    *("PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS", "AUTH", "JWT", "PAT", "PASS"),
+}
+# Words without an underscore, such as OPENAIKEY. A plain KEY is missing here, because MONKEY ends with it.
+_SECRET_SUFFIXES = ("APIKEY", "AIKEY", "ACCESSKEY", "SECRETKEY", "PRIVATEKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD")
+_SECRET_NAMES = {"PGPASSFILE", "MYSQL_PWD", "KUBECONFIG", "BW_SESSION"}
+_SECRET_PREFIX = "OP_SESSION_"
+
 
 def find_key(variable: str | None) -> str:
-    """The key that goes by the name of this environment variable; empty where there is none.
+    """Return the API key with the name of this environment variable, or an empty text.
 
     Raises:
-        CredentialError: the file of keys can be read by others, or is broken.
+        CredentialError: Other users can read the file of keys, or the file is broken.
     """
-    return next((key for _, key in _found(variable)), "")
+    return next((key for _, key in _iterate_keys(variable)), "")
 
 
 def find_key_location(variable: str | None) -> str:
-    """The place that `find` takes the key from, for people; empty where there is none.
+    """Return the place from which `find_key` takes the key, for display, or an empty text.
 
     Raises:
-        CredentialError: as `find`.
+        CredentialError: Other users can read the file of keys, or the file is broken.
     """
-    return next((place for place, _ in _found(variable)), "")
+    return next((place for place, _ in _iterate_keys(variable)), "")
 
 
 def store_key(variable: str, key: str) -> str:
-    """Keeps the key in the keyring if there is one that works, else in the file; gives the place, for people.
+    """Store the key in the keyring if one works, else in the file, and return the place for display.
 
     Raises:
-        CredentialError: as `find`, or the file can't be written.
+        CredentialError: The file is readable by other users, broken or not writable.
     """
-    if _put_in_keyring(variable, key):
+    if _store_in_keyring(variable, key):
         return _KEYRING
-    _write({**_read(), variable: key})
-    return str(_file())
+    _write_file({**_read_file(), variable: key})
+    return str(_get_file())
 
 
 def delete_key(variable: str) -> list[str]:
-    """Removes the key from wherever `store` puts keys; gives the places that had it.
+    """Delete the key from the keyring and the file, and return the places that had the key.
 
     Raises:
-        CredentialError: as `store`.
+        CredentialError: The file is readable by other users, broken or not writable.
     """
     places = []
-    if _from_keyring(variable):
-        _keyring().delete_password(_SERVICE, variable)
+    if _read_keyring(variable):
+        _import_keyring().delete_password(_SERVICE, variable)
         places.append(_KEYRING)
-    kept = _read()
-    if kept.pop(variable, None) is not None:
-        _write(kept)
-        places.append(str(_file()))
+    keys = _read_file()
+    if keys.pop(variable, None) is not None:
+        _write_file(keys)
+        places.append(str(_get_file()))
     return places
 
 
-def _found(variable: str | None) -> Iterator[tuple[str, str]]:
-    """Each place that has the key, and the key."""
+def is_secret_variable(name: str) -> bool:
+    """Check whether an environment variable holds a secret, by the words between underscores in its name.
+
+    OPENAI_API_KEY holds one; KEYBOARD_LAYOUT and MONKEYS do not.
+    """
+    name = name.upper()
+    if name in _SECRET_NAMES or name.startswith(_SECRET_PREFIX):
+        return True
+    return any(word in _SECRET_WORDS or word.endswith(_SECRET_SUFFIXES) for word in name.split("_"))
+
+
+def _iterate_keys(variable: str | None) -> Iterator[tuple[str, str]]:
+    """Yield each place that has the key, and the key."""
     if not variable:
         return
     if key := os.environ.get(variable, "").strip():
         yield _ENVIRONMENT, key
-    if key := _from_keyring(variable):
+    if key := _read_keyring(variable):
         yield _KEYRING, key
-    if key := _read().get(variable, ""):
-        yield str(_file()), key
+    if key := _read_file().get(variable, ""):
+        yield str(_get_file()), key
 
 
-def _file() -> Path:
-    # A name that begins so is hidden from commands by the sandbox.
+def _get_file() -> Path:
+    # The sandbox hides files with this name from commands.
     return config_folder() / "keys.yaml"
 
 
-def _read() -> dict[str, str]:
-    file = _file()
+def _read_file() -> dict[str, str]:
+    file = _get_file()
     try:
         mode = file.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -92,46 +112,46 @@ def _read() -> dict[str, str]:
         raise CredentialError(f"{file} can be read by others, so it is not used: chmod 600 {file}")
     try:
         data = read_yaml(file)
-    except ProfileError:  # its words may be some of the file's
+    except ProfileError:  # its text may quote a key
         data = None
     if not isinstance(data, Mapping):
         raise CredentialError(f"{file} can't be read; it has lines like `OPENAI_API_KEY: ...`") from None
     return {str(name): str(key).strip() for name, key in data.items()}
 
 
-def _write(kept: Mapping[str, str]) -> None:
-    target = Path(os.path.realpath(_file()))
+def _write_file(keys: Mapping[str, str]) -> None:
+    target = Path(os.path.realpath(_get_file()))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix="keys.", dir=target.parent)  # mode 0600 from its first moment
+        handle, name = tempfile.mkstemp(prefix="keys.", dir=target.parent)  # created with mode 0600
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            YAML().dump(dict(kept), file)
+            yaml.safe_dump(dict(keys), file, sort_keys=False, default_style='"', width=10_000)
         os.replace(name, target)
     except OSError as error:
         raise CredentialError(f"{target} can't be written: {error.strerror}; set the variable instead") from error
 
 
-def _keyring() -> Any:
-    import keyring  # an extra
+def _import_keyring() -> Any:
+    import keyring  # an optional extra
 
     return keyring
 
 
-def _from_keyring(variable: str) -> str:
+def _read_keyring(variable: str) -> str:
     if find_spec("keyring") is None:
         return ""
     try:
-        return (_keyring().get_password(_SERVICE, variable) or "").strip()
-    except Exception:  # a backend is anyone's code; none, a locked one and a broken one are all no keyring
+        return (_import_keyring().get_password(_SERVICE, variable) or "").strip()
+    except Exception:  # backends are foreign code: a missing, locked or broken keyring counts as no keyring
         return ""
 
 
-def _put_in_keyring(variable: str, key: str) -> bool:
-    """Whether it is in there now: some backends take everything and keep nothing."""
+def _store_in_keyring(variable: str, key: str) -> bool:
+    """Store the key and check that it is there: some backends accept everything and keep nothing."""
     if find_spec("keyring") is None:
         return False
     try:
-        _keyring().set_password(_SERVICE, variable, key)
-    except Exception:  # as above
+        _import_keyring().set_password(_SERVICE, variable, key)
+    except Exception:  # foreign code, as above
         return False
-    return _from_keyring(variable) == key
+    return _read_keyring(variable) == key

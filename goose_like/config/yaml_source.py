@@ -1,4 +1,4 @@
-"""Where something in YAML is written: read with the lines of its values, so that errors name them."""
+"""Configuration read from YAML files, with the file and line of each value for error messages."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,18 +7,23 @@ from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from goose_like.core.errors import ProfileError
 
+from .yaml_reader import YamlError, YamlList, YamlMapping, parse_document
+
 Drafts = Mapping[Path, str]
+"""Texts that replace the contents of files, to check a change before it is written."""
+
 NO_DRAFTS: Drafts = MappingProxyType({})
+
+USER_MESSAGE = "user_message"
+"""The type of a pydantic error with a message for users. The message must not quote the value, which may be a secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class YamlSource:
-    """Where something in YAML is written: `data` keeps its lines. `extended` are the sources that it builds on."""
+    """A named part of a YAML file. `bases` are the sources that it extends, nearest first."""
 
     name: str
     file: Path
@@ -28,35 +33,34 @@ class YamlSource:
     is_project: bool = False
 
     def locate(self, *path: str | int) -> str:
-        """`file, line N` of the value at `path`, or of the nearest thing around it, here or in what it extends."""
-        # Of equals the first: the profile itself overrides what it extends.
+        """Format `file, line N` of the value at a path, or of its nearest parent, here or in a base."""
+        # With equal depth the first source wins: it overrides its bases.
         deepest = max((self, *self.bases), key=lambda source: len(source.find_lines(path)))
         lines = deepest.find_lines(path)
-        return f"{deepest.file}, line {lines[-1] + 1}" if lines else f"{deepest.file}"
+        return f"{deepest.file}, line {lines[-1]}" if lines else f"{deepest.file}"
 
     def find_lines(self, path: tuple[str | int, ...]) -> list[int]:
-        """The line of the whole, then those of each step of the path as far as it is written here."""
+        """Return the line of the whole part, then the line of each step of the path that exists in this file."""
         node: Any = self.data
-        lines = [node.lc.line] if hasattr(node, "lc") else []
+        lines = [node.line] if isinstance(node, YamlMapping | YamlList) else []
         for key in path:
             try:
-                marks = node.lc
-                lines.append((marks.key(key) if isinstance(node, Mapping) else marks.item(key))[0])
+                lines.append(node.child_lines[key])
                 node = node[key]
             except (AttributeError, KeyError, IndexError, TypeError):
                 break
         return lines
 
     def add_location(self, error: ProfileError) -> ProfileError:
-        """The error with this file and the line of its path before it."""
+        """Return the error with the file and the line of its path in front of the text."""
         return ProfileError(f"{self.locate(*error.path)}: {error}" if error.path else str(error))
 
 
 def read_yaml(file: Path, drafts: Drafts = NO_DRAFTS) -> Any:
-    """What a file, or its draft, holds, with the lines of its values; an empty one holds an empty mapping.
+    """Read a YAML file, or its draft, with the lines of its values. An empty file gives an empty mapping.
 
     Raises:
-        ProfileError: it can't be read, or is no YAML; the text names the file and the line.
+        ProfileError: The file cannot be read or is invalid. The text names the file and the line.
     """
     try:
         text = drafts[file] if file in drafts else file.read_text(encoding="utf-8")
@@ -67,48 +71,54 @@ def read_yaml(file: Path, drafts: Drafts = NO_DRAFTS) -> Any:
 
 
 def parse_yaml(file: Path, text: str) -> Any:
-    """What the text of a file holds, as `read_yaml`."""
+    """Parse the text of a file in the same way as `read_yaml`.
+
+    Raises:
+        ProfileError: The text is invalid. The error names the file and the line.
+    """
     try:
-        data = YAML().load(text)
-        return {} if data is None else data
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else "?"
-        raise ProfileError(f"{file}, line {line}: this is no valid YAML: {error.problem or error}") from error
-    except (YAMLError, ValueError) as error:  # ValueError: a date that there is not
-        reason = " ".join(str(error).split())
-        raise ProfileError(f"{file}: can't be read: {reason}") from error
+        data = parse_document(text)
+    except YamlError as error:
+        if error.line is None:
+            raise ProfileError(f"{file}: can't be read: {error}") from error
+        raise ProfileError(f"{file}, line {error.line}: {error}") from error
+    return {} if data is None else data
 
 
 def describe_validation_error(
-    error: ValidationError, source: YamlSource, near: Callable[[tuple[str | int, ...]], str], whole: str
+    error: ValidationError, source: YamlSource, suggest: Callable[[tuple[str | int, ...]], str], whole: str
 ) -> str:
-    """A validation's faults in the order of the file, a sentence each: where, and what.
+    """Describe each invalid value in one line with its place, in the order of the file.
 
-    `near` gives words for the unknown key at a path; `whole` is what the thing itself is called.
+    Args:
+        error: The error that pydantic raised for the data of `source`.
+        source: The place of the data.
+        suggest: Returns the end of the sentence about an unknown key at a path, for example "did you mean 'steps'?".
+        whole: The name of the data as a whole, for example "the profile".
     """
-    faults = sorted(error.errors(), key=lambda fault: source.find_lines(fault["loc"]))
-    return "\n".join(_explain(fault, source, near, whole) for fault in faults)
+    fields = sorted(error.errors(), key=lambda field: source.find_lines(field["loc"]))
+    return "\n".join(_describe_field(field, source, suggest, whole) for field in fields)
 
 
-def _explain(
-    fault: Mapping[str, Any], source: YamlSource, near: Callable[[tuple[str | int, ...]], str], whole: str
+def _describe_field(
+    field: Mapping[str, Any], source: YamlSource, suggest: Callable[[tuple[str | int, ...]], str], whole: str
 ) -> str:
-    path = tuple(fault["loc"])
-    if fault["type"] == "extra_forbidden":
-        what = ".".join(map(str, path)) or whole
-        return f"{source.locate(*path)}: unknown key {what!r}; {near(path)}"
-    return f"{source.locate(*path)}: {describe_field_error(fault, whole)}"
+    path = tuple(field["loc"])
+    if field["type"] == "extra_forbidden":
+        name = ".".join(map(str, path)) or whole
+        return f"{source.locate(*path)}: unknown key {name!r}; {suggest(path)}"
+    return f"{source.locate(*path)}: {describe_field_error(field, whole)}"
 
 
-def describe_field_error(fault: Mapping[str, Any], whole: str) -> str:
-    """What pydantic says of a value, without the place: `key: expected text, not 3`."""
-    what = ".".join(str(step) for step in fault["loc"]) or whole
-    if fault["type"] == "told":  # what was given may be a secret
-        return f"{what}: {fault['msg']}"
-    if fault["type"] == "missing":
-        return f"{what}: this key is missing"
+def describe_field_error(field: Mapping[str, Any], whole: str) -> str:
+    """Describe one error of pydantic without its place, for example `limits.steps: expected text, not 3`."""
+    name = ".".join(str(step) for step in field["loc"]) or whole
+    if field["type"] == USER_MESSAGE:
+        return f"{name}: {field['msg']}"
+    if field["type"] == "missing":
+        return f"{name}: this key is missing"
     kinds = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list", "string_type": "text"}
-    expected = kinds.get(fault["type"]) or fault["msg"].removeprefix("Input should be ")
-    given = repr(fault["input"])
-    clipped = given if len(given) <= 80 else given[:77] + "..."
-    return f"{what}: expected {expected}, not {clipped}"
+    expected = kinds.get(field["type"]) or field["msg"].removeprefix("Input should be ")
+    value = repr(field["input"])
+    clipped = value if len(value) <= 80 else value[:77] + "..."
+    return f"{name}: expected {expected}, not {clipped}"

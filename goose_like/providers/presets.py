@@ -11,11 +11,11 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
 from goose_like.config.paths import config_folder
+from goose_like.config.secrets import is_secret_variable
 from goose_like.config.yaml_source import YamlSource, describe_validation_error, read_yaml
 from goose_like.core.entry_points import did_you_mean, list_entry_points
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import FrozenModel
-from goose_like.workspace.environment import is_secret
 
 from .base import ProviderInfo
 
@@ -49,10 +49,11 @@ class Preset(FrozenModel):
     @classmethod
     def _is_a_secrets_name(cls, value: str | None) -> str | None:
         """Else commands would see it, for its name is all that tells. A key that was pasted here is not said back."""
-        if value is None or (re.fullmatch(r"[A-Z_][A-Z0-9_]*", value) and is_secret(value)):
+        if value is None or (re.fullmatch(r"[A-Z_][A-Z0-9_]*", value) and is_secret_variable(value)):
             return value
         raise PydanticCustomError(
-            "told", "this is the name of the variable of the key, never the key; it ends with _API_KEY or _TOKEN"
+            "user_message",
+            "this is the name of the variable of the key, never the key; it ends with _API_KEY or _TOKEN",
         )
 
     @property

@@ -5,7 +5,8 @@ from typing import cast
 
 from goose_like.config import secrets as keys
 from goose_like.config.paths import config_folder
-from goose_like.config.profile import ModelChoice, Profile, load_profile
+from goose_like.config.profile import ModelChoice, Profile
+from goose_like.config.profile_loader import load_profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.config.yaml_source import YamlSource
 from goose_like.core.entry_points import did_you_mean, list_entry_points, load_entry_point

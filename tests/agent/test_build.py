@@ -13,7 +13,8 @@ import pytest
 
 from goose_like.agent.build import build_exchange
 from goose_like.agent.compaction.base import Truncate
-from goose_like.config.profile import Profile, find_profile
+from goose_like.config.profile import Profile
+from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
 from goose_like.core.events import Logged, SessionStarted, Status
 from goose_like.core.message import Message
@@ -41,7 +42,7 @@ class Model(Played):
 
 class Absent(Model):
     @staticmethod
-    def missing(choice):
+    def find_setup_error(choice):
         return ModelUnavailableError("install absent")
 
 
@@ -150,7 +151,7 @@ async def built(home, yaml, recorder=None, **options):
     file = home / "config" / "profiles" / "p.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"processor: played:m\n{yaml}")
-    profile, source = find_profile("p")
+    profile, source = load_profile("p")
     try:
         async with build_exchange(profile, recorder or Recorder(), **options) as exchange:
             yield exchange
@@ -281,10 +282,13 @@ async def test_bad_profile_is_one_sentence_with_its_line(home, kind):
     [
         (
             "broken",
-            r"^toolkit 'broken' can't be used: KeyError: 'settings'; at test_build:\d+ in __init__: "
+            r"^toolkit 'broken' can't be used: KeyError: 'settings'; at tests.agent.test_build:\d+ in __init__: "
             r'raise KeyError\("settings"\); repair it or leave it out of the profile$',
         ),
-        ("silent", r"AttributeError: .* 'words'; at test_build:\d+ in prompt: return self.words; repair it"),
+        (
+            "silent",
+            r"AttributeError: .* 'words'; at tests.agent.test_build:\d+ in prompt: return self.words; repair it",
+        ),
         (
             "closed",
             "toolkit 'closed' can't be made: got an unexpected keyword argument 'config' for its __init__; .*: "
@@ -401,7 +405,7 @@ async def test_a_toolkit_that_fails_to_look_is_told_once_and_ends_no_turn(home, 
         for _ in range(2):
             assert [await source() for source in exchange.news.values()] == [{}]
             assert [source() for source in exchange.doubts] == [None]
-            assert exchange.moderator.live() == []
+            assert exchange.moderator.state_sections() == []
         told = [event.text for event in recorder.events if isinstance(event, Logged)]
     assert ["'three' failed" in text and "nowhere" in text for text in told] == [True] * 3
 
@@ -412,7 +416,7 @@ async def test_a_toolkit_that_says_nonsense_of_the_state_is_told_and_ends_no_tur
     async with built(home, "toolkits: [three]", recorder := Recorder()) as exchange:
         assert [await source() for source in exchange.news.values()] == [{}]
         assert [source() for source in exchange.doubts] == ["3"]
-        assert exchange.moderator.live() == []
+        assert exchange.moderator.state_sections() == []
         assert sum("'three' failed" in event.text for event in recorder.events if isinstance(event, Logged)) == 2
 
 
@@ -468,10 +472,11 @@ PROGRAM = """
 import asyncio, json, sys
 from goose_like.agent.build import build_exchange
 from goose_like.core.notifier import Recorder
-from goose_like.config.profile import ModelChoice, find_profile
+from goose_like.config.profile import ModelChoice
+from goose_like.config.profile_loader import load_profile
 
 async def main():
-    profile, _ = find_profile("seed")
+    profile, _ = load_profile("seed")
     model = ModelChoice(model="scripted:" + sys.argv[1])
     recorder = Recorder()
     profile = profile.model_copy(update={"processor": model, "accelerator": model})

@@ -1,8 +1,9 @@
-"""Profiles: every form that is read, and for every bad input one sentence with file, line and next step."""
+"""Tests of profiles: all written forms, and one sentence with file, line and next step for every bad input."""
 
 import pytest
 
-from goose_like.config.profile import Profile, ToolkitChoice, list_profile_sources, load_profile
+from goose_like.config.profile import Profile, ToolkitChoice
+from goose_like.config.profile_loader import list_profile_sources, load_profile
 from goose_like.core.errors import ProfileError
 
 
@@ -158,7 +159,7 @@ def test_unknown_profile(write, home):
     assert str(caught.value).endswith("; make it: goose-like profile new mne")
 
 
-def test_a_fault_is_told_where_it_is_written(write):
+def test_an_error_names_the_file_of_the_base(write):
     write("m:\n  extends: base\n  limits:\n    steps: 3")
     base = write("sandbox: full\nlimits:\n  steps: 3\n  tokens: many", "base")
     with pytest.raises(ProfileError, match=r"line 4: limits.tokens") as caught:
@@ -166,7 +167,7 @@ def test_a_fault_is_told_where_it_is_written(write):
     assert str(base) in str(caught.value)
 
 
-def test_place_of_what_is_inherited(write):
+def test_place_of_an_inherited_value(write):
     write("m:\n  extends: base\n  sandbox: full")
     base = write("limits: {}\ntoolkits:\n  - a\n  - name: b\n    requires:\n      x: y", "base")
     _, source = load_profile("m")

@@ -1,4 +1,4 @@
-"""API keys: where they are looked for, how they are kept, and who may read them."""
+"""Tests of API keys: the order of places, the private file and the keyring."""
 
 import os
 import stat
@@ -23,13 +23,13 @@ def file(home: Path) -> Path:
     return home / "config" / "keys.yaml"
 
 
-def written(file: Path, text: str, mode: int = 0o600) -> None:
+def write_keys(file: Path, text: str, mode: int = 0o600) -> None:
     file.write_text(text)
     file.chmod(mode)
 
 
-def with_vault(tmp_path: Path, backend: str, program: str) -> str:
-    """What a program prints that has this keyring: a process takes one backend for good."""
+def run_with_keyring(tmp_path: Path, backend: str, program: str) -> str:
+    """Run a program with this keyring backend and return its output. A process loads a backend only once."""
     env = {**os.environ, "VAULT": str(tmp_path / "vault.json")}
     env["PYTHON_KEYRING_BACKEND"] = f"tests.keyring_file.{backend}"
     env["PYTHONPATH"] = str(ROOT)
@@ -46,7 +46,7 @@ def test_no_key_anywhere(home):
 
 
 def test_the_environment_comes_before_the_file(file, monkeypatch):
-    written(file, "MY_API_KEY: of-the-file\nOTHER_API_KEY: 12345\n")
+    write_keys(file, "MY_API_KEY: of-the-file\nOTHER_API_KEY: 12345\n")
     assert (keys.find_key("MY_API_KEY"), keys.find_key_location("MY_API_KEY")) == ("of-the-file", str(file))
     assert keys.find_key("OTHER_API_KEY") == "12345"
     monkeypatch.setenv("MY_API_KEY", " of-the-environment\n")
@@ -57,14 +57,14 @@ def test_the_environment_comes_before_the_file(file, monkeypatch):
 
 
 def test_the_environment_needs_no_sound_file(file, monkeypatch):
-    written(file, f"MY_API_KEY: {KEY}", 0o644)
+    write_keys(file, f"MY_API_KEY: {KEY}", 0o644)
     monkeypatch.setenv("MY_API_KEY", "k")
     assert keys.find_key("MY_API_KEY") == "k"
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
 def test_a_file_that_others_can_read_is_refused(file, mode):
-    written(file, f"MY_API_KEY: {KEY}", mode)
+    write_keys(file, f"MY_API_KEY: {KEY}", mode)
     with pytest.raises(CredentialError, match=f"chmod 600 {file}") as caught:
         keys.find_key("MY_API_KEY")
     assert KEY not in str(caught.value)
@@ -72,7 +72,7 @@ def test_a_file_that_others_can_read_is_refused(file, mode):
 
 @pytest.mark.parametrize("text", [f"- {KEY}", KEY, f"MY_API_KEY: [{KEY}", f"MY_API_KEY: '{KEY}", f"a: *{KEY}"])
 def test_a_broken_file_is_told_without_what_is_in_it(file, text):
-    written(file, text)
+    write_keys(file, text)
     with pytest.raises(GooseLikeError, match=r"keys\.yaml") as caught:
         keys.find_key("MY_API_KEY")
     assert KEY not in str(caught.value)
@@ -93,7 +93,7 @@ def test_a_key_is_kept_for_its_owner_only_and_forgotten(file):
 
 
 def test_a_linked_file_stays_a_link(file, tmp_path):
-    written(tmp_path / "dotfiles.yaml", "{}")
+    write_keys(tmp_path / "dotfiles.yaml", "{}")
     file.symlink_to(tmp_path / "dotfiles.yaml")
     keys.store_key("MY_API_KEY", KEY)
     assert file.is_symlink()
@@ -108,19 +108,21 @@ def test_a_folder_that_cannot_be_written_is_told(home):
 
 @ringed
 def test_the_keyring_is_taken_where_there_is_one(file, tmp_path):
-    assert with_vault(tmp_path, "Vault", f"print(keys.store_key('MY_API_KEY', '{KEY}'))") == "the keyring"
+    assert run_with_keyring(tmp_path, "Vault", f"print(keys.store_key('MY_API_KEY', '{KEY}'))") == "the keyring"
     assert not file.exists()
-    written(file, "MY_API_KEY: of-the-file")
-    told = with_vault(tmp_path, "Vault", "print(keys.find_key('MY_API_KEY'), keys.find_key_location('MY_API_KEY'))")
+    write_keys(file, "MY_API_KEY: of-the-file")
+    told = run_with_keyring(
+        tmp_path, "Vault", "print(keys.find_key('MY_API_KEY'), keys.find_key_location('MY_API_KEY'))"
+    )
     assert told == f"{KEY} the keyring"
-    assert with_vault(tmp_path, "Vault", "print(keys.delete_key('MY_API_KEY'))") == f"['the keyring', '{file}']"
-    assert with_vault(tmp_path, "Vault", "print(keys.find_key('MY_API_KEY') == '')") == "True"
+    assert run_with_keyring(tmp_path, "Vault", "print(keys.delete_key('MY_API_KEY'))") == f"['the keyring', '{file}']"
+    assert run_with_keyring(tmp_path, "Vault", "print(keys.find_key('MY_API_KEY') == '')") == "True"
 
 
 @ringed
 def test_a_broken_keyring_is_none(file, tmp_path):
-    assert with_vault(tmp_path, "Broken", f"print(keys.store_key('MY_API_KEY', '{KEY}'))") == str(file)
-    assert with_vault(tmp_path, "Broken", "print(keys.find_key('MY_API_KEY'))") == KEY
+    assert run_with_keyring(tmp_path, "Broken", f"print(keys.store_key('MY_API_KEY', '{KEY}'))") == str(file)
+    assert run_with_keyring(tmp_path, "Broken", "print(keys.find_key('MY_API_KEY'))") == KEY
 
 
 @ringed

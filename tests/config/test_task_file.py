@@ -1,4 +1,4 @@
-"""Planned work: the kickoff message, the tasks, the values, and what is wrong with a file."""
+"""Tests of task files: kickoff message, tasks, variables and errors."""
 
 import re
 
@@ -30,28 +30,28 @@ tasks:
 """
 
 
-def planned(tmp_path, text, file_name="plan.md", **arguments):
+def read_text(tmp_path, text, file_name="plan.md", **arguments):
     file = tmp_path / file_name
     file.write_text(text)
     return read_task_file(str(file), arguments)
 
 
 def test_markdown(tmp_path):
-    plan = planned(tmp_path, MARKDOWN, name="lexer", url="http://x:80/?a=b", parts="this that")
+    plan = read_text(tmp_path, MARKDOWN, name="lexer", url="http://x:80/?a=b", parts="this that")
     assert plan.kickoff == ("# Port lexer\n\n- not a task: text stands after it\n\nDo it well. See http://x:80/?a=b.")
     assert [task.description for task in plan.tasks] == ["write lexer.py with tests", "check this", "check that"]
     assert {task.status for task in plan.tasks} == {"planned"}
     assert plan.first_message.endswith("a=b.\n\nThe plan:\n- write lexer.py with tests\n- check this\n- check that")
 
 
-def test_what_is_indented_before_the_tasks_is_no_task(tmp_path):
-    plan = planned(tmp_path, "Run\n    make\n- once\n  more\n")
+def test_indented_lines_before_the_tasks_are_no_tasks(tmp_path):
+    plan = read_text(tmp_path, "Run\n    make\n- once\n  more\n")
     assert (plan.kickoff, plan.tasks) == ("Run\n    make", (Task(description="once more"),))
 
 
 @pytest.mark.parametrize("name", ["plan.yaml", "plan.YML"])
 def test_yaml(tmp_path, name):
-    plan = planned(tmp_path, YAML, name, name="a: b\n- c")
+    plan = read_text(tmp_path, YAML, name, name="a: b\n- c")
     assert plan.kickoff == "Port a: b\n- c.\n- not a task"
     assert plan.tasks == (Task(description="write a: b - c.py"), Task(description="check it"))
 
@@ -73,7 +73,7 @@ def test_arguments(given, values):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         (["abc"], "--args 'abc': 'abc' has no name; write NAME=VALUE, others after a comma"),
         (["=1"], "has no name"),
@@ -82,13 +82,13 @@ def test_arguments(given, values):
         (["a=1", "a=2"], "'a' is given twice"),
     ],
 )
-def test_arguments_that_are_none(given, told):
-    with pytest.raises(UsageError, match=re.escape(told)):
+def test_invalid_arguments(given, message):
+    with pytest.raises(UsageError, match=re.escape(message)):
         parse_arguments(given)
 
 
 @pytest.mark.parametrize(
-    ("text", "arguments", "told"),
+    ("text", "arguments", "message"),
     [
         ("{{ a }}\n- b", {}, "'a' is undefined; none were given: --args NAME=VALUE"),
         ("{{ a }}{{ b }}\n- b", {"b": "1"}, "'a' is undefined; given were b"),
@@ -103,13 +103,13 @@ def test_arguments_that_are_none(given, told):
         ("a\n- b\nc", {}, "after its tasks: 'c' is neither one nor stands before them"),
     ],
 )
-def test_what_is_wrong_with_markdown(tmp_path, text, arguments, told):
-    with pytest.raises(UsageError, match=re.escape(told)):
-        planned(tmp_path, text, **arguments)
+def test_invalid_markdown(tmp_path, text, arguments, message):
+    with pytest.raises(UsageError, match=re.escape(message)):
+        read_text(tmp_path, text, **arguments)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("kickoff_message: [", "plan.yaml, line 1: "),
         ("tasks: [a]", "kickoff_message: field required; a plan has `kickoff_message`, a text, and `tasks`"),
@@ -119,11 +119,11 @@ def test_what_is_wrong_with_markdown(tmp_path, text, arguments, told):
         ("{kickoff_message: a, task: [b]}", "tasks: field required"),
     ],
 )
-def test_what_is_wrong_with_yaml(tmp_path, text, told):
-    with pytest.raises(UsageError, match=re.escape(told)):
-        planned(tmp_path, text, "plan.yaml")
+def test_invalid_yaml(tmp_path, text, message):
+    with pytest.raises(UsageError, match=re.escape(message)):
+        read_text(tmp_path, text, "plan.yaml")
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_a_missing_file(tmp_path):
     with pytest.raises(UsageError, match=r"the plan '.*none.md' can't be read: .*; give a Markdown or YAML file"):
         read_task_file(str(tmp_path / "none.md"), {})

@@ -1,4 +1,4 @@
-"""What a project brings: read without links, trusted by its content, and used only for what is a project's to say."""
+"""Tests of project files: read without links, trusted by content, and limited to harmless keys."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from goose_like.config import trust
-from goose_like.config.profile import list_profile_sources, load_profile
+from goose_like.config.profile_loader import list_profile_sources, load_profile
 from goose_like.config.trust import ProjectConfig, StoredApproval, load_trusted_project, read_project_config
 from goose_like.core.errors import GooseLikeError, ProfileError
 
@@ -50,7 +50,7 @@ def test_trust_is_bound_to_the_content_and_the_folder(bring, root, tmp_path):
     assert load_trusted_project(tmp_path / "elsewhere") is None
 
 
-def test_what_was_judged_is_what_is_used(bring, root):
+def test_the_judged_texts_are_used(bring, root):
     project = bring("review: {limits: {steps: 5}}")
     (root / ".goose-like/profiles.yaml").write_text("review: {limits: {steps: 6}}")
     assert load_profile("review", project)[0].limits.steps == 5
@@ -68,15 +68,15 @@ def test_links_are_not_followed(root, tmp_path, link):
     assert "links are not followed" in project.skipped[0]
 
 
-def test_what_can_not_be_read_is_told(bring, root):
-    assert "no UTF-8" in _refused(bring, root, b"\xff")
-    assert "more than 256,000 bytes" in _refused(bring, root, b"#" * 256_001)
+def test_unreadable_files_are_reported(bring, root):
+    assert "no UTF-8" in read_skipped(bring, root, b"\xff")
+    assert "more than 256,000 bytes" in read_skipped(bring, root, b"#" * 256_001)
     (root / ".goose-like/profiles.yaml").unlink()
     os.mkfifo(root / ".goose-like/profiles.yaml")
     assert read_project_config(root)  # and does not wait for a writer
 
 
-def _refused(bring, root, data: bytes) -> str:
+def read_skipped(bring, root, data: bytes) -> str:
     bring("")
     (root / ".goose-like/profiles.yaml").write_bytes(data)
     project = read_project_config(root)
@@ -85,7 +85,7 @@ def _refused(bring, root, data: bytes) -> str:
     return project.skipped[0]
 
 
-def test_commands_are_brought_as_well(bring, root):
+def test_commands_are_read_too(bring, root):
     project = bring("review: {}")
     trust.trust_project(project)
     for name in ("commands/fix.md", "commands/git/log.md", "commands/notes.txt"):
@@ -116,9 +116,9 @@ def test_no_link_leads_to_a_command(root, tmp_path, link):
     project = read_project_config(root)
     assert project
     assert project.files == {}
-    (told,) = project.skipped
-    assert told.startswith(f".goose-like/{link} is not read: ")
-    assert told.endswith("links are not followed")
+    (text,) = project.skipped
+    assert text.startswith(f".goose-like/{link} is not read: ")
+    assert text.endswith("links are not followed")
 
 
 def test_a_command_whose_name_can_not_be_shown(root):
@@ -142,11 +142,11 @@ def test_a_project_with_very_many_commands(root):
     assert (len(project.files), len(project.skipped)) == (200, 1)
 
 
-def test_a_project_that_brings_nothing(root):
+def test_a_project_without_files(root):
     assert read_project_config(root) is None
 
 
-def test_the_ledger_is_private_and_a_damaged_one_is_told(bring, home):
+def test_the_trust_file_is_private_and_a_damaged_one_is_reported(bring, home):
     trust.trust_project(bring("review: {}"))
     file = home / "config/trust.json"
     assert oct(file.stat().st_mode & 0o777) == "0o600"
@@ -156,7 +156,7 @@ def test_the_ledger_is_private_and_a_damaged_one_is_told(bring, home):
         load_trusted_project(Path.cwd())
 
 
-def test_one_thing_is_forgotten_at_a_time(bring, root, home):
+def test_permissions_are_revoked_one_by_one(bring, root, home):
     project = bring("review: {}")
     one, two = StoredApproval(kind="network", subject="one"), StoredApproval(kind="network", subject="two")
     trust.trust_project(project)
@@ -175,7 +175,7 @@ def test_one_thing_is_forgotten_at_a_time(bring, root, home):
 # --- profiles
 
 
-def test_profiles_of_a_project_are_not_there_until_they_are_trusted(bring, root):
+def test_profiles_of_a_project_need_trust(bring, root):
     project = bring("review: {limits: {steps: 5}}")
     with pytest.raises(ProfileError, match="unknown profile 'review'"):
         load_profile("review")
@@ -195,7 +195,7 @@ def write_own(home):
     return write
 
 
-def test_ones_own_profiles_lie_above_the_projects(bring, write_own):
+def test_user_profiles_override_the_projects(bring, write_own):
     project = bring("default: {limits: {steps: 5, tokens: 10}}\nmine: {limits: {steps: 5}}")
     write_own("default: {extends: default, limits: {steps: 6}}\nmine: {}")
     profile, _ = load_profile("default", project)
@@ -220,7 +220,7 @@ older: {provider: openai, processor: big}
 """
 
 
-def test_what_a_project_may_say(bring):
+def test_allowed_keys_of_a_project(bring):
     project = bring(ALLOWED)
     profile, _ = load_profile("default", project)
     assert (profile.processor.model, len(profile.toolkits), profile.limits.steps) == ("openai:big", 3, 3)
@@ -239,7 +239,7 @@ def test_what_a_project_may_say(bring):
         ("<<: {sandbox: full}", "<<|sandbox"),
     ],
 )
-def test_what_a_project_may_not_say(bring, root, line, key):
+def test_forbidden_keys_of_a_project(bring, root, line, key):
     project = bring(f"good: {{}}\nevil:\n  extends: default\n  {line}")
     with pytest.raises(ProfileError, match=rf"profiles\.yaml, line [34]: a project may not set '({key})'"):
         load_profile("evil", project)
@@ -269,17 +269,16 @@ def test_a_project_does_not_loosen_a_profile_by_taking_its_name(bring, home, wri
     (home / "config/profiles/strict.yaml").write_text("sandbox: read-only")
     assert load_profile("strict", project)[0].sandbox == "read-only"
     profile, source = load_profile("local", project)
-    assert (source.file, profile.sandbox) == (project.file("profiles.yaml"), "workspace")
+    assert (source.file, profile.sandbox) == (project.get_path("profiles.yaml"), "workspace")
 
 
 def test_a_project_does_not_tighten_by_extending_either(bring, write_own):
-    """What is not a project's to say is not a project's to say."""
     project = bring("review: {extends: strict}")
     write_own("strict: {sandbox: read-only}")
     assert load_profile("review", project)[0].sandbox == "workspace"
 
 
-def test_faults_of_a_project_are_told_with_their_line(bring):
+def test_errors_of_a_project_name_the_line(bring):
     with pytest.raises(ProfileError, match=r"\.goose-like/profiles\.yaml, line 2: this is no valid YAML"):
         load_profile("x", bring("x:\n  a: [1"))
     with pytest.raises(ProfileError, match=r"profiles\.yaml, line 2: limits\.steps: expected a valid integer"):

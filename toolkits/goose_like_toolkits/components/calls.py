@@ -44,9 +44,11 @@ class Calls:
         if checked.faults:
             raise ToolError(f"wrong arguments for {member.name}'s {name}: {'; '.join(checked.faults)}")
         line = json.dumps(checked.value, ensure_ascii=False)
-        await workspace.permit("command", f"{member.key} {name} {line}", f"{member.name} {name}: {_clipped(line)}")
+        await workspace.require_permission(
+            "command", f"{member.key} {name} {line}", f"{member.name} {name}: {_clipped(line)}"
+        )
         if workspace.mode != "read-only":
-            await workspace.tell_change(None, [member.name, name, line])
+            await workspace.announce_change(None, [member.name, name, line])
         try:
             response, notes = await self._ensemble.command(member, name, command.parameter, checked)
         except ToolError as error:

@@ -54,15 +54,15 @@ def _component() -> None:
 
 
 def _tell(words: str) -> None:
-    from goose_like.terminal.escape import visible
+    from goose_like.terminal.escape import escape_controls
 
-    print(visible(words), file=sys.stderr, flush=True)
+    print(escape_controls(words), file=sys.stderr, flush=True)
 
 
 def _said(words: str) -> None:
-    from goose_like.terminal.escape import visible
+    from goose_like.terminal.escape import escape_controls
 
-    print(visible(words), flush=True)
+    print(escape_controls(words), flush=True)
 
 
 def _repositories(settings: Path | None, repository: Path | None) -> Any:

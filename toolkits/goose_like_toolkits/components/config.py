@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError, UsageError
-from goose_like.core.message import Value
+from goose_like.core.message import FrozenModel
 from goose_like_toolkits.components.described.coordinates import require
 from goose_like_toolkits.components.repositories.settings import checked_address
 
@@ -19,7 +19,7 @@ _Text = Annotated[str, Field(pattern=r"\S")]
 _Switch = Annotated[bool, Field(strict=True)]
 
 
-class Used(Value):
+class Used(FrozenModel):
     """A component: by its coordinates, or by the `path` of its folder. `config` overrides that of its config.yaml."""
 
     group_id: str | None = None
@@ -38,7 +38,7 @@ class Used(Value):
             try:
                 require(str(of.field_name), value)
             except UsageError as error:
-                raise PydanticCustomError("told", "{text}", {"text": str(error)}) from error
+                raise PydanticCustomError("user_message", "{text}", {"text": str(error)}) from error
         return value
 
     @model_validator(mode="after")
@@ -47,15 +47,15 @@ class Used(Value):
         missing = [part for part, value in named.items() if value is None]
         if self.path is not None and len(missing) < len(named):
             raise PydanticCustomError(
-                "told", "a component by its path and its coordinates at once; leave one of the two out"
+                "user_message", "a component by its path and its coordinates at once; leave one of the two out"
             )
         if self.path is None and missing:
             text = f"a component without {' and '.join(missing)}; give all three, or the `path` of its folder"
-            raise PydanticCustomError("told", "{text}", {"text": text})
+            raise PydanticCustomError("user_message", "{text}", {"text": text})
         return self
 
 
-class Config(Value):
+class Config(FrozenModel):
     """The keys; `tools` is the base class's. Relative folders are from the workspace on.
 
     `repositories` are folders or addresses beside the local one, `path` folders with components' packages,
@@ -127,7 +127,7 @@ def _in_words(fault: Mapping[str, Any]) -> str:
         keys = [str(step) for step in path[::2]]  # between them are the places in lists
         near = did_you_mean(keys[-1], (Config if len(keys) == 1 else Used).model_fields)
         return f"{'toolkit components' if len(keys) == 1 else 'a component'} has no {keys[-1]!r}; {near}"
-    if fault["type"] == "told":
+    if fault["type"] == "user_message":
         is_key_said = keys[0] == "use"  # by the parts of coordinates, or it is about several
         return str(fault["msg"]) if is_key_said else f"{keys[-1]}: {fault['msg']}"
     given = _given(keys, fault["input"])

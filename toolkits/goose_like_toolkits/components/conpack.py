@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from goose_like.cli.exit import guarded
+from goose_like.cli.exit import run_guarded
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import UsageError
-from goose_like.terminal.escape import visible
+from goose_like.terminal.escape import escape_controls
 from goose_like_toolkits.components.commands.extra import require_extra
 
 PASSWORD_VARIABLE = "CONPACK_REPO_USER_PWD"
@@ -52,7 +52,7 @@ accepted everywhere, as by the original."""
 
 def main() -> None:
     """The console script."""
-    sys.exit(guarded(lambda: execute(sys.argv[1:])))
+    sys.exit(run_guarded(lambda: execute(sys.argv[1:])))
 
 
 def execute(words: Sequence[str]) -> int:
@@ -201,11 +201,11 @@ def _roots(given: argparse.Namespace) -> tuple[Path, ...]:
 
 
 def _said(words: str) -> None:
-    print(visible(words), flush=True)
+    print(escape_controls(words), flush=True)
 
 
 def _told(words: str) -> None:
-    print(visible(words), file=sys.stderr, flush=True)
+    print(escape_controls(words), file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -103,7 +103,5 @@ class Desk:
     async def _asked(self, text: str) -> str | None:
         """What the person types; None where nobody is there."""
         about = text[:_PROMPT_CHARACTERS]
-        answer = await self._around.notifier.ask(
-            Question(kind="words", subject="a component", text=about, detail=about)
-        )
-        return answer.words if answer.is_allowed else None
+        answer = await self._around.notifier.ask(Question(kind="text", subject="a component", text=about, detail=about))
+        return answer.text if answer.is_allowed else None

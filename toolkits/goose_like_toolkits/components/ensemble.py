@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.toolkit import ToolError
-from goose_like.workspace.scope import Reach
-from goose_like.workspace.workspace import Process
+from goose_like.workspace.process import Process
+from goose_like.workspace.scope import SandboxScope
 from goose_like_toolkits.components.described.arguments import Checked
 from goose_like_toolkits.components.described.kinds import Parameter
 from goose_like_toolkits.components.environments.environment import Environment
@@ -157,14 +157,14 @@ class Ensemble:
                 writes=False,
                 stdin=stdin,
                 subject="the process of the components",
-                reach=reach,
+                scope=reach,
             )
 
         desk = Desk(around, self.roster.finder, self._sharing, self._installed_meanwhile, self._config.llm)
         python = await self._environment.python()
         return await Stage.start(spawn, python, settings, desk.answer, around.show)
 
-    def _placed(self) -> tuple[Reach, Message]:
+    def _placed(self) -> tuple[SandboxScope, Message]:
         """What the process sees, and what it is told of that."""
         workspace, dot_folders = self._around.workspace, (".runtime", *self._config.dot_folders)
         named = [workspace.root / os.path.expanduser(each) for each in self._config.path]
@@ -181,9 +181,9 @@ class Ensemble:
             "readable": [str(path) for path in readable],
             "listed": [str(path) for path in above],
             "dot_folders": list(dot_folders),
-            "tmp": workspace.inside(tmp),
+            "tmp": workspace.path_in_sandbox(tmp),
         }
-        return Reach(readable=(INSIDE, *readable), dot_folders=dot_folders), settings
+        return SandboxScope(readable=(INSIDE, *readable), dot_folders=dot_folders), settings
 
     def _packages(self) -> list[Package]:
         """The topmost packages of components that are not installed with pip; of one name the first counts."""

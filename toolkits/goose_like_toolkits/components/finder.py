@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.sdk.diagnostics import Reading
+from goose_like.sdk.diagnostics import ParseResult
 from goose_like.workspace.workspace import Workspace
 from goose_like_toolkits.components.described.entry import Entry, read_entries
 from goose_like_toolkits.components.described.overriding import Layer, overlaid
@@ -26,7 +26,7 @@ class Finder:
         self._workspace = workspace
         self._repository = repository
         self._runtime = Runtime(self.folder, repository, dot_folders)
-        self._readings: dict[Path, Reading[Entry]] = {}
+        self._readings: dict[Path, ParseResult[Entry]] = {}
         self._given: dict[str, Member] = {}
 
     def file(self, used: Mapping[str, Any]) -> Path:
@@ -89,7 +89,7 @@ class Finder:
         """
         reading = self._readings.get(file) or read_entries([file])[file]
         if reading.value is None:
-            faults = [fault for fault in reading.faults if not fault.is_remark]
+            faults = [fault for fault in reading.diagnostics if not fault.is_warning]
             told = "\n".join(str(fault.model_copy(update={"file": self._shown(fault.file)})) for fault in faults)
             raise GooseLikeError(f"{told}\nmend it; `goose-like component check {self._shown(file)}` tells all")
         entry = reading.value
@@ -124,7 +124,7 @@ class Finder:
         if file.is_relative_to(self.folder):
             return file
         aside = Runtime(self._workspace.tmp / "components", self._repository)
-        return Path(self._workspace.inside(aside.place(replace(member.instance, config_folder=None))))
+        return Path(self._workspace.path_in_sandbox(aside.place(replace(member.instance, config_folder=None))))
 
     def given_as(self, file: str) -> Member | None:
         """The component to which this config file was given."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from goose_like.core.message import Value, Words
+from goose_like.core.message import FrozenModel, Utf8Text
 from goose_like.toolkit import ToolError
 from goose_like_toolkits.components.assets.assets import Assets
 from goose_like_toolkits.components.assets.packed import packed, unpacked
@@ -18,20 +18,20 @@ from goose_like_toolkits.components.described.references import Reference, read_
 _OWN = ("asset_type", "asset_name", "description", "content_type")
 
 
-class _Put(Value):
+class _Put(FrozenModel):
     """An asset that is new or different; `live` are the kinds of what only the stage can hold of it."""
 
-    id: Words
+    id: Utf8Text
     asset: dict[str, Any]
     live: list[str] = []
 
 
-class _Changes(Value):
+class _Changes(FrozenModel):
     put: list[_Put] = []
-    removed: list[Words] = []
+    removed: list[Utf8Text] = []
 
 
-class _Answer(Value):
+class _Answer(FrozenModel):
     """What a command gives."""
 
     response: Any = None

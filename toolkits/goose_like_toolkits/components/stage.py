@@ -14,7 +14,7 @@ from typing import Any
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.toolkit import ToolError
-from goose_like.workspace.workspace import Process, ending
+from goose_like.workspace.process import Process, describe_exit
 
 Message = dict[str, Any]
 Answer = Callable[[str, Message], Awaitable[Any]]
@@ -308,7 +308,7 @@ class Stage:
                 self._said += chunk
                 del self._said[:-_SAID_BYTES]
                 self._speaking.copy().run(self._show, text.decode(chunk))
-            self._ended(ending(await self._process.wait()))
+            self._ended(describe_exit(await self._process.wait()))
         except GooseLikeError as error:
             self._ended(str(error))
 

@@ -79,7 +79,7 @@ class ComponentsToolkit(Toolkit):
             from .calls import Calls
 
             around = Surroundings(
-                self.workspace, self.session, self.exchange_view, self.limits, self.notifier, self.progress
+                self.workspace, self.session, self.exchange_view, self.limits, self.notifier, self.report_progress
             )
             self._calls = Calls(self._asked, around, self._roster)
         return self._calls

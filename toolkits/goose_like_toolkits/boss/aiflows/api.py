@@ -39,11 +39,7 @@ class Flow:
 
     @classmethod
     def instantiate_from_config(cls, config: Mapping[str, Any]) -> Self:
-        """Build a flow from its configuration.
-
-        Raises:
-            ProfileError: a key or value is wrong.
-        """
+        """Build a flow from its configuration. Raise ProfileError if a key or value is wrong."""
         return cls(flow_config=config)
 
     @property

@@ -31,11 +31,7 @@ class FlowProvider:
         return None
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        """Yield one message, without deltas.
-
-        Raises:
-            ProviderError: the flow failed, or its output can't be used.
-        """
+        """Yield one message, without deltas. Raise ProviderError if the flow failed, or its output can't be used."""
         try:
             message = await self._answer(request)
         except ProviderError:

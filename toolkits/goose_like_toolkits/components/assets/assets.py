@@ -16,9 +16,9 @@ from uuid import UUID, uuid4
 
 from pydantic import Field, ValidationError
 
-from goose_like.core.entry_points import did_you_mean, nearest
+from goose_like.core.entry_points import did_you_mean, find_nearest_name
 from goose_like.core.errors import SessionError
-from goose_like.core.message import Value, Words
+from goose_like.core.message import FrozenModel, Utf8Text
 from goose_like.core.tool import ToolError
 from goose_like.sessions.session import Session
 from goose_like_toolkits.components.described.references import Reference, read_reference
@@ -34,18 +34,18 @@ _KEYS_TOLD = 12
 _Kind = Literal["text", "bytes", "json"]
 
 
-class Asset(Value):
+class Asset(FrozenModel):
     """What is known of an asset, without its content. `more` are further fields, as its component gave them."""
 
-    asset_id: Words
-    asset_type: Words
-    asset_name: Words | None = None
-    description: Words | None = None
-    content_type: Words | None = None
+    asset_id: Utf8Text
+    asset_type: Utf8Text
+    asset_name: Utf8Text | None = None
+    description: Utf8Text | None = None
+    content_type: Utf8Text | None = None
     more: dict[str, Any] = {}
     kind: _Kind
     size_bytes: int
-    shape: Words
+    shape: Utf8Text
     digest: str = Field(pattern="^[0-9a-f]{64}$")
     number: int
 
@@ -328,7 +328,7 @@ def _step(value: Any, key: str, here: Reference) -> Any:
             return value[key]
         names = [str(name) for name in value]
         more = f" and {len(names) - _KEYS_TOLD} more" if len(names) > _KEYS_TOLD else ""
-        near = f"did you mean {found!r}? " if (found := nearest(key, names)) else ""
+        near = f"did you mean {found!r}? " if (found := find_nearest_name(key, names)) else ""
         raise ToolError(f"{here} has no key {key!r}; {near}it has: {', '.join(names[:_KEYS_TOLD]) or 'none'}{more}")
     if not isinstance(value, list):
         raise ToolError(f"{here} is {shape(value)} and has no parts; leave {key!r} and what follows it out")

@@ -7,7 +7,7 @@ from typing import Any
 from rich.text import Text as Styled
 from rich.tree import Tree
 
-from goose_like.terminal.escape import one_line
+from goose_like.terminal.escape import to_one_line
 from goose_like_toolkits.components.described.definition import Command
 from goose_like_toolkits.components.described.kinds import (
     Choice,
@@ -87,10 +87,10 @@ def _notes(of: Field | Parameter) -> str:
 
 
 def _short(value: Any) -> str:
-    return one_line(json.dumps(value, ensure_ascii=False), 60)
+    return to_one_line(json.dumps(value, ensure_ascii=False), 60)
 
 
 def _line(name: str, kind: str, description: str, style: str = "") -> Styled:
-    line = Styled(one_line(name), style=style, end="")
-    line.append(f" ({one_line(kind, _WIDTH)})" if kind else "", style="not bold")
-    return line.append(f"  {one_line(description, _WIDTH)}" if description else "", style="not bold")
+    line = Styled(to_one_line(name), style=style, end="")
+    line.append(f" ({to_one_line(kind, _WIDTH)})" if kind else "", style="not bold")
+    return line.append(f"  {to_one_line(description, _WIDTH)}" if description else "", style="not bold")

@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.text import Text
 
 from goose_like.core.errors import GooseLikeError, UsageError
-from goose_like.terminal.escape import one_line, visible
+from goose_like.terminal.escape import escape_controls, to_one_line
 from goose_like.terminal.report_table import print_fitted, print_table
 from goose_like_toolkits.components.described.checking import check_file
 from goose_like_toolkits.components.described.coordinates import PARTS, Coordinates
@@ -44,7 +44,7 @@ def list_components(repositories: Repositories, *, is_json: bool) -> None:
         print(json.dumps(entries, indent=1))
         return
     columns = ("group", "artifact", "version", "type", "commands", "from")
-    rows = [[one_line(entry[column], _WIDTHS.get(column, _ENDLESS)) for column in columns] for entry in entries]
+    rows = [[to_one_line(entry[column], _WIDTHS.get(column, _ENDLESS)) for column in columns] for entry in entries]
     print_table(
         columns,
         rows,
@@ -57,7 +57,9 @@ def _entry(coordinates: Coordinates, shelf: Shelf) -> dict[str, str]:
     file = config_file_in(shelf.folder_of(coordinates), coordinates)
     reading = read_definition(file) if file else None
     definition = reading.value if reading else None
-    broken = next((f"broken: {fault.text}" for fault in reading.faults if not fault.is_remark), "") if reading else ""
+    broken = (
+        next((f"broken: {fault.text}" for fault in reading.diagnostics if not fault.is_warning), "") if reading else ""
+    )
     return {
         "group": coordinates.group_id,
         "artifact": coordinates.artifact_id,
@@ -84,13 +86,19 @@ def show_component(
         print(json.dumps(_described(definition, rows), indent=1, ensure_ascii=False))
         return
     kind = f"{definition.type}{f' ({definition.resource_type})' if definition.resource_type else ''}"
-    heading = [Text(visible(f"{definition.coordinates}  {kind}"), style="bold"), Text(visible(str(definition.file)))]
-    about = [Text(f"\n{visible(definition.description.strip())}")] if definition.description.strip() else []
+    heading = [
+        Text(escape_controls(f"{definition.coordinates}  {kind}"), style="bold"),
+        Text(escape_controls(str(definition.file))),
+    ]
+    about = [Text(f"\n{escape_controls(definition.description.strip())}")] if definition.description.strip() else []
     commands = [part for command in definition.commands for part in ("", drawn(command))]
     print_fitted(Group(*heading, *about, *commands))
     if rows:
         print()
-        shown = [[visible(key), one_line(_said(value), _WIDTH), visible(origin)] for key, value, origin in rows]
+        shown = [
+            [escape_controls(key), to_one_line(_said(value), _WIDTH), escape_controls(origin)]
+            for key, value, origin in rows
+        ]
         print_table(("config", "value", "from"), shown, "")
 
 
@@ -100,7 +108,9 @@ def _found(repositories: Repositories, wanted: str, instance_id: str | None) -> 
         file = Runtime(Path.cwd(), repositories).source(Instance(file, instance_id))
     reading = read_definition(file)
     if reading.value is None:
-        raise GooseLikeError(visible("\n".join(str(fault) for fault in reading.faults if not fault.is_remark)))
+        raise GooseLikeError(
+            escape_controls("\n".join(str(fault) for fault in reading.diagnostics if not fault.is_warning))
+        )
     return reading.value
 
 
@@ -126,7 +136,7 @@ def _outer(path: Path, coordinates: Coordinates) -> Layer:
     file = the_config_file(path)
     document = read_document(file).value
     if document is None:
-        raise UsageError(visible("\n".join(str(fault) for fault in read_document(file).faults)))
+        raise UsageError(escape_controls("\n".join(str(fault) for fault in read_document(file).diagnostics)))
     for at, included in _mappings(document.data):
         named = [included.get(part) for part in PARTS]
         if ":".join(map(str, named)).lower() == str(coordinates).lower() and at:
@@ -188,8 +198,8 @@ def check_components(paths: Sequence[Path]) -> int:
     wrong = 0
     for file in files:
         for fault in check_file(file):
-            wrong += not fault.is_remark
-            print_fitted(Text(visible(str(fault)), style="dim" if fault.is_remark else ""))
+            wrong += not fault.is_warning
+            print_fitted(Text(escape_controls(str(fault)), style="dim" if fault.is_warning else ""))
     count = f"{len(files)} component{'s' * (len(files) != 1)}"
     print(f"{count}: {wrong} thing{'s' * (wrong != 1)} to mend" if wrong else f"{count}: nothing is wrong")
     return int(wrong > 0)

@@ -9,18 +9,18 @@ from typing import Literal
 
 from goose_like.agent.journal import Journal
 from goose_like.agent.view import ExchangeView
-from goose_like.cli.options import finish, settled_profile
-from goose_like.cli.run import Stdout, stoppable
+from goose_like.cli.launch import run_and_close, settle_profile
+from goose_like.cli.run import StdoutWriter, run_until_stopped
 from goose_like.config.profile import Profile
 from goose_like.core.errors import CredentialError, UsageError
 from goose_like.core.events import Answer, Event, Question
 from goose_like.core.notifier import Notifier
 from goose_like.core.threads import run_in_daemon_thread
-from goose_like.providers.null_provider import absent
+from goose_like.providers.null_provider import build_null_models
 from goose_like.providers.registry import open_models
 from goose_like.sessions.session import Session
-from goose_like.terminal.escape import visible
-from goose_like.terminal.interaction import Lines, is_terminal, screen
+from goose_like.terminal.escape import escape_controls
+from goose_like.terminal.interaction import LineReader, is_terminal, open_screen
 from goose_like.workspace.workspace import Workspace
 from goose_like_toolkits.components.assets.assets import Assets
 from goose_like_toolkits.components.config import Config
@@ -66,12 +66,12 @@ def run(wanted: Wanted) -> int:
 def _done(wanted: Wanted, method: Literal["construct", "run"]) -> int:
     if not wanted.working_directory.is_dir():
         raise UsageError(f"there is no folder {wanted.working_directory}; make it, or name another working directory")
-    chosen = settled_profile(wanted.profile, None, wanted.sandbox, None)
-    return finish(_perform(wanted, method, chosen.profile), chosen)
+    chosen = settle_profile(wanted.profile, None, wanted.sandbox, None)
+    return run_and_close(_perform(wanted, method, chosen.profile), chosen)
 
 
 async def _perform(wanted: Wanted, method: Literal["construct", "run"], profile: Profile) -> int:
-    out, front = Stdout("text"), AtTerminal()
+    out, front = StdoutWriter("text"), AtTerminal()
     async with AsyncExitStack() as stack:
         session = Session.temporary()
         stack.callback(session.close)
@@ -79,7 +79,7 @@ async def _perform(wanted: Wanted, method: Literal["construct", "run"], profile:
         try:
             models = open_models(profile)
         except CredentialError as error:  # it may do without; who asks for one is told
-            models = absent(error)
+            models = build_null_models(error)
         for provider in models.providers:
             stack.push_async_callback(provider.close)
         workspace = await stack.enter_async_context(
@@ -91,7 +91,7 @@ async def _perform(wanted: Wanted, method: Literal["construct", "run"], profile:
                 session_folder=session.folder,
             )
         )
-        await workspace.ready()
+        await workspace.prepare_sandbox()
         around = Surroundings(
             workspace,
             session,
@@ -104,7 +104,7 @@ async def _perform(wanted: Wanted, method: Literal["construct", "run"], profile:
 
 
 async def _worked(
-    wanted: Wanted, method: Literal["construct", "run"], around: Surroundings, front: "AtTerminal", out: Stdout
+    wanted: Wanted, method: Literal["construct", "run"], around: Surroundings, front: "AtTerminal", out: StdoutWriter
 ) -> int:
     """One component at work until it ends or the person stops it; gives the exit code."""
     config = Config(
@@ -120,7 +120,7 @@ async def _worked(
         )
     ensemble = Ensemble(config, around, roster, Sharing(Assets(around.session)))
     try:
-        _, code = await stoppable(ensemble.perform(method, member, wanted.arguments), front, out)
+        _, code = await run_until_stopped(ensemble.perform(method, member, wanted.arguments), front, out)
         if method == "construct" and code == 0:
             front.print(f"{member.name} can be made; its configuration is {roster.finder.own_file(member)}\n")
     finally:
@@ -134,8 +134,8 @@ class AtTerminal(Notifier):
     """The person: what components print is on stdout, their questions are answered by lines of standard input."""
 
     def __init__(self) -> None:
-        self._screen = screen(says_answer=False)
-        self._lines = Lines()
+        self._screen = open_screen(shows_answer=False)
+        self._lines = LineReader()
         self._is_at_prompt = False
 
     def notify(self, event: Event) -> None:
@@ -143,17 +143,17 @@ class AtTerminal(Notifier):
         self._screen.notify(event)
 
     async def ask(self, question: Question) -> Answer:
-        if question.kind != "words":
+        if question.kind != "text":
             return await self._screen.ask(question)
         self.print(question.text)
         if is_terminal(sys.stdin):
             self.print("> ")
             self._is_at_prompt = True
-        line = await self._lines.next()
+        line = await self._lines.read_line()
         if line:
             self._is_at_prompt = False  # the terminal has shown its end
         self._leave_prompt()
-        return Answer(choice="allow", by="person", words=line.rstrip("\r\n")) if line else Answer()
+        return Answer(choice="allow", by="person", text=line.rstrip("\r\n")) if line else Answer()
 
     def _leave_prompt(self) -> None:
         """What comes after Ctrl-D or Ctrl-C begins a line."""
@@ -168,5 +168,5 @@ class AtTerminal(Notifier):
     def print(self, text: str) -> None:
         """Shows what a component says, at once."""
         self.pause()
-        sys.stdout.write(visible(text) if is_terminal(sys.stdout) else text)
+        sys.stdout.write(escape_controls(text) if is_terminal(sys.stdout) else text)
         sys.stdout.flush()

@@ -10,9 +10,9 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from goose_like.core.entry_points import nearest
+from goose_like.core.entry_points import find_nearest_name
 from goose_like.core.errors import GooseLikeError, UsageError
-from goose_like.sdk.diagnostics import Fault
+from goose_like.sdk.diagnostics import Diagnostic
 
 from .coordinates import Coordinates
 from .definition import Definition, read_definition
@@ -53,22 +53,22 @@ def component_schema() -> dict[str, Any]:
     return dict(json.loads(text))
 
 
-def check_file(file: Path) -> tuple[Fault, ...]:
+def check_file(file: Path) -> tuple[Diagnostic, ...]:
     """What is wrong with a config.yaml, by line, and as remarks what it had better have; never raises."""
     document = read_document(file).value
     if document is None:
-        return read_definition(file).faults
+        return read_definition(file).diagnostics
     reading = read_definition(file)
     # What was read says more of a line than a schema can.
-    lines = {fault.line for fault in reading.faults if not fault.is_remark}
+    lines = {fault.line for fault in reading.diagnostics if not fault.is_warning}
     by_schema = [fault for fault in _against_schema(document) if fault.line not in lines]
-    faults = [*reading.faults, *by_schema, *_included(document), *_near_misses(document), *_recommended(document)]
+    faults = [*reading.diagnostics, *by_schema, *_included(document), *_near_misses(document), *_recommended(document)]
     if reading.value:
         faults += [*_prompt(reading.value), *_near_type(reading.value), *package_faults(reading.value)]
-    return tuple(sorted(dict.fromkeys(faults), key=lambda fault: fault.place))
+    return tuple(sorted(dict.fromkeys(faults), key=lambda fault: fault.sort_key))
 
 
-def _against_schema(document: Document) -> Iterator[Fault]:
+def _against_schema(document: Document) -> Iterator[Diagnostic]:
     for error in Draft202012Validator(component_schema()).iter_errors(document.data):
         meant = _meant(error)
         path = tuple(meant.absolute_path)
@@ -97,7 +97,7 @@ def _told(error: ValidationError) -> str:
     return f"{given} can't be one"
 
 
-def _included(document: Document) -> Iterator[Fault]:
+def _included(document: Document) -> Iterator[Diagnostic]:
     """The components that it includes below `config`: whether their coordinates can be any."""
     waiting: list[tuple[tuple[str | int, ...], Any]] = [(("config",), document.data.get("config"))]
     while waiting:
@@ -118,29 +118,29 @@ def _included(document: Document) -> Iterator[Fault]:
                 yield document.fault((*path, part), f"{_place(path)}.{error}", is_remark=is_open)
 
 
-def _near_misses(document: Document) -> Iterator[Fault]:
+def _near_misses(document: Document) -> Iterator[Diagnostic]:
     known = {*component_schema()["properties"], *_KEYS}
     missing = known - set(document.data)
     for key in [key for key in document.data if key not in known][:_LIMIT_COMPARED]:
-        if near := nearest(key, missing):
+        if near := find_nearest_name(key, missing):
             yield document.fault(
                 (key,), f"{key}: only the component knows this key; did you mean {near!r}?", is_remark=True
             )
 
 
-def _near_type(definition: Definition) -> Iterator[Fault]:
-    if definition.type not in _TYPES and (near := nearest(definition.type, _TYPES)):
+def _near_type(definition: Definition) -> Iterator[Diagnostic]:
+    if definition.type not in _TYPES and (near := find_nearest_name(definition.type, _TYPES)):
         text = f"type: {definition.type!r} is none that ConCopilot knows; did you mean {near!r}?"
         yield definition.document.fault(("type",), text, is_remark=True)
 
 
-def _recommended(document: Document) -> Iterator[Fault]:
+def _recommended(document: Document) -> Iterator[Diagnostic]:
     for key, what in _RECOMMENDED.items():
         if not document.data.get(key):
             yield document.fault((key,), f"{key}: it is better to say {what}", is_remark=True)
 
 
-def _prompt(definition: Definition) -> Iterator[Fault]:
+def _prompt(definition: Definition) -> Iterator[Diagnostic]:
     try:
         definition.prompts.read(definition.file.parent)
     except GooseLikeError as error:

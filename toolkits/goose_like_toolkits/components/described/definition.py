@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from goose_like.core.errors import GooseLikeError, UsageError
-from goose_like.sdk.diagnostics import Fault, Reading
-from goose_like.sdk.strict_yaml import line_of
+from goose_like.sdk.diagnostics import Diagnostic, ParseResult
+from goose_like.sdk.strict_yaml import get_line
 
 from .coordinates import PARTS, Coordinates
 from .document import Document, entries, read_document
@@ -73,15 +73,15 @@ class Definition:
             raise GooseLikeError(f"{self.file}: {error}") from error
 
 
-def read_definition(file: Path) -> Reading[Definition]:
+def read_definition(file: Path) -> ParseResult[Definition]:
     """What a config.yaml says; never raises. There is no value if any fault is more than a remark."""
     reading = read_document(file)
     if reading.value is None:
-        return Reading(faults=reading.faults)
+        return ParseResult(diagnostics=reading.diagnostics)
     reader = _Reader(reading.value)
     definition = reader.definition()
-    faults = tuple(sorted(reader.faults, key=lambda fault: fault.place))
-    return Reading(value=None if any(not fault.is_remark for fault in faults) else definition, faults=faults)
+    faults = tuple(sorted(reader.faults, key=lambda fault: fault.sort_key))
+    return ParseResult(value=None if any(not fault.is_warning for fault in faults) else definition, diagnostics=faults)
 
 
 def commands_of(file: Path) -> tuple[Command, ...]:
@@ -92,7 +92,7 @@ def commands_of(file: Path) -> tuple[Command, ...]:
     """
     reading = read_definition(file)
     if reading.value is None:
-        raise GooseLikeError("; ".join(str(fault) for fault in reading.faults if not fault.is_remark))
+        raise GooseLikeError("; ".join(str(fault) for fault in reading.diagnostics if not fault.is_warning))
     return reading.value.commands
 
 
@@ -102,13 +102,13 @@ class _Reader:
         self._data = document.data
         self._nodes = entries(document.node)
         self._grammar = Grammar(self._nodes.get("commands"))
-        self._own_faults: list[Fault] = []
+        self._own_faults: list[Diagnostic] = []
 
     @property
-    def faults(self) -> Iterator[Fault]:
+    def faults(self) -> Iterator[Diagnostic]:
         yield from self._own_faults
         for line, text, is_remark in self._grammar.faults:
-            yield Fault(file=self._document.file, line=line, text=text, is_remark=is_remark)
+            yield Diagnostic(file=self._document.file, line=line, text=text, is_warning=is_remark)
 
     def definition(self) -> Definition | None:
         """None where there are no coordinates: without them there is nothing to speak of. Faults are to be heeded."""
@@ -202,7 +202,7 @@ class _Reader:
             text = f"commands.{name}: there are two commands of this name, the first in line {lines[name]}; rename one"
             self._own_faults.append(self._document.fault(("commands", at, "command_name"), text))
             return None
-        lines[name] = line_of(node)
+        lines[name] = get_line(node)
         where = f"commands.{name}"
         description = self._grammar.words(said.get("description"), f"{where}.description")
         if not description:

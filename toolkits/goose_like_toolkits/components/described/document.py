@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from goose_like.sdk.diagnostics import Fault, Reading
-from goose_like.sdk.strict_yaml import Wrong, line_at, line_of, read_nodes, refused
+from goose_like.sdk.diagnostics import Diagnostic, ParseResult
+from goose_like.sdk.strict_yaml import NodeError, build_failure, find_line, get_line, read_yaml_nodes
 
 _LIMIT_BITS = 4_096  # a larger number could not even be shown
 
@@ -38,23 +38,25 @@ class Document:
 
     def line(self, path: Sequence[str | int] = ()) -> int:
         """The line of the key or item at the path, or of the nearest thing around it; lines count from 1."""
-        return line_at(self.node, path)
+        return find_line(self.node, path)
 
-    def fault(self, path: Sequence[str | int], text: str, *, is_remark: bool = False) -> Fault:
-        return Fault(file=self.file, line=self.line(path), text=text, is_remark=is_remark)
+    def fault(self, path: Sequence[str | int], text: str, *, is_remark: bool = False) -> Diagnostic:
+        return Diagnostic(file=self.file, line=self.line(path), text=text, is_warning=is_remark)
 
 
-def read_document(file: Path, what: str = "a component") -> Reading[Document]:
+def read_document(file: Path, what: str = "a component") -> ParseResult[Document]:
     """What a YAML file says; never raises. `what` is what such a file is called in a fault."""
 
-    def take(loader: Any, node: yaml.Node) -> Reading[Document]:
+    def take(loader: Any, node: yaml.Node) -> ParseResult[Document]:
         if not isinstance(node, yaml.MappingNode):
-            return refused(file, f"{what} is described by a mapping, and this is none", line_of(node))
+            return build_failure(file, f"{what} is described by a mapping, and this is none", get_line(node))
         if repeated := tuple(_settled(loader, node)):
-            return Reading(faults=tuple(Fault(file=file, line=line, text=text) for line, text in sorted(repeated)))
-        return Reading(value=Document(file, plain(node), node))
+            return ParseResult(
+                diagnostics=tuple(Diagnostic(file=file, line=line, text=text) for line, text in sorted(repeated))
+            )
+        return ParseResult(value=Document(file, plain(node), node))
 
-    return read_nodes(file, f"description of {what}", f"{what} is described by a mapping", take)
+    return read_yaml_nodes(file, f"description of {what}", f"{what} is described by a mapping", take)
 
 
 def plain(node: yaml.Node) -> Any:
@@ -69,11 +71,11 @@ def plain(node: yaml.Node) -> Any:
             raise ValueError("the number is too large")
         return value
     except KeyError:
-        raise Wrong(
+        raise NodeError(
             node, f"{node.tag.replace(_TAG, '!!')} is not known here; write text, a list or a mapping"
         ) from None
     except (ValueError, AttributeError) as error:  # there is no February 30
-        raise Wrong(node, f"{node.value[:80]!r} can't be read: {error}; put it in quotes if it is text") from error
+        raise NodeError(node, f"{node.value[:80]!r} can't be read: {error}; put it in quotes if it is text") from error
 
 
 def entries(node: yaml.Node) -> dict[str, yaml.Node]:
@@ -95,11 +97,11 @@ def _settled(loader: Any, root: yaml.Node) -> Iterator[tuple[int, str]]:
         first: dict[str, yaml.Node] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise Wrong(key, "a key is text, and no list or mapping")
+                raise NodeError(key, "a key is text, and no list or mapping")
             if key.value in first:
                 yield (
-                    line_of(key),
-                    f"{key.value}: this key is there twice, first in line {line_of(first[key.value])}; remove one",
+                    get_line(key),
+                    f"{key.value}: this key is there twice, first in line {get_line(first[key.value])}; remove one",
                 )
             first[key.value] = key
             waiting.append(value)

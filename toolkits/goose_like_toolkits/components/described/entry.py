@@ -7,16 +7,16 @@ from typing import Any
 
 from goose_like.config.paths import cache_folder
 from goose_like.core.gc_pause import pause_gc
-from goose_like.core.message import Value
-from goose_like.sdk.diagnostics import Reading
-from goose_like.sdk.parse_cache import kept
-from goose_like.sdk.store import Store
+from goose_like.core.message import FrozenModel
+from goose_like.sdk.diagnostics import ParseResult
+from goose_like.sdk.parse_cache import parse_files
+from goose_like.sdk.store import ParseCache
 
 from .coordinates import Coordinates
 from .prompt import Prompt
 
 
-class Offer(Value):
+class Offer(FrozenModel):
     """A command as a model is told of it."""
 
     name: str
@@ -24,7 +24,7 @@ class Offer(Value):
     arguments: dict[str, Any]
 
 
-class Entry(Value):
+class Entry(FrozenModel):
     """A component in short; the fields are those of `Definition`."""
 
     group_id: str
@@ -55,7 +55,7 @@ class Entry(Value):
         return next((str(name) for name in (config.get("name"), self.data.get("name")) if name), self.title)
 
 
-def read_entry(file: Path) -> Reading[Entry]:
+def read_entry(file: Path) -> ParseResult[Entry]:
     """What a config.yaml says, in short; never raises. There is no value if any fault is more than a remark."""
     from .definition import read_definition  # with PyYAML, of which a start needs nothing where no file has changed
     from .kinds import schema
@@ -63,7 +63,7 @@ def read_entry(file: Path) -> Reading[Entry]:
     reading = read_definition(file)
     definition = reading.value
     if definition is None:
-        return Reading[Entry](faults=reading.faults)
+        return ParseResult[Entry](diagnostics=reading.diagnostics)
     entry = Entry(
         group_id=definition.coordinates.group_id,
         artifact_id=definition.coordinates.artifact_id,
@@ -82,10 +82,10 @@ def read_entry(file: Path) -> Reading[Entry]:
         resource_type=definition.resource_type,
         data=dict(definition.data),
     )
-    return Reading[Entry](value=entry, faults=reading.faults)
+    return ParseResult[Entry](value=entry, diagnostics=reading.diagnostics)
 
 
-def read_entries(files: Iterable[Path]) -> dict[Path, Reading[Entry]]:
+def read_entries(files: Iterable[Path]) -> dict[Path, ParseResult[Entry]]:
     """As `read_entry`, of several, and from the cache where such files were read before, wherever they lay."""
-    with pause_gc(), closing(Store(cache_folder() / "components.sqlite")) as store:
-        return dict(kept(store, Reading[Entry], files, read_entry, is_placeless=True))
+    with pause_gc(), closing(ParseCache(cache_folder() / "components.sqlite")) as store:
+        return dict(parse_files(store, ParseResult[Entry], files, read_entry, is_placeless=True))

@@ -5,8 +5,8 @@ from typing import Any
 
 import yaml
 
-from goose_like.core.entry_points import nearest
-from goose_like.sdk.strict_yaml import line_of
+from goose_like.core.entry_points import find_nearest_name
+from goose_like.sdk.strict_yaml import get_line
 
 from .arguments import fitting
 from .document import entries, plain
@@ -77,7 +77,7 @@ class Grammar:
         return ""
 
     def _fault(self, node: yaml.Node, where: str, text: str, *, is_remark: bool = False) -> None:
-        self.faults.append((line_of(node), f"{where}: {text}", is_remark))
+        self.faults.append((get_line(node), f"{where}: {text}", is_remark))
 
     def _said(self, node: yaml.Node, where: str) -> dict[str, yaml.Node] | None:
         """The keys of a parameter, response or field; a type alone is taken as its `type`."""
@@ -91,7 +91,7 @@ class Grammar:
 
     def _field(self, name: str, said: Mapping[str, yaml.Node], node: yaml.Node, where: str) -> Field:
         for key in said:
-            if key not in _KEYS and key not in ("name", _REFERENCE) and (near := nearest(key, _KEYS)):
+            if key not in _KEYS and key not in ("name", _REFERENCE) and (near := find_nearest_name(key, _KEYS)):
                 self._fault(said[key], where, f"unknown key {key!r} is ignored; did you mean {near!r}?", is_remark=True)
         opened = self._open(said.get(_REFERENCE), where)
         kind = self._kind(said["type"], where) if "type" in said else None
@@ -123,7 +123,7 @@ class Grammar:
         if node.tag != _STR:
             self._fault(node, f"{where}.type", f"expected the name of a type, not {node.value[:60]}")
             return Anything()
-        kind, fault, is_remark = self._names.kind(node.value, line_of(node))
+        kind, fault, is_remark = self._names.kind(node.value, get_line(node))
         if fault:
             self._fault(node, f"{where}.type", fault, is_remark=is_remark)
         return kind
@@ -253,7 +253,7 @@ def _valued(kind: Kind, node: yaml.Node) -> Any:
 
 def _defined(node: yaml.Node) -> dict[str, int]:
     """Every name that `_type_ref` gives below a node, and its line."""
-    return {inner.value: line_of(inner) for inner in _type_references(node)}
+    return {inner.value: get_line(inner) for inner in _type_references(node)}
 
 
 def _type_references(node: yaml.Node) -> Iterator[yaml.ScalarNode]:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from goose_like.sdk.diagnostics import LIMIT_BYTES, Fault
+from goose_like.sdk.diagnostics import MAX_FILE_BYTES, Diagnostic
 
 from .definition import Definition
 
@@ -14,7 +14,7 @@ _HIDING = {"__getattr__", "globals", "exec"}
 """What a module may use to have names that nobody sees in its text."""
 
 
-def package_faults(definition: Definition) -> Iterator[Fault]:
+def package_faults(definition: Definition) -> Iterator[Diagnostic]:
     """What can be said without importing; nothing where the code lies elsewhere, as with an installed component."""
     folder = definition.file.absolute().parent.parent
     code = folder / "__init__.py"
@@ -31,17 +31,17 @@ def package_faults(definition: Definition) -> Iterator[Fault]:
         yield from _code_faults(definition.file.parent.parent / code.name)
 
 
-def _code_faults(file: Path) -> Iterator[Fault]:
+def _code_faults(file: Path) -> Iterator[Diagnostic]:
     try:
         source = file.read_bytes()
-        if len(source) > LIMIT_BYTES or _may_have(CONSTRUCTOR, ast.parse(source)):
+        if len(source) > MAX_FILE_BYTES or _may_have(CONSTRUCTOR, ast.parse(source)):
             return
     except SyntaxError as error:
-        yield Fault(file=file, line=error.lineno, text=f"this is no Python: {error.msg}")
+        yield Diagnostic(file=file, line=error.lineno, text=f"this is no Python: {error.msg}")
     except (OSError, ValueError, RecursionError, MemoryError) as error:
-        yield Fault(file=file, text=f"can't be read: {error or type(error).__name__}")
+        yield Diagnostic(file=file, text=f"can't be read: {error or type(error).__name__}")
     else:
-        yield Fault(file=file, text=f"there is no function `{CONSTRUCTOR}`; add one that takes `config`")
+        yield Diagnostic(file=file, text=f"there is no function `{CONSTRUCTOR}`; add one that takes `config`")
 
 
 def _may_have(name: str, tree: ast.Module) -> bool:

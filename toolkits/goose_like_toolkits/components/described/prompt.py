@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.message import Value
+from goose_like.core.message import FrozenModel
 
 _LIMIT_PROMPT_BYTES = 256_000
 
 
-class Prompt(Value):
+class Prompt(FrozenModel):
     """Where the words come from that a component has for a model: itself, a file beside its config.yaml, or any."""
 
     text: str = ""

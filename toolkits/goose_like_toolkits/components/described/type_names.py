@@ -4,7 +4,7 @@ import ast
 import re
 from typing import TypeAlias
 
-from goose_like.core.entry_points import did_you_mean, nearest
+from goose_like.core.entry_points import did_you_mean, find_nearest_name
 
 from .kinds import (
     Anything,
@@ -135,7 +135,7 @@ class TypeNames:
         self._unknown.add(name)
         known = {*self._known, *_SHOWN}
         is_compared = len(self._unknown) <= _LIMIT_SUGGESTIONS  # each with all names
-        if _CLASS.fullmatch(name) and not (is_compared and nearest(name, known)):
+        if _CLASS.fullmatch(name) and not (is_compared and find_nearest_name(name, known)):
             self._remark = f"{name!r} is taken for a class of Python's, and any value for one of it"
             return Foreign(name)
         raise _Unknown(f"there is no type {_clipped(name)}" + (f"; {did_you_mean(name, known)}" if is_compared else ""))

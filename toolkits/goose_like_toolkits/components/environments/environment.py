@@ -13,7 +13,9 @@ from pathlib import Path
 from goose_like.config.paths import state_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.notifier import Notifier
-from goose_like.workspace.workspace import Access, Reach, Workspace
+from goose_like.workspace.policy import Access
+from goose_like.workspace.scope import SandboxScope
+from goose_like.workspace.workspace import Workspace
 
 from .installed import Installed, site_of
 from .requirements import Wanted, local_path, read
@@ -116,7 +118,7 @@ class Environment:
             return
         subject = " && ".join(shlex.join(("pip", "install", *each.words, *self._pip_params)) for each in wanted)
         text = f"install packages for the component {for_}: {subject}"
-        await self._workspace.permit("install", subject, text, self._consequences)
+        await self._workspace.require_permission("install", subject, text, self._consequences)
         python = await self.python()
         async with self._upkeep.alone():
             await self._ensure_pip(python)
@@ -153,7 +155,7 @@ class Environment:
             raise GooseLikeError("this Python has no ensurepip; install it (Debian: the package python3-venv)")
         # Unpacked, which makes it whole: ensurepip would compile all of it, which takes ten times as long.
         line = [str(python), "-I", "-m", "zipfile", "-e", str(wheel), str(site_of(self.folder))]
-        code, lines = await self._run(line, Reach(writable=(self.folder,), is_read_only=True), "workspace")
+        code, lines = await self._run(line, SandboxScope(writable=(self.folder,), is_read_only=True), "workspace")
         if code:
             raise GooseLikeError(f"pip can't be put into the components' environment: {_last(lines)}; make room for it")
 
@@ -172,7 +174,7 @@ class Environment:
             if text.startswith("Successfully installed"):
                 self._notifier.log(f"{for_}: {text[0].lower()}{text[1:]}")
 
-    def _reach(self, wanted: Wanted) -> Reach:
+    def _reach(self, wanted: Wanted) -> SandboxScope:
         """The environment, what the words name on this machine, and what tells pip where the person's index is."""
         home = Path.home()
         settings = [home / ".config/pip", home / ".pip", Path(os.environ.get("PIP_CONFIG_FILE") or os.devnull)]
@@ -181,7 +183,7 @@ class Environment:
         named = (local_path(word, self._workspace.root) for word in (*wanted.words, *self._pip_params))
         readable = [path for path in (*settings, *named) if path is not None and path.exists()]
         readable = [path for path in readable if path != Path(os.devnull)]
-        return Reach(
+        return SandboxScope(
             readable=tuple(path.resolve() for path in readable),
             writable=(self.folder, *self._built(wanted)),
             is_read_only=True,
@@ -193,11 +195,11 @@ class Environment:
         return [path.resolve() for path in paths if path is not None and path.is_dir()]
 
     async def _run(
-        self, line: list[str], reach: Reach, access: Access, *, writes: bool = False
+        self, line: list[str], reach: SandboxScope, access: Access, *, writes: bool = False
     ) -> tuple[int, list[str]]:
         """The exit code and the last lines that it said. The person was asked before."""
         process = await self._workspace.spawn(
-            line, env=_ELSEWHERE, access=access, reach=reach, writes=writes, is_own=True
+            line, env=_ELSEWHERE, access=access, scope=reach, writes=writes, is_own=True
         )
         lines: deque[str] = deque(maxlen=_MAX_LINES)
         rest = b""

@@ -14,13 +14,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.message import Value
+from goose_like.core.message import FrozenModel
 
 _POLL_S = 0.05
 _MAX_RECORD_BYTES = 1 << 20
 
 
-class Record(Value):
+class Record(FrozenModel):
     """What is known of a whole environment: of which Python it was made, and what was installed by which words.
 
     `root` is the running directory whose environment it is; with that it may go.

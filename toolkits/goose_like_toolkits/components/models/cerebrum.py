@@ -10,9 +10,9 @@ from pydantic import BeforeValidator
 
 from goose_like import __version__
 from goose_like.agent.compaction.base import Truncate
-from goose_like.agent.exchange import CUT_ANSWER, Exchange
+from goose_like.agent.exchange import CUT_ANSWER_ERROR, Exchange
 from goose_like.agent.journal import Journal
-from goose_like.agent.subagent import Relay, left_of, narrowed_limits
+from goose_like.agent.subagent import EventRelay, narrow_limits, remaining_limits
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits
 from goose_like.core.events import SessionStarted, TurnFinished
@@ -20,8 +20,8 @@ from goose_like.core.history import History
 from goose_like.core.message import Message, Text, Usage
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import ToolError, current_call
-from goose_like.providers.base import Models, Patience
-from goose_like.providers.prices import cost_usd
+from goose_like.providers.base import ModelPair, RetryPolicy
+from goose_like.providers.prices import compute_cost_usd
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 from goose_like_toolkits.components.assets.words import as_text, beginning, shape
@@ -72,10 +72,10 @@ class Brain:
         limits: Limits,
         model: Literal["processor", "accelerator"] = "processor",
         purpose: str = "component",
-        patience: Patience = Patience(),
+        patience: RetryPolicy = RetryPolicy(),
     ) -> None:
         asked = view.processor.model if model == "processor" else view.accelerator.model
-        self._models = Models(asked, view.accelerator.model)
+        self._models = ModelPair(asked, view.accelerator.model)
         self._notifier = notifier
         self._session = session
         self._workspace = workspace
@@ -98,11 +98,11 @@ class Brain:
                 answer (the text says why).
         """
         read = read_as(_Asked, asked, "interact parameter")
-        limits = narrowed_limits(self._limits, left_of(self._limits, self._session.history))
+        limits = narrow_limits(self._limits, remaining_limits(self._limits, self._session.history))
         calls = PluginCalls(plugins)
         conversation = conversation_of(read.message_history or (), calls.tool_names)
         message = _with_assets(conversation.end([read.content or "", read.command or ""]), read)
-        relay = Relay(self._notifier, current_call.get(""), who="a component", purpose=self._purpose)
+        relay = EventRelay(self._notifier, current_call.get(""), who="a component", purpose=self._purpose)
         models = replace(self._models, processor=read.of(self._models.processor))
         exchange = self._exchange(models, _system(read, plugins), calls, conversation.history, relay, limits)
         # In a context of its own: there it is no longer the call of a tool that speaks.
@@ -110,7 +110,7 @@ class Brain:
         return self._response(read, exchange, calls, end)
 
     def _exchange(
-        self, models: Models, system: str, calls: PluginCalls, history: History, relay: Relay, limits: Limits
+        self, models: ModelPair, system: str, calls: PluginCalls, history: History, relay: EventRelay, limits: Limits
     ) -> Exchange:
         journal = Journal(history, None, relay)
         tools = calls.tools(history)
@@ -132,14 +132,14 @@ class Brain:
             journal=journal,
             session=self._session,
             limits=limits,
-            patience=self._patience,
+            retry_policy=self._patience,
             workspace=self._workspace,
         )
 
     def _response(self, read: _Asked, exchange: Exchange, calls: PluginCalls, end: TurnFinished) -> dict[str, Any]:
         asked = exchange.models.processor.provider
         was_cut = isinstance(asked, Wished) and asked.was_cut
-        if end.reason not in ("stop", "handed_off") and not (was_cut and end.detail == CUT_ANSWER):
+        if end.reason not in ("stop", "handed_off") and not (was_cut and end.detail == CUT_ANSWER_ERROR):
             hint = "; its calls were cut: raise `max_tokens`" if was_cut else ""
             raise ToolError(f"the cerebrum gave no answer ({end.reason.replace('_', ' ')}): {end.detail}{hint}")
         history = exchange.history
@@ -155,7 +155,7 @@ class Brain:
             total = sum(spent.values(), Usage())
             response |= {"input_token_len": total.input_tokens, "output_token_len": total.output_tokens}
         if read.require_cost:
-            response["cost"] = cost_usd(spent)
+            response["cost"] = compute_cost_usd(spent)
         return response
 
 

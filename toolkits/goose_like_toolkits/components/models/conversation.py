@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from goose_like.core.events import MessageCompleted, TurnFinished, TurnStarted
 from goose_like.core.history import History
 from goose_like.core.message import Message, Part, Text, ToolCall, ToolResult
-from goose_like.providers.wire import allowed_name
+from goose_like.providers.wire import sanitize_tool_name
 
 BEGINNING = "[here the conversation begins]"
 GO_ON = "[nothing was said since; go on from there]"
@@ -20,7 +20,7 @@ _STOPPED, _HANDED_OFF = TurnFinished(reason="stop"), TurnFinished(reason="handed
 def wire_names(names: Iterable[str]) -> list[str]:
     """A name for each that every vendor takes; no two are the same."""
     made: dict[str, None] = {}
-    for name in map(allowed_name, names):
+    for name in map(sanitize_tool_name, names):
         fresh, count = name, 1
         while fresh in made:
             count += 1

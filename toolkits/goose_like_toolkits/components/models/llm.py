@@ -7,17 +7,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from goose_like.agent.subagent import left_of, narrowed_limits
+from goose_like.agent.subagent import narrow_limits, remaining_limits
 from goose_like.agent.view import ExchangeView, ModelView
 from goose_like.config.profile import Limits
 from goose_like.core.errors import ProviderError
 from goose_like.core.events import MessageCompleted
 from goose_like.core.history import History
-from goose_like.core.json_schema import sound
+from goose_like.core.json_schema import sanitize_schema
 from goose_like.core.message import ToolCall, Usage
 from goose_like.core.tool import ToolError, ToolSpec
-from goose_like.providers.prices import cost_usd
-from goose_like.providers.wire import clip, is_object
+from goose_like.providers.prices import compute_cost_usd
+from goose_like.providers.wire import clip, is_json_object
 
 from .conversation import Conversation, wire_names
 from .reading import Given, read_as
@@ -139,11 +139,11 @@ async def infer(
         raise ToolError(f"no model {model!r}; there are: accelerator, processor")
     read = _read(asked)
     if limits and history:
-        narrowed_limits(limits, left_of(limits, history))
+        narrow_limits(limits, remaining_limits(limits, history))
     functions = read.offered
     names = dict(zip(wire_names(function.name for function in functions), functions, strict=True))
     tools = [
-        ToolSpec(name, function.description or function.name, sound(function.parameters))
+        ToolSpec(name, function.description or function.name, sanitize_schema(function.parameters))
         for name, function in names.items()
     ]
     system, conversation = _conversation(read, {function.name: name for name, function in names.items()})
@@ -226,7 +226,7 @@ def _made(call: ToolCall, names: Mapping[str, _Function], read: _Asked) -> dict[
             f"the model called {call.name!r}, which it was not offered (there are: {offered}); ask again"
         )
     name, arguments = names[call.name].name, call.arguments.strip() or "{}"
-    if not is_object(arguments):
+    if not is_json_object(arguments):
         cut = "; raise `max_tokens`" if read.max_tokens else "; ask again"
         raise ProviderError(f"the model called {name!r} with {clip(arguments, 80)!r}, which is no JSON object{cut}")
     function = {"name": name, "arguments": arguments}
@@ -235,7 +235,7 @@ def _made(call: ToolCall, names: Mapping[str, _Function], read: _Asked) -> dict[
 
 def _spent(read: _Asked, label: str, usage: Usage) -> dict[str, Any]:
     counts = {"input_token_len": usage.input_tokens, "output_token_len": usage.output_tokens}
-    cost = {"cost": cost_usd({label: usage})} if read.require_cost else {}
+    cost = {"cost": compute_cost_usd({label: usage})} if read.require_cost else {}
     return (counts if read.require_token_len else {}) | cost
 
 

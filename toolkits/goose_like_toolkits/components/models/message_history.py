@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from goose_like.providers.wire import allowed_name
+from goose_like.providers.wire import sanitize_tool_name
 from goose_like_toolkits.components.assets.words import as_text
 from goose_like_toolkits.components.described.references import read_reference
 
@@ -92,7 +92,7 @@ def _take_other(said: Said, conversation: Conversation) -> None:
 
 
 def _tool(plugin: str | None, command: Any, tools: Tools) -> str:
-    return tools.get((plugin or "", str(command))) or allowed_name(f"{plugin or 'plugin'}_{command}")
+    return tools.get((plugin or "", str(command))) or sanitize_tool_name(f"{plugin or 'plugin'}_{command}")
 
 
 def _id(content: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import BrokenStreamError, GooseLikeError, ProviderError
 from goose_like.core.events import MessageCompleted
-from goose_like.providers.base import Delta, Facts, Model, Provider, Request
+from goose_like.providers.base import Delta, Model, Provider, ProviderInfo, Request
 
 from .reading import Given
 
@@ -36,7 +36,7 @@ class Wished:
     `was_cut` says whether an answer did not fit into `max_tokens`.
     """
 
-    facts: ClassVar[Facts] = Facts("asks another provider")
+    info: ClassVar[ProviderInfo] = ProviderInfo("asks another provider")
 
     def __init__(self, provider: Provider, max_tokens: int | None, temperature: float | None) -> None:
         self.was_cut = False
@@ -45,7 +45,7 @@ class Wished:
         self._temperature = temperature
 
     @staticmethod
-    def missing(choice: ModelChoice) -> GooseLikeError | None:
+    def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
         return None
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError, UsageError
-from goose_like.terminal.escape import visible
+from goose_like.terminal.escape import escape_controls
 from goose_like_toolkits.components.described.checking import check_file
 from goose_like_toolkits.components.described.coordinates import Coordinates
 from goose_like_toolkits.components.described.definition import Definition, read_definition
@@ -47,7 +47,7 @@ def checked(files: Iterable[Path]) -> list[Definition]:
     definitions: dict[Coordinates, Definition] = {}
     wrong = []
     for file in files:
-        wrong += [str(fault) for fault in check_file(file) if not fault.is_remark]
+        wrong += [str(fault) for fault in check_file(file) if not fault.is_warning]
         definition = read_definition(file).value
         if definition is None:
             continue
@@ -55,7 +55,7 @@ def checked(files: Iterable[Path]) -> list[Definition]:
         if other is not definition:
             wrong.append(f"{file}: {definition.coordinates} is {other.file}, too; give one of them another version")
     if wrong:
-        raise GooseLikeError(visible("nothing is done, mend these first:\n" + "\n".join(wrong)))
+        raise GooseLikeError(escape_controls("nothing is done, mend these first:\n" + "\n".join(wrong)))
     return list(definitions.values())
 
 

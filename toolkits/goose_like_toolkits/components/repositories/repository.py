@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from goose_like.core.entry_points import nearest
+from goose_like.core.entry_points import find_nearest_name
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like_toolkits.components.described.coordinates import Coordinates
 from goose_like_toolkits.components.described.entry import read_entries
@@ -257,8 +257,8 @@ class Repositories:
     def _nearest(self, coordinates: Coordinates) -> str | None:
         """What is here and was probably meant."""
         here = [each for shelf in self.at_hand for each in shelf.all()]
-        alike = [str(each) for each in here if nearest(coordinates.artifact_id, [each.artifact_id])]
-        return nearest(str(coordinates), alike)
+        alike = [str(each) for each in here if find_nearest_name(coordinates.artifact_id, [each.artifact_id])]
+        return find_nearest_name(str(coordinates), alike)
 
 
 def _listed(looked: Iterable[str]) -> str:

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, ValidationError
 from pydantic_core import PydanticCustomError
 
-from goose_like.config.yaml_source import Source, explain, read_yaml
+from goose_like.config.yaml_source import YamlSource, describe_validation_error, read_yaml
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import UsageError
-from goose_like.core.message import Value, Words
+from goose_like.core.message import FrozenModel, Utf8Text
 
 PUBLIC = "https://concopilot.org"
 """The site that ConCopilot's own `conpack` uses where nothing else is said."""
@@ -27,14 +27,18 @@ def checked_address(url: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise PydanticCustomError("told", "this URL can't be read; give one such as https://example.org") from error
+        raise PydanticCustomError(
+            "user_message", "this URL can't be read; give one such as https://example.org"
+        ) from error
     scheme = parts.scheme.lower()
     if "://" in url and scheme not in ("http", "https", "file"):
-        raise PydanticCustomError("told", "it is reached by http:, https:, file: or as a folder's path")
+        raise PydanticCustomError("user_message", "it is reached by http:, https:, file: or as a folder's path")
     if scheme in ("http", "https") and not parts.hostname:
-        raise PydanticCustomError("told", "this URL has no host; give a whole one, e.g. https://example.org/components")
+        raise PydanticCustomError(
+            "user_message", "this URL has no host; give a whole one, e.g. https://example.org/components"
+        )
     if not url.strip() or "\0" in url:
-        raise PydanticCustomError("told", "give a URL, or a folder's path")
+        raise PydanticCustomError("user_message", "give a URL, or a folder's path")
     return url
 
 
@@ -47,20 +51,20 @@ def _listed(value: Any) -> Any:
     return [one for one in value if one is not None] if isinstance(value, list) else value or []
 
 
-class Policy(Value):
+class Policy(FrozenModel):
     """What a remote repository is asked for. `update` is read and means nothing, as with ConCopilot 0.0.5."""
 
     enable: bool = True
     update: bool | None = None
 
 
-class RemoteAddress(Value):
+class RemoteAddress(FrozenModel):
     """A remote repository: a URL, or a folder's path, and which kinds of versions it is asked for.
 
     With `insecure` a user's name and password may be sent there by http.
     """
 
-    url: Annotated[Words, AfterValidator(checked_address)]
+    url: Annotated[Utf8Text, AfterValidator(checked_address)]
     snapshot: Annotated[Policy, BeforeValidator(_given)] = Policy()
     release: Annotated[Policy, BeforeValidator(_given)] = Policy()
     insecure: bool = False
@@ -76,12 +80,12 @@ class RemoteAddress(Value):
         return (self.snapshot if is_snapshot else self.release).enable
 
 
-class _File(Value):
-    local_repo_path: Words | None = None
+class _File(FrozenModel):
+    local_repo_path: Utf8Text | None = None
     repos: Annotated[tuple[RemoteAddress, ...], BeforeValidator(_listed)] = ()
 
 
-class Settings(Value):
+class Settings(FrozenModel):
     """Where components are kept, and where they are fetched from, in this order."""
 
     local: Path
@@ -113,11 +117,11 @@ def read_settings(file: Path | None = None) -> Settings:
         return _settled(_File())
     if chosen.is_dir():
         raise UsageError(f"{chosen} is a folder; name the file in it with --settings")
-    source = Source(chosen.name, chosen, read_yaml(chosen))
+    source = YamlSource(chosen.name, chosen, read_yaml(chosen))
     try:
         return _settled(_File.model_validate(source.data))
     except ValidationError as error:
-        raise UsageError(explain(error, source, _near, "the settings")) from error
+        raise UsageError(describe_validation_error(error, source, _near, "the settings")) from error
 
 
 def _settled(read: _File) -> Settings:
@@ -126,5 +130,5 @@ def _settled(read: _File) -> Settings:
 
 
 def _near(path: Sequence[str | int]) -> str:
-    kinds: dict[int, type[Value]] = {1: _File, 3: RemoteAddress}
+    kinds: dict[int, type[FrozenModel]] = {1: _File, 3: RemoteAddress}
     return did_you_mean(str(path[-1]), kinds.get(len(path), Policy).model_fields)
