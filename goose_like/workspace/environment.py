@@ -1,4 +1,4 @@
-"""The variables that commands see: those of the person, without secrets, and made for a reader without a terminal."""
+"""The environment variables of commands: those of the person without secrets, set for output without a terminal."""
 
 import os
 import re
@@ -6,29 +6,22 @@ import shutil
 import sys
 from pathlib import Path
 
-_SECRET_WORDS = {
-    *("KEY", "KEYS", "APIKEY", "TOKEN", "TOKENS", "AUTHTOKEN", "SECRET", "SECRETS"),
-    *("PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS", "AUTH", "JWT", "PAT", "PASS"),
-}
-# Written without an underscore, as in OPENAIKEY; KEY alone would be a MONKEY's, too.
-_SECRET_ENDINGS = ("APIKEY", "AIKEY", "ACCESSKEY", "SECRETKEY", "PRIVATEKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD")
-_SECRET_NAMES = {"PGPASSFILE", "MYSQL_PWD", "KUBECONFIG", "BW_SESSION"}
-_SECRET_NAMES_BEGIN = "OP_SESSION_"
+from goose_like.config.secrets import is_secret_variable
 
-# Who one is to a server: all of it for the web, where a name alone may be a token, else a name with its password.
+# User and password in a URL. For the web the whole part is removed, because a user name alone may be a token.
 _URL_USER = re.compile(r"(https?://)[^/\s?#]*@|(://)[^/\s@:]*:[^/\s]*@", re.IGNORECASE)
 
-# Sockets through which a command could have something done for it outside the sandbox, or bother the person.
-_DOORS = {
+# Sockets and programs that would act for a command outside the sandbox, or disturb the person.
+_ESCAPES = {
     *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "GIT_ASKPASS", "SUDO_ASKPASS", "GPG_AGENT_INFO"),
     *("GNOME_KEYRING_CONTROL", "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "XAUTHORITY"),
     *("VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE", "DOCKER_HOST", "BASH_ENV", "ENV", "PROMPT_COMMAND"),
 }
-_DOORS_WHEN_CONFINED = {"XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "TMUX"}
+_ESCAPES_WHEN_CONFINED = {"XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "TMUX"}
 
 _NO_EDITOR = "echo 'there is no editor here; give the text on the command line, e.g. git commit -m' >&2; false"
 
-_QUIET = {
+_NON_INTERACTIVE = {
     "TERM": "dumb",
     "NO_COLOR": "1",
     **dict.fromkeys(("PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER"), "cat"),
@@ -40,10 +33,10 @@ _QUIET = {
     "DEBIAN_FRONTEND": "noninteractive",
     "PIP_NO_INPUT": "1",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    "PYTHONUNBUFFERED": "1",  # what a program said before its time was up is worth more than its speed
+    "PYTHONUNBUFFERED": "1",  # the output of a program that runs out of time matters more than its speed
 }
 
-# The person's caches are read-only in the sandbox, which these tools do not take.
+# The person's caches are read-only in the sandbox, and these tools fail with a read-only cache.
 _CONFINED = {
     **dict.fromkeys(("TMPDIR", "TMP", "TEMP"), "/tmp"),
     "GOCACHE": "/tmp/.cache/go-build",
@@ -52,25 +45,17 @@ _CONFINED = {
 }
 
 
-def is_secret(name: str) -> bool:
-    """By whole words between underscores: OPENAI_API_KEY is one, KEYBOARD_LAYOUT and MONKEYS are none."""
-    name = name.upper()
-    if name in _SECRET_NAMES or name.startswith(_SECRET_NAMES_BEGIN):
-        return True
-    return any(word in _SECRET_WORDS or word.endswith(_SECRET_ENDINGS) for word in name.split("_"))
-
-
-def environment(*, is_confined: bool) -> dict[str, str]:
-    """The variables of a command: no secrets, no user and password in a URL. `rg` is on the PATH in any case."""
-    doors = _DOORS | _DOORS_WHEN_CONFINED if is_confined else _DOORS
-    kept = {
+def build_environment(*, is_confined: bool) -> dict[str, str]:
+    """Build the variables of a command: no secrets, no user and password in a URL, and `rg` on the PATH."""
+    escapes = _ESCAPES | _ESCAPES_WHEN_CONFINED if is_confined else _ESCAPES
+    variables = {
         name: _URL_USER.sub(r"\1\2", value)
         for name, value in os.environ.items()
-        if name and name not in doors and not is_secret(name)
+        if name and name not in escapes and not is_secret_variable(name)
     }
-    kept |= _QUIET | (_CONFINED if is_confined else {})
-    path = kept.get("PATH") or os.defpath
-    ours = str(Path(sys.executable).parent)
-    if shutil.which("rg", path=path) is None and shutil.which("rg", path=ours):
-        path = f"{path}{os.pathsep}{ours}"
-    return kept | {"PATH": path}
+    variables |= _NON_INTERACTIVE | (_CONFINED if is_confined else {})
+    path = variables.get("PATH") or os.defpath
+    own_folder = str(Path(sys.executable).parent)
+    if shutil.which("rg", path=path) is None and shutil.which("rg", path=own_folder):
+        path = f"{path}{os.pathsep}{own_folder}"
+    return variables | {"PATH": path}

@@ -1,43 +1,46 @@
-"""Files, reached only where the sandbox's rules let a command reach them: by real path, at the moment of use."""
+"""File access by real path, checked against the sandbox rules at the moment of use."""
 
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from goose_like.core.errors import DeniedError, GooseLikeError
-from goose_like.workspace.undo.snapshot import open_folder
 
-from .sandbox import Rule, Rules
+from .rules import Rule, Rules
 
-_FOLLOW_NONE = os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOFOLLOW_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
+_MAX_TMP_LINKS = 8
 
 
-class Jail:
-    """Reads and writes as `rules` say; without rules whatever the operating system allows."""
+class FileAccess:
+    """Reads and writes within the sandbox rules. Without rules, only the operating system sets limits."""
 
     def __init__(self, root: Path, rules: Rules | None) -> None:
         self._root = root
         self._rules = rules
 
-    def real(self, path: str | Path) -> Path:
-        """Where a path leads after all links, as the machine sees it: the sandbox's /tmp is a private folder."""
+    def resolve(self, path: str | Path) -> Path:
+        """Resolve a path through all links, as seen by the machine: the sandbox's /tmp is a private folder."""
         try:
             place = Path(os.path.realpath(self._root / Path(path).expanduser()))
         except (ValueError, RuntimeError) as error:
-            raise GooseLikeError(f"{str(path)!r} is no path: {error}") from error
-        for _ in range(8 if self._rules else 0):  # a link in the private folder may lead to /tmp again
-            before, place = place, self._on_this_side(place)
+            raise GooseLikeError(f"{str(path)!r} is not a path: {error}") from error
+        for _ in range(_MAX_TMP_LINKS if self._rules else 0):  # a link in the private folder may lead to /tmp again
+            before, place = place, self._to_host_path(place)
             if place == before:
                 break
         return place
 
-    def rule(self, place: Path) -> Rule:
-        """What may be done with a real path. Hooks and settings of any repository are protected."""
+    def get_rule(self, place: Path) -> Rule:
+        """Return the rule of a real path. Hooks and settings of any repository are protected."""
         if self._rules is None:
             return "write"
-        rule = self._rules.of(place)
+        rule = self._rules.get_rule(place)
         parts = place.parts
         in_git = parts[parts.index(".git") + 1 :] if ".git" in parts else None
         is_run_by_git = in_git == () or (
@@ -46,21 +49,21 @@ class Jail:
         return "protected" if is_run_by_git and rule in ("write", "pin") else rule
 
     def read_bytes(self, path: str | Path, limit_bytes: int | None = None) -> bytes:
-        """The file's bytes.
+        """Read a file.
 
         Raises:
-            FileNotFoundError, OSError: as the operating system says.
+            OSError: the file is missing or unreadable.
             DeniedError: the file is a secret.
-            GooseLikeError: a folder, a device or a pipe, or more than `limit_bytes`.
+            GooseLikeError: the path is a folder, a device or a pipe, or the file is larger than `limit_bytes`.
         """
-        place = self.real(path)
+        place = self.resolve(path)
         self._refuse_hidden(path, place)
-        # Without O_NONBLOCK the opening of a pipe would wait for a writer.
+        # Without O_NONBLOCK, opening a pipe would wait for a writer.
         descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         try:
-            self._refuse_hidden(path, Path(os.readlink(f"/proc/self/fd/{descriptor}")))  # a link may have come since
+            self._refuse_hidden(path, Path(os.readlink(f"/proc/self/fd/{descriptor}")))  # a link may be new
             status = os.fstat(descriptor)
-            _refuse_no_file(path, status.st_mode)
+            _require_regular_file(path, status.st_mode)
             if limit_bytes is not None and status.st_size > limit_bytes:
                 raise GooseLikeError(
                     f"{path} has {status.st_size:,} bytes, more than {limit_bytes:,}; "
@@ -71,14 +74,14 @@ class Jail:
         finally:
             os.close(descriptor)
 
-    def names(self, path: str | Path) -> list[str]:
-        """What stands in a folder, sorted; the names of folders end with a slash.
+    def list_folder(self, path: str | Path) -> list[str]:
+        """List the names in a folder, sorted. Names of folders end with a slash.
 
         Raises:
-            NotADirectoryError, OSError: as the operating system says.
+            OSError: the folder is missing or unreadable, or the path is not a folder.
             DeniedError: the folder is a secret.
         """
-        place = self.real(path)
+        place = self.resolve(path)
         self._refuse_hidden(path, place)
         folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -89,56 +92,98 @@ class Jail:
             os.close(folder)
 
     def write_bytes(self, place: Path, data: bytes) -> None:
-        """Puts a whole file at a real path, at once or not at all; makes folders, keeps mode and owner.
+        """Create or replace a file at a real path atomically. Create its folders, and keep its mode and owner.
 
-        Follows no link on the way: whoever put one there after the path was checked gets an error, not a file.
+        No link on the way is followed, so a link that appears after the path check causes an error.
         """
         folder = open_folder(place.parent)
         try:
             old = None
             with suppress(FileNotFoundError):
                 old = os.stat(place.name, dir_fd=folder, follow_symlinks=False)
-                _refuse_no_file(place, old.st_mode)
-            temporary = f".{place.name[:80]}.{secrets.token_hex(6)}"
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FOLLOW_NONE
-            try:
-                with open(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
-                    file.write(data)
-                    if old is not None:
-                        with suppress(PermissionError):
-                            os.fchown(file.fileno(), old.st_uid, old.st_gid)
-                        os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
-                os.rename(temporary, place.name, src_dir_fd=folder, dst_dir_fd=folder)
-            except BaseException:
-                with suppress(FileNotFoundError):
-                    os.unlink(temporary, dir_fd=folder)
-                raise
+                _require_regular_file(place, old.st_mode)
+
+            def keep_mode_and_owner(file: BinaryIO) -> None:
+                if old is not None:
+                    with suppress(PermissionError):
+                        os.fchown(file.fileno(), old.st_uid, old.st_gid)
+                    os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
+
+            replace_file(folder, place.name, data, 0o666, keep_mode_and_owner)
         finally:
             os.close(folder)
 
     def append_bytes(self, place: Path, data: bytes) -> None:
-        """Adds to the end of the file at a real path, in one write; makes it and its folders, follows no link."""
+        """Append to a file at a real path in one write. Create the file and its folders, and follow no link."""
         folder = open_folder(place.parent)
         try:
-            with suppress(FileNotFoundError):  # before it is opened: that would wait for the reader of a pipe
-                _refuse_no_file(place, os.stat(place.name, dir_fd=folder, follow_symlinks=False).st_mode)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | _FOLLOW_NONE
+            with suppress(FileNotFoundError):  # check before opening, which would wait for the reader of a pipe
+                _require_regular_file(place, os.stat(place.name, dir_fd=folder, follow_symlinks=False).st_mode)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | _NOFOLLOW_FLAGS
             with open(os.open(place.name, flags, 0o666, dir_fd=folder), "wb", buffering=0) as file:
                 if (written := file.write(data)) != len(data):
                     raise GooseLikeError(f"{place} took {written:,} of {len(data):,} bytes; free some space")
         finally:
             os.close(folder)
 
-    def _on_this_side(self, place: Path) -> Path:
-        return Path(os.path.realpath(self._rules.on_this_side(place))) if self._rules else place
+    def _to_host_path(self, place: Path) -> Path:
+        return Path(os.path.realpath(self._rules.to_host_path(place))) if self._rules else place
 
     def _refuse_hidden(self, path: str | Path, place: Path) -> None:
-        # `tmp` is here what the machine itself has below /tmp, which is not ours to see.
-        if self.rule(place) in ("hidden", "tmp"):
+        # Rule `tmp` covers the machine's own /tmp here, which the session must not see.
+        if self.get_rule(place) in ("hidden", "tmp"):
             raise DeniedError(f"{path} is hidden from you: it may hold secrets; work without it")
 
 
-def _refuse_no_file(path: str | Path, mode: int) -> None:
+def open_folder(path: Path) -> int:
+    """Open a folder by its real path without following links. Create missing folders.
+
+    Returns:
+        A descriptor that the caller closes.
+
+    Raises:
+        GooseLikeError: a part of the path is a file or a link.
+    """
+    here = os.open("/", FOLDER_FLAGS)
+    for name in path.parts[1:]:
+        try:
+            try:
+                below = os.open(name, FOLDER_FLAGS, dir_fd=here)
+            except FileNotFoundError:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=here)
+                below = os.open(name, FOLDER_FLAGS, dir_fd=here)
+        except NotADirectoryError as error:
+            raise GooseLikeError(f"{path}: {name!r} is no folder, or became a link just now; look again") from error
+        finally:
+            os.close(here)
+        here = below
+    return here
+
+
+def replace_file(folder: int, name: str, data: bytes, mode: int, finish: Callable[[BinaryIO], None]) -> None:
+    """Write a temporary file in an open folder and rename it to `name`. Call `finish` on it before the rename."""
+    temporary = temporary_name(name)
+    try:
+        with open(
+            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW_FLAGS, mode, dir_fd=folder), "wb"
+        ) as file:
+            file.write(data)
+            file.flush()
+            finish(file)
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=folder)
+        raise
+
+
+def temporary_name(name: str) -> str:
+    """Build a hidden name that no other file has, at most 80 bytes of the given name with a random end."""
+    return f".{os.fsdecode(os.fsencode(name)[:80])}.{secrets.token_hex(6)}"
+
+
+def _require_regular_file(path: str | Path, mode: int) -> None:
     if stat.S_ISDIR(mode):
         raise GooseLikeError(f"{path} is a folder; see what is in it with `ls` or `rg --files` in the shell")
     if not stat.S_ISREG(mode):

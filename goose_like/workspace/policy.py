@@ -1,41 +1,82 @@
-"""What may be done without asking, what only by a person's word, what never; and the words for it."""
+"""The policy: which actions are allowed, which need the person's permission, and which are refused.
 
+A new kind of action needs two changes: its name in `PermissionKind` (core/events.py) and its row in `_POLICY` below.
+"""
+
+from dataclasses import dataclass
 from typing import Literal
 
 from goose_like.config.profile import ApprovalMode, SandboxMode
+from goose_like.core.events import PermissionKind
 
-Kind = Literal["command", "change", "network", "outside", "repository", "sandbox", "install"]
 Decision = Literal["allow", "ask", "refuse"]
 
-Grant = tuple[Kind, SandboxMode, ApprovalMode]
-"""What a person allowed for the session, and the rules under which: stricter ones ask anew."""
+Access = Literal["workspace", "network", "full"]
+"""Rights that a command starts with: in the sandbox, in the sandbox with network, or without a sandbox."""
 
-_COLUMNS: tuple[SandboxMode, ...] = ("read-only", "workspace", "workspace+network", "full")
+Grant = tuple[PermissionKind, SandboxMode, ApprovalMode]
+"""A kind that the person allowed for the session, and the modes at that time. Stricter modes ask again."""
+
+_MODES: tuple[SandboxMode, ...] = ("read-only", "workspace", "workspace+network", "full")
 _APPROVALS: tuple[ApprovalMode, ...] = ("plan", "ask", "auto", "yolo")
 _DECISIONS: tuple[Decision, ...] = ("refuse", "ask", "allow")
-_TABLE: dict[Kind, tuple[Decision, Decision, Decision, Decision]] = {
-    "command":    ("allow",  "allow", "allow", "allow"),
-    "change":     ("refuse", "allow", "allow", "allow"),
-    "network":    ("ask",    "ask",   "allow", "allow"),
-    "outside":    ("refuse", "ask",   "ask",   "allow"),
-    "repository": ("refuse", "ask",   "ask",   "allow"),
-    "sandbox":    ("refuse", "ask",   "ask",   "allow"),
-    "install":    ("ask",    "ask",   "ask",   "ask"),
-}  # fmt: skip
-"""What each sandbox lets through, asks about and refuses by itself: that is approval `auto`."""
 
 
-def decide(kind: Kind, sandbox: SandboxMode, approval: ApprovalMode) -> Decision:
-    """Whether something is done at once, needs a person's word, or is not done whatever a person says.
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The policy for one kind of action: the decision in each of `_MODES`, and the advice after a refusal."""
 
-    `command`: a command inside the sandbox. `change`: a file within the workspace. `network`: a command that reaches
-    other machines. `outside`: a file outside the workspace. `repository`: hooks or configuration that a command left
-    in a repository. `sandbox`: a command without any sandbox. `install`: packages that somebody else's component wants,
-    into a place of ours. Where nobody is there to be asked the answer is no.
+    decisions: tuple[Decision, Decision, Decision, Decision]
+    advice: str
+
+
+_POLICY: dict[PermissionKind, _Row] = {
+    # a command inside the sandbox
+    "command": _Row(
+        ("allow", "allow", "allow", "allow"), "find out what is wrong with it, or do without it and say so"
+    ),
+    # a change of a file in the workspace
+    "change": _Row(
+        ("refuse", "allow", "allow", "allow"),
+        "leave the file as it is, and say in your answer what you would change",
+    ),
+    # a command that reaches other machines
+    "network": _Row(
+        ("ask", "ask", "allow", "allow"),
+        "work without the network (look for installed packages and local copies), or say what you need it for",
+    ),
+    # a change of a file outside the workspace
+    "outside": _Row(
+        ("refuse", "ask", "ask", "allow"),
+        "write below the workspace or in /tmp instead, or tell the person what to change by hand",
+    ),
+    # hooks or settings that a command left in a repository
+    "repository": _Row(
+        ("refuse", "ask", "ask", "allow"),
+        "leave hooks and such settings to the person, and say in your answer what you would have set",
+    ),
+    # a command without any sandbox
+    "sandbox": _Row(
+        ("refuse", "ask", "ask", "allow"),
+        "do it inside the sandbox, or say what needs to run outside of it and why",
+    ),
+    # packages that a third-party component needs, installed into a folder of goose_like
+    "install": _Row(
+        ("ask", "ask", "ask", "ask"),
+        "do without that component, or tell the person which packages it needs",
+    ),
+}
+"""The decisions of approval mode `auto`, by kind."""
+
+
+def decide(kind: PermissionKind, sandbox: SandboxMode, approval: ApprovalMode) -> Decision:
+    """Decide whether an action is allowed, needs the person's permission, or is refused.
+
+    Where nobody can be asked, `ask` means no.
     """
-    decision = _TABLE[kind][_COLUMNS.index(confinement(sandbox, approval))]
+    decision = _POLICY[kind].decisions[_MODES.index(effective_sandbox(sandbox, approval))]
     match approval, decision:
-        case "ask", "allow" if kind in ("command", "change") and sandbox != "read-only":  # there it does no harm
+        case "ask", "allow" if kind in ("command", "change") and sandbox != "read-only":  # harmless in read-only
             return "ask"
         case "plan", "ask":
             return "refuse"
@@ -45,26 +86,26 @@ def decide(kind: Kind, sandbox: SandboxMode, approval: ApprovalMode) -> Decision
             return decision
 
 
-def stricter(one: Decision, other: Decision) -> Decision:
-    """The decision that lets less through."""
+def pick_stricter(one: Decision, other: Decision) -> Decision:
+    """Pick the stricter of two decisions."""
     return min(one, other, key=_DECISIONS.index)
 
 
-def narrower(
+def pick_narrower(
     one: tuple[SandboxMode, ApprovalMode], other: tuple[SandboxMode, ApprovalMode]
 ) -> tuple[SandboxMode, ApprovalMode]:
-    """Of two sandboxes the one that lets less through, and of two approvals."""
-    return min(one[0], other[0], key=_COLUMNS.index), min(one[1], other[1], key=_APPROVALS.index)
+    """Pick the narrower of two sandbox modes, and the stricter of two approval modes."""
+    return min(one[0], other[0], key=_MODES.index), min(one[1], other[1], key=_APPROVALS.index)
 
 
-def confinement(sandbox: SandboxMode, approval: ApprovalMode) -> SandboxMode:
-    """The sandbox that commands really run in: who only plans needs no more than to read."""
+def effective_sandbox(sandbox: SandboxMode, approval: ApprovalMode) -> SandboxMode:
+    """Return the sandbox mode that commands really run in: approval `plan` only reads."""
     return "read-only" if approval == "plan" else sandbox
 
 
-def rules_in_words(sandbox: SandboxMode, approval: ApprovalMode) -> str:
-    """One line for the model's system prompt; without the folder's name, so that it is the same everywhere."""
-    sandbox = confinement(sandbox, approval)
+def describe_rules(sandbox: SandboxMode, approval: ApprovalMode) -> str:
+    """Describe the rules in one line for the system prompt, without the folder's name."""
+    sandbox = effective_sandbox(sandbox, approval)
     asked = " The person is asked before each command and each change of a file." if approval == "ask" else ""
     if sandbox == "full":
         return f"Commands run without a sandbox, with the rights of the person who started you.{asked}"
@@ -81,8 +122,8 @@ def rules_in_words(sandbox: SandboxMode, approval: ApprovalMode) -> str:
     return f"{where}, and ~/.ssh and other secrets are hidden. {network}{asked}"
 
 
-def task_in_words(approval: ApprovalMode) -> str:
-    """What the model is told of its task beyond the person's words: in `plan` that it plans and does not do."""
+def describe_task(approval: ApprovalMode) -> str:
+    """Describe the task of approval mode `plan` for the model; empty for the others."""
     return _PLAN if approval == "plan" else ""
 
 
@@ -92,8 +133,8 @@ _PLAN = (
 )
 
 
-def warning(sandbox: SandboxMode, approval: ApprovalMode) -> str:
-    """What a person is told at the start of a session that asks nothing, in `yolo`; empty for the others."""
+def describe_risk(sandbox: SandboxMode, approval: ApprovalMode) -> str:
+    """Warn the person at the start of a session that asks no questions (`yolo`); empty for other modes."""
     if approval != "yolo":
         return ""
     if sandbox == "full":
@@ -102,18 +143,7 @@ def warning(sandbox: SandboxMode, approval: ApprovalMode) -> str:
     return f"approval yolo: you are never asked; the model uses the network{files} whenever it wants to"
 
 
-_NEXT: dict[Kind, str] = {
-    "command": "find out what is wrong with it, or do without it and say so",
-    "change": "leave the file as it is, and say in your answer what you would change",
-    "network": "work without the network (look for installed packages and local copies), or say what you need it for",
-    "outside": "write below the workspace or in /tmp instead, or tell the person what to change by hand",
-    "repository": "leave hooks and such settings to the person, and say in your answer what you would have set",
-    "sandbox": "do it inside the sandbox, or say what needs to run outside of it and why",
-    "install": "do without that component, or tell the person which packages it needs",
-}
-
-
-def refusal(kind: Kind, text: str, by: str) -> str:
-    """What the model reads when the answer was no: who said so, and how to go on."""
+def format_refusal(kind: PermissionKind, text: str, by: str) -> str:
+    """Format the error for the model: the refused action, who refused it, and what to do instead."""
     who = {"person": "the person said no", "profile": "this session forbids it"}.get(by, "nobody is there to allow it")
-    return f"not allowed: {text}: {who}; {_NEXT[kind]}"
+    return f"not allowed: {text}: {who}; {_POLICY[kind].advice}"

@@ -1,4 +1,4 @@
-"""Our end of a spawner: processes whose output is read as it comes, and the connection that starts them."""
+"""Running commands, and the client of the spawner process that starts them."""
 
 import asyncio
 import os
@@ -20,20 +20,23 @@ _CHUNK_BYTES = 256 * 1024
 _PIPE_BYTES = 1024 * 1024
 _LINGER_S = 0.1
 _POLL_S = 0.01
-_KILL_S = 5.0
+_KILL_TIMEOUT_S = 5.0
 
 
 class Process:
-    """A running command with all that it started. `pid` counts within its sandbox, `began` is the loop's time.
+    """A running command with all processes that it started.
 
-    Output and errors come as one stream, in the order in which they were written. Nothing is read ahead: who does
-    not call `read` stops the command once the pipe (1 MiB) is full.
+    Output and errors come as one stream, in the order of writing. Nothing is read ahead: without calls of `read`, the
+    command blocks once the pipe (1 MiB) is full. `pid` is the number inside the sandbox. `started_at` is a time of the
+    event loop.
     """
 
-    def __init__(self, connection: "Spawner", number: int, pid: int, output: int, code: "asyncio.Future[int]") -> None:
+    def __init__(
+        self, spawner: "SpawnerClient", number: int, pid: int, output: int, code: "asyncio.Future[int]"
+    ) -> None:
         self.pid = pid
-        self.began = asyncio.get_running_loop().time()
-        self._connection = connection
+        self.started_at = asyncio.get_running_loop().time()
+        self._spawner = spawner
         self._number = number
         self._output: int | None = output
         self._code = code
@@ -41,13 +44,12 @@ class Process:
         self._left_bytes = _PIPE_BYTES
 
     async def read(self) -> bytes:
-        """What came since the last call, at most 256 KiB; b"" at the end of the output.
+        """Read the output since the last call, at most 256 KiB; b"" at the end of the output.
 
-        That is the end of the pipe, or, where something in the background keeps the pipe open, 0.1 s after the
-        command's own end. What the background then says is thrown away, so that it goes on without us. Cancelling
-        loses nothing: another call goes on from there.
+        The output ends with the pipe. If a background process keeps the pipe open, the output ends 0.1 s after the
+        command, and later background output is discarded. Cancelling loses nothing: the next call continues.
         """
-        await asyncio.sleep(0)  # a flood leaves time for others
+        await asyncio.sleep(0)  # let other tasks run during a flood of output
         while self._output is not None:
             if self._code.done() and self._left_bytes <= 0:
                 self._abandon(self._output)
@@ -55,69 +57,69 @@ class Process:
             try:
                 chunk = os.read(self._output, _CHUNK_BYTES)
             except BlockingIOError:
-                if not await self._readable(self._output):
+                if not await self._wait_readable(self._output):
                     self._abandon(self._output)
                 continue
             if not chunk:
                 self._close()
                 break
             if self._code.done():
-                self._left_bytes -= len(chunk)  # the command itself can't have left more than a pipe holds
+                self._left_bytes -= len(chunk)  # the command itself cannot have left more than a full pipe
             return chunk
         return b""
 
     async def wait(self) -> int:
-        """The exit code, negative for a death by signal.
+        """Wait for the exit code, which is negative after a death by signal.
 
         Raises:
-            GooseLikeError: the sandbox itself was killed, and the command with it.
+            GooseLikeError: the sandbox was killed together with the command.
         """
         return await asyncio.shield(self._code)
 
-    async def count(self) -> int:
-        """How many processes of it live, those that it left in the background too.
+    async def count_processes(self) -> int:
+        """Count the living processes of the command, including those in the background.
 
         Raises:
-            GooseLikeError: the sandbox itself was killed, and they with it.
+            GooseLikeError: the sandbox was killed together with the command.
         """
-        return await self._connection.signal(self._number, 0)
+        return await self._spawner.signal(self._number, 0)
 
     def interrupt(self) -> None:
-        """Asks it to leave off, as Ctrl-C in a terminal would: INT to all of its processes. Does not wait."""
-        self._connection.send(self._number, "signal", int(signal.SIGINT))
+        """Send SIGINT to all processes of the command, like Ctrl-C in a terminal. Do not wait."""
+        self._spawner.send(self._number, "signal", int(signal.SIGINT))
 
     async def stop(self, grace_s: float = 1.0) -> None:
-        """Ends the command and everything it started: TERM, and after `grace_s` KILL.
+        """End the command and everything it started: SIGTERM, and after `grace_s` SIGKILL.
 
-        Returns when all are dead. Daemons are among them, but for one that erased its variables: that ends with the
-        spawner. So does, after 5 s, what even KILL does not reach.
+        Return when all processes are dead, including daemons. A daemon that erased its variables ends with the spawner.
+        If SIGKILL has no effect for 5 seconds, the spawner is killed.
         """
         loop = asyncio.get_running_loop()
         try:
-            with suppress(GooseLikeError):  # the spawner is gone, and they with it
-                alive = await self._connection.signal(self._number, signal.SIGTERM)
-                patience_ends = loop.time() + grace_s
-                while alive and loop.time() < patience_ends:
+            with suppress(GooseLikeError):  # the spawner is gone, together with its processes
+                alive = await self._spawner.signal(self._number, signal.SIGTERM)
+                deadline = loop.time() + grace_s
+                while alive and loop.time() < deadline:
                     await asyncio.sleep(_POLL_S)
-                    alive = await self._connection.signal(self._number, 0)
-                patience_ends = loop.time() + _KILL_S
+                    alive = await self._spawner.signal(self._number, 0)
+                deadline = loop.time() + _KILL_TIMEOUT_S
                 while alive:
-                    alive = await self._connection.signal(self._number, signal.SIGKILL)
-                    if loop.time() > patience_ends:
-                        self._connection.kill()
+                    alive = await self._spawner.signal(self._number, signal.SIGKILL)
+                    if loop.time() > deadline:
+                        self._spawner.kill()
                     await asyncio.sleep(_POLL_S)
                 await self.wait()
         except asyncio.CancelledError:
-            self._connection.send(self._number, "signal", int(signal.SIGKILL))
+            self._spawner.send(self._number, "signal", int(signal.SIGKILL))
             raise
         finally:
             self._close()
 
-    async def _readable(self, output: int) -> bool:
-        """Waits for output; false when the command has ended and none came for a while."""
+    async def _wait_readable(self, output: int) -> bool:
+        """Wait for output. Return False if the command has ended and no output followed for 0.1 s."""
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[int] = loop.create_future()
-        loop.add_reader(output, _set, ready)
+        loop.add_reader(output, _set_ready, ready)
         try:
             if not self._code.done():
                 await asyncio.wait({ready, self._code}, return_when=asyncio.FIRST_COMPLETED)
@@ -138,7 +140,7 @@ class Process:
             self._output = None
 
 
-def _set(ready: "asyncio.Future[int]") -> None:
+def _set_ready(ready: "asyncio.Future[int]") -> None:
     if not ready.done():
         ready.set_result(0)
 
@@ -150,13 +152,16 @@ def _discard(output: int) -> None:
             os.close(output)
 
 
-class Spawner:
-    """A living `spawner.py`, in the sandbox that `sandbox` (the front of a command line) enters; empty for none.
-
-    `variables` are those of each command.
-    """
+class SpawnerClient:
+    """A running `spawner.py`, and the connection to it."""
 
     def __init__(self, sandbox: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> None:
+        """Start the spawner.
+
+        Args:
+            sandbox: the front of a command line that enters the sandbox; empty for none.
+            variables: the environment variables of every command.
+        """
         self._is_confined = bool(sandbox)
         self._variables = dict(variables or {})
         self._numbers = count(1)
@@ -167,22 +172,22 @@ class Spawner:
             self._process = subprocess.Popen(
                 [*sandbox, sys.executable, "-I", "-S", spawner.__file__, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
-                env={},  # it can be read in /proc by whatever runs beside it
+                env={},  # other processes can read it in /proc
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C in the terminal is ours to handle
+                start_new_session=True,  # goose_like handles Ctrl-C in the terminal
             )
         self._socket.setblocking(False)
         self.is_alive = True
         asyncio.get_running_loop().add_reader(self._socket, self._receive)
 
     async def spawn(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: int | None = None) -> Process:
-        """Starts a command, with `env` on top of its variables. Cancelling kills it.
+        """Start a command with additional variables. Cancelling kills the command.
 
         Raises:
-            GooseLikeError: it can't be started.
+            GooseLikeError: the command cannot be started.
         """
         if wrong := [name for name in env if not name or "=" in name]:
             raise GooseLikeError(f"a variable can't be named {wrong[0]!r}; give it a name without `=`")
@@ -193,14 +198,14 @@ class Spawner:
         try:
             request = b"\0".join(word.encode(errors="surrogateescape") for word in words)
         except UnicodeEncodeError as error:
-            raise GooseLikeError(f"the command is no valid text: {error.reason}; write it anew") from error
+            raise GooseLikeError(f"the command is no valid text: {error.reason}; write it again") from error
         number = next(self._numbers)
-        started, code = self._expect(number, "pid"), self._expect(number, "code")
+        started, code = self._get_reply(number, "pid"), self._get_reply(number, "code")
         output, theirs = os.pipe()
         memory = os.memfd_create("request")
         try:
             os.set_blocking(output, False)
-            with suppress(OSError):  # a user may have only so many large pipes
+            with suppress(OSError):  # the number of large pipes per user is limited
                 fcntl(output, F_SETPIPE_SZ, _PIPE_BYTES)
             os.write(memory, request)
             self.send(number, "spawn", descriptors=[memory, theirs, *([] if stdin is None else [stdin])])
@@ -217,38 +222,38 @@ class Spawner:
         return Process(self, number, pid, output, code)
 
     async def signal(self, number: int, which: int) -> int:
-        """Signals every process of a command; how many lived."""
-        alive = self._expect(number, "alive")
+        """Signal every process of a command, and return how many were alive."""
+        alive = self._get_reply(number, "alive")
         self.send(number, "signal", int(which))
         return await alive
 
     def send(self, number: int, *words: object, descriptors: Sequence[int] = ()) -> None:
-        """One packet. If the other side is gone, the answers that are waited for say so."""
+        """Send one packet. If the spawner is gone, all pending replies fail."""
         packet = " ".join(map(str, (number, *words))).encode()
         if self.is_alive:
             try:
                 socket.send_fds(self._socket, [packet], descriptors)
             except OSError:
-                self._lose()
+                self._disconnect()
 
     def kill(self) -> None:
-        """Ends it at once; in a sandbox nothing survives that."""
-        self._lose()
+        """Kill the spawner. Nothing inside a sandbox survives that."""
+        self._disconnect()
 
     async def close(self) -> None:
-        """Ends the spawner, which takes everything that it started with it."""
-        self._lose("the session is over")
+        """End the spawner and everything that it started."""
+        self._disconnect("the session is over")
         try:
             await asyncio.to_thread(self._process.wait, 5)
         except subprocess.TimeoutExpired:
             self._process.kill()
 
-    def _expect(self, number: int, kind: str) -> "asyncio.Future[int]":
-        """The answer to come. If one is waited for already, it serves both."""
+    def _get_reply(self, number: int, kind: str) -> "asyncio.Future[int]":
+        """Return the future of a reply. Two callers may wait for the same reply."""
         future = self._replies.get((number, kind))
         if future is None:
             future = asyncio.get_running_loop().create_future()
-            future.add_done_callback(_look_away)
+            future.add_done_callback(_mark_retrieved)
             if self.is_alive:
                 self._replies[number, kind] = future
             else:
@@ -256,24 +261,24 @@ class Spawner:
         return future
 
     def _receive(self) -> None:
-        """Takes all packets that are there. They come from within the sandbox: whatever else they hold is its end."""
+        """Read all packets that arrived. An invalid packet, which a command may have forged, ends the connection."""
         with suppress(BlockingIOError):
             while self.is_alive:
                 try:
                     number, kind, value = self._socket.recv(4096).decode(errors="replace").split(" ", 2)
                     if kind == "error":
-                        self._answer(int(number), "code", GooseLikeError(value))
-                        self._answer(int(number), "pid", GooseLikeError(f"can't start the command: {value}"))
+                        self._set_reply(int(number), "code", GooseLikeError(value))
+                        self._set_reply(int(number), "pid", GooseLikeError(f"can't start the command: {value}"))
                     else:
                         if kind == "pid":
                             self._pids[int(number)] = int(value)
                         elif kind == "code":
                             self._pids.pop(int(number), None)
-                        self._answer(int(number), kind, int(value))
+                        self._set_reply(int(number), kind, int(value))
                 except (ValueError, ConnectionError):
-                    self._lose()
+                    self._disconnect()
 
-    def _answer(self, number: int, kind: str, value: int | Exception) -> None:
+    def _set_reply(self, number: int, kind: str, value: int | Exception) -> None:
         future = self._replies.pop((number, kind), None)
         if future is None or future.done():
             return
@@ -282,8 +287,8 @@ class Spawner:
         else:
             future.set_result(value)
 
-    def _lose(self, why: str = "") -> None:
-        """The connection is over: every open question is answered with that."""
+    def _disconnect(self, why: str = "") -> None:
+        """End the connection, and fail every pending reply with the reason."""
         if not self.is_alive:
             return
         self.is_alive = False
@@ -291,14 +296,14 @@ class Spawner:
         self._socket.close()
         if not why:
             self._process.kill()
-            why = f"{self._complaint()} the next command starts a new one"
-        if not self._is_confined:  # inside a sandbox all die with their process 1
+            why = f"{self._read_error()} the next command starts a new one"
+        if not self._is_confined:  # inside a sandbox, all processes die with process 1
             for number, pid in self._pids.items():
                 spawner.signal_command(self._process.pid, b"%d" % number, pid, signal.SIGKILL)
         for number, kind in list(self._replies):
-            self._answer(number, kind, GooseLikeError(why))
+            self._set_reply(number, kind, GooseLikeError(why))
 
-    def _complaint(self) -> str:
+    def _read_error(self) -> str:
         with suppress(OSError):
             if self._process.stderr is not None:
                 os.set_blocking(self._process.stderr.fileno(), False)
@@ -307,14 +312,14 @@ class Spawner:
         return "the process that starts commands was killed, and the running command with it;"
 
 
-def _look_away(future: "asyncio.Future[int]") -> None:
-    """An error that nobody asks for is not worth asyncio's complaint."""
+def _mark_retrieved(future: "asyncio.Future[int]") -> None:
+    """Mark the exception as seen, so that asyncio does not log replies that nobody waits for."""
     if not future.cancelled():
         future.exception()
 
 
-def ending(code: int) -> str:
-    """The exit code in words, those of signals by name."""
+def describe_exit(code: int) -> str:
+    """Describe an exit code in words, with signals by name."""
     if code < 0:
         return f"killed by {signal.Signals(-code).name}"
     by = f" ({signal.Signals(code - 128).name})" if code - 128 in set(signal.Signals) else ""

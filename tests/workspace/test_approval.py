@@ -21,7 +21,7 @@ from goose_like.workspace import sandbox
 from goose_like.workspace.workspace import Workspace
 from tests.toolkits.developer.shell_harness import Desk
 
-pytestmark = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
+pytestmark = pytest.mark.skipif(sandbox.find_sandbox_problem() is not None, reason=str(sandbox.find_sandbox_problem()))
 
 NO = Answer(choice="deny", by="person")
 ONCE = Answer(choice="allow", by="person")
@@ -134,7 +134,7 @@ async def test_without_a_sandbox_nothing_promises_to_be_read_only(
     workspace = Workspace(root, mode=mode, approval=approval, notifier=Recorder(ONCE))
     async with workspace:
         with pytest.raises(SandboxError, match="nothing can be made read-only"):
-            await workspace.ready()
+            await workspace.prepare_sandbox()
 
 
 async def test_a_read_only_sandbox_with_network_connects_and_writes_nothing(root: Path) -> None:
@@ -233,10 +233,10 @@ async def test_an_answer_for_good_lasts_for_just_that_until_it_is_forgotten(root
     assert await asked(root, "true one", NO) == []
     assert await asked(root, "true one two", NO) == ["network"]
     assert await asked(other, "true one", NO) == ["network"]
-    (approval,) = trust.allowed_in(root).approvals
+    (approval,) = trust.load_folder_trust(root).approvals
     assert (approval.kind, approval.subject) == ("network", "true one")
     assert oct((home / "config/trust.json").stat().st_mode & 0o777) == "0o600"
-    trust.forget(root, approval)
+    trust.revoke(root, approval)
     assert await asked(root, "true one", NO) == ["network"]
 
 
@@ -254,7 +254,7 @@ async def test_hooks_are_never_allowed_for_good(root: Path) -> None:
             await desk.workspace.inspect_changes(None)
         assert kinds(desk) == ["repository"]
         shutil.rmtree(root / "r")
-    assert trust.allowed() == {}
+    assert trust.load_trust() == {}
 
 
 async def test_a_command_can_not_answer_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

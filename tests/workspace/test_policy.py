@@ -6,9 +6,10 @@ from typing import get_args
 import pytest
 
 from goose_like.config.profile import ApprovalMode, SandboxMode
-from goose_like.workspace.policy import Kind, confinement, decide, rules_in_words, task_in_words, warning
+from goose_like.core.events import PermissionKind
+from goose_like.workspace.policy import decide, describe_risk, describe_rules, describe_task, effective_sandbox
 
-KINDS, SANDBOXES, APPROVALS = get_args(Kind), get_args(SandboxMode), get_args(ApprovalMode)
+KINDS, SANDBOXES, APPROVALS = get_args(PermissionKind), get_args(SandboxMode), get_args(ApprovalMode)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def test_auto(sandbox: SandboxMode, asked: str, refused: str) -> None:
 
 @pytest.mark.parametrize("sandbox", SANDBOXES)
 def test_plan_is_read_only_whatever_the_sandbox_and_asks_nothing(sandbox: SandboxMode) -> None:
-    assert confinement(sandbox, "plan") == "read-only"
+    assert effective_sandbox(sandbox, "plan") == "read-only"
     assert {kind: decide(kind, sandbox, "plan") for kind in KINDS} == dict.fromkeys(KINDS, "refuse") | {
         "command": "allow"
     }
@@ -51,13 +52,13 @@ def test_ask_asks_wherever_something_can_be_written(sandbox: SandboxMode) -> Non
 
 
 @pytest.mark.parametrize(("kind", "sandbox"), list(product(KINDS, SANDBOXES)))
-def test_yolo_never_asks(kind: Kind, sandbox: SandboxMode) -> None:
+def test_yolo_never_asks(kind: PermissionKind, sandbox: SandboxMode) -> None:
     assert decide(kind, sandbox, "yolo") != "ask"
 
 
 @pytest.mark.parametrize(("sandbox", "approval"), list(product(SANDBOXES, APPROVALS)))
 def test_the_words_say_what_is_decided(sandbox: SandboxMode, approval: ApprovalMode) -> None:
-    words = rules_in_words(sandbox, approval)
+    words = describe_rules(sandbox, approval)
     assert "\n" not in words
     assert ("may write" in words) == (decide("change", sandbox, approval) != "refuse" and sandbox != "full")
     assert ("change nothing" in words) == (decide("change", sandbox, approval) == "refuse")
@@ -69,7 +70,9 @@ def test_the_words_say_what_is_decided(sandbox: SandboxMode, approval: ApprovalM
 
 
 def test_only_plan_changes_the_task_and_only_yolo_warns() -> None:
-    assert [approval for approval in APPROVALS if task_in_words(approval)] == ["plan"]
-    assert {approval for sandbox, approval in product(SANDBOXES, APPROVALS) if warning(sandbox, approval)} == {"yolo"}
-    assert "all your rights" in warning("full", "yolo")
-    assert "changes files" not in warning("read-only", "yolo")
+    assert [approval for approval in APPROVALS if describe_task(approval)] == ["plan"]
+    assert {approval for sandbox, approval in product(SANDBOXES, APPROVALS) if describe_risk(sandbox, approval)} == {
+        "yolo"
+    }
+    assert "all your rights" in describe_risk("full", "yolo")
+    assert "changes files" not in describe_risk("read-only", "yolo")

@@ -14,10 +14,11 @@ import pytest
 from goose_like.core.errors import SandboxError
 from goose_like.core.notifier import Recorder
 from goose_like.workspace import sandbox
-from goose_like.workspace.git import enclosing
+from goose_like.workspace.git import find_commit_folders
+from goose_like.workspace.rules import build_rules
 from goose_like.workspace.workspace import Workspace
 
-pytestmark = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
+pytestmark = pytest.mark.skipif(sandbox.find_sandbox_problem() is not None, reason=str(sandbox.find_sandbox_problem()))
 
 GIT = "git -c user.name=n -c user.email=e -c init.defaultBranch=main"
 
@@ -320,15 +321,15 @@ def test_pointers_of_a_project_are_not_believed(root: Path, tmp_path: Path, targ
     project = root / "untrusted"
     project.mkdir()
     (project / ".git").write_text(f"gitdir: {tmp_path / target}\n")
-    assert enclosing(project) == ()
+    assert find_commit_folders(project) == ()
     (project / ".git").unlink()
     (project / ".git").symlink_to(tmp_path / target)
-    assert enclosing(project) == ()
+    assert find_commit_folders(project) == ()
 
 
 def test_a_submodule_is_believed(repository: Path) -> None:
     git(repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(repository), "sub")
-    assert enclosing(repository / "sub") == (repository / ".git/modules/sub",)
+    assert find_commit_folders(repository / "sub") == (repository / ".git/modules/sub",)
 
 
 # --- where there is no sandbox, and as whom
@@ -348,7 +349,7 @@ async def test_without_bubblewrap_the_command_is_refused(
 
 @pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="only root can become somebody else")
 def test_as_an_unprivileged_user() -> None:
-    program = sandbox.find()
+    program = sandbox.find_bwrap()
     assert program is not None
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # where nobody may read, unlike in tmp_path
         Path(folder).chmod(0o755)
@@ -373,7 +374,7 @@ def test_as_an_unprivileged_user() -> None:
 
 
 def test_parents_are_mounted_before_what_lies_in_them(root: Path, tmp_path: Path) -> None:
-    rules = sandbox.rules(root, tmp_path / "tmp")
-    line = sandbox.command(rules, network=False)
+    rules = build_rules(root, tmp_path / "tmp")
+    line = sandbox.build_bwrap_command(rules, network=False)
     places = [line[at + 2] for at, word in enumerate(line) if word in ("--bind", "--ro-bind")]
     assert [len(Path(place).parts) for place in places] == sorted(len(Path(place).parts) for place in places)

@@ -12,12 +12,13 @@ from goose_like.core.errors import DeniedError
 from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
 from goose_like.workspace import sandbox
-from goose_like.workspace.child import Narrowed
-from goose_like.workspace.workspace import Reach, Workspace
+from goose_like.workspace.child import ChildWorkspace
+from goose_like.workspace.scope import SandboxScope
+from goose_like.workspace.workspace import Workspace
 
-pytestmark = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
+pytestmark = pytest.mark.skipif(sandbox.find_sandbox_problem() is not None, reason=str(sandbox.find_sandbox_problem()))
 
-NOTHING = Reach()
+NOTHING = SandboxScope()
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ async def test_secrets_of_the_system_stay_hidden(root: Path) -> None:
 
 async def test_paths_that_are_named(root: Path, home: Path) -> None:
     async with made(root) as workspace:
-        reach = Reach(readable=(home / "library", home / "none"), writable=(home / "library/sub",))
+        reach = SandboxScope(readable=(home / "library", home / "none"), writable=(home / "library/sub",))
         script = f"cat {home}/library/a.py; ls {home}; echo x > {home}/library/a.py"
         code, output = await sh(workspace, script, reach=reach)
         assert code != 0
@@ -115,7 +116,7 @@ async def test_paths_that_are_named(root: Path, home: Path) -> None:
 async def test_a_file_alone(root: Path, home: Path) -> None:
     async with made(root) as workspace:
         code, output = await sh(
-            workspace, f"cat {home}/diary.txt; ls {home}", reach=Reach(readable=(home / "diary.txt",))
+            workspace, f"cat {home}/diary.txt; ls {home}", reach=SandboxScope(readable=(home / "diary.txt",))
         )
         assert (code, output) == (0, "[diary.txt]diary.txt\nwork\n")
 
@@ -125,7 +126,7 @@ async def test_a_named_path_behind_a_link(root: Path, home: Path, tmp_path: Path
     (home / "shelf").symlink_to("library")
     (home / "e").symlink_to(ours)
     async with made(root) as workspace:
-        reach = Reach(readable=(home / "shelf",), writable=(home / "e",))
+        reach = SandboxScope(readable=(home / "shelf",), writable=(home / "e",))
         script = f"cat {home}/shelf/a.py {home}/library/a.py; echo x > {home}/e/1; echo x > {ours}/2"
         assert await sh(workspace, script, reach=reach) == (0, "[library/a.py]" * 2)
     assert sorted(path.name for path in ours.iterdir()) == ["1", "2"]
@@ -133,15 +134,17 @@ async def test_a_named_path_behind_a_link(root: Path, home: Path, tmp_path: Path
 
 async def test_a_named_path_inside_the_workspace_stays_writable(root: Path) -> None:
     async with made(root) as workspace:
-        assert (await sh(workspace, "echo x > sub/new", reach=Reach(readable=(root / "sub",))))[0] == 0
+        assert (await sh(workspace, "echo x > sub/new", reach=SandboxScope(readable=(root / "sub",))))[0] == 0
 
 
 async def test_what_commands_may_not_see_cannot_be_named(root: Path, home: Path, tmp_path: Path) -> None:
     async with made(root) as workspace:
         for path in (home / ".ssh", home / ".ssh/id_ed25519", Path("/run"), tmp_path / "goose/state/sessions"):
             with pytest.raises(DeniedError, match="hidden from commands"):
-                await sh(workspace, "true", reach=Reach(readable=(path,)))
-        code, output = await sh(workspace, f"ls -A {home}/.ssh; cat {home}/diary.txt", reach=Reach(readable=(home,)))
+                await sh(workspace, "true", reach=SandboxScope(readable=(path,)))
+        code, output = await sh(
+            workspace, f"ls -A {home}/.ssh; cat {home}/diary.txt", reach=SandboxScope(readable=(home,))
+        )
         assert (code, output) == (0, "[diary.txt]")  # the whole home is: without its secrets
 
 
@@ -150,9 +153,11 @@ async def test_our_own_folders_may_be_named_and_written(root: Path, tmp_path: Pa
         ours = tmp_path / "goose" / folder / "environments/one"
         ours.mkdir(parents=True, exist_ok=True)
         async with made(root, mode) as workspace:  # type: ignore[arg-type]
-            assert (await sh(workspace, f"echo {mode} > {ours}/f", reach=Reach(writable=(ours,))))[0] == 0
+            assert (await sh(workspace, f"echo {mode} > {ours}/f", reach=SandboxScope(writable=(ours,))))[0] == 0
             assert (ours / "f").read_text() == f"{mode}\n"
-            code, output = await sh(workspace, f"cat {ours}/f && echo x > {ours}/f", reach=Reach(readable=(ours,)))
+            code, output = await sh(
+                workspace, f"cat {ours}/f && echo x > {ours}/f", reach=SandboxScope(readable=(ours,))
+            )
             assert code
             assert output.startswith(f"{mode}\n")
             await sh(workspace, f"echo x > {ours}/f")
@@ -161,7 +166,7 @@ async def test_our_own_folders_may_be_named_and_written(root: Path, tmp_path: Pa
 
 async def test_a_writable_path_is_no_more_than_commands_have(root: Path, home: Path) -> None:
     async with made(root) as workspace:
-        reach = Reach(writable=(home / "library",))
+        reach = SandboxScope(writable=(home / "library",))
         code, output = await sh(workspace, f"ls {home}/library; echo x > {home}/library/x", reach=reach)
         assert code
         assert output.startswith("a.py\n")
@@ -169,11 +174,13 @@ async def test_a_writable_path_is_no_more_than_commands_have(root: Path, home: P
 
 async def test_read_only(root: Path) -> None:
     async with made(root, "read-only") as workspace:
-        code, output = await sh(workspace, "cat a.txt; echo x > /tmp/t && echo x > new", reach=Reach(writable=(root,)))
+        code, output = await sh(
+            workspace, "cat a.txt; echo x > /tmp/t && echo x > new", reach=SandboxScope(writable=(root,))
+        )
         assert code
         assert output.startswith("[a.txt]")
     async with made(root) as workspace:
-        reach = Reach(is_read_only=True, writable=(root / "sub",))
+        reach = SandboxScope(is_read_only=True, writable=(root / "sub",))
         assert (await sh(workspace, "echo x > new", reach=reach))[0] != 0
         assert (await sh(workspace, "echo x > sub/new", reach=reach))[0] == 0
 
@@ -183,7 +190,7 @@ async def test_dot_folders(root: Path) -> None:
         script = "cat .git/config sub/.cache/c .env sub/.env.local; cat .runtime/r; echo x > .git/new; mv sub other"
         _, output = await sh(workspace, script, reach=NOTHING)
         assert "[" not in output
-        _, output = await sh(workspace, script, reach=Reach(dot_folders=(".runtime", ".env")))
+        _, output = await sh(workspace, script, reach=SandboxScope(dot_folders=(".runtime", ".env")))
         assert "[.env]" in output
         assert "[.runtime/r]" in output
         assert output.count("[") == 2
@@ -194,11 +201,13 @@ async def test_dot_folders(root: Path) -> None:
 async def test_within_a_dot_folder_that_is_seen_others_are_not(root: Path) -> None:
     put(root, ".runtime/x/.venv/v")
     async with made(root) as workspace:
-        _, output = await sh(workspace, "cat .runtime/r .runtime/x/.venv/v", reach=Reach(dot_folders=(".runtime",)))
+        _, output = await sh(
+            workspace, "cat .runtime/r .runtime/x/.venv/v", reach=SandboxScope(dot_folders=(".runtime",))
+        )
         assert output.startswith("[.runtime/r]")
         assert "/v]" not in output
         path = root / ".runtime/x/.venv"
-        assert "/v]" in (await sh(workspace, f"cat {path}/v", reach=Reach(readable=(path,))))[1]
+        assert "/v]" in (await sh(workspace, f"cat {path}/v", reach=SandboxScope(readable=(path,))))[1]
 
 
 async def test_many_dot_folders_and_odd_names(root: Path) -> None:
@@ -244,7 +253,7 @@ async def test_network_as_commands_have_it(root: Path) -> None:
 async def test_commands_do_not_meet_it_and_it_ends_with_the_session(root: Path) -> None:
     workspace = made(root)
     async with workspace:
-        process = await workspace.spawn(["sleep", "1000"], reach=NOTHING)
+        process = await workspace.spawn(["sleep", "1000"], scope=NOTHING)
         assert "sleep" not in (await sh(workspace, "cat /proc/*/cmdline | tr '\\0' ' '"))[1].replace("cmdline", "")
         assert "sleep 1000" in (await sh(workspace, "cat /proc/*/cmdline | tr '\\0' ' '", reach=NOTHING))[1]
         await sh(workspace, "echo shared > /tmp/t")
@@ -261,7 +270,7 @@ async def test_without_a_sandbox_it_does_nothing(root: Path, home: Path) -> None
 async def test_a_narrowed_workspace_passes_it_on(root: Path, home: Path, tmp_path: Path) -> None:
     async with (
         made(root) as parent,
-        Narrowed(
+        ChildWorkspace(
             parent, mode="read-only", approval="auto", notifier=Recorder(), session_folder=tmp_path / "s"
         ) as narrow,
     ):

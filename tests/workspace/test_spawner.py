@@ -14,19 +14,19 @@ from pathlib import Path
 import pytest
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.workspace.process import Process, Spawner
+from goose_like.workspace.process import Process, SpawnerClient
 
 ENV = {"PATH": os.environ["PATH"]}
 
 
 @pytest.fixture
-async def spawner() -> AsyncIterator[Spawner]:
-    spawner = Spawner()
+async def spawner() -> AsyncIterator[SpawnerClient]:
+    spawner = SpawnerClient()
     yield spawner
     await spawner.close()
 
 
-async def bash(spawner: Spawner, script: str, cwd: Path = Path("/")) -> Process:
+async def bash(spawner: SpawnerClient, script: str, cwd: Path = Path("/")) -> Process:
     return await spawner.spawn(["bash", "-c", script], cwd, ENV)
 
 
@@ -51,29 +51,29 @@ async def is_dead_soon(pid: int) -> bool:
     return False
 
 
-async def test_output_and_code(spawner: Spawner, tmp_path: Path) -> None:
+async def test_output_and_code(spawner: SpawnerClient, tmp_path: Path) -> None:
     process = await bash(spawner, "pwd; echo err >&2; exit 3", tmp_path)
     assert await all_of(process) == f"{tmp_path}\nerr\n".encode()
     assert await process.wait() == 3
 
 
-async def test_death_by_signal_is_negative(spawner: Spawner) -> None:
+async def test_death_by_signal_is_negative(spawner: SpawnerClient) -> None:
     assert await (await bash(spawner, "kill -9 $$")).wait() == -signal.SIGKILL
 
 
-async def test_many_at_once(spawner: Spawner) -> None:
+async def test_many_at_once(spawner: SpawnerClient) -> None:
     processes = await asyncio.gather(*(bash(spawner, f"echo {n}; exit {n}") for n in range(40)))
     assert [await all_of(process) for process in processes] == [b"%d\n" % n for n in range(40)]
     assert [await process.wait() for process in processes] == list(range(40))
 
 
-async def test_environment_larger_than_a_packet(spawner: Spawner) -> None:
+async def test_environment_larger_than_a_packet(spawner: SpawnerClient) -> None:
     env = ENV | {f"V{n}": "x" * 100_000 for n in range(8)}
     process = await spawner.spawn(["bash", "-c", "echo ${#V7}"], Path("/"), env)
     assert await all_of(process) == b"100000\n"
 
 
-async def test_nothing_is_inherited(spawner: Spawner) -> None:
+async def test_nothing_is_inherited(spawner: SpawnerClient) -> None:
     process = await spawner.spawn(["ls", "/proc/self/fd"], Path("/"), ENV)
     assert (await all_of(process)).split() == [b"0", b"1", b"2", b"3"]  # 3 is the folder that is listed
     process = await bash(spawner, "readlink /proc/self/fd/0; ps -o sid= -p $$; echo $$")
@@ -82,13 +82,13 @@ async def test_nothing_is_inherited(spawner: Spawner) -> None:
     assert session == pid
 
 
-async def test_default_signals(spawner: Spawner) -> None:
+async def test_default_signals(spawner: SpawnerClient) -> None:
     process = await bash(spawner, "grep -E 'Sig(Ign|Blk)' /proc/self/status")
     masks = [int(line.split()[1], 16) for line in (await all_of(process)).splitlines()]
     assert [mask & 0x7FFFFFFF for mask in masks] == [0, 0]  # 32 and 33 belong to the C library
 
 
-async def test_stdin(spawner: Spawner) -> None:
+async def test_stdin(spawner: SpawnerClient) -> None:
     theirs, ours = os.pipe()
     process = await spawner.spawn(["cat"], Path("/"), ENV, theirs)
     os.close(theirs)
@@ -107,18 +107,18 @@ async def test_stdin(spawner: Spawner) -> None:
         (["echo", "\ud800"], "no valid text"),
     ],
 )
-async def test_what_cant_be_started(spawner: Spawner, argv: list[str], words: str) -> None:
+async def test_what_cant_be_started(spawner: SpawnerClient, argv: list[str], words: str) -> None:
     with pytest.raises(GooseLikeError, match=words):
         await spawner.spawn(argv, Path("/"), ENV)
     assert await all_of(await bash(spawner, "echo on")) == b"on\n"
 
 
-async def test_missing_folder(spawner: Spawner) -> None:
+async def test_missing_folder(spawner: SpawnerClient) -> None:
     with pytest.raises(GooseLikeError, match="No such file"):
         await bash(spawner, "true", Path("/no/such/folder"))
 
 
-async def test_stop_reaches_grandchildren_that_ignore_term(spawner: Spawner) -> None:
+async def test_stop_reaches_grandchildren_that_ignore_term(spawner: SpawnerClient) -> None:
     process = await bash(
         spawner,
         "trap '' TERM; sleep 300 & echo $!; setsid sleep 300 & echo $!; set -m; sleep 300 & echo $!; echo .; wait",
@@ -133,14 +133,14 @@ async def test_stop_reaches_grandchildren_that_ignore_term(spawner: Spawner) -> 
     assert await process.wait() == -signal.SIGKILL
 
 
-async def test_stop_of_the_dead(spawner: Spawner) -> None:
+async def test_stop_of_the_dead(spawner: SpawnerClient) -> None:
     process = await bash(spawner, "exit 4")
     assert await process.wait() == 4
     await process.stop()
     assert await process.wait() == 4
 
 
-async def test_background_keeps_the_pipe_open(spawner: Spawner) -> None:
+async def test_background_keeps_the_pipe_open(spawner: SpawnerClient) -> None:
     process = await bash(spawner, "(while sleep 0.01; do echo noise; done) & echo $!; echo done")
     output = await asyncio.wait_for(all_of(process), 10)
     assert await process.wait() == 0
@@ -152,7 +152,7 @@ async def test_background_keeps_the_pipe_open(spawner: Spawner) -> None:
     assert await is_dead_soon(pid)
 
 
-async def test_a_read_that_is_given_up_loses_nothing(spawner: Spawner) -> None:
+async def test_a_read_that_is_given_up_loses_nothing(spawner: SpawnerClient) -> None:
     process = await bash(spawner, "seq 300000")
     output, given_up = b"", 0
     while True:
@@ -172,15 +172,15 @@ async def test_a_read_that_is_given_up_loses_nothing(spawner: Spawner) -> None:
     assert output == "".join(f"{n}\n" for n in range(1, 300_001)).encode()
 
 
-async def test_what_lives_of_a_command_is_counted(spawner: Spawner) -> None:
+async def test_what_lives_of_a_command_is_counted(spawner: SpawnerClient) -> None:
     process = await bash(spawner, "sleep 100 & sleep 100 & echo up")
     await all_of(process)
-    assert await process.count() == 2
+    assert await process.count_processes() == 2
     await process.stop(0.1)
-    assert await process.count() == 0
+    assert await process.count_processes() == 0
 
 
-async def test_flood_is_not_hoarded(spawner: Spawner) -> None:
+async def test_flood_is_not_hoarded(spawner: SpawnerClient) -> None:
     process = await bash(spawner, "head -c 300000000 /dev/zero")
     await asyncio.sleep(0.3)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -191,7 +191,7 @@ async def test_flood_is_not_hoarded(spawner: Spawner) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # KiB
 
 
-async def test_close_kills_those_who_hid(spawner: Spawner) -> None:
+async def test_close_kills_those_who_hid(spawner: SpawnerClient) -> None:
     process = await bash(spawner, "(setsid bash -c 'trap \"\" TERM HUP; sleep 300 & echo $!; wait' &)")
     pid = int(await process.read())
     assert await process.wait() == 0
@@ -199,7 +199,7 @@ async def test_close_kills_those_who_hid(spawner: Spawner) -> None:
     assert await is_dead_soon(pid)
 
 
-async def test_stop_reaches_a_daemon(spawner: Spawner) -> None:
+async def test_stop_reaches_a_daemon(spawner: SpawnerClient) -> None:
     """It left the session and lost its parents; what it has of its command is a variable."""
     process = await bash(spawner, "setsid bash -c '(sleep 300 & echo $!) & wait' ; sleep 300")
     pid = int(await process.read())
@@ -207,14 +207,14 @@ async def test_stop_reaches_a_daemon(spawner: Spawner) -> None:
     assert await is_dead_soon(pid)
 
 
-async def test_a_variable_without_a_name(spawner: Spawner) -> None:
+async def test_a_variable_without_a_name(spawner: SpawnerClient) -> None:
     for name in ("", "A=B"):
         with pytest.raises(GooseLikeError, match="can't be named"):
             await spawner.spawn(["true"], Path("/"), {name: "x"})
     assert await (await spawner.spawn(["true"], Path("/"), ENV)).wait() == 0
 
 
-async def test_killed_spawner_is_noticed(spawner: Spawner) -> None:
+async def test_killed_spawner_is_noticed(spawner: SpawnerClient) -> None:
     process = await bash(spawner, "sleep 300 & echo $!; sleep 0.2; kill -9 $PPID; wait")
     pid = int(await process.read())
     with pytest.raises(GooseLikeError, match="was killed"):
@@ -225,7 +225,7 @@ async def test_killed_spawner_is_noticed(spawner: Spawner) -> None:
         await bash(spawner, "true")
 
 
-async def test_cancelled_start_leaves_nothing(spawner: Spawner, tmp_path: Path) -> None:
+async def test_cancelled_start_leaves_nothing(spawner: SpawnerClient, tmp_path: Path) -> None:
     task = asyncio.create_task(bash(spawner, f"echo $$ > {tmp_path}/pid; sleep 300"))
     await asyncio.sleep(0)
     await asyncio.sleep(0)

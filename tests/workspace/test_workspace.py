@@ -11,16 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from goose_like.config.secrets import is_secret_variable
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
 from goose_like.workspace import sandbox
-from goose_like.workspace.environment import environment, is_secret
+from goose_like.workspace.environment import build_environment
 from goose_like.workspace.policy import decide
 from goose_like.workspace.workspace import Workspace
 from tests import ROOT
 
-needs_sandbox = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
+needs_sandbox = pytest.mark.skipif(
+    sandbox.find_sandbox_problem() is not None, reason=str(sandbox.find_sandbox_problem())
+)
 
 ONCE = Answer(choice="allow", by="person")
 ALWAYS = Answer(choice="allow_session", by="person")
@@ -76,10 +79,10 @@ async def test_answers_are_remembered_by_kind(root: Path) -> None:
     for answer, count in ((ONCE, 2), (ALWAYS, 1)):
         workspace, recorder = confined(root, answer)
         async with workspace:
-            await workspace.permit("network", "a", "a")
-            await workspace.permit("network", "b", "b")
+            await workspace.require_permission("network", "a", "a")
+            await workspace.require_permission("network", "b", "b")
             assert len(recorder.questions) == count
-            await workspace.permit("outside", "c", "c")
+            await workspace.require_permission("outside", "c", "c")
             assert recorder.questions[-1].kind == "outside"
 
 
@@ -97,7 +100,7 @@ async def test_one_question_at_a_time(root: Path) -> None:
 
     workspace = Workspace(root, mode="workspace", approval="auto", notifier=Slow())
     async with workspace:
-        await asyncio.gather(*(workspace.permit("network", str(n), "x") for n in range(5)))
+        await asyncio.gather(*(workspace.require_permission("network", str(n), "x") for n in range(5)))
 
 
 @needs_sandbox
@@ -126,7 +129,7 @@ async def test_full_access_when_granted(root: Path, tmp_path: Path) -> None:
     ],
 )
 def test_secret_names(name: str, expected: bool) -> None:
-    assert is_secret(name) is expected
+    assert is_secret_variable(name) is expected
 
 
 @pytest.mark.parametrize(
@@ -141,7 +144,7 @@ def test_secret_names(name: str, expected: bool) -> None:
 )
 def test_urls_lose_user_and_password(monkeypatch: pytest.MonkeyPatch, url: str, seen: str) -> None:
     monkeypatch.setenv("SOME_URL", url)
-    assert environment(is_confined=True)["SOME_URL"] == seen
+    assert build_environment(is_confined=True)["SOME_URL"] == seen
 
 
 @needs_sandbox
@@ -160,7 +163,7 @@ async def test_commands_see_no_secrets(root: Path, mode: str, monkeypatch: pytes
 
 def test_rg_is_found_without_the_persons_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert environment(is_confined=True)["PATH"].startswith("/nowhere:")
+    assert build_environment(is_confined=True)["PATH"].startswith("/nowhere:")
 
 
 @needs_sandbox
@@ -193,8 +196,8 @@ async def test_reading(workspace: Workspace, root: Path, tmp_path: Path) -> None
         ("f", GooseLikeError, "more than 4"),
         (".", GooseLikeError, "is a folder"),
         ("fifo", GooseLikeError, "device, pipe"),
-        ("a\0b", GooseLikeError, "is no path"),
-        ("~nobody-of-that-name/x", GooseLikeError, "is no path"),
+        ("a\0b", GooseLikeError, "is not a path"),
+        ("~nobody-of-that-name/x", GooseLikeError, "is not a path"),
         ("missing", FileNotFoundError, "missing"),
         ("/proc/self/environ", DeniedError, "hidden"),
         ("/dev/zero", DeniedError, "hidden"),
@@ -291,7 +294,7 @@ async def test_full_mode_has_no_jail(root: Path, tmp_path: Path) -> None:
     async with Workspace(root, mode="full", approval="auto", notifier=Recorder()) as workspace:
         await workspace.write_bytes(tmp_path / "outside", b"x")
         assert workspace.read_bytes(tmp_path / "outside") == b"x"
-        assert workspace.real("/tmp/x") == Path("/tmp/x")
+        assert workspace.resolve("/tmp/x") == Path("/tmp/x")
 
 
 # --- changes
@@ -304,7 +307,7 @@ async def test_listeners_come_first(workspace: Workspace, root: Path) -> None:
         assert not (root / "f").exists()
         heard.append((path, tuple(argv)))
 
-    workspace.before_change(listen)
+    workspace.add_change_listener(listen)
     await workspace.write_bytes("f", b"x")
     (root / "f").unlink()
     await workspace.spawn(["true"])
@@ -357,7 +360,7 @@ async def test_new_repositories_are_looked_at(root: Path, project: Path, attack:
         assert dangers(root)
         told = await workspace.inspect_changes(None)
         assert told
-        assert "put out of effect" in told[0]
+        assert "disabled" in told[0]
         assert recorder.questions[0].kind == "repository"
         assert dangers(root) == []
         assert await workspace.inspect_changes(None) == []
@@ -409,7 +412,7 @@ async def test_what_resists_is_put_out_of_effect_too(root: Path, attack: str) ->
     async with workspace:
         await sh(workspace, attack)
         (told,) = await workspace.inspect_changes(None)
-        assert "put out of effect" in told
+        assert "disabled" in told
     assert not (root / "b/.git/hooks/pre-commit").exists()
     assert not (root / "b/.git/hooks/update").exists()
     config = root / "b/.git/config"
@@ -423,7 +426,7 @@ async def test_the_last_look_is_at_the_end(root: Path) -> None:
         await sh(workspace, ATTACKS["hook"])
     assert dangers(root) == []
     assert recorder.questions == []
-    assert "put out of effect" in str(recorder.events)
+    assert "disabled" in str(recorder.events)
 
 
 @needs_sandbox
@@ -442,7 +445,7 @@ async def test_what_killed_sessions_left_is_removed(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setattr("goose_like.workspace.workspace._NEW_S", -1)
+    monkeypatch.setattr("goose_like.workspace.private_tmp._UNLOCKED_S", -1)
     old, other = tmp_path / "tmp/goose-like-tmp-old", tmp_path / "tmp/somebody"
     old.mkdir(parents=True)
     other.mkdir()
@@ -459,7 +462,7 @@ async def test_what_killed_sessions_left_is_removed(
 @needs_sandbox
 async def test_warm_and_close_leave_nothing(root: Path) -> None:
     workspace, _ = confined(root)
-    await workspace.ready()
+    await workspace.prepare_sandbox()
     await sh(workspace, "sleep 300 &")
     folder = workspace.tmp
     assert folder.exists()

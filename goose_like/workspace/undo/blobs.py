@@ -1,4 +1,4 @@
-"""Contents of files, each kept once in one growing file, and found again by its SHA-256."""
+"""Former file contents, each stored once in one growing file and found by its SHA-256."""
 
 import hashlib
 import os
@@ -9,15 +9,19 @@ _SIZE_BYTES = 8
 _HEAD_BYTES = hashlib.sha256().digest_size + _SIZE_BYTES
 
 
-class Contents:
-    """One file for all of them, as twenty thousand small ones would take seconds to make. For one process at a time.
+class BlobStore:
+    """A file of blobs, for one process at a time. One file, because twenty thousand small ones would take seconds.
 
-    Each content stands there after its SHA-256 and its length (big-endian); one that a dying process left unfinished is
-    cut off. Nothing is removed.
+    Each blob follows its SHA-256 and its length (big-endian). A blob that a dying process left unfinished is cut off.
+    Nothing is removed.
     """
 
     def __init__(self, file: Path, limit_bytes: int) -> None:
-        """Opens the file, or makes it with mode 0600. Raises: OSError: it can't be read or written."""
+        """Open the file, or create it with mode 0600.
+
+        Raises:
+            OSError: the file cannot be read or written.
+        """
         self._limit_bytes = limit_bytes
         self._places: dict[str, tuple[int, int]] = {}
         self._file = os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "r+b")
@@ -31,11 +35,11 @@ class Contents:
         self._file.truncate(end)
         self._end = self._file.seek(end)
 
-    def keep(self, data: bytes) -> str:
-        """Its SHA-256; kept once `flush` returns.
+    def put(self, data: bytes) -> str:
+        """Store a blob and return its SHA-256. The blob is safe once `flush` returns.
 
         Raises:
-            OSError: the disk is full, or the limit reached.
+            OSError: the disk is full, or the limit is reached.
         """
         digest = hashlib.sha256(data)
         name = digest.hexdigest()
@@ -48,13 +52,21 @@ class Contents:
         return name
 
     def flush(self) -> None:
-        """What was kept outlives this process. Raises: OSError: the disk is full."""
+        """Write all blobs to the file, so that they outlive this process.
+
+        Raises:
+            OSError: the disk is full.
+        """
         self._file.flush()
 
     def get(self, name: str) -> bytes:
-        """The content of that SHA-256. Raises: OSError: it is not there, or damaged."""
+        """Read the blob with this SHA-256.
+
+        Raises:
+            OSError: the blob is missing or damaged.
+        """
         start, length = self._places.get(name, (0, 0))
-        with suppress(OSError):  # the disk is full of others
+        with suppress(OSError):  # a full disk affects other blobs, not this one
             self._file.flush()
         data = os.pread(self._file.fileno(), length, start)
         if hashlib.sha256(data).hexdigest() != name:
@@ -62,5 +74,9 @@ class Contents:
         return data
 
     def close(self) -> None:
-        """Raises: OSError: the disk is full."""
+        """Close the file.
+
+        Raises:
+            OSError: the disk is full.
+        """
         self._file.close()

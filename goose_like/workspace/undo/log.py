@@ -1,4 +1,4 @@
-"""What undo remembers, one JSON object a line: how things were before a turn, and what the turn left."""
+"""The undo log: the state of files before each turn, and the changes that the turn made."""
 
 import json
 import os
@@ -8,39 +8,43 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from .snapshot import ABSENT, Node
+from .snapshot import ABSENT, FileState
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What a turn did to one path. `after` is None when nobody looked at its end: it may be anyone's."""
+class PathChange:
+    """The change of one path in one turn. `after` is None if anyone may have changed the path since."""
 
     turn: int
-    before: Node
-    after: Node | None
+    before: FileState
+    after: FileState | None
 
 
 @dataclass(slots=True)
-class Open:
-    """A turn whose end was not looked at yet: what was kept of single files, and whether stock was taken."""
+class OpenTurn:
+    """A turn without recorded changes: original states of single files, and the root of a snapshot if there is one."""
 
     turn: int
-    kept: dict[str, Node] = field(default_factory=dict)
+    originals: dict[str, FileState] = field(default_factory=dict)
     root: str = ""
     ignored: frozenset[str] = frozenset()
 
 
-class Records:
-    """A fold over the lines of a file, by absolute path. `tree` is the newest stock.
+class UndoLog:
+    """A fold over the lines of a file. All paths are absolute, and `snapshot` is the newest one.
 
-    Plain JSON and no model: file names may hold bytes that no text can, which come through here.
+    Lines are plain JSON without a model, because file names may hold bytes that are not valid text.
     """
 
     def __init__(self, file: Path) -> None:
-        """Reads the file, and makes it with mode 0600. Raises: OSError: it can't be read or written."""
-        self.steps: dict[str, list[Step]] = {}
-        self.tree: dict[str, Node] = {}
-        self.open: Open | None = None
+        """Read the file, or create it with mode 0600.
+
+        Raises:
+            OSError: the file cannot be read or written.
+        """
+        self.changes: dict[str, list[PathChange]] = {}
+        self.snapshot: dict[str, FileState] = {}
+        self.open_turn: OpenTurn | None = None
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         self._file = FileIO(descriptor, "r+")
         data = self._file.readall()
@@ -51,39 +55,47 @@ class Records:
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise OSError(f"{file}, line {number}: it can't be read") from error
 
-    def begin(self, turn: int) -> Open:
-        """The open turn, which is this one."""
-        if self.open is None or self.open.turn != turn:
-            self.open = Open(turn)
-        return self.open
+    def get_open_turn(self, turn: int) -> OpenTurn:
+        """Return the open turn of this number, and open it if needed."""
+        if self.open_turn is None or self.open_turn.turn != turn:
+            self.open_turn = OpenTurn(turn)
+        return self.open_turn
 
-    def keep(self, turn: int, nodes: Mapping[str, Node]) -> None:
-        """Before single files change: how they are. Raises: OSError: the disk is full."""
-        self._append({"turn": turn, "kept": _plain(nodes)})
-
-    def stock(self, turn: int, root: str, ignored: frozenset[str], tree: Mapping[str, Node]) -> None:
-        """Before a command: how everything is. Only what is new since the last stock is written.
+    def record_originals(self, turn: int, states: Mapping[str, FileState]) -> None:
+        """Record the state of single files before they change.
 
         Raises:
             OSError: the disk is full.
         """
-        news = {path: node for path, node in tree.items() if self.tree.get(path) != node}
-        news |= dict.fromkeys(self.tree.keys() - tree.keys(), ABSENT)
-        self._append({"turn": turn, "stock": _plain(news), "root": root, "ignored": sorted(ignored)})
+        self._append({"turn": turn, "originals": _to_json(states)})
 
-    def leave(self, turn: int, changes: Mapping[str, tuple[Node, Node]], *, is_ours: bool = True) -> None:
-        """What a turn left. What of it may be anyone's is not `is_ours`. Raises: OSError: the disk is full."""
-        left = {
-            path: [*_plain({"before": before, "after": after}).values()] for path, (before, after) in changes.items()
-        }
-        self._append({"turn": turn, "left": left, "is_ours": is_ours})
+    def record_snapshot(self, turn: int, root: str, ignored: frozenset[str], snapshot: Mapping[str, FileState]) -> None:
+        """Record the state of the whole tree before a command. Only differences to the last snapshot are written.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        changed = {path: state for path, state in snapshot.items() if self.snapshot.get(path) != state}
+        changed |= dict.fromkeys(self.snapshot.keys() - snapshot.keys(), ABSENT)
+        self._append({"turn": turn, "snapshot": _to_json(changed), "root": root, "ignored": sorted(ignored)})
+
+    def record_changes(
+        self, turn: int, changes: Mapping[str, tuple[FileState, FileState]], *, is_ours: bool = True
+    ) -> None:
+        """Record the changes of a turn. Without `is_ours`, anyone may have made them.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        pairs = {path: [*_to_json({"before": old, "after": new}).values()] for path, (old, new) in changes.items()}
+        self._append({"turn": turn, "changes": pairs, "is_ours": is_ours})
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
     def _append(self, record: dict[str, Any]) -> None:
-        """What is folded counts, even where it can't be written."""
-        self._apply(record)
+        self._apply(record)  # the state in memory counts even if the record cannot be written
         line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
         if self._file.write(line) != len(line):
             raise OSError("no space left on the device")
@@ -91,22 +103,22 @@ class Records:
     def _apply(self, record: dict[str, Any]) -> None:
         turn = record["turn"]
         match record:
-            case {"kept": kept}:
-                for path, node in kept.items():
-                    self.begin(turn).kept.setdefault(path, Node(*node))
-            case {"stock": stock, "root": root, "ignored": ignored}:
-                for path, node in stock.items():
-                    self.tree[path] = Node(*node)
-                    if self.tree[path] == ABSENT:
-                        del self.tree[path]
-                open_ = self.begin(turn)
-                open_.root, open_.ignored = root, frozenset(ignored)
-            case {"left": left, "is_ours": is_ours}:
-                for path, (before, after) in left.items():
-                    step = Step(turn, Node(*before), Node(*after) if is_ours else None)
-                    self.steps.setdefault(path, []).append(step)
-                self.open = None
+            case {"originals": originals}:
+                for path, state in originals.items():
+                    self.get_open_turn(turn).originals.setdefault(path, FileState(*state))
+            case {"snapshot": snapshot, "root": root, "ignored": ignored}:
+                for path, state in snapshot.items():
+                    self.snapshot[path] = FileState(*state)
+                    if self.snapshot[path] == ABSENT:
+                        del self.snapshot[path]
+                open_turn = self.get_open_turn(turn)
+                open_turn.root, open_turn.ignored = root, frozenset(ignored)
+            case {"changes": changes, "is_ours": is_ours}:
+                for path, (before, after) in changes.items():
+                    change = PathChange(turn, FileState(*before), FileState(*after) if is_ours else None)
+                    self.changes.setdefault(path, []).append(change)
+                self.open_turn = None
 
 
-def _plain(nodes: Mapping[str, Node]) -> dict[str, list[int | str]]:
-    return {path: [node.mode, node.content] for path, node in nodes.items()}
+def _to_json(states: Mapping[str, FileState]) -> dict[str, list[int | str]]:
+    return {path: [state.mode, state.content] for path, state in states.items()}

@@ -1,121 +1,126 @@
-"""A reversal: what going back would change of files, shown word for word before it is done."""
+"""Restore files: the planned changes with their diffs, and their execution."""
 
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.workspace.diff import difference
+from goose_like.workspace.diff import format_diff
+from goose_like.workspace.files import FOLDER_FLAGS, open_folder, replace_file, temporary_name
 
-from .snapshot import ABSENT, FOLDER, Node, node_at, open_folder
+from .snapshot import ABSENT, FileState, StoreBlob, read_state
 
-Get = Callable[[str], bytes]
-"""Gives a content that was kept by its name; raises OSError where it can't."""
+GetBlob = Callable[[str], bytes]
+"""Returns a stored content by its name; raises OSError if it cannot."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """One path. `is_edited`: somebody else changed it, too, since our session first did; `now` and `target` are what
-    stands there and what would."""
+class FileChange:
+    """The planned change of one path, from the state `now` to the state `target`.
+
+    `is_edited`: somebody else changed the path too, after the session's first change.
+    """
 
     path: Path
     is_edited: bool
-    now: Node
-    target: Node
+    now: FileState
+    target: FileState
 
     @property
     def kind(self) -> Literal["restore", "remove", "recreate"]:
+        """The kind of change for people."""
         if self.target == ABSENT:
             return "remove"
         return "recreate" if self.now == ABSENT else "restore"
 
 
 @dataclass(frozen=True, slots=True)
-class Reversal:
-    """What going back to before turn `number` would change, sorted by path."""
+class RestorePlan:
+    """The changes that restore the state before turn `number`, sorted by path."""
 
     number: int
-    changes: tuple[Change, ...]
-    get: Get
+    changes: tuple[FileChange, ...]
+    get_blob: GetBlob
 
-    def difference(self, change: Change) -> str:
-        """All of one change as a diff; of folders, links and what is no text a line that says what it is."""
+    def format_diff(self, change: FileChange) -> str:
+        """Format one change as a diff; folders, links and other non-text content as a line with their kind."""
         now, target = change.now, change.target
-        if not (now.is_kept and target.is_kept):
+        if not (now.is_stored and target.is_stored):
             return "its content was not kept" if change.kind != "remove" else "its content is not shown"
-        if any(node != ABSENT and not stat.S_ISREG(node.mode) for node in (now, target)):
-            return "\n".join(
-                f"{sign}{_described(node)}" for sign, node in (("-", now), ("+", target)) if node != ABSENT
-            )
+        if any(state != ABSENT and not stat.S_ISREG(state.mode) for state in (now, target)):
+            signed = (("-", now), ("+", target))
+            return "\n".join(f"{sign}{_describe_state(state)}" for sign, state in signed if state != ABSENT)
         lines = []
         if ABSENT not in (now, target) and now.mode != target.mode:
             lines.append(f"mode {stat.S_IMODE(now.mode):o}, then {stat.S_IMODE(target.mode):o}")
         try:
-            old, new = (b"" if node == ABSENT else self.get(node.content) for node in (now, target))
+            old, new = (b"" if state == ABSENT else self.get_blob(state.content) for state in (now, target))
         except OSError as error:
             return f"the difference can't be shown: {error}"
         if old != new or not lines:
-            lines.append(difference(None if now == ABSENT else old, new) or "an empty file")
+            lines.append(format_diff(None if now == ABSENT else old, new) or "an empty file")
         return "\n".join(lines)
 
 
-def _described(node: Node) -> str:
-    if stat.S_ISLNK(node.mode):
-        return f"link to {node.content}"
-    return f"{'folder' if stat.S_ISDIR(node.mode) else 'file'} of mode {stat.S_IMODE(node.mode):o}"
+def _describe_state(state: FileState) -> str:
+    if stat.S_ISLNK(state.mode):
+        return f"link to {state.content}"
+    return f"{'folder' if stat.S_ISDIR(state.mode) else 'file'} of mode {stat.S_IMODE(state.mode):o}"
 
 
-def put_back(changes: Iterable[Change], get: Get, keep: Callable[[bytes], str]) -> list[str]:
-    """Does it, each file at once or not at all, and follows no link on the way. Gives sentences for what it could not.
+def restore_files(changes: Iterable[FileChange], get_blob: GetBlob, store: StoreBlob) -> list[str]:
+    """Carry out changes, each file atomically, and follow no link on the way.
 
-    What is no longer as the change says is left alone, and so are folders that hold something else.
+    A path that differs from the change's `now` is left alone, and so are folders that hold other files.
+
+    Returns:
+        A sentence for each path that could not be restored.
     """
-    told: list[str] = []
-    to_do = []
+    notes: list[str] = []
+    pending = []
     for change in changes:
-        if node_at(str(change.path), keep) != change.now:
-            told.append(f"{change.path} was changed just now: it is left as it is")
-        elif not change.target.is_kept:
-            told.append(f"{change.path} can't be put back: its content was not kept, it was too large or unreadable")
+        if read_state(str(change.path), store) != change.now:
+            notes.append(f"{change.path} was changed just now: it is left as it is")
+        elif not change.target.is_stored:
+            notes.append(f"{change.path} can't be put back: its content was not kept, it was too large or unreadable")
         else:
-            to_do.append(change)
-    by_depth = sorted(to_do, key=lambda change: len(change.path.parts))
+            pending.append(change)
+    by_depth = sorted(pending, key=lambda change: len(change.path.parts))
     failed: set[Path] = set()
 
-    def each(chosen: Iterable[Change], act: Callable[[int, Change], None]) -> None:
+    def each(chosen: Iterable[FileChange], act: Callable[[int, FileChange], None]) -> None:
         for change in chosen:
             if change.path not in failed:
                 try:
-                    with _folder_of(change.path) as folder:
+                    with _open_parent(change.path) as folder:
                         act(folder, change)
                 except (OSError, GooseLikeError) as error:
                     failed.add(change.path)
-                    told.append(f"{change.path} is left as it is: {getattr(error, 'strerror', None) or error}")
+                    notes.append(f"{change.path} is left as it is: {getattr(error, 'strerror', None) or error}")
 
-    folders = {change.path: change.target.mode for change in to_do if stat.S_ISDIR(change.target.mode)}
-    with _opened({change.path.parent for change in to_do}, folders):
+    folders = {change.path: change.target.mode for change in pending if stat.S_ISDIR(change.target.mode)}
+    with _make_writable({change.path.parent for change in pending}, folders):
         each((change for change in reversed(by_depth) if _must_go(change)), _remove)
-        each((change for change in by_depth if stat.S_ISDIR(change.target.mode)), _make_folder)
-        each((change for change in by_depth if stat.S_ISLNK(change.target.mode)), _link)
+        each((change for change in by_depth if stat.S_ISDIR(change.target.mode)), _create_folder)
+        each((change for change in by_depth if stat.S_ISLNK(change.target.mode)), _create_link)
         each(
             (change for change in by_depth if stat.S_ISREG(change.target.mode)),
-            lambda folder, change: _write(folder, change, get(change.target.content)),
+            lambda folder, change: _write_file(folder, change, get_blob(change.target.content)),
         )
         each((change for change in reversed(by_depth) if stat.S_ISDIR(change.target.mode)), _set_mode)
-    return told
+    return notes
 
 
-def _must_go(change: Change) -> bool:
+def _must_go(change: FileChange) -> bool:
     return change.now != ABSENT and stat.S_IFMT(change.now.mode) != stat.S_IFMT(change.target.mode)
 
 
 @contextmanager
-def _folder_of(path: Path) -> Iterator[int]:
+def _open_parent(path: Path) -> Iterator[int]:
     folder = open_folder(path.parent)
     try:
         yield folder
@@ -124,8 +129,8 @@ def _folder_of(path: Path) -> Iterator[int]:
 
 
 @contextmanager
-def _opened(folders: Iterable[Path], modes: Mapping[Path, int]) -> Iterator[None]:
-    """Within, these folders can be written, where they are ours; after it they have these modes, or their own."""
+def _make_writable(folders: Iterable[Path], modes: Mapping[Path, int]) -> Iterator[None]:
+    """Make the user's own folders writable within the block. Afterwards set the given modes or the former ones."""
     closed: list[tuple[Path, int]] = []
     for folder in sorted(folders):
         with suppress(OSError):
@@ -142,53 +147,40 @@ def _opened(folders: Iterable[Path], modes: Mapping[Path, int]) -> Iterator[None
 
 
 def _chmod(folder: Path, mode: int) -> None:
-    """Not by its path, where a link may stand by now."""
-    descriptor = os.open(folder, FOLDER)
+    descriptor = os.open(folder, FOLDER_FLAGS)  # the path itself may have become a link
     try:
         os.chmod(f"/proc/self/fd/{descriptor}", stat.S_IMODE(mode))
     finally:
         os.close(descriptor)
 
 
-def _remove(folder: int, change: Change) -> None:
+def _remove(folder: int, change: FileChange) -> None:
     if stat.S_ISDIR(change.now.mode):
         os.rmdir(change.path.name, dir_fd=folder)
     else:
         os.unlink(change.path.name, dir_fd=folder)
 
 
-def _make_folder(folder: int, change: Change) -> None:
+def _create_folder(folder: int, change: FileChange) -> None:
     with suppress(FileExistsError):
         os.mkdir(change.path.name, 0o700, dir_fd=folder)
 
 
-def _set_mode(folder: int, change: Change) -> None:
+def _set_mode(folder: int, change: FileChange) -> None:
     _chmod(Path(f"/proc/self/fd/{folder}", change.path.name), change.target.mode)
 
 
-def _link(folder: int, change: Change) -> None:
-    temporary = _temporary(change)
+def _create_link(folder: int, change: FileChange) -> None:
+    temporary = temporary_name(change.path.name)
     os.symlink(change.target.content, temporary, dir_fd=folder)
     os.rename(temporary, change.path.name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-def _write(folder: int, change: Change, data: bytes) -> None:
-    temporary = _temporary(change)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(temporary, flags, 0o600, dir_fd=folder), "wb") as file:
-        try:
-            file.write(data)
-            file.flush()
-            with suppress(OSError):  # it stays with its owner, where we may give it away
-                owner = os.stat(change.path.name, dir_fd=folder, follow_symlinks=False)
-                os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
-            os.fchmod(file.fileno(), stat.S_IMODE(change.target.mode))
-            os.rename(temporary, change.path.name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary, dir_fd=folder)
-            raise
+def _write_file(folder: int, change: FileChange, data: bytes) -> None:
+    def set_owner_and_mode(file: BinaryIO) -> None:
+        with suppress(OSError):  # keep the owner, if we may give the file away
+            owner = os.stat(change.path.name, dir_fd=folder, follow_symlinks=False)
+            os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
+        os.fchmod(file.fileno(), stat.S_IMODE(change.target.mode))
 
-
-def _temporary(change: Change) -> str:
-    return f".{os.fsdecode(os.fsencode(change.path.name)[:80])}.{secrets.token_hex(6)}"
+    replace_file(folder, change.path.name, data, 0o600, set_owner_and_mode)

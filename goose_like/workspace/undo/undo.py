@@ -1,10 +1,11 @@
-"""Undo: what a session's turns do to files is kept, so that a person can go back to before any of them."""
+"""Undo: keep the file changes of each turn, so that the person can go back to before any of them."""
 
 import asyncio
 import hashlib
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -14,142 +15,161 @@ from goose_like.config.paths import state_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
-from goose_like.workspace.ignored import Run, ignored
+from goose_like.workspace.git import RunCommand, list_ignored_paths
 
-from .blobs import Contents
-from .log import Open, Records
-from .restore import Change, Reversal, put_back
-from .snapshot import ABSENT, LIMIT_ENTRIES, Node, Seen, Tree, look, node_at
+from .blobs import BlobStore
+from .log import OpenTurn, UndoLog
+from .restore import FileChange, RestorePlan, restore_files
+from .snapshot import ABSENT, LIMIT_ENTRIES, CachedState, FileState, Snapshot, read_state, take_snapshot
 
 LIMIT_STORE_BYTES = 1 << 30
 
 _T = TypeVar("_T")
 
 
-class Undo:
-    """Listens to what changes files, and looks at the end of each turn at what became of them.
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """The two files of a session's undo."""
 
-    A file tool's file is kept alone. Before a turn's first command stock is taken of the whole tree: in a repository
-    of what git does not ignore, elsewhere of everything. No failure of it reaches a turn: it is told, and undo is off.
+    blobs: BlobStore
+    log: UndoLog
+
+    def close(self) -> None:
+        """Close both files. A full disk is no error here."""
+        for part in (self.blobs, self.log):
+            with suppress(OSError):
+                part.close()
+
+
+class Undo:
+    """Listens to changes of files, and compares the files at the end of each turn.
+
+    A change by a file tool stores that file alone. The first command of a turn takes a snapshot of the whole tree:
+    in a repository all files that git does not ignore, elsewhere all files. Failures never reach a turn: undo logs
+    them and turns itself off.
     """
 
-    def __init__(self, folder: Path, root: Path, history: History, run: Run, notifier: Notifier) -> None:
-        """Does no work yet. `folder` is made when first needed; `run` runs a short command of ours."""
+    def __init__(self, folder: Path, root: Path, history: History, run: RunCommand, notifier: Notifier) -> None:
+        """Prepare undo without any work. The first change creates `folder`. `run` runs a short command of our own."""
         self._folder = folder
         self._root = root
         self._history = history
         self._run = run
         self._notifier = notifier
         self._is_off = False
-        self._ended = history.turn_count
-        self._stocked = 0
-        self._seen: Mapping[str, Seen] = {}
-        self._store: tuple[Contents, Records] | None = None
-        self._last: asyncio.Task[Any] | None = None
-        self._is_too_large = self._has_told_gaps = False
+        self._ended_turn = history.turn_count
+        self._snapshot_turn = 0
+        self._known: Mapping[str, CachedState] = {}
+        self._opened_store: _Store | None = None
+        self._last_task: asyncio.Task[Any] | None = None
+        self._is_too_large = self._has_reported_gaps = False
 
-    # --- what happens in a turn
+    # --- during a turn
 
-    async def before_change(self, path: Path | None, argv: Sequence[str]) -> None:
-        """To be told of every change by the workspace. Between turns it is the person's own, and nothing is kept."""
+    async def on_change(self, path: Path | None, argv: Sequence[str]) -> None:
+        """Store the state before a change. This is a change listener of the workspace.
+
+        A change between two turns is the person's own and is not stored.
+        """
         number = self._history.turn_count
         if self._is_off:
             return
-        if number == self._ended:
-            if self._last is not None:  # or it would be taken for the turn's
-                await asyncio.wait({self._last})
+        if number == self._ended_turn:
+            if self._last_task is not None:  # otherwise the comparison would count this change as the turn's
+                await asyncio.wait({self._last_task})
             return
-        if path is None and (self._is_too_large or number == self._stocked):
+        if path is None and (self._is_too_large or number == self._snapshot_turn):
             return
-        work = partial(self._take_stock, number) if path is None else partial(self._keep, number, path)
-        await asyncio.shield(self._next(partial(self._unless_off, work)))
+        work = partial(self._take_snapshot, number) if path is None else partial(self._store_original, number, path)
+        await asyncio.shield(self._enqueue(partial(self._run_unless_off, work)))
 
     def end_turn(self) -> None:
-        """To be told when a turn is over. What it changed is looked at from here on, and nobody waits for that."""
-        self._ended = self._history.turn_count
-        if self._last is not None and not self._is_off:
-            self._next(partial(self._unless_off, self._settle))
+        """Start comparing the files in the background. Call this at the end of each turn."""
+        self._ended_turn = self._history.turn_count
+        if self._last_task is not None and not self._is_off:
+            self._enqueue(partial(self._run_unless_off, self._record_open_turn))
 
     async def close(self) -> None:
-        """Waits for what is under way. Changes are no longer listened to."""
-        if self._last is not None:
-            await asyncio.wait({self._last})
+        """Wait for running work, and ignore later changes."""
+        if self._last_task is not None:
+            await asyncio.wait({self._last_task})
         self._is_off = True
-        if self._store is not None:
-            for part in self._store:
-                with suppress(OSError):
-                    part.close()
+        if self._opened_store is not None:
+            self._opened_store.close()
 
     # --- going back
 
-    async def plan(self, number: int) -> Reversal:
-        """What going back to before turn `number` would change of files now.
+    async def plan_restore(self, number: int) -> RestorePlan:
+        """Plan the file changes that restore the state before turn `number`.
 
         Raises:
-            GooseLikeError: what was kept can't be read.
+            GooseLikeError: the stored data cannot be read.
         """
-        return await asyncio.shield(self._next(partial(self._plan, number)))
+        return await asyncio.shield(self._enqueue(partial(self._plan, number)))
 
-    async def restore(self, plan: Reversal, overwrite: frozenset[Path] = frozenset()) -> list[str]:
-        """Goes back, but for files that somebody else changed: these only where `overwrite` names them.
+    async def restore(self, plan: RestorePlan, overwrite: frozenset[Path] = frozenset()) -> list[str]:
+        """Restore files. A file that somebody else changed is restored only if `overwrite` names it.
 
-        Gives sentences for what could not be done. It can be gone back on in its turn, as a part of the newest turn.
+        The restore itself counts as part of the newest turn, so a later restore can revert it.
+
+        Returns:
+            A sentence for each path that could not be restored.
         """
         chosen = [change for change in plan.changes if not change.is_edited or change.path in overwrite]
-        return await asyncio.shield(self._next(partial(self._restore, chosen)))
+        return await asyncio.shield(self._enqueue(partial(self._restore, chosen)))
 
-    async def _plan(self, number: int) -> Reversal:
-        contents, records = await self._opened()
-        with suppress(OSError):  # it is folded all the same
-            await self._settle(is_ours=not self._is_off)
-        return await asyncio.to_thread(self._draw, contents, records, number)
+    async def _plan(self, number: int) -> RestorePlan:
+        store = await self._open_store()
+        with suppress(OSError):  # the state in memory is complete all the same
+            await self._record_open_turn(is_ours=not self._is_off)
+        return await asyncio.to_thread(self._build_plan, store, number)
 
-    def _draw(self, contents: Contents, records: Records, number: int) -> Reversal:
-        changes = []
-        for path, every in records.steps.items():
-            if not (steps := [step for step in every if step.turn >= number]):
+    def _build_plan(self, store: _Store, number: int) -> RestorePlan:
+        planned = []
+        for path, history in store.log.changes.items():
+            if not (changes := [change for change in history if change.turn >= number]):
                 continue
-            now, target = node_at(path, self._keep_or_name), steps[0].before
-            is_edited = steps[-1].after != now or any(one.after != two.before for one, two in pairwise(steps))
+            now, target = read_state(path, self._store_or_hash), changes[0].before
+            is_edited = changes[-1].after != now or any(one.after != two.before for one, two in pairwise(changes))
             if now != target:
-                changes.append(Change(Path(path), is_edited, now, target))
-        return Reversal(number, tuple(sorted(changes, key=lambda change: change.path)), contents.get)
+                planned.append(FileChange(Path(path), is_edited, now, target))
+        return RestorePlan(number, tuple(sorted(planned, key=lambda change: change.path)), store.blobs.get)
 
-    async def _restore(self, changes: list[Change]) -> list[str]:
-        contents, records = await self._opened()
+    async def _restore(self, changes: list[FileChange]) -> list[str]:
+        store = await self._open_store()
         with suppress(OSError):
-            await self._settle(is_ours=not self._is_off)
+            await self._record_open_turn(is_ours=not self._is_off)
 
-        def put() -> list[str]:
-            told = put_back(changes, contents.get, self._keep_or_name)
-            after = {str(change.path): node_at(str(change.path), self._keep_or_name) for change in changes}
+        def restore() -> list[str]:
+            notes = restore_files(changes, store.blobs.get, self._store_or_hash)
+            after = {str(change.path): read_state(str(change.path), self._store_or_hash) for change in changes}
             done = {
-                path: (change.now, node)
+                path: (change.now, state)
                 for change in changes
-                if (node := after[path := str(change.path)]) != change.now
+                if (state := after[path := str(change.path)]) != change.now
             }
             with suppress(OSError):
-                contents.flush()
-                records.leave(self._history.turn_count, done)
-            return told
+                store.blobs.flush()
+                store.log.record_changes(self._history.turn_count, done)
+            return notes
 
-        return await asyncio.to_thread(put)
+        return await asyncio.to_thread(restore)
 
-    # --- one after another
+    # --- one task after another
 
-    def _next(self, work: Callable[[], Awaitable[_T]]) -> "asyncio.Task[_T]":
-        """The work as a task, which begins when all that came before is done, and goes on when nobody waits for it."""
-        before = self._last
+    def _enqueue(self, work: Callable[[], Awaitable[_T]]) -> "asyncio.Task[_T]":
+        """Start work as a task that waits for all earlier tasks. The task continues even if its caller is cancelled."""
+        before = self._last_task
 
-        async def in_order() -> _T:
+        async def run_in_order() -> _T:
             if before is not None:
                 await asyncio.wait({before})
             return await work()
 
-        self._last = task = asyncio.create_task(in_order())
+        self._last_task = task = asyncio.create_task(run_in_order())
         return task
 
-    async def _unless_off(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _run_unless_off(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
             if not self._is_off:
                 await work()
@@ -157,115 +177,113 @@ class Undo:
             self._is_off = True
             self._notifier.log(f"undo is off from here on: what changes now can't be taken back ({error})")
 
-    async def _opened(self) -> tuple[Contents, Records]:
-        """The store; at first what a process that was killed left open is looked at, which may be anyone's by now."""
-        if self._store is None:
-            self._store = await asyncio.to_thread(self._open)
-            await self._settle(is_ours=False)
-        return self._store
+    async def _open_store(self) -> _Store:
+        """Open the files. Record the turn that a killed process left open; anyone may have changed its files since."""
+        if self._opened_store is None:
+            self._opened_store = await asyncio.to_thread(self._open_files)
+            await self._record_open_turn(is_ours=False)
+        return self._opened_store
 
-    def _open(self) -> tuple[Contents, Records]:
+    def _open_files(self) -> _Store:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            contents = Contents(self._folder / "contents", LIMIT_STORE_BYTES)
-            return contents, Records(self._folder / "records.jsonl")
+            blobs = BlobStore(self._folder / "blobs", LIMIT_STORE_BYTES)
+            return _Store(blobs, UndoLog(self._folder / "log.jsonl"))
         except OSError as error:
             raise GooseLikeError(f"{self._folder} can't be used: {error}") from error
 
-    # --- looking
+    # --- reading and comparing files
 
-    async def _keep(self, number: int, path: Path) -> None:
-        contents, records = await self._opened()
-        await asyncio.to_thread(self._keep_one, contents, records, number, path)
+    async def _store_original(self, number: int, path: Path) -> None:
+        store = await self._open_store()
+        await asyncio.to_thread(self._store_original_now, store, number, path)
 
-    def _keep_one(self, contents: Contents, records: Records, number: int, path: Path) -> None:
-        open_ = records.begin(number)
-        made = [folder for folder in path.parents if not os.path.lexists(folder)]
-        news = {
-            str(one): self._before(contents, records, open_, one) for one in (path, *made) if str(one) not in open_.kept
-        }
-        contents.flush()
-        records.keep(number, news)
+    def _store_original_now(self, store: _Store, number: int, path: Path) -> None:
+        turn = store.log.get_open_turn(number)
+        missing_folders = [folder for folder in path.parents if not os.path.lexists(folder)]
+        paths = [one for one in (path, *missing_folders) if str(one) not in turn.originals]
+        states = {str(one): self._read_original(store, turn, one) for one in paths}
+        store.blobs.flush()
+        store.log.record_originals(number, states)
 
-    def _before(self, contents: Contents, records: Records, open_: Open, path: Path) -> Node:
-        """How it was before this turn: as stock says, if that would have seen it, else as it is."""
-        is_left_out = any(str(one) in open_.ignored or one.name == ".git" for one in (path, *path.parents))
-        if open_.root and path.is_relative_to(open_.root) and not is_left_out:
-            return records.tree.get(str(path), ABSENT)
-        return node_at(str(path), contents.keep)
+    def _read_original(self, store: _Store, turn: OpenTurn, path: Path) -> FileState:
+        """Return the state before this turn: from the snapshot if it covers the path, or else the current state."""
+        is_excluded = any(str(one) in turn.ignored or one.name == ".git" for one in (path, *path.parents))
+        if turn.root and path.is_relative_to(turn.root) and not is_excluded:
+            return store.log.snapshot.get(str(path), ABSENT)
+        return read_state(str(path), store.blobs.put)
 
-    async def _take_stock(self, number: int) -> None:
-        if self._stocked == number or self._is_too_large:
+    async def _take_snapshot(self, number: int) -> None:
+        if self._snapshot_turn == number or self._is_too_large:
             return
-        contents, records = await self._opened()
-        left_out = await ignored(self._root, self._run)
-        tree = await asyncio.to_thread(self._stock, contents, records, number, left_out)
-        if tree.is_complete:
-            self._stocked = number
+        store = await self._open_store()
+        ignored = await list_ignored_paths(self._root, self._run)
+        snapshot = await asyncio.to_thread(self._record_snapshot, store, number, ignored)
+        if snapshot.is_complete:
+            self._snapshot_turn = number
         else:
             self._is_too_large = True
             self._notifier.log(
                 f"undo covers what file tools change, but not what commands do: {self._root} has more than "
                 f"{LIMIT_ENTRIES:,} files and folders"
             )
-        if tree.gaps and not self._has_told_gaps:
-            self._has_told_gaps = True
-            self._notifier.log(f"undo does not cover what commands do to {self._listed(tree.gaps)}")
+        if snapshot.gaps and not self._has_reported_gaps:
+            self._has_reported_gaps = True
+            self._notifier.log(f"undo does not cover what commands do to {self._format_gaps(snapshot.gaps)}")
 
-    def _stock(self, contents: Contents, records: Records, number: int, left_out: frozenset[str]) -> Tree:
+    def _record_snapshot(self, store: _Store, number: int, ignored: frozenset[str]) -> Snapshot:
         root = str(self._root)
-        tree = self._look(contents, root, left_out)
-        contents.flush()
-        if tree.is_complete:
-            records.stock(number, root, left_out, {path: seen.node for path, seen in tree.seen.items()})
-        return tree
+        snapshot = self._read_tree(store, root, ignored)
+        store.blobs.flush()
+        if snapshot.is_complete:
+            states = {path: cached.state for path, cached in snapshot.states.items()}
+            store.log.record_snapshot(number, root, ignored, states)
+        return snapshot
 
-    def _look(self, contents: Contents, root: str, left_out: frozenset[str]) -> Tree:
-        ours = {os.path.realpath(folder) for folder in (state_folder(), self._folder.parent)}
-        keep = self._keep_or_name if self._is_off else contents.keep
-        tree = look(Path(root), left_out | ours, keep, self._seen)
-        self._seen = tree.seen
-        return tree
+    def _read_tree(self, store: _Store, root: str, ignored: frozenset[str]) -> Snapshot:
+        own_folders = {os.path.realpath(folder) for folder in (state_folder(), self._folder.parent)}
+        put = self._store_or_hash if self._is_off else store.blobs.put
+        snapshot = take_snapshot(Path(root), ignored | own_folders, put, self._known)
+        self._known = snapshot.states
+        return snapshot
 
-    async def _settle(self, *, is_ours: bool = True) -> None:
-        """Looks at what the open turn has left, if there is one."""
-        if self._store is None or (open_ := self._store[1].open) is None:
+    async def _record_open_turn(self, *, is_ours: bool = True) -> None:
+        """Compare the files with their state before the open turn, if there is one, and record the changes."""
+        if self._opened_store is None or (turn := self._opened_store.log.open_turn) is None:
             return
-        left_out = await ignored(Path(open_.root), self._run) if open_.root else frozenset[str]()
-        self._stocked = 0
-        await asyncio.to_thread(self._compare, *self._store, open_, left_out, is_ours)
+        ignored = await list_ignored_paths(Path(turn.root), self._run) if turn.root else frozenset[str]()
+        self._snapshot_turn = 0
+        await asyncio.to_thread(self._compare, self._opened_store, turn, ignored, is_ours)
 
-    def _compare(
-        self, contents: Contents, records: Records, open_: Open, now_ignored: frozenset[str], is_ours: bool
-    ) -> None:
-        """What was ignored when stock was taken is none of the turn's; what was not ignored then still counts."""
-        before: dict[str, Node] = {}
-        after: dict[str, Node] = {}
-        if open_.root:
-            left_out = open_.ignored | {path for path in now_ignored if path not in records.tree}
-            tree = self._look(contents, open_.root, left_out)
-            before |= records.tree
-            after |= {path: seen.node for path, seen in tree.seen.items()}
-            if not tree.is_complete:  # what is new among so many can't be told
-                after |= {path: node_at(path, self._keep_or_name) for path in before}
-        before |= open_.kept
-        after |= {path: node_at(path, self._keep_or_name) for path in open_.kept}
+    def _compare(self, store: _Store, turn: OpenTurn, now_ignored: frozenset[str], is_ours: bool) -> None:
+        """Record the changes of a turn. Files that git ignored at the snapshot do not count, even if tracked now."""
+        before: dict[str, FileState] = {}
+        after: dict[str, FileState] = {}
+        if turn.root:
+            excluded = turn.ignored | {path for path in now_ignored if path not in store.log.snapshot}
+            snapshot = self._read_tree(store, turn.root, excluded)
+            before |= store.log.snapshot
+            after |= {path: cached.state for path, cached in snapshot.states.items()}
+            if not snapshot.is_complete:  # new files among so many cannot be found
+                after |= {path: read_state(path, self._store_or_hash) for path in before}
+        before |= turn.originals
+        after |= {path: read_state(path, self._store_or_hash) for path in turn.originals}
         both = {path: (before.get(path, ABSENT), after.get(path, ABSENT)) for path in before.keys() | after.keys()}
         try:
-            contents.flush()
-        finally:  # it is folded, whatever can be written
+            store.blobs.flush()
+        finally:  # record the changes in memory, even on a full disk
             changes = {path: pair for path, pair in both.items() if pair[0] != pair[1]}
-            records.leave(open_.turn, changes, is_ours=is_ours)
+            store.log.record_changes(turn.turn, changes, is_ours=is_ours)
 
-    def _keep_or_name(self, data: bytes) -> str:
-        """For what is only looked at, or put out of the way: a full disk must not stand against going back."""
-        if self._store is not None:
+    def _store_or_hash(self, data: bytes) -> str:
+        """Store a content if possible, or only hash it, so that a full disk never prevents a restore."""
+        if self._opened_store is not None:
             with suppress(OSError):
-                return self._store[0].keep(data)
+                return self._opened_store.blobs.put(data)
         return hashlib.sha256(data).hexdigest()
 
-    def _listed(self, gaps: Mapping[str, Sequence[str]]) -> str:
-        """`3 files over 10 MB, e.g. data.bin`."""
+    def _format_gaps(self, gaps: Mapping[str, Sequence[str]]) -> str:
+        """Format paths without stored content, such as `3 files over 10 MB, e.g. data.bin`."""
         return "; ".join(
             f"{len(paths)} {'file' if len(paths) == 1 else 'files'} {why}, e.g. {os.path.relpath(paths[0], self._root)}"
             for why, paths in gaps.items()

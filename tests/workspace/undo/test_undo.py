@@ -25,7 +25,7 @@ from goose_like.core.notifier import Recorder
 from goose_like.sessions.session import Session
 from goose_like.workspace.undo import snapshot as tree
 from goose_like.workspace.undo import undo
-from goose_like.workspace.undo.restore import Reversal
+from goose_like.workspace.undo.restore import RestorePlan
 from goose_like.workspace.undo.undo import Undo
 from goose_like.workspace.workspace import Workspace
 from tests import ROOT
@@ -82,7 +82,7 @@ class Place:
         assert await process.wait() == 0, output.decode()
 
     async def back(self, number: int) -> list[str]:
-        return await self.undo.restore(await self.undo.plan(number))
+        return await self.undo.restore(await self.undo.plan_restore(number))
 
     @property
     def told(self) -> list[str]:
@@ -96,8 +96,8 @@ async def place(folder: Path, history: History | None = None) -> AsyncIterator[P
     root.mkdir(exist_ok=True)
     recorder, history = Recorder(), history or History()
     async with Workspace(root, mode="full", approval="auto", notifier=recorder) as workspace:
-        undo = Undo(folder / "session/undo", workspace.root, history, workspace.run, recorder)
-        workspace.before_change(undo.before_change)
+        undo = Undo(folder / "session/undo", workspace.root, history, workspace.run_internal, recorder)
+        workspace.add_change_listener(undo.on_change)
         try:
             yield Place(workspace.root, history, workspace, undo, recorder)
         finally:
@@ -119,7 +119,7 @@ def git(root: Path, *words: str) -> None:
     subprocess.run(["git", "-C", str(root), *words], check=True, capture_output=True)
 
 
-def shown(plan: Reversal) -> list[tuple[str, str, bool]]:
+def shown(plan: RestorePlan) -> list[tuple[str, str, bool]]:
     return [(change.path.name, change.kind, change.is_edited) for change in plan.changes]
 
 
@@ -153,7 +153,7 @@ async def play(place: Place, turns: list[list[tuple[bool, str, str, str]]]) -> l
                 if is_tool:
                     await place.workspace.write_bytes(one, f"by a tool: {two!r}".encode())
                 else:
-                    await place.undo.before_change(None, ("edit",))
+                    await place.undo.on_change(None, ("edit",))
                     EDITS[name](place.root / one, place.root / two)
             except Exception:
                 continue  # there is nothing of the kind to be edited
@@ -178,7 +178,7 @@ def test_going_back_gives_the_very_tree(tmp_path_factory, is_repository, turns, 
             further = data.draw(st.integers(1, back_to))
             assert await p.back(further) == []
             assert nodes(p.root) == trees[further - 1]
-            assert (await p.undo.plan(further)).changes == ()
+            assert (await p.undo.plan_restore(further)).changes == ()
         assert p.told == []
 
     asyncio.run(run())
@@ -199,7 +199,7 @@ async def test_a_repository(tmp_path):
             "rm kept.txt; mkdir -p new/er; echo x > new/er/file; ln -s moved.txt link",
             "echo made > ignored/made; echo changed > ignored/mine; echo x > new/a.log",
         )
-        plan = await p.undo.plan(second)
+        plan = await p.undo.plan_restore(second)
         assert shown(plan) == [
             *[("kept.txt", "recreate", False), ("link", "remove", False)],
             *[(name, "remove", False) for name in ("new", "er", "file")],
@@ -240,8 +240,8 @@ async def test_in_the_sandbox(tmp_path, monkeypatch):
     history, recorder = History(), Recorder()
     where = Workspace(tmp_path / "work", mode="workspace", approval="auto", notifier=recorder)
     async with where as workspace:
-        undo = Undo(tmp_path / "session/undo", workspace.root, history, workspace.run, recorder)
-        workspace.before_change(undo.before_change)
+        undo = Undo(tmp_path / "session/undo", workspace.root, history, workspace.run_internal, recorder)
+        workspace.add_change_listener(undo.on_change)
         p = Place(workspace.root, history, workspace, undo, recorder)
         before = nodes(p.root)
         number = await p.turn("echo x > a.log; sed -i s/one/two/ kept.txt; rm -r sub")
@@ -258,7 +258,10 @@ async def test_rules_of_git_that_a_turn_changes(tmp_path):
     async with place(tmp_path) as p:
         before = nodes(p.root)
         number = await p.turn("echo plain.txt > .gitignore; echo changed > plain.txt")
-        assert shown(await p.undo.plan(number)) == [(".gitignore", "restore", False), ("plain.txt", "restore", False)]
+        assert shown(await p.undo.plan_restore(number)) == [
+            (".gitignore", "restore", False),
+            ("plain.txt", "restore", False),
+        ]
         await p.back(number)
         assert nodes(p.root) == before
 
@@ -296,17 +299,17 @@ async def test_files_that_the_person_edited(tmp_path):
         for name in "abcd":
             (p.root / name).write_text("old\n")
         number = await p.turn("echo new | tee a b c d made gone > /dev/null")
-        await p.undo.plan(number)  # the turn's end was seen
+        await p.undo.plan_restore(number)  # the turn's end was seen
         (p.root / "b").write_text("mine\n")
         (p.root / "c").unlink()
         (p.root / "d").write_text("old\n")
         (p.root / "made").chmod(0o700)
         (p.root / "gone").unlink()
         (p.root / "mine").write_text("mine\n")
-        plan = await p.undo.plan(number)
+        plan = await p.undo.plan_restore(number)
         changes = [("a", "restore", False), ("b", "restore", True), ("c", "recreate", True), ("made", "remove", True)]
         assert shown(plan) == changes
-        assert [plan.difference(change).splitlines()[1:] for change in plan.changes] == [
+        assert [plan.format_diff(change).splitlines()[1:] for change in plan.changes] == [
             ["-new", "+old"],
             ["-mine", "+old"],
             ["+old"],
@@ -323,10 +326,10 @@ async def test_files_that_the_person_edited(tmp_path):
 async def test_an_edit_between_two_turns_is_one_too(tmp_path):
     async with place(tmp_path) as p:
         first = await p.turn("echo 1 > a")
-        await p.undo.plan(first)
+        await p.undo.plan_restore(first)
         (p.root / "a").write_text("mine\n")
         second = await p.turn("echo 2 >> a")
-        assert shown(await p.undo.plan(first)) == [("a", "remove", True)]
+        assert shown(await p.undo.plan_restore(first)) == [("a", "remove", True)]
         assert await p.back(second) == []
         assert (p.root / "a").read_text() == "mine\n"
 
@@ -335,12 +338,12 @@ async def test_the_persons_own_commands_are_not_taken_back(tmp_path):
     async with place(tmp_path) as p:
         first = await p.turn("echo 1 > a")
         await p.command("echo mine > b")
-        assert shown(await p.undo.plan(first)) == [("a", "remove", False)]
+        assert shown(await p.undo.plan_restore(first)) == [("a", "remove", False)]
 
 
 async def test_a_change_between_plan_and_restore(tmp_path):
     async with place(tmp_path) as p:
-        plan = await p.undo.plan(await p.turn("echo 1 > a; echo 1 > b; ln -s a link"))
+        plan = await p.undo.plan_restore(await p.turn("echo 1 > a; echo 1 > b; ln -s a link"))
         (p.root / "a").write_text("mine")
         (p.root / "link").unlink()
         (p.root / "link").symlink_to(tmp_path)
@@ -355,7 +358,7 @@ async def test_a_link_in_the_way_leads_nowhere(tmp_path):
         (p.root / "d").mkdir()
         (p.root / "d/a").write_text("old")
         number = await p.turn("rm d/a")
-        await p.undo.plan(number)
+        await p.undo.plan_restore(number)
         (p.root / "d").rmdir()
         (tmp_path / "outside").mkdir()
         (p.root / "d").symlink_to(tmp_path / "outside")
@@ -382,10 +385,10 @@ async def test_a_plan_while_a_turn_runs(tmp_path):
     async with place(tmp_path) as p:
         number = p.begin()
         await p.command("echo 1 > a")
-        assert shown(await p.undo.plan(number)) == [("a", "remove", False)]
+        assert shown(await p.undo.plan_restore(number)) == [("a", "remove", False)]
         await p.command("echo 2 > a; echo 2 > b")
         p.end()
-        assert shown(await p.undo.plan(number)) == [("a", "remove", False), ("b", "remove", False)]
+        assert shown(await p.undo.plan_restore(number)) == [("a", "remove", False), ("b", "remove", False)]
 
 
 async def test_what_is_shown_of_a_change(tmp_path):
@@ -396,8 +399,8 @@ async def test_what_is_shown_of_a_change(tmp_path):
             "echo b > text; chmod 600 text; chmod 640 same; echo x > binary",
             "rm kind; mkdir kind; ln -s x link; : > empty",
         )
-        plan = await p.undo.plan(number)
-        assert {change.path.name: plan.difference(change) for change in plan.changes} == {
+        plan = await p.undo.plan_restore(number)
+        assert {change.path.name: plan.format_diff(change) for change in plan.changes} == {
             "text": "mode 600, then 644\n@@ -1 +1 @@\n-b\n+a",
             "same": "mode 640, then 644",
             "binary": "binary: 2 bytes, before 2",
@@ -416,21 +419,21 @@ async def test_a_session_that_was_killed(tmp_path):
         (p.root / "a").write_text("0")
         (p.root / "b").write_text("0")
         first = await p.turn("echo 1 > a")
-        await p.undo.plan(first)
+        await p.undo.plan_restore(first)
         killed = p.begin()
         await p.workspace.write_bytes("tool", b"x")
         await p.command("echo 2 > a; echo 2 > b")
-        records = (tmp_path / "session/undo/records.jsonl").read_bytes()
-        contents = (tmp_path / "session/undo/contents").read_bytes()
+        records = (tmp_path / "session/undo/log.jsonl").read_bytes()
+        contents = (tmp_path / "session/undo/blobs").read_bytes()
         await p.undo.close()
-        (tmp_path / "session/undo/records.jsonl").write_bytes(records + b'{"turn": 2, "le')
-        (tmp_path / "session/undo/contents").write_bytes(contents + b"torn")
+        (tmp_path / "session/undo/log.jsonl").write_bytes(records + b'{"turn": 2, "le')
+        (tmp_path / "session/undo/blobs").write_bytes(contents + b"torn")
     async with place(tmp_path, p.history) as resumed:
         changes = [("a", "restore", True), ("b", "restore", True), ("tool", "remove", True)]
-        assert shown(await resumed.undo.plan(killed)) == changes
+        assert shown(await resumed.undo.plan_restore(killed)) == changes
         later = await resumed.turn("echo 3 > c; echo 3 > a")
-        assert shown(await resumed.undo.plan(later)) == [("a", "restore", False), ("c", "remove", False)]
-        plan = await resumed.undo.plan(first)
+        assert shown(await resumed.undo.plan_restore(later)) == [("a", "restore", False), ("c", "remove", False)]
+        plan = await resumed.undo.plan_restore(first)
         assert shown(plan) == [*changes[:2], ("c", "remove", False), changes[2]]
         assert await resumed.undo.restore(plan, frozenset(change.path for change in plan.changes)) == []
         assert {path.name: path.read_text() for path in resumed.root.iterdir()} == {"a": "0", "b": "0"}
@@ -444,7 +447,7 @@ async def test_limits_are_told_once_and_before(tmp_path, monkeypatch):
         for name, size in (("big", 101), ("one", 90), ("two", 91), ("small", 1)):
             (p.root / name).write_bytes(b"x" * size)
         number = p.begin()
-        await p.undo.before_change(None, ("true",))
+        await p.undo.on_change(None, ("true",))
         assert p.told == [
             "undo does not cover what commands do to 1 file beyond 0 MB in all, e.g. two; 1 file over 0 MB, e.g. big"
         ]
@@ -465,7 +468,7 @@ async def test_a_folder_that_is_too_large(tmp_path, monkeypatch):
         for number in range(6):
             (p.root / str(number)).write_text("0")
         number = await p.turn("echo 1 > 1", "echo 1 > 2", **{"3": "tool"})
-        assert shown(await p.undo.plan(number)) == [("3", "restore", False)]
+        assert shown(await p.undo.plan_restore(number)) == [("3", "restore", False)]
         await p.turn("true")
         assert len(p.told) == 1
         assert "not what commands do" in p.told[0]
@@ -476,7 +479,7 @@ async def test_a_folder_that_becomes_too_large(tmp_path, monkeypatch):
     async with place(tmp_path) as p:
         (p.root / "a").write_text("0")
         number = await p.turn("echo 1 > a; touch 1 2 3 4 5 6")
-        assert shown(await p.undo.plan(number)) == [("a", "restore", False)]
+        assert shown(await p.undo.plan_restore(number)) == [("a", "restore", False)]
 
 
 async def test_a_store_that_cannot_be_written(tmp_path):
@@ -488,7 +491,7 @@ async def test_a_store_that_cannot_be_written(tmp_path):
         assert p.told[0].startswith("undo is off from here on: what changes now can't be taken back (")
         assert nodes(p.root).keys() == {"a", "b"}
         with pytest.raises(GooseLikeError, match="can't be used"):
-            await p.undo.plan(number)
+            await p.undo.plan_restore(number)
 
 
 @pytest.mark.parametrize("has_limit", [True, False])
@@ -505,7 +508,7 @@ async def test_a_store_that_becomes_full(tmp_path, monkeypatch, has_limit):
                 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
             await p.turn("echo 2 > b; seq 300000 > large")
             await p.turn("echo 3 > a; echo 3 > c")
-            plan = await p.undo.plan(first)
+            plan = await p.undo.plan_restore(first)
             assert shown(plan) == [("a", "restore", True), *((name, "remove", True) for name in ("b", "c", "large"))]
             assert len(p.told) == 1
             assert await p.undo.restore(plan, frozenset({p.root / "a"})) == []
@@ -517,11 +520,11 @@ async def test_a_store_that_becomes_full(tmp_path, monkeypatch, has_limit):
 async def test_a_record_that_cannot_be_read(tmp_path):
     async with place(tmp_path) as p:
         await p.turn("echo 1 > a")
-    with (tmp_path / "session/undo/records.jsonl").open("a") as file:
+    with (tmp_path / "session/undo/log.jsonl").open("a") as file:
         file.write("damage\n")
     async with place(tmp_path, p.history) as p:
         await p.turn("echo 2 > a")
-        assert "records.jsonl, line 3: it can't be read" in p.told[0]
+        assert "log.jsonl, line 3: it can't be read" in p.told[0]
 
 
 async def test_only_the_person_may_read_what_was_kept(tmp_path):
@@ -529,7 +532,7 @@ async def test_only_the_person_may_read_what_was_kept(tmp_path):
         await p.turn("echo 1 > a")
         folder = tmp_path / "session/undo"
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
-        assert modes == {"undo": 0o700, "contents": 0o600, "records.jsonl": 0o600}
+        assert modes == {"undo": 0o700, "blobs": 0o600, "log.jsonl": 0o600}
 
 
 async def test_odd_things_are_passed_over(tmp_path):
@@ -538,7 +541,7 @@ async def test_odd_things_are_passed_over(tmp_path):
         (p.root / "loop").symlink_to(".")
         (p.root / "gone").symlink_to("nowhere")
         number = await p.turn("mkfifo pipe2; ln -sfn sub loop; rm gone")
-        assert shown(await p.undo.plan(number)) == [("gone", "recreate", False), ("loop", "restore", False)]
+        assert shown(await p.undo.plan_restore(number)) == [("gone", "recreate", False), ("loop", "restore", False)]
         assert await p.back(number) == []
         assert os.readlink(p.root / "loop") == "."
 
@@ -552,15 +555,15 @@ async def test_what_is_unchanged_is_not_read_again(tmp_path):
         return "name"
 
     (tmp_path / "a").write_text("a")
-    known: dict[str, tree.Seen] = {}
-    while (seen := tree.look(tmp_path, (), keep, known).seen)[str(tmp_path / "a")].marks is None:
+    known: dict[str, tree.CachedState] = {}
+    while (seen := tree.take_snapshot(tmp_path, (), keep, known).states)[str(tmp_path / "a")].marks is None:
         known = seen
     assert len(kept) > 1
     kept.clear()
-    tree.look(tmp_path, (), keep, seen)
+    tree.take_snapshot(tmp_path, (), keep, seen)
     assert kept == []
     (tmp_path / "a").write_text("b")
-    tree.look(tmp_path, (), keep, seen)
+    tree.take_snapshot(tmp_path, (), keep, seen)
     assert kept == [b"b"]
 
 
@@ -607,14 +610,14 @@ async def test_an_exchange_has_undo_where_its_session_is_kept(tmp_path, monkeypa
         await exchange.reply("make files")
         await exchange.reply("and now?")
         assert exchange.undo
-        assert (await exchange.undo.plan(2)).changes == ()
-        plan = await exchange.undo.plan(1)
+        assert (await exchange.undo.plan_restore(2)).changes == ()
+        plan = await exchange.undo.plan_restore(1)
         assert shown(plan) == [("a", "remove", False), ("b", "remove", False)]
     session.close()
     resumed = Session.resume(session.name)
     async with build_exchange(profile, Recorder(), session=resumed) as exchange:
         assert exchange.undo
-        assert shown(await exchange.undo.plan(1)) == shown(plan)
+        assert shown(await exchange.undo.plan_restore(1)) == shown(plan)
         assert await exchange.undo.restore(plan) == []
         assert list((tmp_path / "work").iterdir()) == []
     resumed.close()
