@@ -36,7 +36,7 @@ class Cells:
             workspace=workspace,
             session=session,
             limits=Limits(output_bytes=config.pop("output_bytes", 16_000)),
-            exchange_view=ExchangeView(session.history, models, recorder),
+            exchange_view=ExchangeView(session, models, recorder),
             config=config,
         )
         self.tools = {tool.name: tool for tool in self.kit.tools()}

@@ -174,9 +174,9 @@ def test_an_unknown_key_is_a_remark_and_the_plugin_is_on(folder):
     project = Project.read(folder)
     assert [only(project)] == list(project.usable)
     assert [line.partition("; there are")[0] for line in told(project)] == [
-        "a.yaml:3: remark: unknown key 'descripton' is ignored; did you mean 'description'?",
-        "a.yaml:4: remark: unknown key 'x-author' is ignored",
-        "a.yaml:6: remark: unknown key 'typ' is ignored; did you mean 'type'?",
+        "a.yaml:3: warning: unknown key 'descripton' is ignored; did you mean 'description'?",
+        "a.yaml:4: warning: unknown key 'x-author' is ignored",
+        "a.yaml:6: warning: unknown key 'typ' is ignored; did you mean 'type'?",
     ]
 
 
@@ -306,7 +306,7 @@ def test_a_drift_turns_the_plugin_off_until_the_yaml_allows_it(folder, drift):
     file.write_text(file.read_text() + "allow_drift: true\n")
     project = Project.read(folder)
     assert [each.name for each in project.usable] == ["a"]
-    assert told(project) == [fault.replace(": ", ": remark: ", 1)]
+    assert told(project) == [fault.replace(": ", ": warning: ", 1)]
 
 
 def test_a_default_that_differs_is_a_remark(folder):
@@ -314,7 +314,7 @@ def test_a_default_that_differs_is_a_remark(folder):
     text = file.read_text().replace("{name: n,", "{name: n, default: 5,").replace("{name: m,", "{name: m, default: x,")
     file.write_text(text)
     project = Project.read(folder)
-    assert told(project) == ["a.yaml:4: remark: the default of 'n' is 10 in a (a.py:3), here 5"]
+    assert told(project) == ["a.yaml:4: warning: the default of 'n' is 10 in a (a.py:3), here 5"]
     assert len(project.usable) == 1
 
 
@@ -481,7 +481,7 @@ def test_check_tells_all_that_is_wrong_and_ends_with_1(folder):
     code, out, _ = plugin("check", cwd=folder.parent)
     assert (code, out) == (
         1,
-        f"{folder}/a.yaml:3: remark: unknown key 'enabld' is ignored; did you mean 'enabled'?\n"
+        f"{folder}/a.yaml:3: warning: unknown key 'enabld' is ignored; did you mean 'enabled'?\n"
         f"{folder}/a.yaml:5: a (a.py:3) takes no parameter 'm'; did you mean 'n'?\n"
         f"{folder}/b.yaml:1: description: this key is missing\n\n1 plugin, 2 errors\n",
     )

@@ -3,6 +3,7 @@
 import ast
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from goose_like_toolkits.code.plugins.plugin_prompt import format_signature, make_schema, make_tool_spec
@@ -23,10 +24,12 @@ from goose_like.providers.base import Model, ModelPair
 from goose_like.providers.openai import OPENAI_PRESET, OpenAIProvider
 from goose_like.providers.presets import Preset
 from goose_like.providers.scripted import ScriptedProvider
-from goose_like.sdk.store import ParseCache
+from goose_like.sdk.parse_cache import ParseCache
+from goose_like.sessions.session import Session
 from tests.loopback import Loopback, Response, refusal
 from tests.providers.vendors import KEY
 
+SESSION = Session(Path("unused"), "n", History())
 SERVER = Preset(name="mine", base_url="http://127.0.0.1", embedding_model="e1")
 
 
@@ -119,7 +122,7 @@ def answered(body: bytes) -> Response:
 def view(server: Loopback, row: Preset = SERVER) -> tuple[ModelView, Recorder]:
     provider = OpenAIProvider(ModelChoice(model="mine:m1", base_url=server.base_url), row)
     model, notifier = Model(provider, "m1", "mine:m1"), Recorder()
-    return ExchangeView(History(), ModelPair(model, model), notifier).processor, notifier
+    return ExchangeView(SESSION, ModelPair(model, model), notifier).processor, notifier
 
 
 RAIN = ([1, 0.0], [0, 1], [0.5, 0.5], [-1, 0], [0, -1])
@@ -149,7 +152,7 @@ async def test_each_step_of_a_turn_asks_for_the_same_vectors_once(tmp_path, monk
     count = len(registry.enabled)
     async with Loopback([vectors(*[[1.0, n] for n in range(count + 1)]), vectors([1.0, 0.0])]) as server:
         model, notifier = view(server)
-        asked = ExchangeView(History(), ModelPair(model.model, model.model), notifier)
+        asked = ExchangeView(SESSION, ModelPair(model.model, model.model), notifier)
         first = await registry.select(registry.enabled, "draw it", 2, asked)
         assert await registry.select(registry.enabled, "draw it", 2, asked) == first
         assert len(server.requests) == 1
@@ -190,7 +193,7 @@ async def test_nobody_is_asked_where_no_model_makes_vectors(tmp_path, monkeypatc
     assert OpenAIProvider(ModelChoice(model="openai:m1")).embedding_model == "text-embedding-3-small"
     (tmp_path / "s.yaml").write_text("- hi")
     played = Model(ScriptedProvider(ModelChoice(model=f"scripted:{tmp_path}/s.yaml")), "s", "scripted:s")
-    assert ExchangeView(History(), ModelPair(played, played), Recorder()).processor.embedding_model is None
+    assert ExchangeView(SESSION, ModelPair(played, played), Recorder()).processor.embedding_model is None
 
 
 async def test_many_texts_are_asked_for_in_parts():

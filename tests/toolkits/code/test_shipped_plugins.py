@@ -100,7 +100,7 @@ def test_a_library_that_is_missing_is_named(play, work, tmp_path):
     played = play(*(call for _, call in LIBRARIES.values()), "sql('select 1')", path=tmp_path / "none")
     libraries = {**LIBRARIES, "sql ": ("duckdb", "")}
     assert errors(played) == [
-        f"RuntimeError: {name.strip()} needs {library}, which this Python has not: pip install {library}"
+        f"RuntimeError: {name.strip()} needs {library}, which is not installed here: pip install {library}"
         for name, (library, _) in libraries.items()
     ]
 
@@ -224,11 +224,11 @@ def test_what_sql_refuses(play, work, databases):
         [
             "no such column: nam\nthe tables are: sales (id, town)",
             "the tables are: sales (id, town)",
-            "near it: shop.db",
+            "similar: shop.db",
             "is no database; give it as a table",
-            "'a b' can't be a table's name",
+            "'a b' can't be the name of a table",
             "the table 't' is a int; give a data frame",
-            "no file 'dta.csv'; near it: data.csv",
+            "no file 'dta.csv'; similar: data.csv",
             "the query is empty",
             "the tables are: none",
         ],
@@ -265,7 +265,7 @@ def test_a_profile_says_what_is_odd(play, work, encoding, delimiter):
     shown = "utf-8" if "sig" in encoding else encoding
     first, *odd = played.cells[0]["out"].splitlines()[:6]
     assert first == (
-        f"messy.csv: 9 rows, 5 columns; {shown}, delimiter {delimiter!r}; rows left out, as they have not 5 values: 1"
+        f"messy.csv: 9 rows, 5 columns; {shown}, delimiter {delimiter!r}; rows left out, without 5 values: 1"
     )
     assert odd == [
         "- rows that are the same as an earlier one: 1",
@@ -315,7 +315,7 @@ def test_what_has_no_profile(play, work):
         "csv_profile('head.csv')[0].type.to_list()",
     )
     assert [cell["error"] for cell in told.cells] == [
-        "FileNotFoundError: no file 'orders.cs'; near it: orders.csv",
+        "FileNotFoundError: no file 'orders.cs'; similar: orders.csv",
         "ValueError: 'orders.csv' is empty",
         "ValueError: 'image.csv' is no text; csv_profile reads CSV, TSV and Parquet",
         "ValueError: 'quote.csv' can't be read as CSV: field larger than field limit (131072); is a quote left open?",
@@ -382,13 +382,13 @@ def test_what_is_no_table(play, work):
         )
     )
     assert told[:4] == [
-        "FileNotFoundError: no file 'page.htm'; near it: page.html",
-        "ValueError: there is no table on the page; perhaps a script makes it, in the reader's browser",
-        "ValueError: no table contains 'b'; these are there:\n0: rows: 1, columns: column_1",
-        "ValueError: there is no table 1; these are there:\n0: rows: 1, columns: column_1",
+        "FileNotFoundError: no file 'page.htm'; similar: page.html",
+        "ValueError: there is no table on the page; perhaps a script creates it in the browser",
+        "ValueError: no table contains 'b'; the tables are:\n0: rows: 1, columns: column_1",
+        "ValueError: there is no table 1; the tables are:\n0: rows: 1, columns: column_1",
     ]
     assert told[4].startswith(f"ConnectionError: '{gone}/x' can't be fetched (")
-    assert told[4].endswith("; where there is no network, save the page by another tool and name its file")
+    assert told[4].endswith("; without network access, save the page with another tool and give its path")
 
 
 # --- plot
@@ -451,13 +451,13 @@ def test_what_can_not_be_drawn(play):
     )
     assert [cell["error"] for cell in told.cells[1:]] == [
         "ValueError: no kind 'pie' of chart; the kinds are: line, bar, hist, scatter, box",
-        "ValueError: no column 'dy'; did you mean: day?",
-        "ValueError: 'town' holds no numbers (str); try pd.to_numeric first",
-        "ValueError: the data frame is empty; nothing is drawn",
+        "ValueError: the data frame has no column 'dy'; did you mean: day?",
+        "ValueError: 'town' has no numbers (str); try pd.to_numeric first",
+        "ValueError: the data frame is empty; there is nothing to draw",
         "ValueError: plot draws a data frame, and this is a list",
         "ValueError: too few columns of numbers for line; the columns are: town",
         "ValueError: too few columns of numbers for scatter; the columns are: sold",
-        "ValueError: there is no value in 'a'; nothing is drawn",
+        "ValueError: there is no value in 'a'; there is nothing to draw",
         "ValueError: 'a' is the name of two columns; rename one",
     ]
     assert told.of("artifact") == []
@@ -493,9 +493,7 @@ def test_each_row_has_its_one_best_match(play):
     assert [row[5] == 1 for row in rows] == [True, False, False, False, False, True]
     assert 0.8 <= rows[1][5] < 1
     assert played.values[2:] == ["['a', 'b', 'f']", "[10.0, 10.0]", "'i'"]
-    assert played.cells[1]["out"].startswith(
-        "3 of 6 rows matched; keys of right that came again: 1, the first was taken\n"
-    )
+    assert played.cells[1]["out"].startswith("3 of 6 rows matched; repeated keys in right: 1, the first was taken\n")
 
 
 def test_numbers_may_differ_where_that_is_said(play):
@@ -537,9 +535,9 @@ def test_what_can_not_be_joined(play):
     assert [cell["error"] for cell in told.cells[1:]] == [
         "ValueError: left has no column 'frm'; did you mean: firm?",
         "ValueError: right has no column 'firm'; its columns are: name, id",
-        "ValueError: right has no rows; nothing is joined",
+        "ValueError: right has no rows; there is nothing to join",
         "ValueError: right is a int; fuzzy_join takes data frames",
-        "ValueError: no way 'outer' to join; take 'left' (all rows of left) or 'inner' (those that matched)",
+        "ValueError: unknown join 'outer'; use 'left' (all rows of left) or 'inner' (those with a match)",
         "ValueError: the threshold 80.0 is not between 0 and 1",
     ]
 
@@ -586,7 +584,7 @@ def test_a_reason_says_what_was_expected(play):
     columns, reason = eval(played.values[1])
     assert columns == ["time", "value", "expected", "deviation", "reason"]
     assert "expected for this hour of the day: " in reason
-    assert "rows left out, as they have no value or no time: 1 of 1,440" in played.cells[2]["out"]
+    assert "rows left out, without a value or a time: 1 of 1,440" in played.cells[2]["out"]
     assert eval(played.values[3]) == "6 is 1 above the 5 expected: 16.8 times the usual deviation"
 
 
@@ -602,11 +600,11 @@ def test_what_is_no_series(play):
         "anomalies([1, 2], 'value')",
     )
     assert [cell["error"] for cell in told.cells[1:]] == [
-        "ValueError: no column 'valu'; did you mean: value?",
-        "ValueError: no column 'when'; the columns are: time, value",
-        "ValueError: 5 values are too few to tell what is usual; at least 8 are needed",
-        "ValueError: 0 values are too few to tell what is usual; at least 8 are needed",
-        "ValueError: the column 'value' holds no numbers, but for example 'a'",
+        "ValueError: the data frame has no column 'valu'; did you mean: value?",
+        "ValueError: the data frame has no column 'when'; its columns are: time, value",
+        "ValueError: 5 values are too few to find the usual ones; at least 8 are needed",
+        "ValueError: 0 values are too few to find the usual ones; at least 8 are needed",
+        "ValueError: the column 'value' has no numbers, but for example 'a'",
         "ValueError: a period of 11 needs at least 22 values; there are 20",
         "ValueError: anomalies takes a data frame, and this is a list",
     ]
@@ -629,7 +627,7 @@ def test_the_examples_of_the_page(play, work, databases):
     sold[40] = 900
     lines = [f"{date(2025, 1, 1) + timedelta(days=at)},{each}" for at, each in enumerate(sold)]
     (work / "daily.csv").write_text("\n".join(["day,sold", *lines]))
-    page = (OURS.parents[2] / "docs/analyst.md").read_text()
+    page = (ROOT / "docs/analyst.md").read_text()
     cells = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     played = play(*cells, "list(known.itertuples(index=False, name=None)), list(joined.people), list(odd.sold)")
     known, people, odd = eval(played.values[-1].replace("nan", "None"))

@@ -11,8 +11,7 @@ from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.gc_pause import pause_gc
 from goose_like.sdk.diagnostics import Diagnostic, ParseResult
-from goose_like.sdk.parse_cache import parse_files
-from goose_like.sdk.store import ParseCache
+from goose_like.sdk.parse_cache import ParseCache
 from goose_like_toolkits.code.taskweaver import CONFIG_NAME, Settings, read_settings
 
 from .signature import Signature, read_signature
@@ -93,7 +92,7 @@ def _read_specs(
     """Return the specs of all YAML files; `code_folder` is where Python files may be too."""
     specs: dict[str, PluginSpec] = {}
     yaml_files = (file for file in files if file.suffix == ".yaml")
-    for file, result in parse_files(cache, ParseResult[PluginSpec], yaml_files, _read_yaml):
+    for file, result in cache.parse_files(ParseResult[PluginSpec], yaml_files, _read_yaml):
         diagnostics += result.diagnostics
         if (spec := result.value) is None:
             continue
@@ -113,7 +112,7 @@ def _check_sources(
 ) -> tuple[list[PluginSpec], dict[str, str]]:
     """Return the specs, completed from their Python sources, and the reasons why some are off."""
     files = dict.fromkeys(spec.code for spec in specs)
-    sources = dict(parse_files(cache, ParseResult[Signature], files, read_signature))
+    sources = dict(cache.parse_files(ParseResult[Signature], files, read_signature))
     diagnostics += (each for source in sources.values() for each in source.diagnostics)
     completed: list[PluginSpec] = []
     off: dict[str, str] = {}

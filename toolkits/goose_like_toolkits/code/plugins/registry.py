@@ -7,7 +7,7 @@ from pathlib import Path
 
 from goose_like.config.paths import cache_folder
 from goose_like.core.errors import ProfileError
-from goose_like.sdk.store import ParseCache
+from goose_like.sdk.parse_cache import ParseCache
 from goose_like.toolkit import ExchangeView, ToolError
 from goose_like_toolkits.code.kernel.channels import Message
 

@@ -11,7 +11,7 @@ from json import dumps, loads
 
 from goose_like.agent.view import ModelView
 from goose_like.core.errors import GooseLikeError
-from goose_like.sdk.store import ParseCache
+from goose_like.sdk.parse_cache import ParseCache
 
 from .spec import PluginSpec
 

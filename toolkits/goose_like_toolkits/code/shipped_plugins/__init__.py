@@ -1,1 +1,1 @@
-"""Plugins that come along, written as TaskWeaver plugins: a YAML file beside a Python file."""
+"""Plugins that come with goose-like, in TaskWeaver's form: a YAML file beside a Python file."""
