@@ -1,4 +1,4 @@
-"""Fault: what is wrong with a file that describes something, and in which line."""
+"""Diagnostics: problems in files that people write, each with its line."""
 
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -10,11 +10,14 @@ from goose_like.core.message import FrozenModel, Utf8Text
 T = TypeVar("T")
 
 MAX_FILE_BYTES = 1_000_000
-"""A larger file describes nothing that people wrote."""
+"""The size limit of files that people write. Larger files are not parsed."""
 
 
 class Diagnostic(FrozenModel):
-    """One sentence. Lines count from 1; a remark is said by commands that check, and stops nothing."""
+    """A problem in a file, in one sentence.
+
+    Lines count from 1. A warning is shown by commands that check files, and stops nothing.
+    """
 
     file: Path
     line: int | None = None
@@ -23,18 +26,19 @@ class Diagnostic(FrozenModel):
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else f"{self.file}"
-        return f"{place}: {'remark: ' if self.is_warning else ''}{self.text}"
+        return f"{place}: {'warning: ' if self.is_warning else ''}{self.text}"
 
     @property
     def sort_key(self) -> tuple[str, int, str]:
-        """What faults are sorted by."""
+        """The key that sorts diagnostics by file and line."""
         return str(self.file), self.line or 0, self.text
 
 
 class ParseResult(FrozenModel, Generic[T]):
-    """What was read of a file, None if nothing could be, and what is wrong with it."""
+    """A value parsed from a file, or None, and the diagnostics of the file."""
 
-    model_config = ConfigDict(ser_json_inf_nan="constants")  # else YAML's `.inf` would be None once it was kept
+    # Without this setting the cache would turn YAML's `.inf` into None.
+    model_config = ConfigDict(ser_json_inf_nan="constants")
 
     value: T | None = None
     diagnostics: tuple[Diagnostic, ...] = ()

@@ -1,4 +1,4 @@
-"""What the author of a toolkit probably forgot: it works, but a model can't know what it needs."""
+"""Lint of toolkit classes: hints and docstrings without which a model cannot use a tool well."""
 
 import inspect
 from collections.abc import Iterator
@@ -10,31 +10,30 @@ from goose_like.core.tool import Tool, parse_docstring
 
 
 def collect_tools(kind: type[Toolkit]) -> tuple[Tool, ...]:
-    """The tools that are written in the class, of an instance that was never initialised."""
+    """Collect the tools of a class without initialising it."""
     bare = object.__new__(kind)
     bare.config = {}
     return Toolkit.tools(bare)
 
 
 def lint_toolkit(kind: type[Toolkit]) -> Iterator[str]:
-    """A sentence each, with what to write."""
+    """Yield one sentence per problem, each with the remedy."""
     tools = collect_tools(kind)
-    if not tools and kind.tools is Toolkit.tools and (names := _unmarked(kind)):
+    if not tools and kind.tools is Toolkit.tools and (names := _find_unmarked_methods(kind)):
         yield f"no method is marked with @tool, so a model gets none; mark those that it may call: {', '.join(names)}"
     for tool in tools:
-        for words in _of_tool(tool):
-            yield f"tool {tool.name!r}: {words}"
+        for problem in _lint_tool(tool):
+            yield f"tool {tool.name!r}: {problem}"
 
 
-def _unmarked(kind: type[Toolkit]) -> list[str]:
-    """Its own public methods; none of a toolkit that is there for its slash commands."""
+def _find_unmarked_methods(kind: type[Toolkit]) -> list[str]:
     methods = inspect.getmembers(kind, inspect.isfunction)
-    if any(is_command(method) for _, method in methods):
+    if any(is_command(method) for _, method in methods):  # a toolkit of slash commands needs no tools
         return []
     return [name for name, _ in methods if not (name.startswith("_") or hasattr(Toolkit, name))]
 
 
-def _of_tool(tool: Tool) -> Iterator[str]:
+def _lint_tool(tool: Tool) -> Iterator[str]:
     if not tool.spec.description:
         yield "it has no docstring that says what it does, so a model knows its name only; write one"
     parameters = inspect.signature(tool.function).parameters

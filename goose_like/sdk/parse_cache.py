@@ -1,6 +1,8 @@
-"""Readings: what was read of files, kept from session to session by what these files hold."""
+"""A cache of texts in one SQLite file, above all of parsed files by their content."""
 
-from collections.abc import Callable, Iterable, Iterator
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,58 +12,140 @@ from pydantic import ValidationError
 from goose_like import __version__
 
 from .diagnostics import MAX_FILE_BYTES, ParseResult
-from .store import ParseCache
 
 R = TypeVar("R", bound=ParseResult[Any])
 
+_MAX_BYTES = 64 << 20
+_MAX_NAMES_PER_QUERY = 5_000  # SQLite accepts some 32,000 parameters
+_LOCK_TIMEOUT_S = 1.0
+_CREATE_TABLE = "CREATE TABLE IF NOT EXISTS kept (number INTEGER PRIMARY KEY, name TEXT UNIQUE, text TEXT)"
 
-def parse_files(
-    store: ParseCache, kind: type[R], files: Iterable[Path], read: Callable[[Path], R], *, is_placeless: bool = False
-) -> Iterator[tuple[Path, R]]:
-    """What is read of each file, from the store where a file of this content was read before.
 
-    At another place it counts as another one, unless what `read` gives `is_placeless`: then its faults get the place of
-    the file that is asked for, and nothing else in it may name one.
+class ParseCache:
+    """A cache for data that can be created again. Use it only in the thread that created it.
+
+    A damaged file is replaced. Without write access the cache lives in memory. Above 64 MB the older half is deleted.
     """
-    marks = {file: _mark(kind, file, is_placeless) for file in files}
-    texts = store.get(filter(None, marks.values()))
-    new: dict[str, str] = {}
-    for file, mark in marks.items():
-        reading = _parsed(kind, texts.get(mark, ""))
-        if reading is None:
-            reading = read(file)
-            if mark and mark == _mark(kind, file, is_placeless):  # else it was written meanwhile
-                placed = _moved(reading, Path()) if is_placeless else reading
-                new[mark] = placed.model_dump_json(exclude_unset=True)
-        elif is_placeless:
-            reading = _moved(reading, file)
-        yield file, reading
-    store.put(new)
+
+    def __init__(self, file: Path, limit_bytes: int = _MAX_BYTES) -> None:
+        self._file = file
+        self._limit_bytes = limit_bytes
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            self._database = _connect(str(file))
+        except (OSError, sqlite3.OperationalError):
+            self._database = _connect(":memory:")
+        except sqlite3.DatabaseError:
+            self._replace_file()
+
+    def get(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the texts of those names that are in the cache."""
+        wanted = list(names)
+        texts: dict[str, str] = {}
+        for start in range(0, len(wanted), _MAX_NAMES_PER_QUERY):
+            some = wanted[start : start + _MAX_NAMES_PER_QUERY]
+            try:
+                query = f"SELECT name, text FROM kept WHERE name IN ({','.join('?' * len(some))})"
+                texts.update(self._database.execute(query, some).fetchall())
+            except sqlite3.OperationalError:
+                break
+            except sqlite3.DatabaseError:
+                self._replace_file()
+                break
+        return texts
+
+    def put(self, texts: Mapping[str, str]) -> None:
+        """Store texts by name. They replace older ones of the same name."""
+        if not texts:
+            return
+        try:
+            with self._database as database:
+                database.executemany("INSERT OR REPLACE INTO kept (name, text) VALUES (?, ?)", texts.items())
+                if self._size_bytes > self._limit_bytes:
+                    database.execute("DELETE FROM kept WHERE number <= (SELECT avg(number) FROM kept)")
+        except sqlite3.OperationalError:
+            pass  # another process holds the lock for long, or the disk is full: go on without these texts
+        except sqlite3.DatabaseError:
+            self._replace_file()
+
+    def parse_files(
+        self, kind: type[R], files: Iterable[Path], parse: Callable[[Path], R], *, is_placeless: bool = False
+    ) -> Iterator[tuple[Path, R]]:
+        """Yield each file and its result: from the cache if a file of this content was parsed before.
+
+        A copy at another path counts as another file, unless the result is `is_placeless`: then only the diagnostics
+        name the path, and each result gets the path that was asked for.
+        """
+        keys = {file: _build_key(kind, file, is_placeless) for file in files}
+        texts = self.get(filter(None, keys.values()))
+        new: dict[str, str] = {}
+        for file, key in keys.items():
+            result = _load_result(kind, texts.get(key, ""))
+            if result is None:
+                result = parse(file)
+                if key and key == _build_key(kind, file, is_placeless):  # else the file changed meanwhile
+                    stored = _set_path(result, Path()) if is_placeless else result
+                    new[key] = stored.model_dump_json(exclude_unset=True)
+            elif is_placeless:
+                result = _set_path(result, file)
+            yield file, result
+        self.put(new)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+    @property
+    def _size_bytes(self) -> int:
+        pages, free, page_bytes = (
+            int(self._database.execute(f"PRAGMA {name}").fetchone()[0])
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        return (pages - free) * page_bytes
+
+    def _replace_file(self) -> None:
+        with suppress(AttributeError):  # the database was never opened
+            self._database.close()
+        try:
+            self._file.unlink(missing_ok=True)
+            self._database = _connect(str(self._file))
+        except (OSError, sqlite3.DatabaseError):
+            self._database = _connect(":memory:")
 
 
-def _moved(reading: R, file: Path) -> R:
-    """As if it were of another file."""
-    if not reading.diagnostics:
-        return reading
-    faults = tuple(fault.model_copy(update={"file": file}) for fault in reading.diagnostics)
-    return reading.model_copy(update={"faults": faults})
+def _connect(name: str) -> sqlite3.Connection:
+    database = sqlite3.connect(name, timeout=_LOCK_TIMEOUT_S)
+    try:
+        database.execute("PRAGMA synchronous = OFF")  # a system crash may lose the cache, which costs only time
+        database.execute(_CREATE_TABLE)
+    except BaseException:
+        database.close()
+        raise
+    return database
 
 
-def _parsed(kind: type[R], text: str) -> R | None:
+def _set_path(result: R, file: Path) -> R:
+    if not result.diagnostics:
+        return result
+    diagnostics = tuple(each.model_copy(update={"file": file}) for each in result.diagnostics)
+    return result.model_copy(update={"diagnostics": diagnostics})
+
+
+def _load_result(kind: type[R], text: str) -> R | None:
     try:
         return kind.model_validate_json(text) if text else None
-    except ValidationError:  # of another version
+    except ValidationError:  # written by another version
         return None
 
 
-def _mark(kind: type[R], file: Path, is_placeless: bool) -> str:
-    """A name for what a file holds; empty where it can't be read, or is no file that people wrote."""
-    place = "" if is_placeless else str(file)
+def _build_key(kind: type[R], file: Path, is_placeless: bool) -> str:
+    """Build a key from version, kind, path and content, or an empty key for files that must not be cached."""
+    path = "" if is_placeless else str(file)
     try:
-        place.encode()
+        path.encode()
         if not file.is_file() or file.stat().st_size > MAX_FILE_BYTES:
             return ""
         content = sha256(file.read_bytes()).hexdigest()
     except (OSError, ValueError):
         return ""
-    return "\0".join((__version__, kind.__name__, place, content))
+    return "\0".join((__version__, kind.__name__, path, content))

@@ -1,30 +1,22 @@
-"""YAML of strangers by PyYAML: bounded, with the line of each value, and what is wrong with it as a fault.
+"""Strict reading of YAML files that come with plugins and components: every problem becomes a diagnostic."""
 
-For toolkits whose files others read with PyYAML too, so that what `yes` or `1_000` means is the same. It is no library
-of the core: who imports this requires it.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 
+from goose_like.config.yaml_reader import StandardLoader, YamlError, compose_document, get_line
+
 from .diagnostics import MAX_FILE_BYTES, Diagnostic, ParseResult
 
 T = TypeVar("T")
 
-_LIMIT_VALUES = 20_000
-"""Aliases counted each time: a few lines of them can stand for millions of values, or for themselves."""
-
-_LIMIT_DEPTH = 100
-_LIMIT_STACK = 3_000
-
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a build without libyaml is slow
+_MAX_VALUES = 20_000
 
 
 class NodeError(Exception):
-    """Raised by who takes a file's nodes: what is wrong with one of them."""
+    """A problem with one node of a YAML file, raised by the function that parses the nodes."""
 
     def __init__(self, node: yaml.Node, text: str) -> None:
         super().__init__(text)
@@ -34,11 +26,13 @@ class NodeError(Exception):
 def read_yaml_nodes(
     file: Path, kind: str, hint: str, parse: Callable[[Any, yaml.Node], ParseResult[T]]
 ) -> ParseResult[T]:
-    """What `take` reads of a file, given the loader and the top node; never raises.
+    """Read a YAML file as PyYAML does and parse its nodes. Never raise an exception.
 
     Args:
-        what: what the file is, or is not if it is too large: "plugin".
-        empty: what is to be said of a file without any value.
+        file: The file to read.
+        kind: The kind of file, for error messages: "plugin".
+        hint: The end of the message about an empty file: "a plugin begins with `name: NAME`".
+        parse: Builds the result from PyYAML's loader and the top node, or raises `NodeError`.
     """
     try:
         if file.is_dir():
@@ -49,88 +43,29 @@ def read_yaml_nodes(
             return build_failure(file, f"this is larger than {MAX_FILE_BYTES:,} bytes, and no {kind}")
         text = file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return build_failure(
-            file, "this is no text in UTF-8; save it as such", 1 + error.object.count(b"\n", 0, error.start)
-        )
-    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a circle of links, to Python 3.12
+        line = 1 + error.object.count(b"\n", 0, error.start)
+        return build_failure(file, "this is no text in UTF-8; save it as such", line)
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a circle of links, up to Python 3.12
         return build_failure(file, f"can't be read: {' '.join(str(error).split())}")
     try:
-        # libyaml's Python side descends by recursion in C: far enough down that ends the process.
-        if _may_be_deep(text) and _is_deep(text):
-            return build_failure(file, "it nests too deep; write it flatter", 1)
-        loader = _Loader(text)
-        node = loader.get_single_node()
+        loader, node = compose_document(text, StandardLoader, _MAX_VALUES)
         if node is None:
             return build_failure(file, f"this file is empty; {hint}", 1)
-        if not _is_small(node):
-            return build_failure(
-                file, f"it has more than {_LIMIT_VALUES:,} values, aliases counted, or nests too deep", 1
-            )
         return parse(loader, node)
-    except NodeError as wrong:
-        return build_failure(file, str(wrong), wrong.line)
-    except yaml.MarkedYAMLError as error:
+    except NodeError as error:
+        return build_failure(file, str(error), error.line)
+    except YamlError as error:
+        text = str(error) if error.line else f"this is no valid YAML: {type(error.__cause__).__name__}: {error}"
+        return build_failure(file, text, error.line or 1)
+    except yaml.MarkedYAMLError as error:  # raised while PyYAML constructs values
         mark = error.problem_mark or error.context_mark
-        # At the end of the text libyaml is one line beyond it.
-        line = min(mark.line + 1, max(len(text.splitlines()), 1)) if mark else 1
-        return build_failure(file, f"this is no valid YAML: {error.problem or error.context}", line)
-    except Exception as error:  # PyYAML lets escape what its own code raises: `!!bool x` is a KeyError
-        return build_failure(file, f"this is no valid YAML: {type(error).__name__}: {' '.join(str(error).split())}", 1)
+        text = f"this is no valid YAML: {error.problem or error.context}"
+        return build_failure(file, text, mark.line + 1 if mark else 1)
+    except Exception as error:  # PyYAML lets some of its own errors escape: `!!bool x` is a KeyError
+        text = f"this is no valid YAML: {type(error).__name__}: {' '.join(str(error).split())}"
+        return build_failure(file, text, 1)
 
 
 def build_failure(file: Path, text: str, line: int | None = None) -> ParseResult[Any]:
-    """Nothing was read, for this reason."""
+    """Build the result of a file that cannot be parsed, with one diagnostic."""
     return ParseResult(diagnostics=(Diagnostic(file=file, line=line, text=text),))
-
-
-def get_line(node: yaml.Node) -> int:
-    """Where a node begins; lines count from 1."""
-    return int(node.start_mark.line) + 1
-
-
-def find_line(node: yaml.Node, path: Sequence[Any]) -> int:
-    """The line of the key or item at a path, or of the nearest thing around it."""
-    line = get_line(node)
-    for step in path:
-        if isinstance(node, yaml.MappingNode):
-            # Of what a merge brings and its holder says again, the latter comes last.
-            pair = next((pair for pair in reversed(node.value) if pair[0].value == str(step)), None)
-            if pair is None:
-                break
-            line, node = get_line(pair[0]), pair[1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-            node = node.value[step]
-            line = get_line(node)
-        else:
-            break
-    return line
-
-
-def _may_be_deep(text: str) -> bool:
-    """Whether it can nest deeper than is safe: each level takes a bracket, or a column more than the one around it."""
-    if len(text) <= _LIMIT_STACK:
-        return False
-    return text.count("[") + text.count("{") + 2 * max(map(len, text.splitlines()), default=0) > _LIMIT_STACK
-
-
-def _is_deep(text: str) -> bool:
-    depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _LIMIT_DEPTH:
-            return True
-    return False
-
-
-def _is_small(node: yaml.Node) -> bool:
-    count, waiting = 0, [(node, 0)]
-    while waiting:
-        within, depth = waiting.pop()
-        count += 1
-        if count > _LIMIT_VALUES or depth > _LIMIT_DEPTH:
-            return False
-        if isinstance(within, yaml.MappingNode):
-            waiting += [(part, depth + 1) for pair in within.value for part in pair]
-        elif isinstance(within, yaml.SequenceNode):
-            waiting += [(part, depth + 1) for part in within.value]
-    return True

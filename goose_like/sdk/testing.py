@@ -1,4 +1,4 @@
-"""For the tests of toolkit authors: a toolkit on a real workspace, its tools called as a model calls them."""
+"""Test harness for toolkit authors: run a toolkit in a real workspace and call its tools as a model does."""
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from goose_like.agent.tool_call import call_tool
 from goose_like.agent.toolkit import Requirements, Toolkit
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits, ModelChoice, Profile
@@ -13,7 +14,7 @@ from goose_like.core.errors import ProviderError
 from goose_like.core.events import Logged
 from goose_like.core.message import ToolCall
 from goose_like.core.notifier import Recorder
-from goose_like.core.tool import Tool, ToolError, call_tool, current_call
+from goose_like.core.tool import Tool, ToolError, current_call
 from goose_like.providers.base import Model, ModelPair
 from goose_like.providers.null_provider import build_null_models
 from goose_like.providers.scripted import ScriptedProvider
@@ -28,7 +29,7 @@ _LABEL = "scripted:answers"
 
 
 class Trial(Generic[K]):
-    """A toolkit in use. `recorder.events` is all that it told."""
+    """A running toolkit. `recorder.events` holds all events that the toolkit emitted."""
 
     def __init__(self, toolkit: K, recorder: Recorder) -> None:
         self.toolkit = toolkit
@@ -36,10 +37,10 @@ class Trial(Generic[K]):
         self.tools: dict[str, Tool] = {tool.name: tool for tool in toolkit.tools()}
 
     async def call(self, name: str, /, **arguments: Any) -> str:
-        """What a model reads of this call.
+        """Call a tool and return its output for the model.
 
         Raises:
-            ToolError: the call failed, or its arguments were wrong; the text is what a model reads of it.
+            ToolError: The call failed or its arguments were wrong. The text is the model's.
         """
         call = ToolCall(id="call_1", name=name, arguments=json.dumps(arguments))
         token = current_call.set(call.id)
@@ -53,7 +54,7 @@ class Trial(Generic[K]):
 
     @property
     def logged(self) -> list[str]:
-        """What people read, line by line of what was logged."""
+        """The lines that the toolkit logged for people."""
         return [event.text for event in self.recorder.events if isinstance(event, Logged)]
 
 
@@ -66,23 +67,31 @@ async def trial(
     requires: Mapping[str, Toolkit] | None = None,
     answers: Sequence[str] = (),
 ) -> AsyncIterator[Trial[K]]:
-    """A toolkit as a profile would build it, closed at the end. Nothing is asked and there is no sandbox.
+    """Build a toolkit as a profile does, and close it at the end. Nobody is asked, and there is no sandbox.
 
-    `folder` is its workspace, an empty one by default; `answers` are what models say to its side questions.
+    Args:
+        kind: The toolkit class.
+        folder: The workspace; by default an empty folder.
+        config: The toolkit's configuration, as in a profile.
+        requires: The toolkits that it depends on, by its own names for them.
+        answers: The answers of models to the toolkit's questions, in order.
+
+    Raises:
+        TypeError: `kind` is no toolkit class.
     """
     if not (isinstance(kind, type) and issubclass(kind, Toolkit)):
         raise TypeError(f"trial takes the toolkit's class, e.g. trial(DiceToolkit), not {kind!r}; import the class")
     async with AsyncExitStack() as stack:
         session, recorder = Session.temporary(), Recorder()
         stack.callback(session.close)
-        models = _answering(answers, session.folder / "answers.yaml")
+        models = _build_models(answers, session.folder / "answers.yaml")
         toolkit = await kind.create(
             recorder,
             Requirements(kind.__name__, requires or {}),
             config=config,
             workspace=await stack.enter_async_context(
                 Workspace(
-                    folder or _made(session.folder / "workspace"),
+                    folder or _create_folder(session.folder / "workspace"),
                     mode="full",
                     approval="yolo",
                     notifier=recorder,
@@ -92,21 +101,21 @@ async def trial(
             session=session,
             limits=Limits(),
             profile=Profile(),
-            exchange_view=ExchangeView(session.history, models, recorder),
+            exchange_view=ExchangeView(session, models, recorder),
         )
         stack.push_async_callback(toolkit.close)
         yield Trial(toolkit, recorder)
 
 
-def _made(folder: Path) -> Path:
+def _create_folder(folder: Path) -> Path:
     folder.mkdir()
     return folder
 
 
-def _answering(answers: Sequence[str], script: Path) -> ModelPair:
+def _build_models(answers: Sequence[str], script: Path) -> ModelPair:
     if not answers:
-        why = 'there is no model in a trial; pass answers=["..."], one for each question'
-        return build_null_models(ProviderError(why), _LABEL)
+        reason = 'there is no model in a trial; pass answers=["..."], one for each question'
+        return build_null_models(ProviderError(reason), _LABEL)
     script.write_text(json.dumps(list(answers)), encoding="utf-8")  # JSON is YAML too
     model = Model(ScriptedProvider(ModelChoice(model=f"scripted:{script}")), "answers", _LABEL)
     return ModelPair(model, model)

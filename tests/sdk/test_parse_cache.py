@@ -1,4 +1,4 @@
-"""What was read of files, kept by what they hold."""
+"""Tests of the parse cache: results of files by their content."""
 
 import math
 import os
@@ -8,73 +8,72 @@ from typing import Any
 import pytest
 
 from goose_like.sdk.diagnostics import MAX_FILE_BYTES, Diagnostic, ParseResult
-from goose_like.sdk.parse_cache import parse_files
-from goose_like.sdk.store import ParseCache
+from goose_like.sdk.parse_cache import ParseCache
 
 
-class Reader:
-    """Gives a file's text as the value, and how often it was asked to."""
+class CountingParser:
+    """A parser that returns the text of a file and counts its calls."""
 
-    def __init__(self, store: ParseCache) -> None:
-        self.store = store
+    def __init__(self, cache: ParseCache) -> None:
+        self.cache = cache
         self.count = 0
-        self.fault = ""
+        self.problem = ""
 
-    def read(self, file: Path) -> ParseResult[str]:
+    def parse(self, file: Path) -> ParseResult[str]:
         self.count += 1
         try:
             text = file.read_text()
         except OSError as error:
             return ParseResult[str](diagnostics=(Diagnostic(file=file, text=str(error.strerror)),))
         return ParseResult[str](
-            value=text, diagnostics=(Diagnostic(file=file, line=1, text=self.fault),) if self.fault else ()
+            value=text, diagnostics=(Diagnostic(file=file, line=1, text=self.problem),) if self.problem else ()
         )
 
     def all(self, *files: Path, **how: bool) -> list[ParseResult[str]]:
-        return [reading for _, reading in parse_files(self.store, ParseResult[str], files, self.read, **how)]
+        return [result for _, result in self.cache.parse_files(ParseResult[str], files, self.parse, **how)]
 
 
 @pytest.fixture
-def reader(tmp_path):
-    return Reader(ParseCache(tmp_path / "kept.sqlite"))
+def parser(tmp_path):
+    return CountingParser(ParseCache(tmp_path / "cache.sqlite"))
 
 
-def test_what_a_file_holds_is_read_once(reader, tmp_path):
+def test_a_content_is_parsed_once(parser, tmp_path):
     file = tmp_path / "a"
     file.write_text("one")
-    assert [each.value for each in reader.all(file)] == ["one"]
+    assert [each.value for each in parser.all(file)] == ["one"]
     os.utime(file, (1, 1))
-    assert [each.value for each in reader.all(file)] == ["one"]
-    assert reader.count == 1
+    assert [each.value for each in parser.all(file)] == ["one"]
+    assert parser.count == 1
     seen = file.stat()
     file.write_text("two")
     os.utime(file, ns=(seen.st_atime_ns, seen.st_mtime_ns))  # as long and as old as before
-    assert [each.value for each in reader.all(file)] == ["two"]
-    assert reader.count == 2
+    assert [each.value for each in parser.all(file)] == ["two"]
+    assert parser.count == 2
 
 
 @pytest.mark.parametrize(("is_placeless", "count"), [(True, 1), (False, 2)])
-def test_another_place_is_another_file_unless_that_makes_no_difference(reader, tmp_path, is_placeless, count):
+def test_a_copy_is_another_file_unless_the_result_is_placeless(parser, tmp_path, is_placeless, count):
     one, other = tmp_path / "one", tmp_path / "other"
-    reader.fault = "wrong"
+    parser.problem = "wrong"
     for file in (one, other):
         file.write_text("same")
-        (reading,) = reader.all(file, is_placeless=is_placeless)
-        assert [str(fault) for fault in reading.diagnostics] == [f"{file}:1: wrong"]
-    assert reader.count == count
+        (result,) = parser.all(file, is_placeless=is_placeless)
+        assert [str(each) for each in result.diagnostics] == [f"{file}:1: wrong"]
+    assert parser.count == count
 
 
-def test_a_file_whose_place_no_utf8_can_name_is_kept_by_what_it_holds(reader, tmp_path):
+def test_a_path_that_is_no_utf8(parser, tmp_path):
     file = tmp_path / os.fsdecode(b"f\xff")
     file.write_text("one")
-    reader.fault = "wrong"
+    parser.problem = "wrong"
     for _ in range(2):
-        (reading,) = reader.all(file, is_placeless=True)
-        assert (reading.value, reading.diagnostics[0].file) == ("one", file)
-    assert reader.count == 1
+        (result,) = parser.all(file, is_placeless=True)
+        assert (result.value, result.diagnostics[0].file) == ("one", file)
+    assert parser.count == 1
 
 
-def test_endless_numbers_are_kept_as_such(tmp_path):
+def test_infinite_numbers_stay_infinite(tmp_path):
     file = tmp_path / "a"
     file.write_text("limits")
     limits = {"most": math.inf, "least": [-math.inf]}
@@ -82,40 +81,40 @@ def test_endless_numbers_are_kept_as_such(tmp_path):
     def read(file: Path) -> ParseResult[dict[str, Any]]:
         return ParseResult[dict[str, Any]](value=limits)
 
-    store = ParseCache(tmp_path / "kept.sqlite")
+    cache = ParseCache(tmp_path / "cache.sqlite")
     for _ in range(2):
-        ((_, reading),) = parse_files(store, ParseResult[dict[str, Any]], [file], read)
-        assert reading.value == limits
+        ((_, result),) = cache.parse_files(ParseResult[dict[str, Any]], [file], read)
+        assert result.value == limits
 
 
-def test_what_is_written_while_it_is_read_is_not_kept(reader, tmp_path):
+def test_a_file_that_changes_meanwhile_is_not_cached(parser, tmp_path):
     file = tmp_path / "a"
     file.write_text("one")
-    read = reader.read
+    parse = parser.parse
 
     def late(path: Path) -> ParseResult[str]:
         path.write_text("two")
-        return read(path)
+        return parse(path)
 
-    reader.read = late
-    assert [each.value for each in reader.all(file)] == ["two"]
+    parser.parse = late
+    assert [each.value for each in parser.all(file)] == ["two"]
     file.write_text("one")
-    reader.read = read
-    assert [each.value for each in reader.all(file)] == ["one"]
+    parser.parse = parse
+    assert [each.value for each in parser.all(file)] == ["one"]
 
 
-def test_what_is_no_file_that_people_wrote_is_read_each_time(reader, tmp_path):
+def test_large_missing_and_special_files_are_never_cached(parser, tmp_path):
     large = tmp_path / "large"
     large.write_text("x" * (MAX_FILE_BYTES + 1))
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     gone = tmp_path / "gone"
     for _ in range(2):
-        reading = reader.all(large, gone)
-        assert (len(reading[0].value), str(reading[1].diagnostics[0])) == (
+        result = parser.all(large, gone)
+        assert (len(result[0].value), str(result[1].diagnostics[0])) == (
             MAX_FILE_BYTES + 1,
             f"{gone}: No such file or directory",
         )
-    assert reader.count == 4
-    reader.read = lambda file: ParseResult[str](value="not opened")
-    assert [each.value for each in reader.all(pipe)] == ["not opened"]
+    assert parser.count == 4
+    parser.parse = lambda file: ParseResult[str](value="not opened")
+    assert [each.value for each in parser.all(pipe)] == ["not opened"]

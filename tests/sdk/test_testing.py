@@ -1,4 +1,4 @@
-"""What a toolkit's author is told who calls `trial` in a wrong way."""
+"""Tests of the errors of `trial`."""
 
 import pytest
 
@@ -15,7 +15,7 @@ class Asking(Toolkit):
 
 
 @pytest.mark.parametrize("kind", ["asking", ToolError])
-async def test_what_is_no_toolkit(kind):
+async def test_a_class_that_is_no_toolkit(kind):
     with pytest.raises(TypeError, match=r"trial takes the toolkit's class, e.g. trial\(DiceToolkit\), not "):
         async with trial(kind):
             raise AssertionError("must not be built")

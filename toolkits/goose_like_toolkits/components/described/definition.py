@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
+from goose_like.config.yaml_reader import get_line
 from goose_like.core.errors import GooseLikeError, UsageError
 from goose_like.sdk.diagnostics import Diagnostic, ParseResult
-from goose_like.sdk.strict_yaml import get_line
 
 from .coordinates import PARTS, Coordinates
 from .document import Document, entries, read_document

@@ -8,8 +8,9 @@ from typing import Any
 
 import yaml
 
+from goose_like.config.yaml_reader import find_line, get_line
 from goose_like.sdk.diagnostics import Diagnostic, ParseResult
-from goose_like.sdk.strict_yaml import NodeError, build_failure, find_line, get_line, read_yaml_nodes
+from goose_like.sdk.strict_yaml import NodeError, build_failure, read_yaml_nodes
 
 _LIMIT_BITS = 4_096  # a larger number could not even be shown
 

@@ -9,8 +9,7 @@ from goose_like.config.paths import cache_folder
 from goose_like.core.gc_pause import pause_gc
 from goose_like.core.message import FrozenModel
 from goose_like.sdk.diagnostics import ParseResult
-from goose_like.sdk.parse_cache import parse_files
-from goose_like.sdk.store import ParseCache
+from goose_like.sdk.parse_cache import ParseCache
 
 from .coordinates import Coordinates
 from .prompt import Prompt
@@ -88,4 +87,4 @@ def read_entry(file: Path) -> ParseResult[Entry]:
 def read_entries(files: Iterable[Path]) -> dict[Path, ParseResult[Entry]]:
     """As `read_entry`, of several, and from the cache where such files were read before, wherever they lay."""
     with pause_gc(), closing(ParseCache(cache_folder() / "components.sqlite")) as store:
-        return dict(parse_files(store, ParseResult[Entry], files, read_entry, is_placeless=True))
+        return dict(store.parse_files(ParseResult[Entry], files, read_entry, is_placeless=True))

@@ -5,8 +5,8 @@ from typing import Any
 
 import yaml
 
+from goose_like.config.yaml_reader import get_line
 from goose_like.core.entry_points import find_nearest_name
-from goose_like.sdk.strict_yaml import get_line
 
 from .arguments import fitting
 from .document import entries, plain
