@@ -1,4 +1,4 @@
-"""A session as one JSON object with all of its events, the outputs that they name and its assets, and back."""
+"""Archives: export a session with its outputs and assets as one JSON object, and import it again."""
 
 import json
 import re
@@ -10,45 +10,45 @@ from typing import Any
 
 from goose_like import __version__
 from goose_like.core.errors import GooseLikeError, SessionError
-from goose_like.core.events import SessionStarted, durable_json
+from goose_like.core.events import SessionStarted, durable_event_adapter
 
-from .fork import assets_of, named_outputs
-from .goose09 import goose09_events
-from .index import ASSETS, Listed
-from .jsonl import line_of, read_lines
+from .fork import read_assets, read_named_outputs
+from .goose09 import read_goose09_events
+from .index import ASSETS_FOLDER, SessionInfo
+from .jsonl import format_line, read_lines
 from .session import Session
 
 FORMAT = "goose-like session"
 VERSION = 1
 
 
-def archive(listed: Listed) -> str:
-    """The object, an event a line. What can't be read of the session is left out."""
-    lines = [line for line, _ in read_lines(listed.file.read_bytes(), listed.file, [])]
-    folder = listed.folder / "outputs"
+def export_archive(info: SessionInfo) -> str:
+    """Export a session as a JSON object with one event per line. Unreadable lines are left out."""
+    lines = [line for line, _ in read_lines(info.file.read_bytes(), info.file, [])]
+    folder = info.folder / "outputs"
     head = {
         "format": FORMAT,
         "version": VERSION,
-        "name": listed.name,
+        "name": info.name,
         "folder": str(folder),
-        "outputs": _in_base64(named_outputs(folder, b"\n".join(lines))),
-        "assets": _in_base64(assets_of(listed.folder / ASSETS)),
+        "outputs": _encode_files(read_named_outputs(folder, b"\n".join(lines))),
+        "assets": _encode_files(read_assets(info.folder / ASSETS_FOLDER)),
     }
     events = ",\n".join(line.decode() for line in lines)
     return f'{json.dumps(head, ensure_ascii=False)[:-1]}, "events": [\n{events}\n]}}\n'
 
 
-def _in_base64(files: Iterable[tuple[str, bytes]]) -> dict[str, str]:
+def _encode_files(files: Iterable[tuple[str, bytes]]) -> dict[str, str]:
     return {name: b64encode(data).decode() for name, data in files}
 
 
-def take_in(file: Path, name: str | None = None) -> Session:
-    """A new, open session with what is in the file: what `archive` wrote, or a session of goose 0.9.
+def import_file(file: Path, name: str | None = None) -> Session:
+    """Import an archive, or a session of goose 0.9, as a new open session.
 
-    Without a name it has its former one, or the file's, where no other session has that.
+    Without `name`, the session keeps its former name (or gets the file's name) if it is free.
 
     Raises:
-        SessionError: the file can't be read or is neither; the text has the line.
+        SessionError: the file cannot be read or has another format; the message has the line.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -58,15 +58,16 @@ def take_in(file: Path, name: str | None = None) -> Session:
         ) from None
     first = text.lstrip().partition("\n")[0]
     if re.match(r'\{\s*"(?:role|id|created|content)"\s*:', first):
-        return _from_goose09(text, file, name)
-    head, lines = _opened(text, str(file))
-    session = _created(name, str(head.get("name", "")))
-    outputs, assets = (_files(head, kind, str(file)) for kind in ("output", "asset"))
-    return _filled(session, lines, str(head.get("folder", "")), outputs, assets)
+        return _import_goose09(text, file, name)
+    head, lines = _parse_archive(text, str(file))
+    session = _create_session(name, str(head.get("name", "")))
+    outputs, assets = (_decode_files(head, kind, str(file)) for kind in ("output", "asset"))
+    session.copy_from(lines, str(head.get("folder", "")), outputs, assets)
+    return session
 
 
-def _opened(text: str, file: str) -> tuple[dict[str, Any], bytes]:
-    """The object, and its events as lines of a session's file."""
+def _parse_archive(text: str, file: str) -> tuple[dict[str, Any], bytes]:
+    """Return the object, and its events as lines of a session file."""
     try:
         head = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -75,22 +76,22 @@ def _opened(text: str, file: str) -> tuple[dict[str, Any], bytes]:
     if not isinstance(head, dict) or head.get("format") != FORMAT or not isinstance(head.get("events"), list):
         raise SessionError(f"{file}, line 1: neither a session of goose-like nor of goose 0.9; nothing was imported")
     if head.get("version") != VERSION:
-        told = f"{file}, line 1: version {head.get('version')!r} of the format, and this goose-like reads {VERSION}"
-        raise SessionError(f"{told}; import it with a newer one")
+        mismatch = f"{file}, line 1: version {head.get('version')!r} of the format, and this goose-like reads {VERSION}"
+        raise SessionError(f"{mismatch}; import it with a newer one")
     lines = []
     for number, record in enumerate(head["events"]):
         try:
             at = datetime.fromisoformat(record.pop("at"))
-            lines.append(line_of(durable_json.validate_python(record), at))
+            lines.append(format_line(durable_event_adapter.validate_python(record), at))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             reason = str(error).splitlines()[0]
-            where = f"{file}, line {_line_of_event(text, number)}"
+            where = f"{file}, line {_find_event_line(text, number)}"
             raise SessionError(f"{where}: event {number + 1} can't be read ({reason}); nothing was imported") from None
     return head, b"".join(lines)
 
 
-def _line_of_event(text: str, number: int) -> int:
-    """Where the event begins, as the object may have been written anew by another program."""
+def _find_event_line(text: str, number: int) -> int:
+    """Find the line where an event begins. Another program may have reformatted the file."""
     found = re.search(r'"events"\s*:\s*\[\s*', text)
     at = found.end() if found else 0
     for _ in range(number):
@@ -99,12 +100,12 @@ def _line_of_event(text: str, number: int) -> int:
     return text.count("\n", 0, at) + 1
 
 
-def _files(head: dict[str, Any], kind: str, file: str) -> Iterator[tuple[str, bytes]]:
-    """What stands under `outputs`, or `assets`: files by their names."""
-    given = head.get(f"{kind}s", {})
-    if not isinstance(given, dict):
+def _decode_files(head: dict[str, Any], kind: str, file: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and contents of the files under `outputs` or `assets`."""
+    files = head.get(f"{kind}s", {})
+    if not isinstance(files, dict):
         raise SessionError(f"{file}, line 1: `{kind}s` is no object; nothing was imported")
-    for name, data in given.items():
+    for name, data in files.items():
         if not re.fullmatch(r"[\w-][\w.-]*", name):
             raise SessionError(f"{file}, line 1: {name!r} is no name of an {kind}; nothing was imported")
         try:
@@ -113,37 +114,23 @@ def _files(head: dict[str, Any], kind: str, file: str) -> Iterator[tuple[str, by
             raise SessionError(f"{file}, line 1: the {kind} {name!r} is no base64; nothing was imported") from None
 
 
-def _from_goose09(text: str, file: Path, name: str | None) -> Session:
-    events = list(goose09_events(text, str(file)))
+def _import_goose09(text: str, file: Path, name: str | None) -> Session:
+    events = list(read_goose09_events(text, str(file)))
     if not events:
         raise SessionError(f"{file}, line 1: nobody says anything in it; nothing was imported")
-    session = _created(name, file.stem)
+    session = _create_session(name, file.stem)
     header = SessionStarted(
         version=__version__, name=session.name, cwd=str(Path.cwd()), profile="", models={}, tools=()
     )
-    lines = [line_of(header, events[0][1]), *(line_of(event, at) for event, at in events)]
-    return _filled(session, b"".join(lines), "")
+    lines = [format_line(header, events[0][1]), *(format_line(event, at) for event, at in events)]
+    session.copy_from(b"".join(lines), "", ())
+    return session
 
 
-def _created(name: str | None, wish: str) -> Session:
+def _create_session(name: str | None, wish: str) -> Session:
     if name is not None:
         return Session.create(name)
     try:
         return Session.create(wish)
-    except GooseLikeError:  # it is taken, or no name
+    except GooseLikeError:  # the name is taken or invalid
         return Session.create()
-
-
-def _filled(
-    session: Session,
-    lines: bytes,
-    folder: str,
-    outputs: Iterable[tuple[str, bytes]] = (),
-    assets: Iterable[tuple[str, bytes]] = (),
-) -> Session:
-    try:
-        session.take_over(lines, folder, outputs, assets)
-    except BaseException:
-        session.close()
-        raise
-    return session

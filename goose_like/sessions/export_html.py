@@ -1,4 +1,4 @@
-"""A session as a web page: one file, no script, nothing loaded from elsewhere."""
+"""Export of a session as a web page: one file without scripts that loads nothing."""
 
 import re
 from base64 import b64encode
@@ -9,9 +9,9 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from goose_like.core.message import Image
-from goose_like.providers.prices import cost_usd
+from goose_like.providers.prices import compute_cost_usd
 
-from .transcript import Entry, Transcript, shown, when
+from .transcript import Entry, Transcript, escape_controls, format_time
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2024; --dim: #60646c; --page: #fcfcfd; --box: #f0f0f3; --line: #d9d9e0;
@@ -37,30 +37,31 @@ table { border-collapse: collapse; } td, th { border: 1px solid var(--line); pad
 img { max-width: 100%; border-radius: 6px; }
 """
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-_LIKE_A_DIFF = re.compile(r"^(?:diff --git |@@ -\d+(?:,\d+)? \+\d+)", re.MULTILINE)
+_DIFF_START = re.compile(r"^(?:diff --git |@@ -\d+(?:,\d+)? \+\d+)", re.MULTILINE)
 
 
-def page(transcript: Transcript) -> str:
-    """The document. Every text is escaped; the model's Markdown is drawn, without its HTML and its images."""
-    listed = transcript.listed
-    facts = [listed.cwd, f"last used {when(listed.changed)}"]
+def export_html(transcript: Transcript) -> str:
+    """Render the page. All text is escaped. The model's Markdown is rendered without HTML and images."""
+    info = transcript.info
+    facts = [info.cwd, f"last used {format_time(info.changed_at)}"]
     for model, spent in transcript.usage.items():
-        cost = cost_usd({model: spent})
+        cost = compute_cost_usd({model: spent})
         price = "cost unknown" if cost is None else f"${cost:.4f}"
         facts.append(f"{model}: {spent.input_tokens:,} tokens in, {spent.output_tokens:,} out, {price}")
-    draw = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
-    body = "\n".join(part for entry in transcript.entries() for part in _parts(entry, draw, listed.folder / "outputs"))
-    return shown(f"""<!doctype html>
+    markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
+    outputs = info.folder / "outputs"
+    body = "\n".join(part for entry in transcript.iterate_entries() for part in _render_entry(entry, markdown, outputs))
+    return escape_controls(f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width">
-<title>{escape(listed.name)}</title>
+<title>{escape(info.name)}</title>
 <style>{_STYLE}</style>
 </head>
 <body>
-<h1>{escape(listed.name)}</h1>
+<h1>{escape(info.name)}</h1>
 <p class="facts">{escape(chr(10).join(facts))}</p>
 {body}
 </body>
@@ -68,33 +69,33 @@ def page(transcript: Transcript) -> str:
 """)
 
 
-def _parts(entry: Entry, draw: MarkdownIt, outputs: Path) -> Iterator[str]:
+def _render_entry(entry: Entry, markdown: MarkdownIt, outputs: Path) -> Iterator[str]:
     match entry.kind:
         case "person":
             yield f'<h2>{escape(entry.title)}</h2>\n<div class="person" dir="auto">{escape(entry.text)}</div>'
         case "model":
-            yield f'<div class="model" dir="auto">{draw.render(entry.text)}</div>'
+            yield f'<div class="model" dir="auto">{markdown.render(entry.text)}</div>'
         case "call" if entry.result:
             mark, kind = ("✗", "bad") if entry.result.is_error else ("✓", "good")
             yield f'<details><summary><span class="{kind}">{mark}</span> {escape(entry.title)}</summary>'
-            yield f"{_block(entry.text)}\n{_block(entry.result.output)}\n</details>"
+            yield f"{_render_block(entry.text)}\n{_render_block(entry.result.output)}\n</details>"
         case "diff":
-            yield f"<details open><summary>{escape(entry.title)}</summary>{_diff(entry.text)}</details>"
+            yield f"<details open><summary>{escape(entry.title)}</summary>{_render_diff(entry.text)}</details>"
         case "thinking" | "folded":
-            yield f"<details><summary>{escape(entry.title)}</summary>{_block(entry.text)}</details>"
+            yield f"<details><summary>{escape(entry.title)}</summary>{_render_block(entry.text)}</details>"
         case _:
             yield f'<div class="{entry.kind}" dir="auto">{escape(entry.text)}</div>'
     for image in entry.images:
-        yield _picture(image, outputs)
+        yield _render_image(image, outputs)
 
 
-def _block(text: str) -> str:
+def _render_block(text: str) -> str:
     if not text.strip():
         return ""
-    return _diff(text) if _LIKE_A_DIFF.search(text) else f'<pre dir="auto">{escape(text)}</pre>'
+    return _render_diff(text) if _DIFF_START.search(text) else f'<pre dir="auto">{escape(text)}</pre>'
 
 
-def _diff(text: str) -> str:
+def _render_diff(text: str) -> str:
     tags = {"+": "ins", "-": "del", "@": "b"}
     head = 2 if text.startswith("--- ") else 0
     lines = enumerate(text.rstrip("\n").split("\n"))
@@ -102,7 +103,7 @@ def _diff(text: str) -> str:
     return f'<pre class="diff">{"".join(f"<{tag}>{line}</{tag}>" for tag, line in tagged)}</pre>'
 
 
-def _picture(image: Image, outputs: Path) -> str:
+def _render_image(image: Image, outputs: Path) -> str:
     source = escape(image.source)
     try:
         data = b64encode((outputs / Path(image.name).name).read_bytes()).decode()

@@ -1,4 +1,4 @@
-"""A new session that begins as another one did: with its lines, or those before one of its turns."""
+"""Forks: a new session with the events of another one, or with those before one of its turns."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -7,21 +7,20 @@ from pathlib import Path
 from goose_like.core.errors import UsageError
 from goose_like.core.events import TurnStarted
 
-from .index import ASSETS, Listed
+from .index import ASSETS_FOLDER, SessionInfo
 from .jsonl import read_lines
 from .session import Session
 
 
-def fork(listed: Listed, *, at: int | None = None, name: str | None = None) -> Session:
-    """A new, open session with the conversation up to before turn `at`, or all of it; with it go copies of the outputs
-    that it names, and of all assets.
+def fork(info: SessionInfo, *, at: int | None = None, name: str | None = None) -> Session:
+    """Create an open session with the conversation before turn `at`, or with the whole conversation.
 
-    The other one may be open, in this process or another: a line that is being written is left out. Lines that can't
-    be read are left behind, and told in `damage`.
+    The fork gets copies of all assets and of the outputs that its events name. The other session may be open: a line
+    that is being written is left out. Unreadable lines are left out too, and listed in `damage`.
 
     Raises:
-        UsageError: there is no such turn, nothing stands before it, or `name` is none.
-        SessionError: the name is taken, or the new one can't be written.
+        UsageError: there is no such turn, there is nothing before it, or the name is invalid.
+        SessionError: the name is taken, or the new session cannot be written.
     """
     if at is not None and at < 2:
         raise UsageError(
@@ -30,35 +29,31 @@ def fork(listed: Listed, *, at: int | None = None, name: str | None = None) -> S
     damage: list[str] = []
     lines: list[bytes] = []
     turns = 0
-    for line, event in read_lines(listed.file.read_bytes(), listed.file, damage):
+    for line, event in read_lines(info.file.read_bytes(), info.file, damage):
         turns += isinstance(event, TurnStarted)
         if turns == at:
             break
         lines.append(line + b"\n")
     if at is not None and turns < at:
-        told = f"{turns} turn{'s' * (turns != 1)}"
-        raise UsageError(f"session {listed.name!r} has {told}, no turn {at}; see goose-like session show")
+        count = f"{turns} turn{'s' * (turns != 1)}"
+        raise UsageError(f"session {info.name!r} has {count}, no turn {at}; see goose-like session show")
     data = b"".join(lines)
     session = Session.create(name)
-    try:
-        folder = listed.folder / "outputs"
-        session.take_over(data, str(folder), named_outputs(folder, data), assets_of(listed.folder / ASSETS))
-    except BaseException:
-        session.close()
-        raise
+    folder = info.folder / "outputs"
+    session.copy_from(data, str(folder), read_named_outputs(folder, data), read_assets(info.folder / ASSETS_FOLDER))
     session.damage += damage
     return session
 
 
-def named_outputs(folder: Path, lines: bytes) -> Iterator[tuple[str, bytes]]:
-    """The files of a session's `outputs` that the lines name, and what is in them. They are small beside a disk."""
+def read_named_outputs(folder: Path, lines: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and contents of the files in `outputs` that the lines name."""
     for file in sorted(folder.glob("*")):
         if file.is_file() and file.name.encode() in lines:
             yield file.name, file.read_bytes()
 
 
-def assets_of(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """The files of a session's `assets` and what is in them, but for those that are being written or are gone."""
+def read_assets(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and contents of the files in `assets`, except for files that are being written or removed."""
     for file in sorted(folder.glob("[!.]*")):
         with suppress(FileNotFoundError):
             if file.is_file() and not file.is_symlink():

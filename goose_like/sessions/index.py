@@ -1,4 +1,7 @@
-"""The sessions that there are: found by name, searched and counted, with no more read than that takes."""
+"""The sessions on disk: find them by name, search them, and count their turns and tokens.
+
+Each function reads only the lines that it needs, and parses only some of these.
+"""
 
 import json
 import os
@@ -14,124 +17,121 @@ from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import SessionError, UsageError
 from goose_like.core.message import Usage
 
-EVENTS = "events.jsonl"
-NESTED = "nested"
-ASSETS = "assets"
+EVENTS_FILE = "events.jsonl"
+SUBAGENTS_FOLDER = "subagents"
+ASSETS_FOLDER = "assets"
 
 _NAME = "name"
-"""The file beside the events with the name of a session that has another than its first event says."""
+"""The file with the name of a renamed session. The name in the first event does not change."""
 
 _TITLE = "title"
-"""The file with what it is about in a few words, where the fast model was asked."""
+"""The file with the title that the fast model gave the session."""
 
-_PERSONS = ("turn_started", "interjected")
+_USER_EVENTS = ("turn_started", "interjected")
 
-_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError)
-"""What JSON of another form than ours raises when its fields are read."""
+_MALFORMED = (ValueError, LookupError, TypeError, AttributeError)
+"""Errors that occur when a line is no JSON, or JSON of another form."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """What the beginning of a session's file says, and when it was last written. `title` may be empty."""
+class SessionInfo:
+    """The first lines of a session, and the time of its last change. `title` may be empty."""
 
     folder: Path
     name: str
     cwd: str
     first_words: str
-    changed: datetime
+    changed_at: datetime
     title: str = ""
 
     @property
-    def about(self) -> str:
-        """What to show of it in a line."""
+    def summary(self) -> str:
+        """The topic of the session in one line."""
         return self.title or self.first_words
 
     @property
     def file(self) -> Path:
-        """The events, one JSON object a line."""
-        return self.folder / EVENTS
+        """The events, one JSON object per line."""
+        return self.folder / EVENTS_FILE
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """The turns that were begun, and the tokens by model (`provider:name`)."""
+class SessionTotals:
+    """The number of turns, and the tokens by model (`provider:name`)."""
 
     turns: int
     usage: dict[str, Usage]
 
 
-def sessions() -> Iterator[Listed]:
-    """Every session in which something was said, the newest first, each read when it is asked for.
-
-    Files that can't be read are left out.
-    """
-    return _sessions_in(sessions_folder())
+def iterate_sessions() -> Iterator[SessionInfo]:
+    """Yield all sessions with at least one turn, the newest first. Read each on demand, and skip unreadable ones."""
+    return _iterate_folder(sessions_folder())
 
 
-def nested_sessions(listed: Listed) -> list[Listed]:
-    """Those of the exchanges that calls of this session ran, the oldest first, and behind each its own."""
-    found = list(_sessions_in(listed.folder / NESTED))[::-1]
-    return [below for each in found for below in (each, *nested_sessions(each))]
+def list_sessions() -> list[SessionInfo]:
+    """List all sessions with at least one turn, the newest first."""
+    return list(iterate_sessions())
 
 
-def _sessions_in(folder: Path) -> Iterator[Listed]:
+def list_subagent_sessions(info: SessionInfo) -> list[SessionInfo]:
+    """List the sessions of a session's subagents, the oldest first, each followed by its own subagents."""
+    found = list(_iterate_folder(info.folder / SUBAGENTS_FOLDER))[::-1]
+    return [below for each in found for below in (each, *list_subagent_sessions(each))]
+
+
+def _iterate_folder(folder: Path) -> Iterator[SessionInfo]:
     times: list[tuple[float, Path]] = []
-    for file in folder.glob(f"*/{EVENTS}"):
+    for file in folder.glob(f"*/{EVENTS_FILE}"):
         try:
             times.append((file.stat().st_mtime, file))
         except OSError:
             continue
     for time, file in sorted(times, reverse=True):
-        if listed := _listed(file, datetime.fromtimestamp(time, UTC)):
-            yield listed
+        if info := _read_info(file, datetime.fromtimestamp(time, UTC)):
+            yield info
 
 
-def list_sessions() -> list[Listed]:
-    """All of `sessions`."""
-    return list(sessions())
-
-
-def find_session(name: str) -> Listed:
-    """The session of that name, or of the folder of that name.
+def find_session(name: str) -> SessionInfo:
+    """Find the session with this name or folder name.
 
     Raises:
-        SessionError: there is none; the text has the nearest name.
+        SessionError: there is none; the message has the nearest name.
     """
     names = []
-    for listed in sessions():
-        if name in (listed.name, listed.folder.name):
-            return listed
-        names.append(listed.name)
+    for info in iterate_sessions():
+        if name in (info.name, info.folder.name):
+            return info
+        names.append(info.name)
     raise SessionError(f"no session {name!r}; {did_you_mean(name, names)}")
 
 
-def search(words: Sequence[str], cwd: str | None = None) -> Iterator[Listed]:
-    """The sessions of the folder `cwd` (of any, without) with all words in name, folder or what the person said."""
-    for listed in sessions():
-        if cwd in (None, listed.cwd) and _has(listed, [word.casefold() for word in words]):
-            yield listed
+def search_sessions(words: Sequence[str], cwd: str | None = None) -> Iterator[SessionInfo]:
+    """Yield the sessions that have all words in their name, folder or user messages. `cwd` restricts the folder."""
+    for info in iterate_sessions():
+        if cwd in (None, info.cwd) and _has_words(info, [word.casefold() for word in words]):
+            yield info
 
 
-def _has(listed: Listed, words: Sequence[str]) -> bool:
-    known = f"{listed.name} {listed.cwd} {listed.title} {listed.first_words}".casefold()
-    missing = [word for word in words if word not in known]
+def _has_words(info: SessionInfo, words: Sequence[str]) -> bool:
+    head = f"{info.name} {info.cwd} {info.title} {info.first_words}".casefold()
+    missing = [word for word in words if word not in head]
     if not missing:
         return True
-    said = "\n".join(_words(line) for line in _lines(listed.file, _PERSONS)).casefold()
-    return all(word in said for word in missing)
+    text = "\n".join(_read_user_text(line) for line in _iterate_lines(info.file, _USER_EVENTS)).casefold()
+    return all(word in text for word in missing)
 
 
-def tally(listed: Listed) -> Tally:
-    """What `history.History` would count, read off the lines that have numbers, of which only these are parsed."""
+def count_totals(info: SessionInfo) -> SessionTotals:
+    """Count turns and tokens like `core.history.History`, but parse only the lines with numbers."""
     turns, model, usage = 0, "", dict[str, Usage]()
-    kinds = ("turn_started", "session_started", "profile_changed", "message_completed", "usage_recorded")
-    for line in _lines(listed.file, kinds):
-        kind = _kind(line)
+    kinds = ("turn_started", "session_started", "message_completed", "usage_recorded")
+    for line in _iterate_lines(info.file, kinds):
+        kind = _get_kind(line)
         try:
             if kind == "turn_started":
                 turns += 1
             elif kind == "message_completed":
-                # The message itself can be long. Within it `"` is written `\"`, so this is the event's own field.
+                # The message may be long. A `"` inside it is written as `\"`, so this finds the event's own field.
                 record = json.loads(b"{" + line[line.rindex(b',"usage":{') + 1 :])
                 usage[model] = usage.get(model, Usage()) + Usage.model_validate(record["usage"])
             elif kind == "usage_recorded":
@@ -140,61 +140,79 @@ def tally(listed: Listed) -> Tally:
                 usage[record["model"]] = usage.get(record["model"], Usage()) + spent
             else:
                 model = json.loads(line)["models"].get("processor", "")
-        except _UNREADABLE:
+        except _MALFORMED:
             continue
-    return Tally(turns, usage)
+    return SessionTotals(turns, usage)
 
 
-def rename(name: str, new: str) -> Listed:
-    """Gives the session another name; its events stay as they are, and who has it open keeps it.
+# --- names and titles
+
+
+def rename_session(name: str, new: str) -> SessionInfo:
+    """Rename a session, which may be open in a process. The events do not change.
 
     Raises:
-        UsageError: the new one is no name.
-        SessionError: there is no such session, the new name is taken, or the folder can't be written.
+        UsageError: the new name is invalid.
+        SessionError: there is no such session, the new name is taken, or the folder cannot be written.
     """
-    listed = find_session(name)
-    write_name(listed.folder, checked_name(new))
-    return listed
+    info = find_session(name)
+    write_name(info.folder, check_new_name(new))
+    return info
 
 
-def checked_name(name: str) -> str:
-    """The name, which no session has.
+def check_new_name(name: str) -> str:
+    """Return the name if it is valid and free.
 
     Raises:
-        UsageError: when that is no name.
-        SessionError: when it is taken.
+        UsageError: the name is invalid.
+        SessionError: the name is taken.
     """
     if not re.fullmatch(r"\w[\w.-]{0,63}", name):
         raise UsageError(f"{name!r} is no name for a session; use up to 64 letters, digits, '-', '_' and '.'")
-    if any(name == listed.name for listed in sessions()):
+    if any(name == info.name for info in iterate_sessions()):
         resume = f"goose-like session resume {shlex.quote(name)}"
         raise SessionError(f"there is a session {name!r} already; resume it: {resume}")
     return name
 
 
-def given_name(folder: Path) -> str | None:
-    """The name that the session in the folder was given later than by its first event; None when it was given none."""
-    return _read(folder / _NAME) or None
+def list_taken_names() -> set[str]:
+    """List the names that a generated name must avoid: the ends of folder names, and names of renamed sessions."""
+    folder = sessions_folder()
+    renamed = (read_name(file.parent) for file in folder.glob(f"*/{_NAME}"))
+    return {*(each.name.rpartition("-")[2] for each in folder.glob("*-*")), *filter(None, renamed)}
+
+
+def read_name(folder: Path) -> str | None:
+    """Read the name of a renamed session; None if it was never renamed."""
+    return _read_text(folder / _NAME) or None
 
 
 def write_name(folder: Path, name: str) -> None:
-    """Keeps a name for `given_name`. Raises SessionError when that can't be written."""
-    _write(folder / _NAME, name)
+    """Write the new name of a session.
+
+    Raises:
+        SessionError: the file cannot be written.
+    """
+    _write_text(folder / _NAME, name)
 
 
 def write_title(folder: Path, title: str) -> None:
-    """Keeps what the session is about, for lists. Raises SessionError when that can't be written."""
-    _write(folder / _TITLE, title)
+    """Write the title of a session for lists.
+
+    Raises:
+        SessionError: the file cannot be written.
+    """
+    _write_text(folder / _TITLE, title)
 
 
-def _read(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return ""
 
 
-def _write(file: Path, text: str) -> None:
+def _write_text(file: Path, text: str) -> None:
     draft = file.with_name(f".{file.name}-{os.getpid()}")
     try:
         draft.write_text(f"{text}\n", encoding="utf-8")
@@ -203,37 +221,33 @@ def _write(file: Path, text: str) -> None:
         raise SessionError(f"the {file.name} can't be written: {error}; make that folder writable") from error
 
 
-def short_names() -> set[str]:
-    """Names that a made-up one must not have: the ends of folders' names, and those given later. Reads no events."""
-    folder = sessions_folder()
-    given = (given_name(file.parent) for file in folder.glob(f"*/{_NAME}"))
-    return {*(each.name.rpartition("-")[2] for each in folder.glob("*-*")), *filter(None, given)}
+# --- lines
 
 
-def _listed(file: Path, changed: datetime) -> Listed | None:
-    """Reads only as far as the first message. None: nothing was said in it, or it can't be read."""
+def _read_info(file: Path, changed_at: datetime) -> SessionInfo | None:
+    """Read a session up to its first message; None if there is no message or the file is unreadable."""
     name, cwd, words = "", "", None
     try:
         with file.open("rb") as lines:
             for line in lines:
-                kind = _kind(line)
+                kind = _get_kind(line)
                 if kind == "session_started" and not cwd:
-                    name, cwd = _header(line)
+                    name, cwd = _read_header(line)
                 elif kind == "turn_started":
-                    words = _words(line)
+                    words = _read_user_text(line)
                     break
                 elif not kind:
-                    words = ""  # there may have been some in this line
+                    words = ""  # this damaged line may have held a message
     except OSError:
         return None
     if words is None:
         return None
-    name = given_name(file.parent) or name or file.parent.name
-    return Listed(file.parent, name, cwd, " ".join(words.split()), changed, _read(file.parent / _TITLE))
+    name = read_name(file.parent) or name or file.parent.name
+    return SessionInfo(file.parent, name, cwd, " ".join(words.split()), changed_at, _read_text(file.parent / _TITLE))
 
 
-def _lines(file: Path, kinds: Sequence[str]) -> Iterator[bytes]:
-    """The lines of these events in the file; none of one that can't be read."""
+def _iterate_lines(file: Path, kinds: Sequence[str]) -> Iterator[bytes]:
+    """Yield the lines of some event types; no line if the file is unreadable."""
     try:
         data = b"\n" + file.read_bytes()
     except OSError:
@@ -243,24 +257,24 @@ def _lines(file: Path, kinds: Sequence[str]) -> Iterator[bytes]:
         yield found[1]
 
 
-def _kind(line: bytes) -> str:
-    """The type of a line's event, which stands first in it; '' when none does."""
+def _get_kind(line: bytes) -> str:
+    """Return the event type, which comes first in a line; empty if there is none."""
     found = re.match(rb'\{"type":"(\w+)"', line)
     return found[1].decode() if found else ""
 
 
-def _words(line: bytes) -> str:
-    """What the person said in a line, '' when that can't be read."""
+def _read_user_text(line: bytes) -> str:
+    """Return the user's text in a line; empty if it cannot be read."""
     try:
         return next((part["text"] for part in json.loads(line)["message"]["parts"] if part["type"] == "text"), "")
-    except _UNREADABLE:
+    except _MALFORMED:
         return ""
 
 
-def _header(line: bytes) -> tuple[str, str]:
-    """Name and folder of a `session_started`, '' where they can't be read."""
+def _read_header(line: bytes) -> tuple[str, str]:
+    """Return the name and folder of a `session_started` line; empty if they cannot be read."""
     try:
         record = json.loads(line)
         return str(record["name"]), str(record["cwd"])
-    except _UNREADABLE:
+    except _MALFORMED:
         return "", ""

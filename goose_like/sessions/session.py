@@ -1,9 +1,15 @@
-"""A session's folder: its events, one JSON object a line, appended and never rewritten; its outputs beside them.
+"""Sessions: a folder with an append-only file of events, and the files that belong to it.
 
-Layout of `sessions/<id>/`: `events.jsonl` (each line a durable event with an added `at`, RFC 3339 in UTC),
-`outputs/` (tool output that was too long for a model), `assets/` (values that toolkits keep), `undo/` (former contents
-of files), `nested/<call_id>/` (sessions of nested exchanges), `name` (when it was given another one later), `holder`
-(who opened it last).
+Layout of `sessions/<id>/`:
+
+- `events.jsonl`: one durable event per line, with an added time `at` (RFC 3339 in UTC)
+- `outputs/`: tool output that was too long for a model
+- `assets/`: values that toolkits keep
+- `undo/`: former contents of files
+- `subagents/<call_id>/`: sessions of subagents
+- `name`: the name, if it differs from the one in the first event
+- `title`: a title by the fast model
+- `holder`: the process that opened the session last
 """
 
 import fcntl
@@ -25,54 +31,59 @@ from typing import Self
 
 from goose_like.config.paths import sessions_folder
 from goose_like.core.errors import SessionError
-from goose_like.core.events import Durable, TurnStarted
+from goose_like.core.events import DurableEvent, TurnStarted
 from goose_like.core.gc_pause import pause_gc
 from goose_like.core.history import History
 from goose_like.core.message import ToolResult
 from goose_like.workspace.policy import Grant
 
 from .index import (
-    ASSETS,
-    EVENTS,
-    NESTED,
-    Listed,
-    checked_name,
+    ASSETS_FOLDER,
+    EVENTS_FILE,
+    SUBAGENTS_FOLDER,
+    SessionInfo,
+    check_new_name,
     find_session,
-    given_name,
-    sessions,
-    short_names,
+    iterate_sessions,
+    list_taken_names,
+    read_name,
     write_name,
 )
-from .jsonl import line_of, read_lines
+from .jsonl import format_line, read_lines
 
-_RECENT = 300
+_MAX_RECENT = 300
 _HOLDER = "holder"
 
 
 class Session:
-    """One session, open for appending by this process alone. `history` is what its file says so far.
+    """A session that this process has open for appending. No other process can open it meanwhile.
 
-    Of a resumed one `recent` has the last events of the file, from which a screen is drawn again. `grants` is what a
-    person allowed for as long as it is open here. One that is not `is_kept` is deleted by `close`; one that `goes_on`
-    was opened in the middle of a turn.
+    Attributes:
+        history: the state after all events of the file.
+        damage: a sentence for each line that could not be read.
+        recent: the last events of a resumed session, from which a screen is drawn again.
+        grants: permissions that the person gave for as long as the session is open here.
+        is_kept: False for a session that `close` deletes.
+        has_open_turn: the session was resumed in the middle of a turn.
     """
 
     def __init__(self, folder: Path, name: str, history: History, *, is_kept: bool = True) -> None:
         self.folder = folder
         self.history = history
         self.damage: list[str] = []
-        self.recent: deque[Durable] = deque(maxlen=_RECENT)
+        self.recent: deque[DurableEvent] = deque(maxlen=_MAX_RECENT)
         self.grants: set[Grant] = set()
         self.is_kept = is_kept
-        self.goes_on = False
+        self.has_open_turn = False
         self._name = name
         self._is_empty = False
         self._descriptor = -1
+        self._is_recorded = True
 
     @property
     def name(self) -> str:
-        """Its name now: it may be renamed while it is open."""
-        return given_name(self.folder) or self._name
+        """The current name. A session may be renamed while it is open."""
+        return read_name(self.folder) or self._name
 
     @property
     def outputs(self) -> Path:
@@ -81,40 +92,38 @@ class Session:
 
     @property
     def assets(self) -> Path:
-        """The folder for values that toolkits keep; a fork has copies of its files."""
-        return self.folder / ASSETS
+        """The folder for values that toolkits keep. A fork gets copies of its files."""
+        return self.folder / ASSETS_FOLDER
 
     @property
     def file(self) -> Path:
-        """The events, one JSON object a line."""
-        return self.folder / EVENTS
+        """The events, one JSON object per line."""
+        return self.folder / EVENTS_FILE
 
-    def output_of(self, call_id: str) -> Path:
-        """The file in `outputs` for this call. Ids are the vendor's: long ones and those with `/` are hashed."""
-        return self.outputs / f"{_file_name(call_id)}.txt"
+    def output_path(self, call_id: str) -> Path:
+        """Return the file in `outputs` for a call. Long ids, and ids with characters such as `/`, are hashed."""
+        return self.outputs / f"{_make_file_name(call_id)}.txt"
 
-    def nested(self, call_id: str) -> "Session":
-        """The session for the exchange that this call runs, in a folder below; deleted with this one.
-
-        It is there already where the call was cut off by the end of a process, and then goes on.
+    def open_subagent_session(self, call_id: str) -> "Session":
+        """Create the session of a subagent, or resume it if the process ended during the call.
 
         Raises:
-            SessionError: when the folder can't be written.
+            SessionError: the folder cannot be written.
         """
-        name = _file_name(call_id)
-        session = Session(self.folder / NESTED / name, f"{self.name}/{name}", History(), is_kept=self.is_kept)
+        name = _make_file_name(call_id)
+        session = Session(self.folder / SUBAGENTS_FOLDER / name, f"{self.name}/{name}", History(), is_kept=self.is_kept)
         session._is_empty = not session.file.exists()
         session._open(is_new=session._is_empty)
-        session._replay(goes_on=True)
+        session._replay(keep_open_turn=True)
         return session
 
-    def keep_result(self, result: ToolResult) -> str:
-        """The path of the file with a result's whole output, written now if it is not there yet.
+    def save_result(self, result: ToolResult) -> str:
+        """Write a result's whole output to a file, if it is not there yet, and return the path.
 
         Raises:
-            SessionError: it can't be written.
+            SessionError: the file cannot be written.
         """
-        file = self.output_of(result.call_id)
+        file = self.output_path(result.call_id)
         try:
             if not file.exists():
                 file.parent.mkdir(exist_ok=True)
@@ -125,17 +134,17 @@ class Session:
 
     @classmethod
     def create(cls, name: str | None = None) -> Self:
-        """A new session; without a name it gets a short one that no other has.
+        """Create a session. Without a name, it gets a short one that is free.
 
         Raises:
-            UsageError: when that is no name.
-            SessionError: when the name is taken or the folder can't be written.
+            UsageError: the name is invalid.
+            SessionError: the name is taken, or the folder cannot be written.
         """
-        taken = short_names()
+        taken = list_taken_names()
         if name is None:
-            name = last = _short_name(taken)
-        else:  # a session that was renamed keeps its folder's name
-            is_free = re.fullmatch(r"[a-z0-9]{1,40}", checked_name(name)) and name not in taken
+            name = last = _make_short_name(taken)
+        else:  # the name may end the folder name of a renamed session
+            is_free = re.fullmatch(r"[a-z0-9]{1,40}", check_new_name(name)) and name not in taken
             last = name if is_free else secrets.token_hex(3)
         session = cls(sessions_folder() / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{last}", name, History())
         session._open(is_new=True)
@@ -144,23 +153,22 @@ class Session:
 
     @classmethod
     def temporary(cls) -> Self:
-        """A session that `close` deletes."""
+        """Create a session that `close` deletes."""
         session = cls(Path(tempfile.mkdtemp(prefix="goose-like-session-")), "temporary", History(), is_kept=False)
         session._open(is_new=True)
         return session
 
     @classmethod
-    def resume(cls, name: str | None = None, *, cwd: str | None = None, goes_on: bool = False) -> Self:
-        """The session of that name, or else the newest one (of the folder `cwd`, when given).
+    def resume(cls, name: str | None = None, *, cwd: str | None = None, keep_open_turn: bool = False) -> Self:
+        """Open an existing session: the one of this name, or the newest one (in the folder `cwd`, if given).
 
-        `damage` tells what in the file could not be read. With `goes_on` a turn that was cut off is left open, for
-        `Exchange.go_on`.
+        With `keep_open_turn`, an interrupted turn stays open for `Exchange.resume_turn`.
 
         Raises:
-            SessionError: unknown name (with the nearest one), none there, or held by another process.
+            SessionError: there is no such session, or another process has it open.
         """
         if name is None:
-            found = next((listed for listed in sessions() if cwd in (None, listed.cwd)), None)
+            found = next((info for info in iterate_sessions() if cwd in (None, info.cwd)), None)
             if found is None:
                 raise SessionError(
                     f"no session to resume{f' in {cwd}' if cwd else ''}; start one: goose-like session start"
@@ -169,13 +177,13 @@ class Session:
             found = find_session(name)
         session = cls(found.folder, found.name, History())
         session._open(is_new=False)
-        session._replay(goes_on=goes_on)
+        session._replay(keep_open_turn=keep_open_turn)
         return session
 
-    def _replay(self, *, goes_on: bool) -> None:
+    def _replay(self, *, keep_open_turn: bool) -> None:
         with pause_gc():
-            self.history = History.replay(self.read(), goes_on=goes_on)
-        self.goes_on = goes_on and self.history.in_turn
+            self.history = History.replay(self.read_events(), is_resumed=keep_open_turn)
+        self.has_open_turn = keep_open_turn and self.history.is_in_turn
 
     def _open(self, *, is_new: bool) -> None:
         try:
@@ -183,12 +191,12 @@ class Session:
             flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if is_new else 0)
             self._descriptor = os.open(self.file, flags, 0o600)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with suppress(OSError):  # a full disk: the lock is held all the same
+            with suppress(OSError):  # on a full disk, the lock holds all the same
                 (self.folder / _HOLDER).write_text(f"{os.getpid()}\n")
         except BlockingIOError as error:
             os.close(self._descriptor)
             raise SessionError(
-                f"session {self.name!r} is open in another process ({self._holder()}); leave it there first, "
+                f"session {self.name!r} is open in another process ({self._describe_holder()}); leave it there first, "
                 f"or go on with a copy: goose-like session fork {shlex.quote(self.name)}"
             ) from error
         except OSError as error:
@@ -196,14 +204,14 @@ class Session:
                 f"the session can't be written: {error}; make that folder writable or point GOOSE_LIKE_HOME elsewhere"
             ) from error
 
-    def _holder(self) -> str:
+    def _describe_holder(self) -> str:
         try:
             return f"process {int((self.folder / _HOLDER).read_text())}"
         except (OSError, ValueError):
-            return "its number is not known"
+            return "unknown process"
 
-    def read(self) -> Iterator[Durable]:
-        """The events in the file. A torn last line is cut off; others that can't be read are told in `damage`."""
+    def read_events(self) -> Iterator[DurableEvent]:
+        """Read the events in the file. Cut off a torn last line, and note unreadable lines in `damage`."""
         data = self.file.read_bytes()
         end = data.rfind(b"\n") + 1
         if end != len(data):
@@ -213,35 +221,59 @@ class Session:
             self.recent.append(event)
             yield event
 
-    def append(self, event: Durable) -> None:
-        """Writes one event, whole or not at all.
+    def detach(self, history: History) -> "Session":
+        """Create a session that uses the folder of this one, has its own history and writes no events."""
+        session = Session(self.folder, self._name, history)
+        session._is_recorded = False
+        return session
+
+    def record(self, event: DurableEvent) -> None:
+        """Fold one event into the history, then write it to the file.
 
         Raises:
-            SessionError: when the disk is full or gone, or the session closed.
+            SessionError: the file cannot be written.
         """
-        self._write(line_of(event, datetime.now(UTC)))
+        self.history.apply(event)
+        if self._is_recorded:
+            self.append(event)
+
+    def append(self, event: DurableEvent) -> None:
+        """Write one event, completely or not at all.
+
+        Raises:
+            SessionError: the disk is full or gone, or the session is closed.
+        """
+        self._write(format_line(event, datetime.now(UTC)))
         self._is_empty = self._is_empty and not isinstance(event, TurnStarted)
 
-    def take_over(
+    def copy_from(
         self,
         lines: bytes,
         outputs: str,
         files: Iterable[tuple[str, bytes]],
         assets: Iterable[tuple[str, bytes]] = (),
     ) -> None:
-        """Begins a new session with another's lines, the files by name that these name in its folder `outputs`, and
-        those of its assets.
+        """Fill a new session with copies from another one, which may be deleted later.
 
-        They are copies of this session's own, and the lines name them as such: the other one may be deleted.
+        Args:
+            lines: the lines of the other session's events.
+            outputs: the path of the other session's `outputs`, which is replaced in the lines.
+            files: the files in `outputs` that the lines name, with their content.
+            assets: the files in `assets`, with their content.
 
         Raises:
-            SessionError: when the disk is full or gone.
+            SessionError: the disk is full or gone. The session is closed and deleted.
         """
-        _fill(self.outputs, files)
-        _fill(self.assets, assets)
-        self._write(lines.replace(_in_json(f"{outputs}/"), _in_json(f"{self.outputs}/")) if outputs else lines)
-        write_name(self.folder, self._name)
-        self._is_empty = False
+        try:
+            _write_files(self.outputs, files)
+            _write_files(self.assets, assets)
+            old, new = _escape_json(f"{outputs}/"), _escape_json(f"{self.outputs}/")
+            self._write(lines.replace(old, new) if outputs else lines)
+            write_name(self.folder, self._name)
+            self._is_empty = False
+        except BaseException:
+            self.close()
+            raise
 
     def _write(self, lines: bytes) -> None:
         try:
@@ -256,7 +288,7 @@ class Session:
             raise SessionError(f"the session file {self.file} can't be written: {error}; free some space") from error
 
     def close(self) -> None:
-        """Lets other processes open it; a temporary session, and a new one in which nothing was said, is deleted."""
+        """Release the session for other processes. Delete a temporary session, and a new one without any turn."""
         if self._descriptor >= 0:
             self.is_kept = self.is_kept and not self._is_empty
             os.close(self._descriptor)
@@ -265,8 +297,7 @@ class Session:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _fill(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Writes files by their names into a folder of a session."""
+def _write_files(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
     try:
         for name, data in files:
             folder.mkdir(exist_ok=True, mode=0o700)
@@ -275,34 +306,34 @@ def _fill(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
         raise SessionError(f"{folder} can't be written: {error}; free some space") from error
 
 
-def _short_name(taken: set[str]) -> str:
-    """A letter, a digit, a letter, a digit, until nobody has it."""
+def _make_short_name(taken: set[str]) -> str:
+    """Make a free name of the form letter, digit, letter, digit."""
     while (name := "".join(random.choice(kind) for kind in ("bcdfghjklmnpqrstvwxz", "23456789") * 2)) in taken:
         pass
     return name
 
 
-def _file_name(call_id: str) -> str:
+def _make_file_name(call_id: str) -> str:
     is_name = re.fullmatch(r"[\w-]{1,80}", call_id, re.ASCII)
     return call_id if is_name else hashlib.sha256(call_id.encode()).hexdigest()
 
 
-def _in_json(text: str) -> bytes:
+def _escape_json(text: str) -> bytes:
     return json.dumps(text, ensure_ascii=False)[1:-1].encode()
 
 
-def delete_session(listed: Listed) -> bool:
-    """Deletes all of a session; False when it is open in a process, which keeps it.
+def delete_session(info: SessionInfo) -> bool:
+    """Delete a session. Return False, and keep the session, if a process has it open.
 
     Raises:
-        SessionError: when the folder can't be changed.
+        SessionError: the folder cannot be changed.
     """
     try:
-        with listed.file.open("rb") as held:
+        with info.file.open("rb") as held:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(listed.folder)
+            shutil.rmtree(info.folder)
     except BlockingIOError:
         return False
     except OSError as error:
-        raise SessionError(f"session {listed.name!r} can't be deleted: {error}; make its folder writable") from error
+        raise SessionError(f"session {info.name!r} can't be deleted: {error}; make its folder writable") from error
     return True

@@ -1,52 +1,56 @@
-"""A session as people read it: what was said, done, asked and changed, in its order, whatever it is written in."""
+"""Transcripts: the events of a session as entries for people, independent of the output format."""
 
 import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 from goose_like.core.events import (
     Answered,
     ArtifactShown,
     Asked,
     Compacted,
-    Durable,
+    DurableEvent,
     Interjected,
     Logged,
     MessageCompleted,
     PlanUpdated,
-    ProfileChanged,
     PromptsSuggested,
     Reminded,
     Rewound,
     SessionStarted,
+    StateSaved,
     ToolFinished,
     TurnFinished,
     TurnStarted,
+    UsageRecorded,
 )
 from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import Image, Message, Thinking, ToolCall, ToolResult, Usage
 
-from .artifact_text import as_markdown
-from .index import Listed
+from .artifact_text import render_artifact
+from .index import SessionInfo
 from .jsonl import read_lines
 
-MARKS = {"planned": "☐", "in-progress": "▶", "complete": "☑", "failed": "☒"}
+_PLAN_MARKS = {"planned": "☐", "in-progress": "▶", "complete": "☑", "failed": "☒"}
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _DIFF = re.compile(r"--- [^\n]*\n\+\+\+ (?:b/)?([^\n]*)")
-_WRITERS = ("write_file", "patch_file")
+_WRITE_TOOLS = ("write_file", "patch_file")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing that happened. What `title` and `text` are depends on the kind.
+    """One entry of a transcript. The kind decides the meaning of `title` and `text`.
 
-    person: "turn N", their words; model: "", Markdown, which artifacts become too; thinking, folded: what it is, the
-    text; call: the tool and what it is about, the arguments, with the `result`; diff: the file, a unified diff; plan,
-    note, end: "", the text.
+    - person: "turn N" or "meanwhile"; the user's text
+    - model: empty; Markdown of an answer or an artifact
+    - thinking, folded: a heading; the text
+    - call: the tool and its subject; the arguments. `result` is set.
+    - diff: the file; a unified diff
+    - plan, note, end: empty; the text
     """
 
     kind: Literal["person", "model", "thinking", "folded", "call", "diff", "plan", "note", "end"]
@@ -58,60 +62,95 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A session, read; `listed.folder` has its outputs."""
+    """A session that was read from its file. Unreadable lines are listed in `damage`."""
 
-    listed: Listed
+    info: SessionInfo
     history: History
-    events: Sequence[Durable]
+    events: Sequence[DurableEvent]
     damage: Sequence[str]
 
     @classmethod
-    def read(cls, listed: Listed) -> "Transcript":
-        """The whole session, which may be open; what can't be read is in `damage`."""
+    def read(cls, info: SessionInfo) -> "Transcript":
+        """Read a whole session, which may be open in a process."""
         damage: list[str] = []
-        events = [event for _, event in read_lines(listed.file.read_bytes(), listed.file, damage)]
-        return cls(listed, History.replay(events), events, damage)
+        events = [event for _, event in read_lines(info.file.read_bytes(), info.file, damage)]
+        return cls(info, History.replay(events), events, damage)
 
     @property
     def usage(self) -> dict[str, Usage]:
-        """The tokens by model, of those that were counted."""
+        """The tokens by model, without models that used none."""
         return {model: usage for model, usage in self.history.usage.items() if usage.total_tokens}
 
     @property
     def changed_files(self) -> list[str]:
-        """The files that were written by tools, each once; what commands did to others is not known."""
-        return changed_files(self.events)
+        """The files that tools wrote, each once. Changes by commands are unknown."""
+        return list_changed_files(self.events)
 
-    def entries(self) -> Iterator[Entry]:
-        """All that happened. A call stands with its result, where the model made it."""
+    def iterate_entries(self) -> Iterator[Entry]:
+        """Yield all entries in order. A tool call stands with its result where the model made the call."""
         results = {event.result.call_id: event.result for event in self.events if isinstance(event, ToolFinished)}
         turn = 0
         for event in self.events:
             turn += isinstance(event, TurnStarted)
-            match event:
-                case TurnStarted(message=message):
-                    yield Entry("person", f"turn {turn}", message.first_text, images=message.images)
-                case Interjected(message=message):
-                    yield Entry("person", "meanwhile", message.first_text, images=message.images)
-                case MessageCompleted(message=message, is_cut=is_cut):
-                    yield from _said(message, results)
-                    if is_cut:
-                        yield Entry("end", "", "cut off")
-                case _:
-                    yield from _beside(event)
+            yield from _describe_event(event, turn, results)
 
 
-def changed_files(events: Sequence[Durable]) -> list[str]:
-    """The files that tools wrote, each once, as they were named."""
+def list_changed_files(events: Sequence[DurableEvent]) -> list[str]:
+    """List the files that tools wrote, each once, as the model named them."""
     results = (event.result for event in events if isinstance(event, ToolFinished))
     done = {result.call_id for result in results if not result.is_error}
     messages = (event.message for event in events if isinstance(event, MessageCompleted))
-    calls = (call for message in messages for call in message.tool_calls if call.name in _WRITERS)
-    paths = (_arguments(call).get("path") for call in calls if call.id in done)
+    calls = (call for message in messages for call in message.tool_calls if call.name in _WRITE_TOOLS)
+    paths = (_parse_arguments(call).get("path") for call in calls if call.id in done)
     return list(dict.fromkeys(path for path in paths if isinstance(path, str)))
 
 
-def _said(message: Message, results: dict[str, ToolResult]) -> Iterator[Entry]:
+def _describe_event(event: DurableEvent, turn: int, results: dict[str, ToolResult]) -> Iterator[Entry]:
+    match event:
+        case TurnStarted(message=message):
+            yield Entry("person", f"turn {turn}", message.first_text, images=message.images)
+        case Interjected(message=message):
+            yield Entry("person", "meanwhile", message.first_text, images=message.images)
+        case MessageCompleted(message=message, is_cut=is_cut):
+            yield from _describe_message(message, results)
+            if is_cut:
+                yield Entry("end", "", "cut off")
+        case Logged(text=text):
+            diff = _DIFF.match(text)
+            yield Entry("diff", diff[1], text) if diff else Entry("note", "", text)
+        case ArtifactShown(artifact=artifact):
+            yield Entry("model", "", render_artifact(artifact))
+        case PromptsSuggested(prompts=prompts):
+            yield Entry("note", "", f"to ask next: {' · '.join(prompts)}")
+        case PlanUpdated(tasks=tasks):
+            yield Entry("plan", "", "\n".join(f"{_PLAN_MARKS[task.status]} {task.description}" for task in tasks))
+        case Asked(question=question):
+            yield Entry("note", "", f"asked: {question.text}")
+            if question.detail:
+                yield Entry("diff", question.subject, question.detail)
+        case Answered(question=question, answer=answer):
+            choice = answer.text or "nothing" if question.kind == "text" else answer.choice.replace("_", " ")
+            yield Entry("note", "", f"answered by {answer.by}: {choice}")
+        case Reminded(text=text):
+            yield Entry("folded", "reminder for the model", text)
+        case Compacted(summary=summary, is_routine=is_routine):
+            if summary and not is_routine:
+                yield Entry("folded", "summary in place of all earlier messages", summary)
+        case Rewound(message_count=count):
+            yield Entry("end", "", f"gone back to the first {count} messages")
+        case SessionStarted():
+            models = ", ".join(dict.fromkeys(event.models.values()))
+            yield Entry("note", "", f"profile {event.profile} · {models}" if models else f"profile {event.profile}")
+        case TurnFinished(reason=reason, detail=detail):
+            if reason != "stop" or detail:
+                yield Entry("end", "", f"{reason.replace('_', ' ')}{': ' * bool(detail)}{detail}")
+        case ToolFinished() | UsageRecorded() | StateSaved():
+            pass  # results are shown with their calls
+        case _:
+            assert_never(event)
+
+
+def _describe_message(message: Message, results: dict[str, ToolResult]) -> Iterator[Entry]:
     for part in message.parts:
         if isinstance(part, Thinking) and part.text:
             yield Entry("thinking", "thinking", part.text)
@@ -119,45 +158,12 @@ def _said(message: Message, results: dict[str, ToolResult]) -> Iterator[Entry]:
         yield Entry("model", "", message.text)
     for call in message.tool_calls:
         result = results.get(call.id) or ToolResult(call_id=call.id, output=INTERRUPTED, is_error=True)
-        title, text = _told(call)
+        title, text = _format_call(call)
         yield Entry("call", title, text, result, result.images)
 
 
-def _beside(event: Durable) -> Iterator[Entry]:
-    match event:
-        case Logged(text=text):
-            changed = _DIFF.match(text)
-            yield Entry("diff", changed[1], text) if changed else Entry("note", "", text)
-        case ArtifactShown(artifact=artifact):
-            yield Entry("model", "", as_markdown(artifact))
-        case PromptsSuggested(prompts=prompts):
-            yield Entry("note", "", f"to ask next: {' · '.join(prompts)}")
-        case PlanUpdated(tasks=tasks):
-            yield Entry("plan", "", "\n".join(f"{MARKS[task.status]} {task.description}" for task in tasks))
-        case Asked(question=question):
-            yield Entry("note", "", f"asked: {question.text}")
-            if question.detail:
-                yield Entry("diff", question.subject, question.detail)
-        case Answered(question=question, answer=answer):
-            said = answer.words or "nothing" if question.kind == "words" else answer.choice.replace("_", " ")
-            yield Entry("note", "", f"answered by {answer.by}: {said}")
-        case Reminded(text=text):
-            yield Entry("folded", "what the model was reminded of", text)
-        case Compacted(summary=summary, is_routine=False) if summary:
-            yield Entry("folded", "what stands in the place of all before", summary)
-        case Rewound(to=to):
-            yield Entry("end", "", f"gone back to the first {to} messages")
-        case SessionStarted() | ProfileChanged():
-            models = ", ".join(dict.fromkeys(event.models.values()))
-            yield Entry("note", "", f"profile {event.profile} · {models}" if models else f"profile {event.profile}")
-        case TurnFinished(reason=reason, detail=detail) if reason != "stop" or detail:
-            yield Entry("end", "", f"{reason.replace('_', ' ')}{': ' * bool(detail)}{detail}")
-        case _:
-            return
-
-
-def _arguments(call: ToolCall) -> dict[str, Any]:
-    """The arguments by name; those that are no JSON object under no name."""
+def _parse_arguments(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments by name. Arguments that are no JSON object have the name ""."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
@@ -165,26 +171,26 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
     return arguments if isinstance(arguments, dict) else {"": arguments}
 
 
-def _told(call: ToolCall) -> tuple[str, str]:
-    """A call's title and its arguments: text as it is, the others as JSON."""
-    arguments = _arguments(call)
+def _format_call(call: ToolCall) -> tuple[str, str]:
+    """Format the title of a call and its arguments: strings as they are, other values as JSON."""
+    arguments = _parse_arguments(call)
     keys = ("command", "code", "path", "url", "task")
-    about = next((value for key in keys if isinstance(value := arguments.get(key), str)), "")
-    title = f"{call.name} {about.partition(chr(10))[0][:100]}".strip()
+    subject = next((value for key in keys if isinstance(value := arguments.get(key), str)), "")
+    title = f"{call.name} {subject.partition(chr(10))[0][:100]}".strip()
     if list(arguments) in (["command"], ["code"], [""]):
-        return title, about or call.arguments
-    written = {
+        return title, subject or call.arguments
+    texts = {
         key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
         for key, value in arguments.items()
     }
-    return title, "\n".join(f"{key}:{chr(10) if chr(10) in text else ' '}{text}" for key, text in written.items())
+    return title, "\n".join(f"{key}:{chr(10) if chr(10) in text else ' '}{text}" for key, text in texts.items())
 
 
-def shown(text: str) -> str:
-    """The text with control characters written out: no reader's terminal or browser obeys them."""
+def escape_controls(text: str) -> str:
+    """Escape control characters, so that no terminal or browser obeys them."""
     return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text.replace("\r\n", "\n"))
 
 
-def when(time: datetime) -> str:
-    """To the minute, in the local time."""
+def format_time(time: datetime) -> str:
+    """Format a time to the minute, in local time."""
     return f"{time.astimezone():%Y-%m-%d %H:%M}"

@@ -35,8 +35,8 @@ class Permissions:
         self._root = root
         self._notifier = notifier
         self._parent = parent
-        self._grants = parent._grants if parent else set() if grants is None else grants
-        self._question_lock = parent._question_lock if parent else asyncio.Lock()
+        self._grants: set[Grant] = parent._grants if parent else set() if grants is None else grants
+        self._question_lock: asyncio.Lock = parent._question_lock if parent else asyncio.Lock()
 
     def decide(self, kind: PermissionKind) -> Decision:
         """Look up the decision of the policy for a kind of action, without regard to earlier answers."""

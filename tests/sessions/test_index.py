@@ -8,7 +8,14 @@ from hypothesis import given
 from goose_like.core.errors import SessionError, UsageError
 from goose_like.core.events import Interjected, Logged, MessageCompleted, TurnStarted, UsageRecorded
 from goose_like.core.message import Image, Message, Text, Usage
-from goose_like.sessions.index import find_session, list_sessions, rename, search, sessions, tally
+from goose_like.sessions.index import (
+    count_totals,
+    find_session,
+    iterate_sessions,
+    list_sessions,
+    rename_session,
+    search_sessions,
+)
 from goose_like.sessions.session import Session, delete_session
 from tests.core.test_history import conversation
 from tests.sessions.test_session import filled, header
@@ -30,7 +37,7 @@ def said(name, *events, cwd="/w"):
 def test_what_is_counted_is_what_a_replay_counts(events):
     session = said(None, TurnStarted(message=Message.user("x")), *events)
     history = Session.resume(session.name)
-    counted = tally(find_session(session.name))
+    counted = count_totals(find_session(session.name))
     assert (counted.turns, counted.usage) == (history.history.turn_count, history.history.usage)
     history.close()
 
@@ -44,7 +51,7 @@ def test_a_message_that_quotes_an_event_is_counted_as_what_it_is():
         UsageRecorded(model="openai:n", usage=usage, purpose=tricky),
     )
     said("one", *events)
-    counted = tally(find_session("one"))
+    counted = count_totals(find_session("one"))
     assert (counted.turns, counted.usage) == (1, {"local": usage, "openai:n": usage})
 
 
@@ -53,8 +60,8 @@ def test_lines_that_are_not_needed_are_not_parsed():
     with session.file.open("ab") as file:
         file.write(b'{"type":"message_completed","message":{{{not JSON,"usage":{"input_tokens":7},"is_cut":false}\n')
         file.write(b'{"type":"tool_finished",{{{\n')
-    assert tally(find_session("one")).usage == {"local": Usage(input_tokens=7)}
-    assert names(search(["hello"])) == ["one"]
+    assert count_totals(find_session("one")).usage == {"local": Usage(input_tokens=7)}
+    assert names(search_sessions(["hello"])) == ["one"]
 
 
 @pytest.mark.parametrize("line", [b'{"type":"turn_started"}', b'{"type":"turn_started","message":{"parts":[1]}}', b"{"])
@@ -63,19 +70,19 @@ def test_a_first_message_that_can_not_be_read_does_not_hide_the_session(line):
     head = session.file.read_bytes().splitlines(keepends=True)[0]
     session.file.write_bytes(head + line + b"\n")
     assert [(listed.name, listed.first_words) for listed in list_sessions()] == [("one", "")]
-    assert names(search(["absent"])) == []
+    assert names(search_sessions(["absent"])) == []
 
 
 def test_search_finds_all_words_in_name_folder_and_what_the_person_said():
     said("parser", TurnStarted(message=Message.user("Fix the ÜBER bug")), cwd="/home/a")
     said("other", TurnStarted(message=Message.user("hi")), Interjected(message=Message.user("no, the Lexer")), cwd="/b")
     said("quiet", TurnStarted(message=Message.user("hi")), MessageCompleted(message=Message.assistant("lexer, über")))
-    assert names(search(["über"])) == ["parser"]
-    assert names(search(["LEXER", "other"])) == ["other"]
-    assert names(search(["lexer", "parser"])) == []
-    assert names(search(["home"])) == ["parser"]
-    assert names(search([], cwd="/b")) == ["other"]
-    assert sorted(names(search([]))) == ["other", "parser", "quiet"]
+    assert names(search_sessions(["über"])) == ["parser"]
+    assert names(search_sessions(["LEXER", "other"])) == ["other"]
+    assert names(search_sessions(["lexer", "parser"])) == []
+    assert names(search_sessions(["home"])) == ["parser"]
+    assert names(search_sessions([], cwd="/b")) == ["other"]
+    assert sorted(names(search_sessions([]))) == ["other", "parser", "quiet"]
 
 
 def test_a_message_with_an_image_only():
@@ -88,7 +95,7 @@ def test_a_message_with_an_image_only():
 def test_sessions_are_read_as_they_are_asked_for():
     for number, name in enumerate(["old", "new"]):
         os.utime(filled(name, "hello").file, (number, number))
-    every = sessions()
+    every = iterate_sessions()
     assert next(every).name == "new"
     find_session("old").file.unlink()
     assert list(every) == []
@@ -97,14 +104,14 @@ def test_sessions_are_read_as_they_are_asked_for():
 def test_rename():
     session = filled("one", "hello")
     before = session.file.read_bytes()
-    rename("one", "zwei")
+    rename_session("one", "zwei")
     assert names(list_sessions()) == ["zwei"]
     assert session.file.read_bytes() == before
     with pytest.raises(SessionError, match=r"no session 'one'; there are: zwei"):
         find_session("one")
     resumed = Session.resume("zwei")
     assert resumed.name == "zwei"
-    rename("zwei", "three")  # while it is open
+    rename_session("zwei", "three")  # while it is open
     assert resumed.name == "three"
     resumed.close()
     assert Session.create("one").name == "one"  # its name is free
@@ -114,11 +121,11 @@ def test_what_can_not_be_renamed():
     filled("one", "hello")
     filled("two", "hello")
     with pytest.raises(SessionError, match="there is a session 'two' already"):
-        rename("one", "two")
+        rename_session("one", "two")
     with pytest.raises(UsageError, match="'a b' is no name for a session"):
-        rename("one", "a b")
+        rename_session("one", "a b")
     with pytest.raises(SessionError, match=r"no session 'onn'; did you mean 'one'\?"):
-        rename("onn", "three")
+        rename_session("onn", "three")
 
 
 @pytest.mark.parametrize("name", ["größe", "a.b-c_d", "名前", "x" * 64, "_"])
@@ -129,7 +136,7 @@ def test_names_with_odd_characters(name):
 
 def test_a_made_up_name_is_none_that_another_was_given(monkeypatch):
     filled("one", "hello")
-    rename("one", "b2b2")
+    rename_session("one", "b2b2")
     picked = iter("b2b2c3c3")
     monkeypatch.setattr("random.choice", lambda kind: next(picked))
     assert Session.create().name == "c3c3"

@@ -11,7 +11,7 @@ import pytest
 from goose_like.core.errors import SessionError, UsageError
 from goose_like.core.events import Logged, SessionStarted, TurnFinished, TurnStarted
 from goose_like.core.message import Message
-from goose_like.sessions.index import find_session, list_sessions, rename
+from goose_like.sessions.index import find_session, list_sessions, rename_session
 from goose_like.sessions.session import Session, delete_session
 
 
@@ -209,7 +209,7 @@ def test_read_only_home(tmpfs, monkeypatch):
             open_it()
     assert [listed.name for listed in list_sessions()] == ["one"]
     with pytest.raises(SessionError, match=r"the name can't be written: .*Read-only"):
-        rename("one", "two")
+        rename_session("one", "two")
     with pytest.raises(SessionError, match=r"'one' can't be deleted: .*Read-only"):
         delete_session(find_session("one"))
 
@@ -231,8 +231,8 @@ def test_full_disk(tmpfs, monkeypatch):
 
 def test_files_of_outputs_are_named_by_the_call(tmp_path):
     session = Session.create("one")
-    assert session.output_of("call_1") == session.outputs / "call_1.txt"
+    assert session.output_path("call_1") == session.outputs / "call_1.txt"
     for odd in ("../../x", "a/b", "..", "x" * 500, "ü", ""):
-        path = session.output_of(odd)
+        path = session.output_path(odd)
         assert path.parent == session.outputs
         assert re.fullmatch(r"[0-9a-f]{64}\.txt", path.name)

@@ -28,9 +28,9 @@ from goose_like.core.events import (
 )
 from goose_like.core.history import INTERRUPTED
 from goose_like.core.message import Image, Message, Text, Thinking, ToolCall, ToolResult, Usage
-from goose_like.sessions.archive import archive, take_in
-from goose_like.sessions.export_html import page
-from goose_like.sessions.export_markdown import markdown
+from goose_like.sessions.archive import export_archive, import_file
+from goose_like.sessions.export_html import export_html
+from goose_like.sessions.export_markdown import export_markdown
 from goose_like.sessions.index import find_session
 from goose_like.sessions.session import Session
 from goose_like.sessions.transcript import Transcript
@@ -108,7 +108,7 @@ class Tags(HTMLParser):
 
 def test_the_page_escapes_everything_and_loads_nothing():
     rich()
-    text = page(Transcript.read(find_session("one")))
+    text = export_html(Transcript.read(find_session("one")))
     read = Tags(text)
     assert read.open == []
     kinds = {tag for tag, _ in read.tags}
@@ -127,14 +127,14 @@ def test_the_page_escapes_everything_and_loads_nothing():
 def test_links_of_the_model_are_no_scripts_and_its_images_are_not_loaded():
     said = '[x](javascript:alert(1)) ![y](http://there/y.png) <img src="http://there/z.png"> [z](http://there)'
     recorded("one", TurnStarted(message=Message.user("x")), MessageCompleted(message=Message.assistant(said)))
-    tags = Tags(page(Transcript.read(find_session("one")))).tags
+    tags = Tags(export_html(Transcript.read(find_session("one")))).tags
     assert [attributes["href"] for tag, attributes in tags if tag == "a"] == ["http://there/y.png", "http://there"]
     assert "img" not in {tag for tag, _ in tags}
 
 
 def test_markdown():
     rich()
-    text = markdown(Transcript.read(find_session("one")))
+    text = export_markdown(Transcript.read(find_session("one")))
     assert text.startswith("# one\n\n- folder: `/w`\n")
     assert "## Turn 1\n\n> <script>" in text
     assert "\x1b" not in text
@@ -159,15 +159,15 @@ def test_what_is_damaged_is_told_and_the_rest_shown():
         file.write(b"{\n")
     transcript = Transcript.read(find_session("one"))
     assert "line 4: left out" in transcript.damage[0]
-    assert "> hello" in markdown(transcript)
+    assert "> hello" in export_markdown(transcript)
 
 
 @given(conversation())
 def test_out_and_in_again_the_history_is_equal(tmp_path_factory, events):
     session = recorded(None, TurnStarted(message=Message.user("x")), *events)
     file = tmp_path_factory.mktemp("out") / "x.json"
-    file.write_text(archive(find_session(session.name)))
-    copy = take_in(file)
+    file.write_text(export_archive(find_session(session.name)))
+    copy = import_file(file)
     copy.close()
     assert copy.file.read_bytes() == session.file.read_bytes()
     one, two = Session.resume(session.name), Session.resume(copy.name)
@@ -180,15 +180,15 @@ def test_out_and_in_again_the_history_is_equal(tmp_path_factory, events):
 def test_json_holds_the_outputs_that_are_named(tmp_path):
     session = rich()
     file = tmp_path / "x.json"
-    file.write_text(archive(find_session("one")))
+    file.write_text(export_archive(find_session("one")))
     whole = json.loads(file.read_text())
     assert (whole["format"], whole["version"], whole["name"]) == ("goose-like session", 1, "one")
     assert [event["type"] for event in whole["events"]][:2] == ["session_started", "turn_started"]
-    copy = take_in(file, "two")
+    copy = import_file(file, "two")
     assert (copy.outputs / "a.png").read_bytes() == b"\x89PNG"
     copy.close()
     find_session("one").file.unlink()
-    again = take_in(file)
+    again = import_file(file)
     assert again.name == "one"  # it is free now
     again.close()
     assert session.folder != again.folder
@@ -197,8 +197,8 @@ def test_json_holds_the_outputs_that_are_named(tmp_path):
 def test_json_that_another_program_wrote_anew_is_read(tmp_path):
     session = filled("one", "hello")
     file = tmp_path / "x.json"
-    file.write_text(json.dumps(json.loads(archive(find_session("one"))), indent=2))
-    copy = take_in(file)
+    file.write_text(json.dumps(json.loads(export_archive(find_session("one"))), indent=2))
+    copy = import_file(file)
     assert copy.file.read_bytes() == session.file.read_bytes()
     copy.close()
 
@@ -206,7 +206,7 @@ def test_json_that_another_program_wrote_anew_is_read(tmp_path):
 @pytest.mark.parametrize("indent", [None, 2])
 def test_a_bad_event_is_told_with_its_line(tmp_path, home, indent):
     filled("one", "hello", "there")
-    text = archive(find_session("one"))
+    text = export_archive(find_session("one"))
     if indent:
         text = json.dumps(json.loads(text), indent=indent)
     text = text.replace('"text":"there"', '"tixt":"there"').replace('"text": "there"', '"tixt": "there"')
@@ -216,7 +216,7 @@ def test_a_bad_event_is_told_with_its_line(tmp_path, home, indent):
     expected = len(lines) if not indent else max(n for n, line in enumerate(lines, 1) if line == "    {")
     before = sorted((home / "state/sessions").iterdir())
     with pytest.raises(SessionError, match=rf"x\.json, line {expected}: event 4 can't be read .*nothing was imported"):
-        take_in(file)
+        import_file(file)
     assert sorted((home / "state/sessions").iterdir()) == before
 
 
@@ -258,17 +258,17 @@ def test_files_that_are_bad(tmp_path, home, text, told):
     file = tmp_path / "x.json"
     file.write_text(text)
     with pytest.raises(SessionError, match=re.escape(told)) as failed:
-        take_in(file)
+        import_file(file)
     assert "\n" not in str(failed.value)
     assert list((home / "state/sessions").glob("*")) == []
 
 
 def test_a_file_that_can_not_be_read(tmp_path):
     with pytest.raises(SessionError, match=r"none.json' can't be read: "):
-        take_in(tmp_path / "none.json")
+        import_file(tmp_path / "none.json")
     (tmp_path / "binary").write_bytes(b"\xff")
     with pytest.raises(SessionError, match=r"binary' can't be read: "):
-        take_in(tmp_path / "binary")
+        import_file(tmp_path / "binary")
 
 
 def old(role, *content, created=1_700_000_000):
@@ -301,7 +301,7 @@ def test_a_session_of_goose_09(tmp_path, monkeypatch):
     ]
     file = tmp_path / "my-talk.jsonl"
     file.write_text("\n".join(lines) + "\n")
-    copy = take_in(file)
+    copy = import_file(file)
     copy.close()
     assert copy.name == "my-talk"
     assert json.loads(copy.file.read_text().split("\n")[1])["at"] == "2023-11-14T22:13:20.000Z"

@@ -130,7 +130,7 @@ async def test_our_own_preparations_write_nothing_in_plan(root: Path, repository
 async def test_without_a_sandbox_nothing_promises_to_be_read_only(
     root: Path, mode: SandboxMode, approval: ApprovalMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sandbox, "find", lambda: None)
+    monkeypatch.setattr(sandbox, "find_bwrap", lambda: None)
     workspace = Workspace(root, mode=mode, approval=approval, notifier=Recorder(ONCE))
     async with workspace:
         with pytest.raises(SandboxError, match="nothing can be made read-only"):

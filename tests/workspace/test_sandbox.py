@@ -341,7 +341,7 @@ async def test_without_bubblewrap_the_command_is_refused(
     fake = tmp_path / "bwrap"
     fake.write_text("#!/bin/sh\necho no namespaces here >&2; exit 1\n")
     fake.chmod(0o755)
-    monkeypatch.setattr(sandbox, "find", lambda: fake)
+    monkeypatch.setattr(sandbox, "find_bwrap", lambda: fake)
     async with Workspace(root, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
         with pytest.raises(SandboxError, match=r"no namespaces here.*--sandbox full"):
             await sh(workspace, "true")

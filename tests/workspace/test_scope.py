@@ -1,4 +1,4 @@
-"""Reach: what a process sees that is to see less than commands do, told by processes in their sandbox."""
+"""Sandbox scopes: which paths a process with a scope can see and write."""
 
 import os
 import socket
@@ -56,7 +56,7 @@ async def sh(workspace: Workspace, script: str, **options: object) -> tuple[int,
 async def test_nothing_but_the_workspace_is_there(root: Path, home: Path) -> None:
     async with made(root) as workspace:
         script = f"cat a.txt sub/b.txt; echo new > c.txt; ls -A {home} {home.parent}; cat {home}/diary.txt"
-        _, output = await sh(workspace, script, reach=NOTHING)
+        _, output = await sh(workspace, script, scope=NOTHING)
         assert "[a.txt][sub/b.txt]" in output
         assert f"{home}:\nwork\n" in output
         assert f"{home.parent}:\nhome\n" in output
@@ -68,18 +68,18 @@ async def test_nothing_but_the_workspace_is_there(root: Path, home: Path) -> Non
 async def test_what_is_around_the_workspace_cannot_be_written(root: Path, home: Path) -> None:
     async with made(root) as workspace:
         for place in ("/x", "/usr/x", "/etc/x", "/var/x"):
-            code, _ = await sh(workspace, f"echo x > {place}", reach=NOTHING)
+            code, _ = await sh(workspace, f"echo x > {place}", scope=NOTHING)
             assert code != 0, place
-        await sh(workspace, f"echo x > {home}/x", reach=NOTHING)
+        await sh(workspace, f"echo x > {home}/x", scope=NOTHING)
     assert not (home / "x").exists()
 
 
 async def test_programs_and_python_run(root: Path) -> None:
     async with made(root) as workspace:
         script = "import json, ssl, ctypes, os; print(len(os.listdir('/proc/self/fd')) > 0, os.getcwd())"
-        _, output = await sh(workspace, f'{sys.executable} -c "{script}"', reach=NOTHING)
+        _, output = await sh(workspace, f'{sys.executable} -c "{script}"', scope=NOTHING)
         assert output.split() == ["True", str(root)]
-        assert (await sh(workspace, "git --version && head -c 2 /dev/urandom > /dev/null", reach=NOTHING))[0] == 0
+        assert (await sh(workspace, "git --version && head -c 2 /dev/urandom > /dev/null", scope=NOTHING))[0] == 0
 
 
 async def test_ways_around(root: Path, home: Path) -> None:
@@ -93,21 +93,21 @@ async def test_ways_around(root: Path, home: Path) -> None:
             f"/proc/self/root{home}/diary.txt",
             "/proc/1/cwd/diary.txt",
         ):
-            code, output = await sh(workspace, f"cat {path}", reach=NOTHING)
+            code, output = await sh(workspace, f"cat {path}", scope=NOTHING)
             assert code, path
             assert "[diary.txt]" not in output, path
 
 
 async def test_secrets_of_the_system_stay_hidden(root: Path) -> None:
     async with made(root) as workspace:
-        assert (await sh(workspace, "cat /etc/shadow | wc -c", reach=NOTHING))[1].split()[-1] == "0"
+        assert (await sh(workspace, "cat /etc/shadow | wc -c", scope=NOTHING))[1].split()[-1] == "0"
 
 
 async def test_paths_that_are_named(root: Path, home: Path) -> None:
     async with made(root) as workspace:
-        reach = SandboxScope(readable=(home / "library", home / "none"), writable=(home / "library/sub",))
+        scope = SandboxScope(readable=(home / "library", home / "none"), writable=(home / "library/sub",))
         script = f"cat {home}/library/a.py; ls {home}; echo x > {home}/library/a.py"
-        code, output = await sh(workspace, script, reach=reach)
+        code, output = await sh(workspace, script, scope=scope)
         assert code != 0
         assert output.startswith("[library/a.py]library\nwork\n")
     assert (home / "library/a.py").read_text() == "[library/a.py]"
@@ -116,7 +116,7 @@ async def test_paths_that_are_named(root: Path, home: Path) -> None:
 async def test_a_file_alone(root: Path, home: Path) -> None:
     async with made(root) as workspace:
         code, output = await sh(
-            workspace, f"cat {home}/diary.txt; ls {home}", reach=SandboxScope(readable=(home / "diary.txt",))
+            workspace, f"cat {home}/diary.txt; ls {home}", scope=SandboxScope(readable=(home / "diary.txt",))
         )
         assert (code, output) == (0, "[diary.txt]diary.txt\nwork\n")
 
@@ -126,24 +126,24 @@ async def test_a_named_path_behind_a_link(root: Path, home: Path, tmp_path: Path
     (home / "shelf").symlink_to("library")
     (home / "e").symlink_to(ours)
     async with made(root) as workspace:
-        reach = SandboxScope(readable=(home / "shelf",), writable=(home / "e",))
+        scope = SandboxScope(readable=(home / "shelf",), writable=(home / "e",))
         script = f"cat {home}/shelf/a.py {home}/library/a.py; echo x > {home}/e/1; echo x > {ours}/2"
-        assert await sh(workspace, script, reach=reach) == (0, "[library/a.py]" * 2)
+        assert await sh(workspace, script, scope=scope) == (0, "[library/a.py]" * 2)
     assert sorted(path.name for path in ours.iterdir()) == ["1", "2"]
 
 
 async def test_a_named_path_inside_the_workspace_stays_writable(root: Path) -> None:
     async with made(root) as workspace:
-        assert (await sh(workspace, "echo x > sub/new", reach=SandboxScope(readable=(root / "sub",))))[0] == 0
+        assert (await sh(workspace, "echo x > sub/new", scope=SandboxScope(readable=(root / "sub",))))[0] == 0
 
 
 async def test_what_commands_may_not_see_cannot_be_named(root: Path, home: Path, tmp_path: Path) -> None:
     async with made(root) as workspace:
         for path in (home / ".ssh", home / ".ssh/id_ed25519", Path("/run"), tmp_path / "goose/state/sessions"):
             with pytest.raises(DeniedError, match="hidden from commands"):
-                await sh(workspace, "true", reach=SandboxScope(readable=(path,)))
+                await sh(workspace, "true", scope=SandboxScope(readable=(path,)))
         code, output = await sh(
-            workspace, f"ls -A {home}/.ssh; cat {home}/diary.txt", reach=SandboxScope(readable=(home,))
+            workspace, f"ls -A {home}/.ssh; cat {home}/diary.txt", scope=SandboxScope(readable=(home,))
         )
         assert (code, output) == (0, "[diary.txt]")  # the whole home is: without its secrets
 
@@ -153,10 +153,10 @@ async def test_our_own_folders_may_be_named_and_written(root: Path, tmp_path: Pa
         ours = tmp_path / "goose" / folder / "environments/one"
         ours.mkdir(parents=True, exist_ok=True)
         async with made(root, mode) as workspace:  # type: ignore[arg-type]
-            assert (await sh(workspace, f"echo {mode} > {ours}/f", reach=SandboxScope(writable=(ours,))))[0] == 0
+            assert (await sh(workspace, f"echo {mode} > {ours}/f", scope=SandboxScope(writable=(ours,))))[0] == 0
             assert (ours / "f").read_text() == f"{mode}\n"
             code, output = await sh(
-                workspace, f"cat {ours}/f && echo x > {ours}/f", reach=SandboxScope(readable=(ours,))
+                workspace, f"cat {ours}/f && echo x > {ours}/f", scope=SandboxScope(readable=(ours,))
             )
             assert code
             assert output.startswith(f"{mode}\n")
@@ -166,8 +166,8 @@ async def test_our_own_folders_may_be_named_and_written(root: Path, tmp_path: Pa
 
 async def test_a_writable_path_is_no_more_than_commands_have(root: Path, home: Path) -> None:
     async with made(root) as workspace:
-        reach = SandboxScope(writable=(home / "library",))
-        code, output = await sh(workspace, f"ls {home}/library; echo x > {home}/library/x", reach=reach)
+        scope = SandboxScope(writable=(home / "library",))
+        code, output = await sh(workspace, f"ls {home}/library; echo x > {home}/library/x", scope=scope)
         assert code
         assert output.startswith("a.py\n")
 
@@ -175,22 +175,22 @@ async def test_a_writable_path_is_no_more_than_commands_have(root: Path, home: P
 async def test_read_only(root: Path) -> None:
     async with made(root, "read-only") as workspace:
         code, output = await sh(
-            workspace, "cat a.txt; echo x > /tmp/t && echo x > new", reach=SandboxScope(writable=(root,))
+            workspace, "cat a.txt; echo x > /tmp/t && echo x > new", scope=SandboxScope(writable=(root,))
         )
         assert code
         assert output.startswith("[a.txt]")
     async with made(root) as workspace:
-        reach = SandboxScope(is_read_only=True, writable=(root / "sub",))
-        assert (await sh(workspace, "echo x > new", reach=reach))[0] != 0
-        assert (await sh(workspace, "echo x > sub/new", reach=reach))[0] == 0
+        scope = SandboxScope(is_read_only=True, writable=(root / "sub",))
+        assert (await sh(workspace, "echo x > new", scope=scope))[0] != 0
+        assert (await sh(workspace, "echo x > sub/new", scope=scope))[0] == 0
 
 
 async def test_dot_folders(root: Path) -> None:
     async with made(root) as workspace:
         script = "cat .git/config sub/.cache/c .env sub/.env.local; cat .runtime/r; echo x > .git/new; mv sub other"
-        _, output = await sh(workspace, script, reach=NOTHING)
+        _, output = await sh(workspace, script, scope=NOTHING)
         assert "[" not in output
-        _, output = await sh(workspace, script, reach=SandboxScope(dot_folders=(".runtime", ".env")))
+        _, output = await sh(workspace, script, scope=SandboxScope(dot_folders=(".runtime", ".env")))
         assert "[.env]" in output
         assert "[.runtime/r]" in output
         assert output.count("[") == 2
@@ -202,12 +202,12 @@ async def test_within_a_dot_folder_that_is_seen_others_are_not(root: Path) -> No
     put(root, ".runtime/x/.venv/v")
     async with made(root) as workspace:
         _, output = await sh(
-            workspace, "cat .runtime/r .runtime/x/.venv/v", reach=SandboxScope(dot_folders=(".runtime",))
+            workspace, "cat .runtime/r .runtime/x/.venv/v", scope=SandboxScope(dot_folders=(".runtime",))
         )
         assert output.startswith("[.runtime/r]")
         assert "/v]" not in output
         path = root / ".runtime/x/.venv"
-        assert "/v]" in (await sh(workspace, f"cat {path}/v", reach=SandboxScope(readable=(path,))))[1]
+        assert "/v]" in (await sh(workspace, f"cat {path}/v", scope=SandboxScope(readable=(path,))))[1]
 
 
 async def test_many_dot_folders_and_odd_names(root: Path) -> None:
@@ -220,7 +220,7 @@ async def test_many_dot_folders_and_odd_names(root: Path) -> None:
     (root / ".loop").symlink_to(".")
     (root / os.fsdecode(b".\xff")).mkdir()
     async with made(root) as workspace:
-        _, output = await sh(workspace, "cat .a*/f; cat .git/config p*/.d/f", reach=NOTHING)
+        _, output = await sh(workspace, "cat .a*/f; cat .git/config p*/.d/f", scope=NOTHING)
         assert "[.a" not in output
         assert "[.git" not in output  # those nearest to the top are sure to be hidden
         assert 50 < output.count("[x]") < 60
@@ -233,7 +233,7 @@ async def test_deep_folders(root: Path) -> None:
     folder.mkdir(parents=True)
     put(folder, ".git/config")
     async with made(root) as workspace:
-        _, output = await sh(workspace, f"cat {folder}/.git/config; cat a.txt", reach=NOTHING)
+        _, output = await sh(workspace, f"cat {folder}/.git/config; cat a.txt", scope=NOTHING)
         assert "[.git" not in output
         assert output.endswith("[a.txt]")
 
@@ -243,11 +243,11 @@ async def test_network_as_commands_have_it(root: Path) -> None:
         port = server.getsockname()[1]
         script = f"python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 5)'"
         async with made(root, answer=Answer(choice="allow", by="person")) as workspace:
-            assert (await sh(workspace, script, reach=NOTHING))[0] != 0
-            assert (await sh(workspace, script, reach=NOTHING, access="network"))[0] == 0
+            assert (await sh(workspace, script, scope=NOTHING))[0] != 0
+            assert (await sh(workspace, script, scope=NOTHING, access="network"))[0] == 0
         async with made(root) as workspace:
             with pytest.raises(DeniedError, match="network"):
-                await sh(workspace, script, reach=NOTHING, access="network")
+                await sh(workspace, script, scope=NOTHING, access="network")
 
 
 async def test_commands_do_not_meet_it_and_it_ends_with_the_session(root: Path) -> None:
@@ -255,16 +255,16 @@ async def test_commands_do_not_meet_it_and_it_ends_with_the_session(root: Path) 
     async with workspace:
         process = await workspace.spawn(["sleep", "1000"], scope=NOTHING)
         assert "sleep" not in (await sh(workspace, "cat /proc/*/cmdline | tr '\\0' ' '"))[1].replace("cmdline", "")
-        assert "sleep 1000" in (await sh(workspace, "cat /proc/*/cmdline | tr '\\0' ' '", reach=NOTHING))[1]
+        assert "sleep 1000" in (await sh(workspace, "cat /proc/*/cmdline | tr '\\0' ' '", scope=NOTHING))[1]
         await sh(workspace, "echo shared > /tmp/t")
-        assert (await sh(workspace, "cat /tmp/t", reach=NOTHING))[1] == "shared\n"
+        assert (await sh(workspace, "cat /tmp/t", scope=NOTHING))[1] == "shared\n"
     with pytest.raises(Exception, match="session is over"):
         await process.wait()
 
 
 async def test_without_a_sandbox_it_does_nothing(root: Path, home: Path) -> None:
     async with made(root, "full") as workspace:
-        assert (await sh(workspace, f"cat {home}/diary.txt", reach=NOTHING))[1] == "[diary.txt]"
+        assert (await sh(workspace, f"cat {home}/diary.txt", scope=NOTHING))[1] == "[diary.txt]"
 
 
 async def test_a_narrowed_workspace_passes_it_on(root: Path, home: Path, tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ async def test_a_narrowed_workspace_passes_it_on(root: Path, home: Path, tmp_pat
             parent, mode="read-only", approval="auto", notifier=Recorder(), session_folder=tmp_path / "s"
         ) as narrow,
     ):
-        code, output = await sh(narrow, f"cat a.txt; cat {home}/diary.txt; echo x > a.txt", reach=NOTHING)
+        code, output = await sh(narrow, f"cat a.txt; cat {home}/diary.txt; echo x > a.txt", scope=NOTHING)
         assert code
         assert output.startswith("[a.txt]")
         assert "[diary.txt]" not in output
