@@ -13,7 +13,7 @@ from typing import Any
 from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Message, ToolCall, Usage
 from goose_like.providers.base import Delta, Request
-from tests.fakes import Played
+from tests.fakes import FakeProvider
 from tests.loopback import Asked, Loopback, Response, called, said, sse
 
 GOAL = "Give the mean and the median of 1, 2, 3, 10."
@@ -120,7 +120,7 @@ def _extend(goal: str) -> list[Action]:
     ]
 
 
-class Deciding(Played):
+class Deciding(FakeProvider):
     """The model in the process."""
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:

@@ -29,7 +29,7 @@ from goose_like.providers.base import Delta, Model, ModelPair, Request
 from goose_like.sessions.jsonl import parse_line
 from goose_like.sessions.session import Session
 from goose_like.workspace import sandbox
-from tests.fakes import PAUSE, Played, call, calls, is_well_formed
+from tests.fakes import PAUSE, FakeProvider, call, calls, is_well_formed
 from tests.long_session import wires
 from tests.providers.vendor_rules import valid_for_anthropic, valid_for_openai
 from tests.toolkits.boss import boss_model
@@ -39,7 +39,7 @@ PROFILE = Profile(name="mine", toolkits=(), sandbox="full", approval="yolo")
 FILES = {"plan": "plan.md", "logs": "logs.md"}
 
 
-class Acting(Played):
+class Acting(FakeProvider):
     """Plays its script; what is a function in it is called with the request, and what it gives is played."""
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
@@ -52,7 +52,7 @@ class Acting(Played):
 class Place:
     """A boss that works, and what came of it."""
 
-    def __init__(self, run: BossRun, session: Session, recorder: Recorder, provider: Played) -> None:
+    def __init__(self, run: BossRun, session: Session, recorder: Recorder, provider: FakeProvider) -> None:
         self.run, self.session, self.recorder, self.provider = run, session, recorder, provider
 
     @property
@@ -119,7 +119,7 @@ def inner(*branches: str, **more: Any) -> dict[str, Any]:
 @asynccontextmanager
 async def at_work(
     spec: Mapping[str, Any],
-    played: Played | list[Any],
+    played: FakeProvider | list[Any],
     *,
     session: Session | None = None,
     answer: Answer = Answer(),
@@ -127,7 +127,7 @@ async def at_work(
     limits: Limits | None = None,
     **how: Any,
 ) -> AsyncIterator[Place]:
-    provider = played if isinstance(played, Played) else Acting(played)
+    provider = played if isinstance(played, FakeProvider) else Acting(played)
     recorder, session = Recorder(answer), session or Session.create("here")
     model = Model(provider, "x", "scripted:x")
     made = Boss(BossSpec.model_validate(spec), **how)
@@ -147,7 +147,7 @@ async def at_work(
 
 
 async def worked(
-    spec: Mapping[str, Any], played: Played | list[Any], goal: str = "the goal", **how: Any
+    spec: Mapping[str, Any], played: FakeProvider | list[Any], goal: str = "the goal", **how: Any
 ) -> tuple[Place, Outcome]:
     """A boss that has worked, and its outcome."""
     async with at_work(spec, played, **how) as place:
@@ -163,7 +163,7 @@ def below(place: Place, *ids: str) -> Path:
     """The events of the session that a call left."""
     folder = place.session.folder
     for id in ids:
-        folder = folder / "nested" / id
+        folder = folder / "subagents" / id
     return folder / "events.jsonl"
 
 
@@ -261,7 +261,7 @@ def trace(events: Iterable[Mapping[str, Any]], depth: str = "") -> Iterator[str]
     kinds = {"plan_updated": "tasks", "compacted": "sent", "message_completed": "asked"}
     for event in events:
         kind = event["type"]
-        if kind == "nested":
+        if kind == "subagent":
             yield from trace([event["event"]], depth + ">")
         elif kind == "tool_started":
             yield depth + event["call"]["name"]

@@ -176,7 +176,7 @@ async def test_a_nested_boss_reaches_its_callers_files_also_where_the_state_fold
     workspace: Workspace, linked_home: None
 ) -> None:
     session = Session.create()
-    nested = session.open_nested("c1")
+    nested = session.open_subagent_session("c1")
     path = str(session.folder / "library.py")
     memory = MemoryFiles({"code_library": path}, workspace, session)
     files = {"code_library": path, "logs": str(nested.folder / "logs.md")}

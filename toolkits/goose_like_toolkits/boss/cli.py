@@ -5,13 +5,40 @@ from typing import Annotated
 
 import typer
 
-from goose_like.cli.app import ApprovalOption, ModelOption, OutputFormat, ProfileOption, SandboxOption, TrustOption
+from goose_like.cli.options import (
+    ApprovalOption,
+    ModelOption,
+    OutputFormat,
+    ProfileOption,
+    ProfileOptions,
+    SandboxOption,
+    TrustOption,
+)
 
 app = typer.Typer(
     rich_markup_mode=None,
     subcommand_metavar="",
     help="Work on a long goal: plan it, then act round by round, with memory in files.",
 )
+
+
+MemoryOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=FILE",
+        help="Memory file: plan, logs, code_library, or a name of your own. Repeatable. "
+        "[default: these three, in the session's folder]",
+    ),
+]
+ConfigOption = Annotated[
+    Path | None, typer.Option(help="YAML file that describes the boss: branches, sub-bosses, memory files.")
+]
+SessionOption = Annotated[
+    str | None, typer.Option(help="Name of the new session, or with --resume of the session to continue.")
+]
+TimeOption = Annotated[
+    float | None, typer.Option("--timeout", "--max-time", min=0.001, help="Maximum time in seconds.")
+]
 
 
 @app.callback(
@@ -22,33 +49,18 @@ app = typer.Typer(
 def boss(
     goal: Annotated[list[str] | None, typer.Argument(help="The goal. A final - adds standard input.")] = None,
     file: Annotated[str | None, typer.Option("-i", "--input", help="Read the goal from a file.")] = None,
-    memory: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=FILE",
-            help="Memory file: plan, logs, code_library, or a name of your own. Repeatable. "
-            "[default: these three, in the session's folder]",
-        ),
-    ] = None,
+    memory: MemoryOption = None,
     max_round: Annotated[int | None, typer.Option(min=1, help="Maximum number of rounds. [default: 30]")] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="YAML file that describes the boss: branches, sub-bosses, memory files.")
-    ] = None,
+    config: ConfigOption = None,
     review_plan: Annotated[bool, typer.Option("--review-plan", help="Ask me about the plan before using it.")] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue a run. [default: the newest in this folder]")
-    ] = False,
-    session: Annotated[
-        str | None, typer.Option(help="Name of the new session, or with --resume of the session to continue.")
-    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a run. [default: the newest here]")] = False,
+    session: SessionOption = None,
     profile: ProfileOption = None,
     model: ModelOption = None,
     output_format: Annotated[OutputFormat, typer.Option(help="Format of stdout.")] = OutputFormat.text,
     max_cost: Annotated[float | None, typer.Option(min=0.000001, help="Maximum cost in US dollars.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Maximum number of input and output tokens.")] = None,
-    timeout: Annotated[
-        float | None, typer.Option("--timeout", "--max-time", min=0.001, help="Maximum time in seconds.")
-    ] = None,
+    timeout: TimeOption = None,
     sandbox: SandboxOption = None,
     approval: ApprovalOption = None,
     trust: TrustOption = False,
@@ -61,40 +73,32 @@ def boss(
 
     Exit codes: 0 finished, 1 failed, 2 usage, 3 rounds, 4 cost, 5 tokens, 6 denied, 124 time, 130 SIGINT, 143 SIGTERM.
     """
-    from goose_like.cli.options import open_session, run_and_close
-    from goose_like.cli.run import read_task
+    from goose_like.cli.launch import open_session, run_and_close
+    from goose_like.cli.run import RunRequest, read_task
     from goose_like.core.errors import UsageError
 
     from .job import check_new_name, create_job, find_run, load_job
-    from .run import BossRunRequest, run_boss
+    from .run import run_boss
 
-    options = (profile, model, sandbox, approval)
+    if resume and (memory or config or review_plan):
+        raise UsageError("a run keeps its configuration; leave out --memory, --config and --review-plan")
+    options = ProfileOptions(profile, model, sandbox, approval, trust)
     if resume:
-        if memory or config or review_plan:
-            raise UsageError("a run keeps its configuration; leave out --memory, --config and --review-plan")
         text = read_task(goal or [], file) if goal or file else ""
-        run_name = find_run(session)
-        chosen, opened = open_session(*options, session=run_name, is_resumed=True, goes_on=True, is_trusted=trust)
+        name = find_run(session)
+        chosen, opened = open_session(options, session=name, is_resumed=True, keep_open_turn=True)
     else:
         text = read_task(goal or [], file, 'boss "write a parser for dates, with tests"')
         job = create_job(config, memory or [], max_round, review_plan=review_plan)
-        name = check_new_name(session)
-        chosen, opened = open_session(*options, session=name, is_resumed=False, is_trusted=trust)
+        new_name = check_new_name(session)
+        chosen, opened = open_session(options, session=new_name, is_resumed=False)
     try:
         spec = load_job(opened, text, max_round) if resume else job.save(opened)
     except BaseException:
         opened.close()
         raise
     limits = {"cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
-    request = BossRunRequest(
-        goal="" if resume else text,
-        spec=spec,
-        profile=chosen.profile,
-        limits=chosen.profile.limits.model_copy(
-            update={name: value for name, value in limits.items() if value is not None}
-        ),
-        session=opened,
-        output_format=output_format.value,
-        is_quiet=quiet,
-    )
-    raise typer.Exit(run_and_close(run_boss(request), chosen, opened))
+    given = {key: value for key, value in limits.items() if value is not None}
+    limited = chosen.profile.limits.model_copy(update=given)
+    request = RunRequest("" if resume else text, chosen.profile, limited, opened, output_format.value, quiet)
+    raise typer.Exit(run_and_close(run_boss(spec, request, opened), chosen, opened))

@@ -86,11 +86,7 @@ def load_job(session: Session, goal: str, max_round: int | None) -> BossSpec:
 
 
 def check_new_name(name: str | None) -> str | None:
-    """Return the name for a new run.
-
-    Raises:
-        SessionError: another run has that name.
-    """
+    """Return the name for a new run. Raise SessionError if another run has that name."""
     if any(each.name == name and (each.folder / _JOB_FILE).is_file() for each in list_sessions() if name):
         command = f"goose-like boss --resume --session {shlex.quote(str(name))}"
         raise SessionError(f"there is a run {name!r} already; continue it with: {command}, or give another name")

@@ -4,10 +4,8 @@ import asyncio
 import json
 import shlex
 import sys
-from dataclasses import dataclass
 
-from goose_like.cli.run import OutputFormat, StdoutWriter, make_run_finished, run_until_stopped
-from goose_like.config.profile import Limits, Profile
+from goose_like.cli.run import RunRequest, StdoutWriter, make_run_finished, run_until_stopped
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Answered, Asked, Question
 from goose_like.core.history import History
@@ -29,68 +27,46 @@ _ADVICE: dict[Status, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BossRunRequest:
-    """A run of a boss. An empty goal means: continue the session."""
-
-    goal: str
-    spec: BossSpec
-    profile: Profile
-    limits: Limits
-    session: Session
-    output_format: OutputFormat = "text"
-    is_quiet: bool = False
-
-
-async def run_boss(request: BossRunRequest) -> int:
-    """Run the boss and return the exit code.
+async def run_boss(spec: BossSpec, request: RunRequest, session: Session) -> int:
+    """Run a boss on the text of a request, or continue its session if the text is empty. Return the exit code.
 
     Raises:
         GooseLikeError: the boss can't start.
     """
     out = StdoutWriter(request.output_format)
-    screen = None if request.is_quiet else BossScreen(open_console(), request.spec)
+    screen = None if request.is_quiet else BossScreen(open_console(), spec)
     front: Notifier = Tee(add_person(screen), out) if screen else out
     history, exit_code, outcome = History(), 1, Outcome(result="", summary="", status="failed")
     try:
-        async with open_boss(
-            Boss(request.spec), request.profile, front, session=request.session, limits=request.limits
-        ) as run:
+        async with open_boss(Boss(spec), request.profile, front, session=session, limits=request.limits) as run:
             history = run.history
             if screen:
                 if history.has_final_result:
                     print("this run is finished; its outcome again:", file=sys.stderr)
                 screen.load_history(history)
-            work = _work(run, request.goal)
-            ended, exit_code = await run_until_stopped(work, front, out, InterruptHandler(run, front).interrupt)
+            handler = InterruptHandler(run, front)
+            ended, exit_code = await run_until_stopped(_work(run, request.text), front, out, handler.interrupt)
             outcome = ended or build_outcome(history).model_copy(update={"status": "interrupted"})
             exit_code = exit_code or run.exit_code or int(outcome.status == "failed")
     except GooseLikeError as error:
         exit_code = error.exit_code
         raise
     finally:  # after all events of closing
-        _report(request, history, outcome, exit_code, front, out)
+        event = make_run_finished(history.usage, outcome.status, exit_code)
+        front.notify(event)
+        summary = {
+            **outcome.model_dump(),
+            "rounds": count_rounds(history),
+            **json.loads(event.model_dump_json(include={"usage", "cost_usd"})),
+            "detail": describe_end(history),
+            "session": session.name,
+            "memory": spec.memory_files,
+        }
+        out.finish(outcome.result, summary)
     if screen and (advice := _ADVICE.get(outcome.status)):
-        rounds = f" --max-round {2 * request.spec.max_round}" if outcome.status == "max_round" else ""
-        command = f"goose-like boss --resume --session {shlex.quote(request.session.name)}{rounds}"
-        print(f"{advice}: {command}", file=sys.stderr)
+        rounds = f" --max-round {2 * spec.max_round}" if outcome.status == "max_round" else ""
+        print(f"{advice}: goose-like boss --resume --session {shlex.quote(session.name)}{rounds}", file=sys.stderr)
     return exit_code
-
-
-def _report(
-    request: BossRunRequest, history: History, outcome: Outcome, exit_code: int, front: Notifier, out: StdoutWriter
-) -> None:
-    event = make_run_finished(history.usage, outcome.status, exit_code)
-    front.notify(event)
-    summary = {
-        **outcome.model_dump(),
-        "rounds": count_rounds(history),
-        **json.loads(event.model_dump_json(include={"usage", "cost_usd"})),
-        "detail": describe_end(history),
-        "session": request.session.name,
-        "memory": request.spec.memory_files,
-    }
-    out.finish(outcome.result, summary)
 
 
 async def _work(run: BossRun, goal: str) -> Outcome:

@@ -7,9 +7,9 @@ from typing_extensions import override
 
 from goose_like.core.errors import ProfileError
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, TransientResult, tool
+from goose_like_toolkits.boss.flow.boss import Boss
+from goose_like_toolkits.boss.flow.sub_boss import run_sub_boss
 
-from .flow.boss import Boss
-from .flow.sub_boss import run_sub_boss
 from .spec import BossSpec
 
 

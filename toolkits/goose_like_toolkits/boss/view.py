@@ -15,36 +15,7 @@ from rich.live import Live
 from rich.text import Text
 from typing_extensions import override
 
-from goose_like.core.events import (
-    Answered,
-    ArtifactShown,
-    Asked,
-    Compacted,
-    Event,
-    Interjected,
-    Logged,
-    MessageCompleted,
-    PlanUpdated,
-    PromptsSuggested,
-    Reminded,
-    Retrying,
-    Rewound,
-    RunFinished,
-    SessionStarted,
-    StateSaved,
-    Status,
-    SubagentEvent,
-    Task,
-    TextDelta,
-    ThinkingDelta,
-    ToolFinished,
-    ToolProgress,
-    ToolStarted,
-    TurnFinished,
-    TurnStarted,
-    UsageRecorded,
-    event_adapter,
-)
+from goose_like.core import events
 from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import ToolResult, Usage
 from goose_like.providers.prices import compute_cost_usd
@@ -76,7 +47,7 @@ class _Work:
     has_heading: bool = False
     rounds: int = 0
     actions: int = 0
-    plan: Sequence[Task] = ()
+    plan: Sequence[events.Task] = ()
     log: deque[str] = field(default_factory=lambda: deque(maxlen=_LOG_ROWS))
     running: dict[str, RunningCall] = field(default_factory=dict)
     children: dict[str, "_Work"] = field(default_factory=dict)
@@ -123,48 +94,54 @@ class BossScreen(Screen):
         self._update_price()
 
     @override
-    def notify(self, event: Event) -> None:
+    def notify(self, event: events.Event) -> None:
         renderer = self.renderer
         match event:
-            case SessionStarted():
+            case events.SessionStarted():
                 self._start_session(event)
-            case TurnStarted():
+            case events.TurnStarted():
                 renderer.forget_statuses()
                 self._activity = "thinking"
-            case TextDelta(text=text):
+            case events.TextDelta(text=text):
                 self._activity = "writing" if text else self._activity
-            case Status(text=text):
+            case events.Status(text=text):
                 self._activity = escape_controls(text)
                 renderer.print_status(text)
-            case MessageCompleted(usage=usage):
+            case events.MessageCompleted(usage=usage):
                 self._add_usage(self._model, usage)
                 self._update(self._work, event)
-            case UsageRecorded(model=model, usage=usage):
+            case events.UsageRecorded(model=model, usage=usage):
                 self._add_usage(model, usage)
-            case PlanUpdated() | ToolStarted() | ToolProgress() | ToolFinished() | SubagentEvent():
+            case (
+                events.PlanUpdated()
+                | events.ToolStarted()
+                | events.ToolProgress()
+                | events.ToolFinished()
+                | events.SubagentEvent()
+            ):
                 self._update(self._work, event)
-            case Logged(text=text):
+            case events.Logged(text=text):
                 renderer.print_log(text)
-            case Retrying():
+            case events.Retrying():
                 renderer.print_retry(event)
-            case ArtifactShown(artifact=artifact):
+            case events.ArtifactShown(artifact=artifact):
                 renderer.print_artifact(artifact)
-            case PromptsSuggested(prompts=prompts):
+            case events.PromptsSuggested(prompts=prompts):
                 self._prompts = prompts
-            case Asked(question=question):
+            case events.Asked(question=question):
                 renderer.print_question(question)
-            case Answered(question=question, answer=answer):
+            case events.Answered(question=question, answer=answer):
                 renderer.print_answer(question, answer)
-            case Reminded():
+            case events.Reminded():
                 renderer.print_reminder(event)
-            case Compacted():
+            case events.Compacted():
                 renderer.print_compaction(event)
-            case Rewound():
+            case events.Rewound():
                 renderer.print_rewind(event)
-            case TurnFinished() | RunFinished():
+            case events.TurnFinished() | events.RunFinished():
                 self._finish(event)
                 return
-            case ThinkingDelta() | Interjected() | StateSaved():
+            case events.ThinkingDelta() | events.Interjected() | events.StateSaved():
                 pass
             case _:
                 assert_never(event)
@@ -181,7 +158,7 @@ class BossScreen(Screen):
 
     # --- events
 
-    def _start_session(self, event: SessionStarted) -> None:
+    def _start_session(self, event: events.SessionStarted) -> None:
         self._model = event.models["processor"]
         self.renderer.print_session(event)
         by_folder: dict[str, list[str]] = {}
@@ -191,11 +168,11 @@ class BossScreen(Screen):
         for folder, names in by_folder.items():
             self._write(escape_controls(f"  memory in {folder}: {', '.join(names)}"), "dim")
 
-    def _finish(self, event: TurnFinished | RunFinished) -> None:
+    def _finish(self, event: events.TurnFinished | events.RunFinished) -> None:
         self._work.running.clear()
         self._work.children.clear()
         self.pause()
-        if isinstance(event, RunFinished):
+        if isinstance(event, events.RunFinished):
             self.renderer.print_run_end(event)
             return
         if event.reason == "step_limit":
@@ -203,26 +180,26 @@ class BossScreen(Screen):
         self.renderer.print_turn_end(event, self._prompts)
         self._prompts = ()
 
-    def _update(self, work: _Work, event: Event, depth: int = 0) -> None:
+    def _update(self, work: _Work, event: events.Event, depth: int = 0) -> None:
         """Apply an event of a boss at this depth: 0 is the outermost boss."""
         match event:
-            case MessageCompleted():
+            case events.MessageCompleted():
                 work.rounds += 1
                 self._activity = ""
-            case PlanUpdated(tasks=tasks):
+            case events.PlanUpdated(tasks=tasks):
                 work.plan = tasks
-            case ToolStarted(call=call):
+            case events.ToolStarted(call=call):
                 work.running[call.id] = RunningCall(call, "", time.monotonic())
                 self._activity = ""
-            case ToolProgress(call_id=call_id, text=text) if call_id in work.running:
+            case events.ToolProgress(call_id=call_id, text=text) if call_id in work.running:
                 work.running[call_id].add_output(text, _MAX_COLUMNS)
-            case ToolFinished(result=result) if result.call_id in work.running:
+            case events.ToolFinished(result=result) if result.call_id in work.running:
                 self._finish_action(work, result, depth)
-            case SubagentEvent(call_id=call_id, event=inner) if call_id in work.running:
+            case events.SubagentEvent(call_id=call_id, event=inner) if call_id in work.running:
                 self._update_child(work, call_id, inner, depth)
-            case SubagentEvent(event={"type": "turn_started"}):
+            case events.SubagentEvent(event={"type": "turn_started"}):
                 self._activity = "planning"
-            case Logged(text=text) if depth:
+            case events.Logged(text=text) if depth:
                 for line in text.split("\n"):
                     self._write(f"{'  ' * depth}  {to_one_line(line, self._get_room(2 * depth + 2))}", "dim")
             case _:
@@ -230,11 +207,11 @@ class BossScreen(Screen):
 
     def _update_child(self, work: _Work, call_id: str, inner: Mapping[str, Any], depth: int) -> None:
         try:
-            event = event_adapter.validate_python(inner)
+            event = events.event_adapter.validate_python(inner)
         except ValidationError:  # an event of another version
             return
         child = work.get_child(call_id)
-        if not child.has_heading and isinstance(event, ToolStarted | Logged):
+        if not child.has_heading and isinstance(event, events.ToolStarted | events.Logged):
             child.has_heading = True
             call = work.running[call_id].call
             text = describe_call(call, self._get_room(2 * depth + len(call.name) + 6))

@@ -62,11 +62,7 @@ class BossRun:
         return tuple(run.name for run in self._active_runs)
 
     async def work(self, goal: str | Message) -> Outcome:
-        """Work on a goal. A failure is an outcome too.
-
-        Raises:
-            SessionError: the session file can't be written.
-        """
+        """Work on a goal. A failure is an outcome too. Raise SessionError if the session file can't be written."""
         return await self._finish_turn(self._exchange.reply(goal))
 
     async def resume(self) -> Outcome:
@@ -78,7 +74,7 @@ class BossRun:
         return await self.work(Message.user(_RESUME_TEXT))
 
     def stop_innermost(self, note: Awaitable[str]) -> bool:
-        """Stop the innermost boss below this one. Its caller reads the note. Return False if no boss is below."""
+        """Stop the innermost sub-boss, and give its caller the note. Return False if no sub-boss works."""
         inner = self._active_runs[-1]
         if inner is self or inner._turn is None or inner._note is not None or not inner._turn.cancel():
             return False

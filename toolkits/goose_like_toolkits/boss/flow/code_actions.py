@@ -47,7 +47,7 @@ class CodeActions:
         """Put the newest draft into the code library.
 
         Args:
-            replace: Whether functions that are there already may be replaced.
+            replace: Allow the draft to replace existing functions.
         """
         code = self._host.session.history.state.get(DRAFT_STATE)
         if not isinstance(code, str):
@@ -62,7 +62,7 @@ class CodeActions:
 
     @tool(exclusive=True, time_limit_s=None)
     async def run_code(self, code: str) -> str:
-        """Run Python in a fresh process. It can import the library in its current state.
+        """Run Python in a fresh process, which can import the library in its current state.
 
         Args:
             code: A script; only what it prints is seen.

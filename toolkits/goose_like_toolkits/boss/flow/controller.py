@@ -12,7 +12,7 @@ from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Question
 from goose_like.core.tool import AnyArguments, Tool, ToolOptions, ToolSpec, make_tool
-from goose_like.toolkit import FinalResult, Notifier, Requirements, ToolError, Toolkit, TransientResult, tool
+from goose_like.toolkit import FinalResult, FollowUp, Notifier, Requirements, ToolError, Toolkit, TransientResult, tool
 from goose_like_toolkits.boss.memory.files import MemoryFiles
 from goose_like_toolkits.boss.memory.prompt import MemoryPrompt
 from goose_like_toolkits.boss.spec import ACTIONS, FINISH, Branch
@@ -82,8 +82,9 @@ class ControllerToolkit(Toolkit):
         return self._rounds.build_sections()
 
     @override
-    def demand(self) -> str | None:
-        return self._rounds.build_reminder(each.name for each in self.tools())
+    def before_finish(self) -> FollowUp | None:
+        text = self._rounds.build_reminder(each.name for each in self.tools())
+        return FollowUp(text, is_repeated=True) if text else None
 
     @override
     async def close(self) -> None:

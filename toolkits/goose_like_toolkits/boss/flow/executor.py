@@ -61,11 +61,7 @@ async def run_branch(flow: Executor, payload: Payload, branch: Branch) -> tuple[
 
 
 async def call_flow(flow: Executor, payload: Payload, interface: KeyInterface = NO_CHANGE) -> Any:
-    """Return the output of a flow for a payload.
-
-    Raises:
-        ToolError: the flow failed, or can't be called.
-    """
+    """Return the output of a flow for a payload. Raise ToolError if the flow failed, or can't be called."""
     name = get_flow_name(flow)
     method_name = next((each for each in ("arun", "run") if callable(getattr(flow, each, None))), "")
     method = bind_method(flow, method_name, parameter_count=1) if method_name else flow

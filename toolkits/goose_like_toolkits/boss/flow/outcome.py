@@ -22,6 +22,7 @@ class Outcome(FrozenModel):
 
     @property
     def status_text(self) -> str:
+        """The status in words."""
         return self.status.replace("_", " ")
 
 

@@ -44,7 +44,7 @@ class PlanActions:
         """Have a new plan made, when the plan turned out to be wrong.
 
         Args:
-            reason: What was found out.
+            reason: The new finding.
         """
         plan = await self._make_plan(reason)
         if not await self._write_plan(plan):
@@ -110,7 +110,7 @@ class PlanActions:
     async def _ask_planner(self, session_name: str, question: str) -> str:
         host, planner, view = self._host, self._spec.planner, self._host.exchange_view
         chosen = view.accelerator if planner and planner.model == "accelerator" else view.processor
-        session = host.session.open_nested(session_name)
+        session = host.session.open_subagent_session(session_name)
         left = remaining_limits(host.limits, host.session.history, resumed=session.history)
         return await ask_planner(
             question,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
 
-from goose_like.agent.exchange import OPEN_STATUSES
+from goose_like.agent.reminders import OPEN_STATUSES
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.history import History
 from goose_like_toolkits.boss.memory.log import cut_line
@@ -25,6 +25,7 @@ class Rounds:
 
     @property
     def goal(self) -> str:
+        """The first message of the history."""
         return self._history.messages[self._history.turns[0].start].text
 
     @property

@@ -31,7 +31,7 @@ async def run_sub_boss(
         ToolError: the caller has used up its limits.
     """
     call_id, name = current_call.get(""), boss.spec.name
-    session = caller.session.open_nested(call_id)
+    session = caller.session.open_subagent_session(call_id)
     relay = EventRelay(caller.notifier, call_id, who=name, purpose="boss")
     view = caller.exchange_view
     models = ModelPair(view.processor.model, view.accelerator.model)

@@ -22,7 +22,7 @@ _ADVICE = "save imports, functions, classes and constants; run other code with r
 
 @dataclass(frozen=True, slots=True)
 class _Definition:
-    """A top-level definition in lines `start` to `end` (exclusive). Its comments begin at line `comment_start`."""
+    """A top-level definition in lines `start` to `end` (exclusive). Comments above begin at line `comment_start`."""
 
     name: str
     node: ast.stmt

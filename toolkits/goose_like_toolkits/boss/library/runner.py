@@ -7,12 +7,13 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.message import FrozenModel, Utf8Text
 from goose_like.core.output_limit import LimitedOutput, LiveOutput, append_notes
 from goose_like.core.tool import ToolError
-from goose_like.workspace.workspace import Process, Workspace, describe_exit
+from goose_like.workspace.process import Process, describe_exit
+from goose_like.workspace.workspace import Workspace
 
 MAX_OUTPUT_BYTES = 1 << 28
 _STOP_GRACE_S = 2.0
@@ -20,23 +21,11 @@ _CANCEL_GRACE_S = 0.07  # the user waits for the prompt
 _PROGRAM = "_program.py"
 
 
-class CodeResult(FrozenModel):
-    """The result of running code: output cut for the model, exit code (negative: a signal), and why it was stopped."""
+class CodeResult(NamedTuple):
+    """The result of running code, as the model reads it."""
 
-    output: Utf8Text
-    exit_code: int
-    stop_reason: Utf8Text = ""
-    notes: tuple[Utf8Text, ...] = ()
-
-    @property
-    def is_success(self) -> bool:
-        return self.exit_code == 0 and not self.stop_reason
-
-    @property
-    def text(self) -> str:
-        """The whole result as the model reads it."""
-        end = [self.stop_reason] if self.stop_reason else [describe_exit(self.exit_code)] if self.exit_code else []
-        return append_notes(self.output, [*self.notes, *end])
+    text: str
+    is_success: bool
 
 
 async def run_code(
@@ -51,10 +40,8 @@ async def run_code(
 ) -> CodeResult:
     """Run code that can import the library by its module name. Cancelling kills the process with all its children.
 
-    Args:
-        library: The file of the library.
-        show: Receives samples of the output while the code runs.
-        source: The text of the library. Needed if commands can't see its file; they get a copy.
+    `library` is the file of the library. If commands can't see that file, `source` is its text, and they get a copy.
+    `show` receives samples of the output while the code runs.
 
     Raises:
         ToolError: the code is not valid Unicode.
@@ -87,9 +74,10 @@ async def run_code(
     finally:
         output.close()
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-    notes = tuple(await workspace.inspect_changes())
+    end = stop_reason or (describe_exit(exit_code) if exit_code else "")
+    notes = [*await workspace.inspect_changes(), *([end] if end else [])]
     text = output.format_for_model().replace(f"{inside}/", "")  # the same code gives the same text each time
-    return CodeResult(output=text, exit_code=exit_code, stop_reason=stop_reason, notes=notes)
+    return CodeResult(append_notes(text, notes), is_success=not end)
 
 
 async def _read_output(

@@ -10,7 +10,8 @@ from goose_like.core.message import FrozenModel
 from goose_like.core.notifier import Notifier
 from goose_like.sessions.session import Session
 from goose_like.workspace.diff import format_diff
-from goose_like.workspace.workspace import ContentUpdate, Workspace
+from goose_like.workspace.file_writer import ContentUpdate
+from goose_like.workspace.workspace import Workspace
 
 MAX_BYTES = 4_000_000
 _SEARCHED_BYTES = 64 * 1024
@@ -81,11 +82,7 @@ class MemoryFiles:
         self._all_seen.append(self._seen)
 
     def get_path(self, name: str) -> Path:
-        """Return the path of a file.
-
-        Raises:
-            GooseLikeError: no memory file has that name.
-        """
+        """Return the path of a file. Raise GooseLikeError if no memory file has that name."""
         if name not in self._paths:
             raise GooseLikeError(f"no memory file {name!r}; there are: {', '.join(self._paths) or 'none'}")
         return self._paths[name]

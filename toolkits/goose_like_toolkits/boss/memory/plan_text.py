@@ -34,6 +34,7 @@ class Step:
 
     @property
     def status(self) -> Status:
+        """The meaning of the mark."""
         return _STATUSES[self.mark or " "]
 
 

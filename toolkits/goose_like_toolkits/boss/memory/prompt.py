@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from goose_like.agent.compaction.base import ASSUMED_WINDOW_TOKENS
+from goose_like.agent.compaction.threshold import ASSUMED_WINDOW_TOKENS
 from goose_like.agent.view import ExchangeView
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import PlanUpdated, StateSaved
