@@ -1,8 +1,8 @@
-"""Prints what a boss sends in early and late rounds, beside what the same conversation would be without its moderator.
+"""Compare the requests of a boss in early and late rounds with the same conversation without its moderator.
 
     python bench/boss.py [--rounds N]
 
-A log that grows by a line a round, a library that grows by a function every four, results of 200 to 14,000 characters.
+The log grows by a line per round, the library by a function per four rounds. Results have 200 to 14,000 characters.
 """
 
 import argparse
@@ -13,28 +13,27 @@ import statistics
 import tempfile
 from pathlib import Path
 
+from goose_like.agent.compaction.base import Passive
+from goose_like.core.history import History
+from goose_like.providers.base import Request
+from goose_like.providers.openai_wire import OpenAIEncoder
+from goose_like.sessions.session import Session
+from tests.long_session import GOAL, exchange_over
+from tests.long_session import work as steps_of
+from tests.toolkits.boss.long_boss import PLAN, Timed, worked
+
 HERE = Path(__file__).parent
-
-from goose_like.agent.compaction.base import Passive  # noqa: E402
-from goose_like.core.history import History  # noqa: E402
-from goose_like.providers.base import Request  # noqa: E402
-from goose_like.providers.openai_wire import Encoder  # noqa: E402
-from goose_like.sessions.session import Session  # noqa: E402
-from tests.long_session import GOAL, exchange_over  # noqa: E402
-from tests.long_session import work as steps_of  # noqa: E402
-from tests.toolkits.boss.long_boss import PLAN, Timed, worked  # noqa: E402
-
 ROUNDS = 240
-AROUND = 14  # twice this is after how many rounds the sizes of results and the kinds of actions come again
+AROUND = 14  # sizes of results and kinds of actions repeat after twice as many rounds
 
 
-def at(figures: list[float] | list[int], number: int) -> float:
-    """The mean around a round: results have different sizes."""
+def mean_at(figures: list[float] | list[int], number: int) -> float:
+    """Return the mean around a round, because results have different sizes."""
     return statistics.mean(figures[number - AROUND : number + AROUND])
 
 
-async def bare(folder: Path, rounds: int) -> list[float]:
-    """The milliseconds between an answer and the next request of a plain exchange, whose tool gives little."""
+async def run_plain_exchange(folder: Path, rounds: int) -> list[float]:
+    """Return the milliseconds between each answer and the next request, for an exchange with a small tool."""
     session = Session(folder, "bare", History())
     session._open(is_new=True)
     respond, look = steps_of(rounds, output=lambda step: f"line {step}")
@@ -45,27 +44,27 @@ async def bare(folder: Path, rounds: int) -> list[float]:
     return provider.gaps_ms
 
 
-async def measured(folder: Path, rounds: int) -> tuple[Timed, History, list[float]]:
+async def run_both(folder: Path, rounds: int) -> tuple[Timed, History, list[float]]:
     session = Session.create("bench")
     provider, history = await worked(rounds, session)
     session.close()
-    return provider, history, await bare(folder / "bare", rounds)
+    return provider, history, await run_plain_exchange(folder / "bare", rounds)
 
 
-def report(provider: Timed, history: History, floor: list[float], functions: int) -> None:
+def print_report(provider: Timed, history: History, floor: list[float], functions: int) -> None:
     answers = [place for place, message in enumerate(history.messages) if message.role == "assistant"]
     last = provider.requests[-1]
-    asked = (Request(last.model, last.system, history.messages[:place], last.tools) for place in answers)
-    passive = [len(Encoder().body(request)) for request in asked]
+    requests = (Request(last.model, last.system, history.messages[:place], last.tools) for place in answers)
+    passive = [len(OpenAIEncoder().encode_request(request)) for request in requests]
     sizes, gaps = [len(body) for body in provider.bodies], provider.gaps_ms
     print(f"{len(sizes)} rounds, {functions} functions in the library at the end")
     print(f"{'round':>6}{'sent':>10}{'tokens':>9}{'passive':>12}{'own work':>12}{'bare step':>12}")
     for number in (20, 50, 100, 200):
         own, step = (statistics.median(each[number - AROUND : number + AROUND]) for each in (gaps, floor))
-        sent = at(sizes, number)
-        print(f"{number:6}{sent:10,.0f}{sent / 4:9,.0f}{at(passive, number):12,.0f}{own:9.1f} ms{step:9.1f} ms")
-    print(f"round 200 over round 20: {at(sizes, 200) / at(sizes, 20):.2f}x (at most 1.2), ", end="")
-    print(f"passive {at(passive, 200) / at(passive, 20):.1f}x; the largest request {max(sizes):,} bytes")
+        sent = mean_at(sizes, number)
+        print(f"{number:6}{sent:10,.0f}{sent / 4:9,.0f}{mean_at(passive, number):12,.0f}{own:9.1f} ms{step:9.1f} ms")
+    print(f"round 200 over round 20: {mean_at(sizes, 200) / mean_at(sizes, 20):.2f}x (at most 1.2), ", end="")
+    print(f"passive {mean_at(passive, 200) / mean_at(passive, 20):.1f}x; the largest request {max(sizes):,} bytes")
 
 
 def main(rounds: int) -> None:
@@ -75,8 +74,8 @@ def main(rounds: int) -> None:
     os.chdir(folder / "work")
     try:
         Path("plan.md").write_text(PLAN)
-        came = asyncio.run(measured(folder, rounds))
-        report(*came, Path("library.py").read_text().count("def "))
+        results = asyncio.run(run_both(folder, rounds))
+        print_report(*results, Path("library.py").read_text().count("def "))
     finally:
         os.chdir(HERE)
         shutil.rmtree(folder)

@@ -1,9 +1,8 @@
-"""Prints what 100 ConCopilot components add to a session's start. `python bench/components.py [--rounds N]`.
+"""Measure the start of a session with 100 ConCopilot components. `python bench/components.py [--rounds N]`.
 
-Each start is a process of its own that builds the exchange of a profile, with the toolkit `components` and without it.
-The components are put in the local repository by `goose-like component install`, which also keeps what it reads;
-for the last row all that was kept is removed, as if another program had put them there. Counted are the processes that
-were started as well: there must be none until a command is called.
+Each start is a new process that builds the exchange of a profile, with the toolkit `components` and without it.
+`goose-like component install` puts the components into the local repository and caches them. The last row is measured
+without that cache. A start must not start other processes.
 """
 
 import argparse
@@ -116,8 +115,8 @@ asyncio.run(main())
 """
 
 
-def started(count: int, folder: Path, env: dict[str, str]) -> float:
-    """The milliseconds until the exchange is there."""
+def measure_start_ms(count: int, folder: Path, env: dict[str, str]) -> float:
+    """Return the milliseconds until the exchange is built."""
     command = [sys.executable, "-c", START, str(count)]
     ended = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, check=True)
     took, tools, processes = ended.stdout.split()
@@ -142,14 +141,14 @@ def main() -> None:
             folder.mkdir()
             (folder / "script.yaml").write_text("- nothing is asked")
             env = {**os.environ, "HOME": str(top), "GOOSE_LIKE_HOME": str(top / f"home{at}")}
-            started(0, folder, env)  # so that none of the three is the first to read its modules
-            took["without"].append(started(0, folder, env))
+            measure_start_ms(0, folder, env)  # read all modules once
+            took["without"].append(measure_start_ms(0, folder, env))
             install = [sys.executable, "-m", "goose_like", "component", "install", str(top / "written")]
             subprocess.run(install, env=env, capture_output=True, check=True)
             for when in ("just installed", "from then on", "never read"):
                 if when == "never read":
                     shutil.rmtree(top / f"home{at}")
-                took[when].append(started(COUNT, folder, env))
+                took[when].append(measure_start_ms(COUNT, folder, env))
     floor = statistics.median(took["without"])
     for when, spent in took.items():
         median = statistics.median(spent)

@@ -1,8 +1,8 @@
-"""Prints what three hundred steps send under each moderator, and what a step costs early and late.
+"""Measure the requests of 300 steps under each moderator, and the time of early and late steps.
 
     python bench/context.py [--rounds N]
 
-The steps look at parts of the project's own pages (`tests/long_session.py`).
+The steps read parts of the project's own pages (`tests/long_session.py`).
 """
 
 import argparse
@@ -16,18 +16,18 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from run import agent_command, median_ms, script_command
+from server import Recording, record
+
+from goose_like.agent.compaction.base import Moderator, Passive
+from goose_like.agent.compaction.synopsis import Synopsis
+from goose_like.agent.compaction.threshold import Summarize, Truncate
+from goose_like.core.events import Compacted, PlanUpdated
+from goose_like.core.history import History
+from goose_like.sessions.session import Session
+from tests.long_session import GOAL, PLAN, Counting, exchange_over, work
+
 HERE = Path(__file__).parent
-
-from run import agent, median_ms, script  # noqa: E402
-from server import Recording, record  # noqa: E402
-
-from goose_like.agent.compaction.base import Moderator, Passive, Summarize, Truncate  # noqa: E402
-from goose_like.agent.compaction.synopsis import Synopsis  # noqa: E402
-from goose_like.core.events import Compacted, PlanUpdated  # noqa: E402
-from goose_like.core.history import History  # noqa: E402
-from goose_like.sessions.session import Session  # noqa: E402
-from tests.long_session import GOAL, PLAN, Counting, exchange_over, work  # noqa: E402
-
 STEPS = 300
 WINDOW_TOKENS = 60_000
 EARLY, LATE = slice(5, 15), slice(STEPS - 11, STEPS - 1)
@@ -39,47 +39,47 @@ MODERATORS: dict[str, type[Moderator]] = {
 }
 
 
-async def sent(kind: type[Moderator], folder: Path) -> tuple[list[bytes], int]:
-    """The bodies of all requests of the session, and how often it was compacted."""
+async def run_session(kind: type[Moderator], folder: Path) -> tuple[list[bytes], int]:
+    """Return the bodies of all requests of a session, and the number of compactions."""
     session = Session(folder, "bench", History())
     session._open(is_new=True)
     respond, look = work(STEPS)
     provider = Counting(respond)
-    exchange = exchange_over(session, provider, kind({}, keep=session.keep_result), look, window=WINDOW_TOKENS)
+    exchange = exchange_over(session, provider, kind({}, keep=session.save_result), look, window=WINDOW_TOKENS)
     exchange.journal.emit(PlanUpdated(tasks=PLAN))
     end = await exchange.reply(GOAL)
     assert end.reason == "stop", end.detail
-    compactions = sum(isinstance(event, Compacted) for event in session.read())
+    compactions = sum(isinstance(event, Compacted) for event in session.read_events())
     session.close()
     return provider.bodies, compactions
 
 
-def cached(bodies: Sequence[bytes]) -> tuple[float, int]:
-    """The share of all bytes that begins a request just as it began the one before, and how often less than half did.
+def find_cached_share(bodies: Sequence[bytes]) -> tuple[float, int]:
+    """Return the share of bytes that repeat the beginning of the request before, and the number of misses.
 
-    The first request, which nothing can be cached for, is not counted.
+    In a miss, less than half of a request repeats. The first request is not counted.
     """
-    shares = [(alike(before, after), len(after)) for before, after in pairwise(bodies)]
+    shares = [(count_common_bytes(before, after), len(after)) for before, after in pairwise(bodies)]
     misses = sum(same < len(before) / 2 for (same, _), before in zip(shares, bodies, strict=False))
     return sum(same for same, _ in shares) / sum(size for _, size in shares), misses
 
 
-def alike(one: bytes, other: bytes) -> int:
-    """How many bytes both begin with."""
+def count_common_bytes(one: bytes, other: bytes) -> int:
+    """Count the bytes at the beginning of both."""
     return bisect.bisect_left(range(1, len(one) + 1), True, key=lambda size: not other.startswith(one[:size]))
 
 
-async def moderators(folder: Path) -> None:
+async def compare_moderators(folder: Path) -> None:
     print(f"{STEPS} steps, a window of {WINDOW_TOKENS:,} tokens")
     print(f"{'moderator':12}{'sent':>14}{'largest':>12}{'cached':>10}{'compacted':>11}{'misses':>8}")
     for name, kind in MODERATORS.items():
-        bodies, compactions = await sent(kind, folder / name)
-        share, misses = cached(bodies)
+        bodies, compactions = await run_session(kind, folder / name)
+        share, misses = find_cached_share(bodies)
         total, largest = sum(map(len, bodies)), max(map(len, bodies))
         print(f"{name:12}{total:14,}{largest:12,}{share:10.1%}{compactions:11}{misses:8}")
 
 
-async def gaps(folder: Path, rounds: int) -> None:
+async def compare_gaps(folder: Path, rounds: int) -> None:
     pages = sorted(str(page) for page in (HERE.parent / "docs").glob("*.md"))
 
     def look(step: int) -> str:
@@ -87,7 +87,7 @@ async def gaps(folder: Path, rounds: int) -> None:
 
     (folder / "work").mkdir()
     env = {**os.environ, "GOOSE_LIKE_HOME": str(folder / "home")}
-    subjects = {"bare httpx loop": script("floor_httpx.py"), "goose-like": agent("full", STEPS)}
+    subjects = {"bare httpx loop": script_command("floor_httpx.py"), "goose-like": agent_command("full", STEPS)}
     early: dict[str, list[float]] = {name: [] for name in subjects}
     late: dict[str, list[float]] = {name: [] for name in subjects}
     for _ in range(rounds):
@@ -106,8 +106,8 @@ async def gaps(folder: Path, rounds: int) -> None:
 async def main(rounds: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="goose-like-bench-"))
     try:
-        await moderators(folder)
-        await gaps(folder, rounds)
+        await compare_moderators(folder)
+        await compare_gaps(folder, rounds)
     finally:
         shutil.rmtree(folder)
 

@@ -1,7 +1,7 @@
-"""Prints what finding a file by some letters costs in a repository of 100,000 files. `python bench/files.py`.
+"""Measure finding a file by some letters in a repository of 100,000 files. `python bench/files.py`.
 
-The repository is made in a temporary folder: empty files in 2,000 folders. The floor is one pass of `str.find` over
-the same names, as a list.
+The repository is a temporary folder: empty files in 2,000 folders. The floor is one pass of `str.find` over a list of
+the same names.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from goose_like.cli.chat.file_finder import Files, Names
+from goose_like.cli.chat.file_finder import FileFinder, PathIndex
 from goose_like.core.notifier import Recorder
 from goose_like.workspace.workspace import Workspace
 
@@ -20,16 +20,16 @@ COUNT, FOLDERS, ROUNDS = 100_000, 2_000, 7
 TARGET_MS = 100
 WORDS = [*("core", "api", "http", "client", "server", "test", "parse", "token", "stream", "event", "model", "view")]
 TYPED = ("s", "src", "sesv", "stream_event", "m9.py", "tokenzzq", "eeeeeeeeez", "src/tmo")
-"""What may be typed; each is also measured letter by letter."""
+"""Search texts. Each is also measured letter by letter."""
 
 
-def paths() -> list[str]:
+def make_paths() -> list[str]:
     chance = random.Random(9)
     folders = [f"src/{'/'.join(chance.choices(WORDS, k=chance.randint(1, 5)))}_{n}" for n in range(FOLDERS)]
     return [f"{folders[n % FOLDERS]}/{'_'.join(chance.choices(WORDS, k=2))}_{n}.py" for n in range(COUNT)]
 
 
-def milliseconds(work: Callable[[], object], before: Callable[[], object] = lambda: None) -> float:
+def measure_ms(work: Callable[[], object], before: Callable[[], object] = lambda: None) -> float:
     took = []
     for _ in range(ROUNDS):
         before()
@@ -39,47 +39,47 @@ def milliseconds(work: Callable[[], object], before: Callable[[], object] = lamb
     return statistics.median(took) * 1000
 
 
-async def listed(root: Path) -> tuple[float, float]:
-    """The milliseconds of the first search, which waits for a listing, with a sandbox and without."""
+async def measure_first_search_ms(root: Path) -> tuple[float, float]:
+    """Return the milliseconds of the first search, which waits for a listing, with a sandbox and without."""
     took = []
     for mode in ("workspace", "full"):
         async with Workspace(root, mode=mode, approval="auto", notifier=Recorder()) as workspace:
-            await workspace.run(["true"])  # the sandbox is there when a person begins to type
+            await workspace.run_internal(["true"])  # a session has entered its sandbox before a person types
             begun = time.perf_counter()
-            assert await asyncio.to_thread(Files(workspace.root, workspace.run).matching, "")
+            assert await asyncio.to_thread(FileFinder(workspace.root, workspace.run_internal).find_paths, "")
             took.append((time.perf_counter() - begun) * 1000)
     return took[0], took[1]
 
 
 def main() -> None:
-    names = paths()
+    names = make_paths()
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
             (Path(folder) / name).touch()
-        confined, free = asyncio.run(listed(Path(folder)))
+        confined, free = asyncio.run(measure_first_search_ms(Path(folder)))
     print(
         f"listing {COUNT:,} files, until the first are offered: {confined:.0f} ms in the sandbox, {free:.0f} ms without"
     )
     raw = "".join(f"{name}\0" for name in names).encode()
-    print(f"of that making them ready to be searched: {milliseconds(lambda: Names.read(raw)):.0f} ms")
-    ready = Names.read(raw)
+    print(f"time to index them: {measure_ms(lambda: PathIndex.from_listing(raw)):.0f} ms")
+    ready = PathIndex.from_listing(raw)
 
     def forget() -> None:
-        """A search that finds nothing, and that none goes on from."""
-        ready.matching("\0")
+        """Search for something that no file has, so that the next search starts anew."""
+        ready.find_paths("\0")
 
     print(f"{'typed':>14}  first filter  next keystroke  floor (str.find)   found")
     for typed in TYPED:
-        floor = milliseconds(lambda typed=typed: [name.find(typed) for name in names])
-        first = milliseconds(lambda typed=typed: ready.matching(typed), forget)
-        following = milliseconds(
-            lambda typed=typed: ready.matching(typed), lambda typed=typed: ready.matching(typed[:-1])
+        floor = measure_ms(lambda typed=typed: [name.find(typed) for name in names])
+        first = measure_ms(lambda typed=typed: ready.find_paths(typed), forget)
+        following = measure_ms(
+            lambda typed=typed: ready.find_paths(typed), lambda typed=typed: ready.find_paths(typed[:-1])
         )
-        found = len(ready.matching(typed))
+        found = len(ready.find_paths(typed))
         print(f"{typed:>14}  {first:9.1f} ms  {following:11.1f} ms  {floor:13.1f} ms  {found:6}")
     letters = [typed[:end] for typed in TYPED for end in range(1, len(typed) + 1)]
-    slowest = max(milliseconds(lambda typed=typed: ready.matching(typed), forget) for typed in letters)
+    slowest = max(measure_ms(lambda typed=typed: ready.find_paths(typed), forget) for typed in letters)
     print(f"the slowest first filter of these and their beginnings: {slowest:.1f} ms; wanted: {TARGET_MS} ms")
 
 

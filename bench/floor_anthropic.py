@@ -1,4 +1,4 @@
-"""The same bare loop over the anthropic SDK's typed call."""
+"""The floor: the bare loop with the anthropic SDK's typed call."""
 
 import asyncio
 import subprocess

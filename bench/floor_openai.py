@@ -1,4 +1,4 @@
-"""The same bare loop over the openai SDK's typed call."""
+"""The floor: the bare loop with the openai SDK's typed call."""
 
 import asyncio
 import json

@@ -17,21 +17,21 @@ ROLES = {"human": "user", "ai": "assistant"}
 
 
 @asynccontextmanager
-async def living(_: Starlette) -> AsyncIterator[dict[str, Any]]:
+async def open_client(_: Starlette) -> AsyncIterator[dict[str, Any]]:
     limits = httpx2.Limits(max_connections=1000)
     async with httpx2.AsyncClient(base_url=sys.argv[2], limits=limits, timeout=600) as client:
         yield {"client": client}
 
 
-async def relay(client: httpx2.AsyncClient, asked: dict[str, Any]) -> AsyncIterator[dict[str, str]]:
-    messages = [{"role": ROLES[message["role"]], "content": message["content"]} for message in asked["messages"]]
+async def relay(client: httpx2.AsyncClient, request: dict[str, Any]) -> AsyncIterator[dict[str, str]]:
+    messages = [{"role": ROLES[message["role"]], "content": message["content"]} for message in request["messages"]]
     body = {"model": "bench", "stream": True, "messages": messages}
     async with client.stream("POST", "/chat/completions", json=body) as response:
         async for line in response.aiter_lines():
             if line.startswith("data: {"):
                 for choice in json.loads(line[6:])["choices"]:
-                    if words := choice["delta"].get("content"):
-                        yield {"event": "copilotMessageChunk", "data": json.dumps({"delta": words})}
+                    if text := choice["delta"].get("content"):
+                        yield {"event": "copilotMessageChunk", "data": json.dumps({"delta": text})}
 
 
 async def query(request: Request) -> EventSourceResponse:
@@ -39,5 +39,5 @@ async def query(request: Request) -> EventSourceResponse:
 
 
 if __name__ == "__main__":
-    app = Starlette(routes=[Route("/v1/query", query, methods=["POST"])], lifespan=living)
+    app = Starlette(routes=[Route("/v1/query", query, methods=["POST"])], lifespan=open_client)
     uvicorn.run(app, port=int(sys.argv[1]), log_level="warning")

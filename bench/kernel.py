@@ -1,8 +1,8 @@
-"""Prints what cells cost beside jupyter_client alone, as ratios. `python bench/kernel.py [--rounds N]`.
+"""Compare cells of `run_python` with jupyter_client alone. `python bench/kernel.py [--rounds N]`.
 
-First cell: from the call to its answer, the import of jupyter_client included, against the same without goose_like: a
-kernel started by AsyncKernelManager, and its first cell; once with the import, once without. Round trip: the cell `1`
-against AsyncKernelClient.execute and the same messages, each with a kernel of its own, in turn.
+First cell: from the call to its answer, including the import of jupyter_client. The floor starts a kernel with
+AsyncKernelManager and runs a first cell, once with the import and once without. Round trip: the cell `1`, compared with
+AsyncKernelClient.execute and the same messages. Each round starts new kernels.
 """
 
 import argparse
@@ -18,8 +18,8 @@ CELLS, WARM_UP = 300, 50
 TARGET_FIRST, TARGET_ROUND_TRIP = 1.15, 1.3
 
 
-async def _round_trips(cell: Callable[[], Awaitable[object]]) -> float:
-    """Median seconds of a cell."""
+async def measure_round_trip_s(cell: Callable[[], Awaitable[object]]) -> float:
+    """Return the median seconds of a cell."""
     took = []
     for number in range(WARM_UP + CELLS):
         began = time.perf_counter()
@@ -29,8 +29,8 @@ async def _round_trips(cell: Callable[[], Awaitable[object]]) -> float:
     return statistics.median(took)
 
 
-async def bare() -> dict[str, float]:
-    """jupyter_client as its documentation shows it."""
+async def measure_bare() -> dict[str, float]:
+    """Measure jupyter_client as its documentation shows it."""
     before = time.perf_counter()
     from jupyter_client.manager import start_new_async_kernel
 
@@ -49,14 +49,14 @@ async def bare() -> dict[str, float]:
 
     await cell()
     first = time.perf_counter()
-    trip = await _round_trips(cell)
+    trip = await measure_round_trip_s(cell)
     client.stop_channels()
     await manager.shutdown_kernel(now=True)
     return {"first": first - began, "first with import": first - before, "trip": trip}
 
 
-async def ours(mode: str) -> dict[str, float]:
-    """The toolkit, called as the exchange calls it."""
+async def measure_ours(mode: str) -> dict[str, float]:
+    """Measure the toolkit, called as the exchange calls it."""
     import tempfile
     from pathlib import Path
 
@@ -64,11 +64,11 @@ async def ours(mode: str) -> dict[str, float]:
 
     with tempfile.TemporaryDirectory() as folder:
         async with cells(Path(folder), mode) as made:  # type: ignore[arg-type]
-            await made.workspace.run(["true"])  # a session has entered its sandbox by then
+            await made.workspace.run_internal(["true"])  # a session has entered its sandbox before the first cell
             began = time.perf_counter()
             await made.ok("1")
             first = time.perf_counter() - began
-            trip = await _round_trips(lambda: made.ok("1"))
+            trip = await measure_round_trip_s(lambda: made.ok("1"))
     return {"first": first, "trip": trip}
 
 
@@ -76,20 +76,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--one", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one:
-        print(json.dumps(asyncio.run(bare() if given.one == "bare" else ours(given.one))))
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(asyncio.run(measure_bare() if options.one == "bare" else measure_ours(options.one))))
         return
     kinds = ("bare", "workspace", "full")
-    found: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
-    for _ in range(given.rounds):
+    results: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
+    for _ in range(options.rounds):
         for kind in kinds:
             command = [sys.executable, __file__, "--one", kind]
             ended = subprocess.run(command, capture_output=True, text=True, check=True)
-            found[kind].append(json.loads(ended.stdout.splitlines()[-1]))
+            results[kind].append(json.loads(ended.stdout.splitlines()[-1]))
 
     def median(kind: str, name: str) -> float:
-        return statistics.median(one[name] for one in found[kind])
+        return statistics.median(one[name] for one in results[kind])
 
     first, imported, trip = (median("bare", name) for name in ("first", "first with import", "trip"))
     print(f"bare: first cell {first:.2f} s ({imported:.2f} s with the import), round trip {trip * 1000:.2f} ms")

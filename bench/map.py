@@ -1,7 +1,7 @@
-"""Prints what a map of a repository of 100,000 files costs, beside `rg --files` in it. `python bench/map.py`.
+"""Compare a map of a repository of 100,000 files with `rg --files`. `python bench/map.py`.
 
-The repository is made in a temporary folder: files of some 5 kB in 2,000 folders. Each round is a process of its own
-with an empty cache, whose first map imports the grammar, too; what parsing costs is measured anew, after the maps.
+The repository is a temporary folder: files of about 5 kB in 2,000 folders. Each round is a new process with an empty
+cache, and its first map also imports the grammar. Parsing is measured separately, after the maps.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 from typing import Literal
 
-from goose_like_toolkits.repo_context.map import Map
 from goose_like_toolkits.repo_context.outline import Grammars
+from goose_like_toolkits.repo_context.repo_map import RepoMap
 
 from goose_like.core.notifier import Recorder
 from goose_like.workspace.workspace import Workspace
@@ -27,19 +27,19 @@ WORDS = [*("core", "api", "http", "client", "server", "order", "parse", "token",
 TARGETS = {"first": "2x and the parsing", "second": "1.2x"}
 
 
-def make(root: Path) -> None:
+def make_repository(root: Path) -> None:
     chance = random.Random(9)
     folders = [root / f"src/{'/'.join(chance.choices(WORDS, k=chance.randint(1, 5)))}_{n}" for n in range(FOLDERS)]
     for folder in folders:
         folder.mkdir(parents=True)
-    bodies = ["".join(a_class(chance, number) for number in range(8)) for _ in range(100)]
+    bodies = ["".join(make_class(chance, number) for number in range(8)) for _ in range(100)]
     for n in range(COUNT):
         body = bodies[n % 100].replace("@", str(n)).replace("$", str(chance.randrange(COUNT)))
         (folders[n % FOLDERS] / f"{'_'.join(chance.choices(WORDS, k=2))}_{n}.py").write_text(body)
 
 
-def a_class(chance: random.Random, number: int) -> str:
-    """Which calls what another file defines."""
+def make_class(chance: random.Random, number: int) -> str:
+    """Return the source of a class that calls a function of another file."""
     name, *words = chance.choices(WORDS, k=9)
     methods = "".join(
         f"\n    def {word}_{name}(self, {word}: str, limit: int = {number}) -> str:\n"
@@ -50,24 +50,24 @@ def a_class(chance: random.Random, number: int) -> str:
     return f"\n\nclass {name.title()}{number}_@:\n    limit = {number}\n{methods}\n\ndef {name}_{number}_@(x): ...\n"
 
 
-async def measured(root: Path, mode: Literal["workspace", "full"]) -> dict[str, float]:
-    """The milliseconds of one round."""
-    floors, took = [floor(root) for _ in range(FLOORS)], {}
+async def measure_round(root: Path, mode: Literal["workspace", "full"]) -> dict[str, float]:
+    """Return the milliseconds of one round."""
+    floors, took = [measure_floor_ms(root) for _ in range(FLOORS)], {}
     with tempfile.TemporaryDirectory() as folder:
         async with Workspace(root, mode=mode, approval="auto", notifier=Recorder()) as workspace:
-            await workspace.run(["true"])  # the sandbox is there when a model wants a map
-            drawer = Map(workspace, Recorder(), Path(folder) / "map.db")
+            await workspace.run_internal(["true"])  # a session has entered its sandbox before the first map
+            drawer = RepoMap(workspace, Recorder(), Path(folder) / "map.db")
             for name in TARGETS:
                 begun = time.perf_counter()
-                text = await drawer.draw(".", "", BUDGET)
+                text = await drawer.build(".", "", BUDGET)
                 took[name] = (time.perf_counter() - begun) * 1000
-                floors += [floor(root) for _ in range(FLOORS)]
+                floors += [measure_floor_ms(root) for _ in range(FLOORS)]
             await drawer.close()
     paths = [line.split(" (")[0] for line in text.splitlines() if line.startswith("src/")]
     begun = time.perf_counter()
     grammars = Grammars()
     for path in paths:
-        grammars.outline(path, (root / path).read_bytes())
+        grammars.parse(path, (root / path).read_bytes())
     return {
         **took,
         "floor": statistics.median(floors),
@@ -76,7 +76,7 @@ async def measured(root: Path, mode: Literal["workspace", "full"]) -> dict[str, 
     }
 
 
-def floor(root: Path) -> float:
+def measure_floor_ms(root: Path) -> float:
     begun = time.perf_counter()
     subprocess.run(["rg", "--files"], cwd=root, stdout=subprocess.PIPE, check=True)
     return (time.perf_counter() - begun) * 1000
@@ -84,22 +84,22 @@ def floor(root: Path) -> float:
 
 def main() -> None:
     if len(sys.argv) > 1:
-        print(json.dumps(asyncio.run(measured(Path(sys.argv[1]), sys.argv[2]))))  # type: ignore[arg-type]
+        print(json.dumps(asyncio.run(measure_round(Path(sys.argv[1]), sys.argv[2]))))  # type: ignore[arg-type]
         return
     with tempfile.TemporaryDirectory() as folder:
-        make(Path(folder))
+        make_repository(Path(folder))
         subprocess.run(["rg", "--files", "--quiet"], cwd=folder, check=True)
         print(f"{COUNT:,} files; medians of {ROUNDS} rounds; load {os.getloadavg()[0]:.1f}")
         for mode in ("workspace", "full"):
             child = [sys.executable, __file__, folder, mode]
             rounds = [json.loads(subprocess.check_output(child)) for _ in range(ROUNDS)]
-            middle = {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
-            print(f"sandbox {mode}: rg --files {middle['floor']:.0f} ms; {middle['files']:.0f} files shown, which")
-            print(f"  take {middle['parsing']:.0f} ms to parse")
+            medians = {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
+            print(f"sandbox {mode}: rg --files {medians['floor']:.0f} ms; {medians['files']:.0f} files shown, which")
+            print(f"  take {medians['parsing']:.0f} ms to parse")
             for name, target in TARGETS.items():
-                beyond = middle["parsing"] if name == "first" else 0.0
+                beyond = medians["parsing"] if name == "first" else 0.0
                 ratio = statistics.median((each[name] - beyond) / each["floor"] for each in rounds)
-                less = f" and the parsing (in all {middle[name]:.0f} ms)" if beyond else f" ({middle[name]:.0f} ms)"
+                less = f" and the parsing (in all {medians[name]:.0f} ms)" if beyond else f" ({medians[name]:.0f} ms)"
                 print(f"  {name} map: {ratio:.2f}x rg --files{less}; wanted: {target}")
 
 

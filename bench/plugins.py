@@ -1,7 +1,7 @@
-"""Prints what 200 plugins in the folder add to the start of a session. `python bench/plugins.py [--rounds N]`.
+"""Measure the start of a session with 200 plugins. `python bench/plugins.py [--rounds N]`.
 
-Each start is a process of its own that has imported what a session imports; counted is what comes then: our modules
-and libraries for plugins, and reading the folder. Beside it what an empty folder takes.
+Each start is a new process that has imported the modules of a session. The time is that of importing our modules for
+plugins and reading the folder, compared with an empty folder.
 """
 
 import argparse
@@ -59,8 +59,8 @@ from taskweaver.plugin import Plugin, register_plugin, test_plugin
 Path({marker!r}).touch()
 
 
-def compared(values, least, is_strict):
-    """Which of the values are large enough."""
+def compare(values, least, is_strict):
+    """Mark the values that are large enough."""
     return values > least if is_strict else values >= least
 
 
@@ -73,11 +73,11 @@ class CountRows(Plugin):
     def __call__(self, df, column: str, least: float = 0.0):
         if column not in df.columns:
             raise ValueError(f"there is no column {{column!r}}; there are {{list(df.columns)}}")
-        rows = df[compared(df[column], least, self.config.get("is_strict", True))]
+        rows = df[compare(df[column], least, self.config.get("is_strict", True))]
         self.seen += len(rows)
         limit = self.config.get("limit")
         if limit and len(rows) > limit:
-            self.log("info", f"{{len(rows)}} rows, of which {{limit}} are given")
+            self.log("info", f"{{len(rows)}} rows, cut to {{limit}}")
             rows = rows.head(limit)
         self.ctx.add_artifact(name="rows", file_name="rows.csv", type="df", val=rows)
         return len(rows), rows
@@ -102,8 +102,8 @@ print((time.perf_counter() - begun) * 1000, len(project.usable))
 """
 
 
-def started(folder: Path, home: Path) -> tuple[float, int]:
-    """The milliseconds that one start took, and how many plugins can be used then."""
+def measure_start(folder: Path, home: Path) -> tuple[float, int]:
+    """Return the milliseconds of one start, and the number of usable plugins."""
     env = {**os.environ, "GOOSE_LIKE_HOME": str(home)}
     command = [sys.executable, "-c", START, str(folder)]
     ended = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
@@ -126,15 +126,15 @@ def main() -> None:
         took: dict[str, list[float]] = {"an empty folder": [], "the first time": [], "from then on": []}
         for at in range(rounds):
             home = top / f"home{at}"
-            took["an empty folder"].append(started(none, home)[0])
+            took["an empty folder"].append(measure_start(none, home)[0])
             for when in ("the first time", "from then on"):
-                spent, count = started(many, home)
+                spent, count = measure_start(many, home)
                 assert count == COUNT
                 took[when].append(spent)
         assert not marker.exists(), "a plugin was imported"
     for when, spent in took.items():
         print(f"{when:>16}: {statistics.median(spent):6.1f} ms (best {min(spent):.1f})")
-    print(f"wanted for {COUNT} plugins: {TARGET_MS} ms; none was imported")
+    print(f"target for {COUNT} plugins: {TARGET_MS} ms; none was imported")
 
 
 if __name__ == "__main__":

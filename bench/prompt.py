@@ -1,4 +1,4 @@
-"""Prints how much later than a bare prompt_toolkit prompt ours takes keys. `python bench/prompt.py [--rounds N]`."""
+"""Compare the start of our prompt with a bare prompt_toolkit prompt. `python bench/prompt.py [--rounds N]`."""
 
 import argparse
 import fcntl
@@ -21,10 +21,10 @@ PromptSession("goose> ").prompt()
 """
 
 
-def takes_keys_s(command: list[str], folder: Path) -> float:
-    """From the start of the process until a key that is typed again and again is seen for the first time."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
+def measure_start_s(command: list[str], folder: Path) -> float:
+    """Return the seconds from the start of a process until its prompt shows a typed key."""
+    terminal, child = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
     env = {
         **os.environ,
         "TERM": "xterm-256color",
@@ -33,23 +33,28 @@ def takes_keys_s(command: list[str], folder: Path) -> float:
     }
     began = time.perf_counter()
     process = subprocess.Popen(
-        ["setsid", "--ctty", "--wait", *command], cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs
+        ["setsid", "--ctty", "--wait", *command],
+        cwd=folder,
+        env=env,
+        stdin=child,
+        stdout=child,
+        stderr=child,
     )
-    os.close(theirs)
+    os.close(child)
     seen = b""
     try:
         while b"goose>" not in seen:
-            seen += os.read(ours, 65536)
+            seen += os.read(terminal, 65536)
         typed_at = len(seen)
-        os.write(ours, b"z")
+        os.write(terminal, b"z")
         while b"z" not in seen[typed_at:]:
-            if select.select([ours], [], [], 30)[0]:
-                seen += os.read(ours, 65536)
+            if select.select([terminal], [], [], 30)[0]:
+                seen += os.read(terminal, 65536)
         return time.perf_counter() - began
     finally:
         process.kill()
         process.wait()
-        os.close(ours)
+        os.close(terminal)
 
 
 def main(rounds: int) -> None:
@@ -67,7 +72,7 @@ def main(rounds: int) -> None:
         taken: dict[str, list[float]] = {label: [] for label in commands}
         for _ in range(rounds):
             for label, command in commands.items():
-                taken[label].append(takes_keys_s(command, folder))
+                taken[label].append(measure_start_s(command, folder))
     floor = statistics.median(taken["bare prompt_toolkit"])
     print(f"process start to a prompt that takes keys, medians of {rounds}; at most {TARGET_MS} ms later")
     for label, seconds in taken.items():

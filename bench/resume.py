@@ -1,4 +1,4 @@
-"""Prints what resuming a session of 10,000 messages takes beside reading its file, and the bytes of 200 turns.
+"""Compare resuming a session of 10,000 messages with reading its file, and measure the bytes of 200 turns.
 
 `python bench/resume.py [--rounds N] [--profile]`
 """
@@ -18,13 +18,13 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from goose_like.core.events import (
-    Durable,
+    DurableEvent,
     MessageCompleted,
     SessionStarted,
     ToolFinished,
     TurnFinished,
     TurnStarted,
-    durable_json,
+    durable_event_adapter,
 )
 from goose_like.core.message import Message, ToolCall, ToolResult, Usage
 from goose_like.sessions.session import Session
@@ -33,8 +33,8 @@ MESSAGES, TURNS = 10_000, 200
 TARGET, TARGET_BYTES = 1.5, 1.2
 
 
-def turn(number: int) -> list[Durable]:
-    """A turn of four messages: a person's, a call, its output of 1 kB, an answer."""
+def make_turn(number: int) -> list[DurableEvent]:
+    """Return a turn of four messages: a user message, a call, its output of 1 kB, and an answer."""
     call = ToolCall(id=f"call_{number}", name="shell", arguments=json.dumps({"command": f"sed -n {number}p README.md"}))
     usage = Usage(input_tokens=900 + number, output_tokens=80, cache_read_tokens=800)
     return [
@@ -48,18 +48,18 @@ def turn(number: int) -> list[Durable]:
     ]
 
 
-def written(name: str, turns: int) -> tuple[Path, int]:
-    """The file of a new session, and the bytes of its events alone, without the times."""
+def write_session(name: str, turns: int) -> tuple[Path, int]:
+    """Return the file of a new session, and the bytes of its events without their times."""
     session = Session.create(name)
     header = SessionStarted(version="0", name=name, cwd="/w", profile="p", models={"processor": "openai:m"}, tools=())
-    events = [header, *(event for number in range(turns) for event in turn(number))]
+    events = [header, *(event for number in range(turns) for event in make_turn(number))]
     for event in events:
         session.append(event)
     session.close()
     return session.file, sum(len(event.model_dump_json()) + 1 for event in events)
 
 
-def resumed(name: str) -> None:
+def resume_session(name: str) -> None:
     session = Session.resume(name)
     assert len(session.history.messages) == MESSAGES
     session.close()
@@ -68,8 +68,8 @@ def resumed(name: str) -> None:
 def main(rounds: int, *, is_profiled: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="goose-like-bench-") as home:
         os.environ["GOOSE_LIKE_HOME"] = home
-        file, _ = written("long", MESSAGES // 4)
-        plain: TypeAdapter[Durable] = TypeAdapter(dict[str, object])
+        file, _ = write_session("long", MESSAGES // 4)
+        plain: TypeAdapter[DurableEvent] = TypeAdapter(dict[str, object])
         lines = [line.rsplit(b',"at":', 1)[0] + b"}" for line in file.read_bytes().splitlines()]
         subjects: dict[str, Callable[[], object]] = {
             "read, json.loads each line": lambda: [json.loads(line) for line in file.read_bytes().splitlines()],
@@ -78,17 +78,17 @@ def main(rounds: int, *, is_profiled: bool) -> None:
             ],
             "read, pydantic's models": lambda: (
                 file.read_bytes(),
-                [durable_json.validate_json(line) for line in lines],
+                [durable_event_adapter.validate_json(line) for line in lines],
             ),
-            "Session.resume": lambda: resumed("long"),
+            "Session.resume": lambda: resume_session("long"),
         }
         if is_profiled:
-            resumed("long")
+            resume_session("long")
             with cProfile.Profile() as profile:
-                resumed("long")
+                resume_session("long")
             pstats.Stats(profile).sort_stats("tottime").print_stats(15)
         times: dict[str, list[float]] = {subject: [] for subject in subjects}
-        for _ in range(rounds + 1):  # the first round builds the schemas and warms the caches up
+        for _ in range(rounds + 1):  # the first round builds the schemas and warms the caches
             for subject, work in subjects.items():
                 gc.collect()
                 start = time.process_time()
@@ -100,7 +100,7 @@ def main(rounds: int, *, is_profiled: bool) -> None:
         for subject, taken in medians.items():
             print(f"  {subject:36} {taken * 1000:7.0f} ms  resume is {medians['Session.resume'] / taken:.2f}x")
         print(f"  target: {TARGET}x of reading into pydantic's models")
-        file, size = written("short", TURNS)
+        file, size = write_session("short", TURNS)
         ratio = file.stat().st_size / size
         print(f"{TURNS} turns: {file.stat().st_size:,} bytes, {ratio:.2f}x their events (target {TARGET_BYTES}x)")
 
@@ -109,5 +109,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--profile", action="store_true")
-    given = parser.parse_args()
-    main(given.rounds, is_profiled=given.profile)
+    options = parser.parse_args()
+    main(options.rounds, is_profiled=options.profile)

@@ -1,4 +1,4 @@
-"""Prints goose_like's figures beside bare scripts' measured in the same run. `python bench/run.py [--rounds N]`."""
+"""Compare goose_like with bare scripts in the same run. `python bench/run.py [--rounds N]`."""
 
 import argparse
 import asyncio
@@ -17,14 +17,12 @@ from server import Recording, record
 
 HERE = Path(__file__).parent
 STEPS = 200
-STARTS = 5  # a round
+STARTS = 5  # per round
 EARLY, LATE = slice(0, 20), slice(179, 199)
+CACHE_MARK = b',"cache_control":{"type":"ephemeral"}'
 
 
-MARK = b',"cache_control":{"type":"ephemeral"}'
-
-
-def agent(sandbox: str, steps: int, provider: str = "openai") -> list[str]:
+def agent_command(sandbox: str, steps: int, provider: str = "openai") -> list[str]:
     return [
         sys.executable,
         "-m",
@@ -40,7 +38,7 @@ def agent(sandbox: str, steps: int, provider: str = "openai") -> list[str]:
     ]
 
 
-def script(name: str, *words: str) -> list[str]:
+def script_command(name: str, *words: str) -> list[str]:
     return [sys.executable, str(HERE / name), *words]
 
 
@@ -49,13 +47,13 @@ def median_ms(gaps: list[float], part: slice) -> float:
 
 
 def is_append_only(recording: Recording) -> bool:
-    """Whether each request's body begins with the former one's, but for cache marks and what closes its messages."""
-    bodies = [body.replace(MARK, b"").removesuffix(b"]}") for body in recording.bodies]
+    """Check that each request begins with the former one, except for cache marks and closing brackets."""
+    bodies = [body.replace(CACHE_MARK, b"").removesuffix(b"]}") for body in recording.bodies]
     return all(later.startswith(earlier) for earlier, later in itertools.pairwise(bodies))
 
 
-def sizes(home: Path) -> tuple[int, int]:
-    """Bytes in the newest session's folder, and those of its events without the times that the file adds."""
+def measure_session_bytes(home: Path) -> tuple[int, int]:
+    """Return the bytes of the newest session's folder, and of its events without their times."""
     folder = max((home / "state" / "sessions").iterdir(), key=lambda folder: folder.stat().st_mtime)
     events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     own = sum(
@@ -65,7 +63,7 @@ def sizes(home: Path) -> tuple[int, int]:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()), own
 
 
-def start_ms(command: list[str]) -> float:
+def measure_process_ms(command: list[str]) -> float:
     started = time.monotonic()
     subprocess.run(command, check=True, capture_output=True)
     return (time.monotonic() - started) * 1000
@@ -80,21 +78,21 @@ async def main(rounds: int) -> None:
         return await record(command, env, steps, str(folder / "work"))
 
     subjects = {
-        "bare httpx loop": lambda steps: script("floor_httpx.py"),
-        "bare httpx, no shell": lambda steps: script("floor_httpx.py", "--no-shell"),
-        "bare openai loop": lambda steps: script("floor_openai.py"),
-        "goose-like openai, full": lambda steps: agent("full", steps),
-        "goose-like openai, sandboxed": lambda steps: agent("workspace", steps),
-        "bare anthropic loop": lambda steps: script("floor_anthropic.py"),
-        "goose-like anthropic, full": lambda steps: agent("full", steps, "anthropic"),
+        "bare httpx loop": lambda steps: script_command("floor_httpx.py"),
+        "bare httpx, no shell": lambda steps: script_command("floor_httpx.py", "--no-shell"),
+        "bare openai loop": lambda steps: script_command("floor_openai.py"),
+        "goose-like openai, full": lambda steps: agent_command("full", steps),
+        "goose-like openai, sandboxed": lambda steps: agent_command("workspace", steps),
+        "bare anthropic loop": lambda steps: script_command("floor_anthropic.py"),
+        "goose-like anthropic, full": lambda steps: agent_command("full", steps, "anthropic"),
     }
     starts: dict[str, list[float]] = {name: [] for name in subjects}
     early: dict[str, list[float]] = {name: [] for name in subjects}
     late: dict[str, list[float]] = {name: [] for name in subjects}
     peaks: dict[str, list[float]] = {name: [] for name in subjects}
     last: dict[str, Recording] = {}
-    for count in range(rounds + 1):  # the first round warms the caches up
-        # In turn, so that a slow moment of the machine hits all alike.
+    for count in range(rounds + 1):  # the first round warms the caches
+        # Interleaved, so that a slow moment of the machine affects all alike.
         for _, (name, command) in itertools.product(range(STARTS if count else 1), subjects.items()):
             _, start = await play(command(2), 2)
             if count:
@@ -122,20 +120,25 @@ async def main(rounds: int) -> None:
     for name in ("goose-like openai, sandboxed", "goose-like anthropic, full"):
         print(f"\n{name}: first request's body: {len(last[name].bodies[0]):,} bytes (at most 7,000)")
         print(f"append-only over {STEPS} requests: {is_append_only(last[name])}")
-    written, own = sizes(folder / "home")
+    written, own = measure_session_bytes(folder / "home")
     print(f"\non the disk after {STEPS} steps: {written:,} bytes, events {own:,}, {written / own:.2f}x (at most 1.30x)")
 
-    python = [sys.executable, "-c", "pass"]
-    begins = {
-        "python -c pass": python,
-        "--version": [*agent("full", 1)[:3], "--version"],
-        "--help": [*agent("full", 1)[:3], "--help"],
+    print_process_times(rounds)
+    shutil.rmtree(folder)
+
+
+def print_process_times(rounds: int) -> None:
+    commands = {
+        "python -c pass": [sys.executable, "-c", "pass"],
+        "--version": [*agent_command("full", 1)[:3], "--version"],
+        "--help": [*agent_command("full", 1)[:3], "--help"],
     }
-    times = {name: statistics.median(start_ms(command) for _ in range(5 * rounds)) for name, command in begins.items()}
+    times = {}
+    for name, command in commands.items():
+        times[name] = statistics.median(measure_process_ms(command) for _ in range(5 * rounds))
     print("\nwhole process, more than python -c pass")
     for name, value in times.items():
         print(f"  {name:24} {value:8.1f} ms {value - times['python -c pass']:+8.1f} ms")
-    shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Prints what `goose-like serve` costs beside a bare Starlette app that relays the same streams, as ratios.
+"""Compare `goose-like serve` with a bare Starlette app that relays the same streams.
 
     python bench/serve.py [--rounds N] [--streams 200] [--chunks 500]
 
-The model is a process of its own that speaks OpenAI's wire, and writes each chunk by itself. Throughput: chunks a
-second over all streams at once. First words: from the request to the first of the answer's text, not of what is said
-before it. Memory: the server's peak beyond what it had before, by stream. Own work: reading a request of 200 messages,
-building the exchange and answering, with a model that says one word at once, beside the same for one message.
+The model is another process with OpenAI's wire format that writes each chunk separately. Throughput: chunks per second
+over all streams. First words: from the request to the first text of the answer. Memory: growth of the server's peak per
+stream. Own work: parsing a request of 200 messages, building the exchange and answering, with a model that says one
+word, compared with the same for one message.
 """
 
 import argparse
@@ -31,8 +31,8 @@ WORD = "word "
 # --- the model
 
 
-async def model(port: int, chunks: int) -> None:
-    """Streams that many chunks to whoever asks."""
+async def serve_model(port: int, chunks: int) -> None:
+    """Serve a model that streams this number of chunks."""
     common = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "bench"}
 
     def event(delta: dict[str, Any], finish: str | None = None) -> bytes:
@@ -68,15 +68,15 @@ async def model(port: int, chunks: int) -> None:
 
 
 @dataclasses.dataclass
-class Streamed:
-    """What came of one stream."""
+class StreamResult:
+    """The time of the first word, and the number of words."""
 
     first_s: float = 0.0
     words: int = 0
 
 
-async def ask(port: int, body: bytes) -> Streamed:
-    began, streamed = time.monotonic(), Streamed()
+async def read_stream(port: int, body: bytes) -> StreamResult:
+    began, result = time.monotonic(), StreamResult()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     head = b"POST /v1/query HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\nconnection: close\r\n"
     writer.write(b"%scontent-length: %d\r\n\r\n%s" % (head, len(body), body))
@@ -86,23 +86,23 @@ async def ask(port: int, body: bytes) -> Streamed:
         *lines, rest = rest.split(b"\n")
         for line in lines:
             if line.startswith(b"data:") and b'"delta"' in line:
-                streamed.first_s = streamed.first_s or time.monotonic() - began
-                streamed.words += line.count(WORD.encode())
+                result.first_s = result.first_s or time.monotonic() - began
+                result.words += line.count(WORD.encode())
     writer.close()
-    return streamed
+    return result
 
 
-def memory_kb(pid: int, what: str) -> int:
+def read_memory_kb(pid: int, field: str) -> int:
     with open(f"/proc/{pid}/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith(what))
+        return next(int(line.split()[1]) for line in status if line.startswith(field))
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
 
-async def is_open(port: int) -> None:
+async def wait_until_open(port: int) -> None:
     while True:
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -113,9 +113,9 @@ async def is_open(port: int) -> None:
             return
 
 
-def load(kind: str, streams: int, chunks: int, home: str) -> dict[str, float]:
-    """All streams at once through one server, after a few by themselves."""
-    model_port, port = free_port(), free_port()
+def run_load(kind: str, streams: int, chunks: int, home: str) -> dict[str, float]:
+    """Start one server and measure all streams at once."""
+    model_port, port = find_free_port(), find_free_port()
     url = f"http://127.0.0.1:{model_port}/v1"
     env = {**os.environ, "GOOSE_LIKE_HOME": home, "OPENAI_BASE_URL": url, "OPENAI_API_KEY": "bench"}
     limits = [f"--max-concurrent{which}={streams * 2}" for which in ("", "-per-client")]
@@ -125,33 +125,33 @@ def load(kind: str, streams: int, chunks: int, home: str) -> dict[str, float]:
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(playing) as loopback, subprocess.Popen(commands[kind], env=env, **quiet) as server:
         try:
-            return asyncio.run(streamed(server.pid, model_port, port, streams, chunks))
+            return asyncio.run(measure_streams(server.pid, model_port, port, streams, chunks))
         finally:
             server.terminate()
             loopback.terminate()
 
 
-async def streamed(pid: int, model_port: int, port: int, streams: int, chunks: int) -> dict[str, float]:
-    await asyncio.gather(is_open(model_port), is_open(port))
+async def measure_streams(pid: int, model_port: int, port: int, streams: int, chunks: int) -> dict[str, float]:
+    await asyncio.gather(wait_until_open(model_port), wait_until_open(port))
     body = json.dumps({"messages": [{"role": "human", "content": "go"}], "timezone": "UTC"}).encode()
-    await asyncio.gather(*(ask(port, body) for _ in range(5)))
-    before, began = memory_kb(pid, "VmRSS"), time.monotonic()
-    found = await asyncio.gather(*(ask(port, body) for _ in range(streams)))
+    await asyncio.gather(*(read_stream(port, body) for _ in range(5)))
+    before, began = read_memory_kb(pid, "VmRSS"), time.monotonic()
+    results = await asyncio.gather(*(read_stream(port, body) for _ in range(streams)))
     took = time.monotonic() - began
-    firsts = sorted(one.first_s for one in found)
+    firsts = sorted(one.first_s for one in results)
     return {
-        "throughput": sum(one.words for one in found) / took,
+        "throughput": sum(one.words for one in results) / took,
         "first": firsts[int(len(firsts) * 0.99) - 1],
-        "lost": sum(one.words != chunks for one in found),
-        "memory_kb": (memory_kb(pid, "VmHWM") - before) / streams,
+        "lost": sum(one.words != chunks for one in results),
+        "memory_kb": (read_memory_kb(pid, "VmHWM") - before) / streams,
     }
 
 
 # --- one request's own work
 
 
-class Prompt:
-    """A model that says one word at once."""
+class OneWordModel:
+    """A model that answers with one word."""
 
     async def stream(self, _: object) -> Any:
         from goose_like.core.events import MessageCompleted
@@ -163,8 +163,8 @@ class Prompt:
         pass
 
 
-def conversation(length: int) -> bytes:
-    """A request of that many messages, with a widget's data in every fourth."""
+def make_conversation(length: int) -> bytes:
+    """Return a request with this number of messages and a widget's data in every fourth."""
     uuid = "38181a68-9650-4940-84fb-a3f29c8869f3"
     source = {"widget_uuid": uuid, "origin": "Bench", "id": "prices", "input_args": {"symbol": "SAMP"}}
     arguments = {"data_sources": [source]}
@@ -187,30 +187,28 @@ def conversation(length: int) -> bytes:
     return json.dumps({"messages": messages, "timezone": "UTC", "widgets": widgets}).encode()
 
 
-async def own_work() -> dict[int, float]:
-    """Median milliseconds of a request by its number of messages."""
-    from goose_like.config.profile import find_profile
+async def measure_own_work_ms() -> dict[int, float]:
+    """Return the median milliseconds of a request by its number of messages."""
+    from goose_like.config.profile_loader import load_profile
     from goose_like.core.notifier import Notifier
-    from goose_like.providers.base import Model, Models
-    from goose_like.serve.metrics import Seen
-    from goose_like.serve.openbb.request import read_query
-    from goose_like.serve.openbb.state import Seal
-    from goose_like.serve.servable import servable
-    from goose_like.serve.service import Nowhere, Service
+    from goose_like.providers.base import Model, ModelPair
+    from goose_like.serve.middleware import RequestRecord
+    from goose_like.serve.openbb.endpoints import stream_answer
+    from goose_like.serve.openbb.request import parse_query
+    from goose_like.serve.service import EmptyWorkspace, Service, restrict_profile
     from goose_like.serve.settings import Settings
-    from goose_like.serve.turn import answer
 
-    profile, _ = servable(find_profile("openbb")[0], ())
-    prompt = Model(Prompt(), "bench", "bench:bench")  # type: ignore[arg-type]
+    profile, _ = restrict_profile(load_profile("openbb")[0], ())
+    prompt = Model(OneWordModel(), "bench", "bench:bench")  # type: ignore[arg-type]
     found = {}
     with tempfile.TemporaryDirectory() as folder:
-        nowhere = Nowhere(folder, mode="read-only", approval="auto", notifier=Notifier())
-        service = Service(Settings(), profile, Models(prompt, prompt), Seal(b"bench"), nowhere)
+        nowhere = EmptyWorkspace(folder, mode="read-only", approval="auto", notifier=Notifier())
+        service = Service(Settings(signing_key=b"bench"), profile, ModelPair(prompt, prompt), nowhere)
         for length in (1, MESSAGES):
-            body, took = conversation(length), []
+            body, took = make_conversation(length), []
             for _ in range(REQUESTS):
                 began = time.perf_counter()
-                async for _ in answer(read_query(body), service, Seen("query")):
+                async for _ in stream_answer(parse_query(body), service, RequestRecord("query")):
                     pass
                 took.append((time.perf_counter() - began) * 1000)
             found[length] = statistics.median(took)
@@ -223,15 +221,15 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=200)
     parser.add_argument("--chunks", type=int, default=500)
     parser.add_argument("--model", type=int, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.model:
-        asyncio.run(model(given.model, given.chunks))
+    options = parser.parse_args()
+    if options.model:
+        asyncio.run(serve_model(options.model, options.chunks))
         return
     found: dict[str, list[dict[str, float]]] = {"bare": [], "ours": []}
     with tempfile.TemporaryDirectory() as home:
-        for _ in range(given.rounds):
+        for _ in range(options.rounds):
             for kind, figures in found.items():
-                figures.append(load(kind, given.streams, given.chunks, home))
+                figures.append(run_load(kind, options.streams, options.chunks, home))
 
     def median(kind: str, name: str) -> float:
         return statistics.median(one[name] for one in found[kind])
@@ -244,13 +242,13 @@ def main() -> None:
     more_kb = median("ours", "memory_kb") - median("bare", "memory_kb")
     print(
         f"throughput {median('ours', 'throughput') / median('bare', 'throughput'):.2f}x "
-        f"(wanted: at least {TARGETS['throughput']}x), first words p99 "
-        f"{median('ours', 'first') / median('bare', 'first'):.2f}x (wanted: {TARGETS['first']:g}x), "
-        f"{more_kb:.0f} kB more a stream (wanted: {TARGETS['memory_kb']})"
+        f"(target: at least {TARGETS['throughput']}x), first words p99 "
+        f"{median('ours', 'first') / median('bare', 'first'):.2f}x (target: {TARGETS['first']:g}x), "
+        f"{more_kb:.0f} kB more a stream (target: {TARGETS['memory_kb']})"
     )
-    own = asyncio.run(own_work())
+    own = asyncio.run(measure_own_work_ms())
     print(
-        f"own work: {own[MESSAGES]:.1f} ms with {MESSAGES} messages (wanted: {TARGETS['own_ms']} ms), "
+        f"own work: {own[MESSAGES]:.1f} ms with {MESSAGES} messages (target: {TARGETS['own_ms']} ms), "
         f"{own[1]:.1f} ms with one"
     )
 

@@ -1,4 +1,4 @@
-"""A loopback server that speaks both wires and takes the time: each answer calls `shell`, the last one is text.
+"""A loopback server with both wire formats that measures time. Each answer calls `shell`, the last one is text.
 
 The clock is CLOCK_MONOTONIC, which all processes of a machine share.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Recording:
-    """What came and when. `gaps_s[i]` lies between the last byte of answer i and the first byte of request i + 1."""
+    """Requests and times. `gaps_s[i]` lies between the last byte of answer i and the first byte of request i + 1."""
 
     steps: int
     command: Callable[[int], str] = "echo step {}".format
@@ -20,7 +20,7 @@ class Recording:
     first_byte_s: float = 0.0
     gaps_s: list[float] = field(default_factory=list)
     pid: int = 0
-    peak_kb: int = 0  # of the process's own memory, when it sent its last request
+    peak_kb: int = 0  # memory of the process at its last request
 
 
 class Connection(asyncio.Protocol):
@@ -40,8 +40,8 @@ class Connection(asyncio.Protocol):
             elif self.answered_s:
                 self.recording.gaps_s.append(now - self.answered_s)
         self.buffer += data
-        head, found, body = bytes(self.buffer).partition(b"\r\n\r\n")
-        if not found:
+        head, separator, body = bytes(self.buffer).partition(b"\r\n\r\n")
+        if not separator:
             return
         length = next(
             int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")
@@ -52,9 +52,9 @@ class Connection(asyncio.Protocol):
         self.recording.bodies.append(body)
         step, steps = len(self.recording.bodies), self.recording.steps
         if step == steps:
-            self.recording.peak_kb = _peak_kb(self.recording.pid)
-        wire = _messages if b"/messages" in head.split(b"\r\n")[0] else _completions
-        answer = wire(step, steps, self.recording.command(step))
+            self.recording.peak_kb = _read_peak_kb(self.recording.pid)
+        answer_with = _answer_messages if b"/messages" in head.split(b"\r\n")[0] else _answer_completions
+        answer = answer_with(step, steps, self.recording.command(step))
         self.transport.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n%s"
             % (len(answer), answer)
@@ -62,12 +62,12 @@ class Connection(asyncio.Protocol):
         self.answered_s = time.monotonic()
 
 
-def _peak_kb(pid: int) -> int:
+def _read_peak_kb(pid: int) -> int:
     with open(f"/proc/{pid}/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
 
 
-def _messages(step: int, steps: int, command: str) -> bytes:
+def _answer_messages(step: int, steps: int, command: str) -> bytes:
     if step < steps:
         block = {"type": "tool_use", "id": f"call_{step}", "name": "shell", "input": {}}
         delta = {"type": "input_json_delta", "partial_json": json.dumps({"command": command})}
@@ -90,7 +90,7 @@ def _messages(step: int, steps: int, command: str) -> bytes:
     )
 
 
-def _completions(step: int, steps: int, command: str) -> bytes:
+def _answer_completions(step: int, steps: int, command: str) -> bytes:
     if step < steps:
         call = {"index": 0, "id": f"call_{step}", "type": "function"}
         call["function"] = {"name": "shell", "arguments": json.dumps({"command": command})}
@@ -114,12 +114,12 @@ async def record(
     cwd: str,
     calls: Callable[[int], str] = "echo step {}".format,
 ) -> tuple[Recording, float]:
-    """Runs the command against the server; gives what was recorded and the seconds from its start to its first byte.
+    """Run a command against the server. Return the recording, and the seconds from its start to its first byte.
 
-    `calls` gives the shell command that an answer calls for, by its number.
+    `calls` returns the shell command of an answer by its number.
 
     Raises:
-        RuntimeError: when the command fails or does not make all its requests.
+        RuntimeError: the command failed, or did not make all its requests.
     """
     recording = Recording(steps, calls)
     server = await asyncio.get_running_loop().create_server(lambda: Connection(recording), "127.0.0.1", 0)

@@ -1,4 +1,4 @@
-"""Prints how much later a start is with 30 toolkits installed and 3 used. `python bench/toolkits.py [--rounds N]`."""
+"""Measure the start with 30 installed toolkits, 3 of them used. `python bench/toolkits.py [--rounds N]`."""
 
 import argparse
 import asyncio
@@ -30,15 +30,15 @@ class Kit(Toolkit):
         """Count the words of a text.
 
         Args:
-            text: What to count in.
-            least: Letters that a word has at least.
+            text: The text.
+            least: Minimum number of letters of a word.
         """
         return sum(len(word) >= least for word in text.split())
 '''
 
 
 def install(site: Path, number: int) -> None:
-    """What pip would write for a package with one toolkit."""
+    """Write the files that pip writes for a package with one toolkit."""
     info = site / f"bench_kit_{number}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: bench-kit-{number}\nVersion: 1.0\n")
@@ -47,8 +47,8 @@ def install(site: Path, number: int) -> None:
     (site / f"bench_kit_{number}.py").write_text(MODULE.format(number=number))
 
 
-def processor_s() -> float:
-    """What all processes that have ended took; on a busy machine it says more than the clock."""
+def read_processor_s() -> float:
+    """Return the processor time of all ended processes, which depends less on load than the clock."""
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     return spent.ru_utime + spent.ru_stime
 
@@ -71,17 +71,17 @@ async def main(rounds: int) -> None:
         }
         starts: dict[str, list[float]] = {subject: [] for subject in subjects}
         work: dict[str, list[float]] = {subject: [] for subject in subjects}
-        for count in range(rounds + 1):  # the first round warms the caches up
-            turned = [*subjects][count % len(subjects) :] + [*subjects][: count % len(subjects)]
-            for subject in turned:
+        for count in range(rounds + 1):  # the first round warms the caches
+            order = [*subjects][count % len(subjects) :] + [*subjects][: count % len(subjects)]
+            for subject in order:
                 profile, site = subjects[subject]
                 env = {**os.environ, "GOOSE_LIKE_HOME": str(folder / "home"), "PYTHONPATH": str(folder / site)}
                 words = ["run", "--model", "openai:bench", "--sandbox", "full", "--profile", profile, "go"]
-                before_s = processor_s()
+                before_s = read_processor_s()
                 _, start_s = await record([sys.executable, "-m", "goose_like", *words], env, 1, str(folder / "work"))
                 if count:
                     starts[subject].append(start_s * 1000)
-                    work[subject].append((processor_s() - before_s) * 1000)
+                    work[subject].append((read_processor_s() - before_s) * 1000)
     print(f"medians of {rounds} interleaved runs; the start should be at most {TARGET_MS} ms later")
     for title, figures in (("process start to first request", starts), ("processor time of the whole process", work)):
         print(f"\n{title}")

@@ -1,4 +1,4 @@
-"""The floor: a bare loop over the embedded model with three tools, held to JSON. `python bench/tasks/bare.py TASK`."""
+"""The floor: a bare loop over the embedded model with three tools. `python bench/tasks/bare.py TASK`."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ You are a developer agent. You work in the current folder. Reply with one JSON o
 Check your work by running it."""
 
 
-def schema() -> dict[str, Any]:
+def build_schema() -> dict[str, Any]:
     tools = {"shell": ["command"], "write_file": ["path", "content"], "finish": ["text"]}
     return {
         "anyOf": [_object({"tool": {"const": name}, "arguments": _texts(fields)}) for name, fields in tools.items()]
@@ -35,7 +35,7 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def engine() -> Any:
+def open_engine() -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = str(next((cache_folder() / "weights").glob("*.gguf")))
     params.n_ctx, params.n_parallel, params.verbosity, params.warmup = 8192, 1, -1, False
@@ -44,7 +44,7 @@ def engine() -> Any:
 
 
 def ask(server: Any, messages: list[dict[str, str]], usage: dict[str, int]) -> str:
-    form = {"type": "json_schema", "json_schema": {"name": "call", "schema": schema()}}
+    form = {"type": "json_schema", "json_schema": {"name": "call", "schema": build_schema()}}
     body = {"messages": messages, "temperature": 0, "max_tokens": 1024, "response_format": form}
     answers: list[dict[str, Any]] = []
     server.handle_chat_completions(body, answers.append)
@@ -54,7 +54,7 @@ def ask(server: Any, messages: list[dict[str, str]], usage: dict[str, int]) -> s
     return str(answer["choices"][0]["message"]["content"])
 
 
-def do(call: dict[str, Any]) -> str:
+def run_call(call: dict[str, Any]) -> str:
     arguments = call["arguments"]
     if call["tool"] == "write_file":
         path = Path(arguments["path"])
@@ -67,18 +67,18 @@ def do(call: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    server, usage = engine(), {"input_tokens": 0, "output_tokens": 0}
+    server, usage = open_engine(), {"input_tokens": 0, "output_tokens": 0}
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": sys.argv[1]}]
     result = ""
     for _ in range(STEPS):
-        said = ask(server, messages, usage)
-        messages.append({"role": "assistant", "content": said})
+        text = ask(server, messages, usage)
+        messages.append({"role": "assistant", "content": text})
         try:
-            call = json.loads(said)
+            call = json.loads(text)
             if call["tool"] == "finish":
                 result = call["arguments"]["text"]
                 break
-            answer = do(call)
+            answer = run_call(call)
         except (ValueError, OSError, subprocess.TimeoutExpired) as error:
             answer = f"error: {error}"
         messages.append({"role": "user", "content": answer})
