@@ -1,1 +1,1 @@
-"""A profile over HTTP, as a copilot of OpenBB Workspace and of any client that speaks its protocol."""
+"""HTTP server: code that all protocols share, and one sub-package for each protocol."""

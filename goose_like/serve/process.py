@@ -1,128 +1,147 @@
-"""The server as a process or several: one socket, workers that are started anew, and an end in order."""
+"""The server's processes: one listening socket, one or more workers, and an orderly end."""
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
+import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NoReturn
 
 import uvicorn
+from prometheus_client.multiprocess import mark_process_dead
+from typing_extensions import override
 from uvicorn.supervisors import Multiprocess
 
-from goose_like.cli.options import Chosen, chosen_profile
+from goose_like.agent.profile_choice import ProfileChoice, choose_profile
 from goose_like.core.errors import ProfileError, UsageError
-from goose_like.providers.registry import choose_models, label_of
-from goose_like.serve.openbb.discovery import About
+from goose_like.providers.registry import choose_models, format_model_label
+from goose_like.serve.openbb.discovery import AgentInfo
 
 from .app import AppFactory
-from .metrics import Board
-from .servable import servable
-from .service import open_service
-from .settings import TOKEN, Settings
+from .service import open_service, restrict_profile
+from .settings import METRICS_FOLDER_VARIABLE, TOKEN_VARIABLE, Settings
 
-_CLOSING_S = 5
-_IDLE_S = 75
-"""How long a connection without a request stays open: longer than balancers keep theirs (60 s is usual), so that none
-sends a request into one that is just being closed."""
+_CLOSE_TIMEOUT_S = 5
+_KEEP_ALIVE_S = 75
+"""Seconds that an idle connection stays open. Most balancers close theirs after 60 s, so they never find it closed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """What the command line asks for, beside the settings."""
+class ServeOptions:
+    """Options of the command that workers do not need."""
 
     profile: str
     model: str | None
     port: int
 
 
-def serve(asked: Served, settings: Settings) -> int:
-    """Serves until it is told to stop; the exit code.
+def run_server(options: ServeOptions, settings: Settings) -> int:
+    """Serve until a signal stops the server, and return the exit code.
 
     Raises:
-        GooseLikeError: what keeps it from starting.
+        GooseLikeError: the server cannot start.
     """
-    chosen = chosen_profile(asked.profile, asked.model)
+    if settings.workers > 1 and METRICS_FOLDER_VARIABLE not in os.environ:
+        _restart_with_metrics_folder()
+    chosen = choose_profile(options.profile, options.model)
     try:
-        profile, left_out = servable(chosen.profile, settings.toolkits)
+        profile, removed = restrict_profile(chosen.profile, settings.toolkits)
         chosen = replace(chosen, profile=profile)
-        About.of(profile)
-        with bound(settings.host, asked.port, settings.send_s) as listener:
+        AgentInfo.from_profile(profile)
+        with open_listener(settings.host, options.port, settings.send_timeout_s) as listener:
             host, port = listener.getsockname()[:2]
             settings = settings.model_copy(update={"host": host})
             if not settings.is_local and not settings.token:
                 raise UsageError(
-                    f"whoever reaches {host} could use your models; set a token (--token, or the variable {TOKEN}), "
-                    "or serve this machine alone: --host 127.0.0.1"
+                    f"anyone who reaches {host} could use your models; set a token (--token or the variable "
+                    f"{TOKEN_VARIABLE}), or serve only this machine: --host 127.0.0.1"
                 )
-            asyncio.run(_rehearse(settings, chosen))
-            print(first_screen(chosen, settings, port, left_out), flush=True)
-            return _run(settings, chosen, listener)
+            asyncio.run(_check_service(settings, chosen))
+            print(format_startup_screen(chosen, settings, port, removed), flush=True)
+            return _run_workers(settings, chosen, listener)
     except ProfileError as error:
-        raise chosen.located(error) from None
+        raise chosen.locate_error(error) from None
 
 
-def bound(host: str, port: int, send_s: float) -> socket.socket:
-    """A socket that listens there; at port 0 the system picks one.
+def _restart_with_metrics_folder() -> NoReturn:
+    """Replace this process by the same command, with a folder in which workers share their metrics.
+
+    The environment variable must be set before a worker imports prometheus_client, and multiprocessing cannot start
+    workers with an environment of their own.
+    """
+    environment = {**os.environ, METRICS_FOLDER_VARIABLE: tempfile.mkdtemp(prefix=_get_metrics_prefix())}
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
+
+
+def _get_metrics_prefix() -> str:
+    return f"goose-like-metrics-{os.getpid()}-"  # the restarted process has the same id
+
+
+def open_listener(host: str, port: int, send_timeout_s: float) -> socket.socket:
+    """Open a listening socket; port 0 lets the system pick one.
 
     Raises:
-        UsageError: the host is unknown or another machine's, or the port is taken or not ours to take.
+        UsageError: the host is unknown or belongs to another machine, or the port cannot be used.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         raise UsageError(
-            f"the host {host!r} is not known; e.g. --host 127.0.0.1, or 0.0.0.0 for every network"
+            f"the host {host!r} is not known; use e.g. --host 127.0.0.1, or 0.0.0.0 for every network"
         ) from error
-    family, _, _, _, address = found[0]
+    family, _, _, _, address = addresses[0]
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # connections take it over: who never reads on is left
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(send_s * 1000))
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # connections inherit it, so clients that stop reading are dropped
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(send_timeout_s * 1000))
         listener.bind(address)
         listener.listen(2048)
     except OSError as error:
         listener.close()
         raise UsageError(
-            f"can't listen at {host}, port {port}: {error.strerror}; try another, e.g. --port 0"
+            f"cannot listen on {host}, port {port}: {error.strerror}; try another port, e.g. --port 0"
         ) from error
     listener.set_inheritable(True)
     return listener
 
 
-async def _rehearse(settings: Settings, chosen: Chosen) -> None:
-    """Opens what a worker opens, so that what is missing is one line and not a worker's end."""
+async def _check_service(settings: Settings, chosen: ProfileChoice) -> None:
+    """Open what a worker opens, so that a missing part is one error message and not a crashed worker."""
     async with open_service(settings, chosen.profile):
         pass
 
 
-def first_screen(chosen: Chosen, settings: Settings, port: int, left_out: Sequence[str]) -> str:
-    """What the person is told at the start."""
+def format_startup_screen(chosen: ProfileChoice, settings: Settings, port: int, removed: Sequence[str]) -> str:
+    """Format the text that the command prints when the server is ready."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    reached = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)
+    reachable = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)
     profile = chosen.profile
     lines = [
-        f"goose-like serves the profile {profile.name!r} at http://{reached}:{port}",
-        f"  OpenBB Workspace  add the copilot http://{reached}:{port}",
-        f"  model             {label_of(choose_models(profile)[0])}",
+        f"goose-like serves the profile {profile.name!r} at http://{reachable}:{port}",
+        f"  OpenBB Workspace  add the copilot http://{reachable}:{port}",
+        f"  model             {format_model_label(choose_models(profile)[0])}",
         f"  toolkits          {', '.join(choice.name for choice in profile.toolkits) or 'none'}",
     ]
     if settings.token:
         lines.insert(2, "                    with the header `Authorization`, value `Bearer ` and your token")
-    if left_out:
-        which = " ".join(f"--toolkit {name}" for name in left_out)
-        lines.append(f"  left out          {', '.join(left_out)}: touches this machine; to serve it: {which}")
+    if removed:
+        flags = " ".join(f"--toolkit {name}" for name in removed)
+        lines.append(f"  left out          {', '.join(removed)}: accesses this machine; to serve it: {flags}")
     if settings.workers > 1:
         lines.append(f"  workers           {settings.workers}")
-    return "\n".join([*lines, "  try it, or see how it is added, on the page at that address; Ctrl-C ends it"])
+    return "\n".join([*lines, "  Open that address in a browser to try it; press Ctrl-C to stop."])
 
 
-def _run(settings: Settings, chosen: Chosen, listener: socket.socket) -> int:
-    is_alone = settings.workers == 1
-    factory = AppFactory(settings, chosen.profile, Board(settings.workers), None if is_alone else os.getpid())
+def _run_workers(settings: Settings, chosen: ProfileChoice, listener: socket.socket) -> int:
+    is_single = settings.workers == 1
     config = uvicorn.Config(
-        factory,
+        AppFactory(settings, chosen.profile, None if is_single else os.getpid()),
         factory=True,
         workers=settings.workers,
         log_config=None,
@@ -131,37 +150,53 @@ def _run(settings: Settings, chosen: Chosen, listener: socket.socket) -> int:
         server_header=False,
         ws="none",
         lifespan="on",
-        timeout_graceful_shutdown=_CLOSING_S,
-        timeout_keep_alive=_IDLE_S,
+        timeout_graceful_shutdown=_CLOSE_TIMEOUT_S,
+        timeout_keep_alive=_KEEP_ALIVE_S,
         h11_max_incomplete_event_size=64 * 1024,
     )
-    if not is_alone:
-        workers = _Workers(config, [listener])
-        workers.run()
-        return 1 if workers.has_failed else 0
-    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again when all is over: that was it
+    if not is_single:
+        supervisor = _Supervisor(config, [listener])
+        supervisor.run()
+        return 1 if supervisor.has_failed else 0
+    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises the signal again after it has stopped
         signal.signal(number, lambda *_: None)
     server = uvicorn.Server(config)
     server.run([listener])
     return 0 if server.started else 1
 
 
-class _Workers(Multiprocess):
-    """uvicorn's workers, with an end that a second Ctrl-C hastens."""
+class _Supervisor(Multiprocess):
+    """A supervisor of workers that a second Ctrl-C stops at once."""
 
-    has_failed = False
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
+        super().__init__(config, sockets)
+        self.has_failed = False
+        self._metrics_folder = Path(os.environ[METRICS_FOLDER_VARIABLE])
+        self._pids: set[int | None] = set()
 
+    @override
+    def keep_subprocess_alive(self) -> None:
+        super().keep_subprocess_alive()
+        pids = {process.pid for process in self.processes}
+        for pid in self._pids - pids:
+            mark_process_dead(pid, self._metrics_folder)
+        self._pids = pids
+
+    @override
     def terminate_all(self) -> None:
         for listener in self.sockets:
-            listener.close()  # the workers have it open until they are through
+            listener.close()  # the workers keep it open until they have finished
         self.has_failed = any(process.exitcode for process in self.processes)
         super().terminate_all()
 
+    @override
     def join_all(self) -> None:
         self.signal_queue.clear()
         for process in self.processes:
             while process.process.is_alive():
                 process.process.join(0.1)
                 if signal.SIGINT in self.signal_queue:
-                    for each in self.processes:
-                        each.process.kill()
+                    for other in self.processes:
+                        other.process.kill()
+        if self._metrics_folder.name.startswith(_get_metrics_prefix()):
+            shutil.rmtree(self._metrics_folder, ignore_errors=True)

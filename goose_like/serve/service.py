@@ -1,86 +1,82 @@
-"""What the requests of one worker share: models with their connections, a workspace, the key; and which ones run."""
+"""The parts that all requests of one worker share: profile, model connections, workspace and running turns."""
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from typing_extensions import override
+
 from goose_like.agent.build import build_exchange
-from goose_like.config.profile import Limits, Profile
+from goose_like.agent.goose09 import load_toolkit
+from goose_like.config.profile import Limits, Profile, ToolkitChoice
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import ProfileError
 from goose_like.core.notifier import Notifier
-from goose_like.providers.base import Models
+from goose_like.providers.base import ModelPair
 from goose_like.providers.registry import open_models
-from goose_like.serve.openbb.discovery import TOOLKIT
-from goose_like.serve.openbb.query import Query
-from goose_like.serve.openbb.state import Seal
 from goose_like.workspace.workspace import Workspace
 
 from .settings import Settings
 
+OPENBB_TOOLKIT = "openbb"
+"""The toolkit that every served profile has; its config also says how the profile presents itself to clients."""
 
-class Nowhere(Workspace):
-    """An empty folder, for toolkits that touch no machine: nothing is found out, started or asked for a request."""
 
-    async def ready(self) -> None:
-        pass
+class EmptyWorkspace(Workspace):
+    """A workspace of an empty folder, for profiles without toolkits that access this machine."""
+
+    @override
+    async def prepare_sandbox(self) -> None:
+        pass  # no audit and no sandbox check: nothing is ever started here
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A worker's parts. `workspace` is None where each request gets one of its own: that of the current folder.
-    `tools` are the names of the profile's, which none of the client's may have.
+    """The shared parts of one worker.
+
+    `workspace` is None if each request opens its own in the current folder, because the profile has toolkits that
+    access this machine. `tool_names` are the profile's tools, whose names no client tool may have.
     """
 
     settings: Settings
     profile: Profile
-    models: Models
-    seal: Seal
+    models: ModelPair
     workspace: Workspace | None
-    tools: frozenset[str] = frozenset()
+    tool_names: frozenset[str] = frozenset()
     running: set[asyncio.Timeout] = field(default_factory=set)
-
-    def profile_for(self, query: Query) -> Profile:
-        """The profile with the request in its toolkit's config."""
-        told = tuple(
-            choice.model_copy(update={"config": {**choice.config, "query": query}})
-            if choice.name == TOOLKIT
-            else choice
-            for choice in self.profile.toolkits
-        )
-        return self.profile.model_copy(update={"toolkits": told})
 
     @property
     def limits(self) -> Limits:
-        """The profile's limits, and the server's where those are lower."""
+        """The lower one of each limit of the profile and of the server."""
         limits, settings = self.profile.limits, self.settings
-        time_s = min(settings.time_s, limits.time_s or settings.time_s)
-        costs = [cost for cost in (settings.cost_usd, limits.cost_usd) if cost is not None]
+        time_s = min(settings.query_timeout_s, limits.time_s or settings.query_timeout_s)
+        costs = [cost for cost in (settings.max_cost_usd, limits.cost_usd) if cost is not None]
         return limits.model_copy(update={"time_s": time_s, "cost_usd": min(costs, default=None)})
 
     @contextmanager
-    def stoppable(self, turn: asyncio.Timeout) -> Iterator[None]:
-        """Within, `stop` ends the turn as if its time were up."""
+    def track_turn(self, turn: asyncio.Timeout) -> Iterator[None]:
+        """Let `stop_turns` end a turn until the block ends."""
         self.running.add(turn)
         try:
             yield
         finally:
             self.running.discard(turn)
 
-    def stop(self) -> None:
-        """Ends every turn that runs, now."""
+    def stop_turns(self) -> None:
+        """End every running turn now with a TimeoutError."""
         for turn in self.running:
             turn.reschedule(asyncio.get_running_loop().time())
 
 
 @asynccontextmanager
 async def open_service(settings: Settings, profile: Profile) -> AsyncIterator[Service]:
-    """The parts for a profile, open until the block is left. All that a request needs is opened once before, so that
-    what is missing is told now and not to the first client.
+    """Open the shared parts for a profile, and build one exchange as a check that nothing is missing.
 
     Raises:
-        GooseLikeError: what to install or set first.
+        GooseLikeError: a key, package or setting is missing.
     """
     async with AsyncExitStack() as stack:
         models = open_models(profile)
@@ -89,8 +85,41 @@ async def open_service(settings: Settings, profile: Profile) -> AsyncIterator[Se
         workspace = None
         if not settings.toolkits:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="goose-like-serve-"))
-            workspace = Nowhere(Path(folder), mode="read-only", approval="auto", notifier=Notifier())
+            workspace = EmptyWorkspace(Path(folder), mode="read-only", approval="auto", notifier=Notifier())
             stack.push_async_callback(workspace.close)
-        async with build_exchange(profile, Notifier(), workspace=workspace, models=models) as rehearsed:
-            tools = frozenset(rehearsed.tools)
-        yield Service(settings, profile, models, Seal(settings.seal_key), workspace, tools)
+        async with build_exchange(profile, Notifier(), workspace=workspace, models=models) as exchange:
+            tool_names = frozenset(exchange.tools)
+        yield Service(settings, profile, models, workspace, tool_names)
+
+
+def restrict_profile(profile: Profile, allowed: Collection[str]) -> tuple[Profile, tuple[str, ...]]:
+    """Remove toolkits that access this machine from a profile, except the `allowed` ones; add the toolkit `openbb`.
+
+    Returns the profile and the names of the removed toolkits.
+
+    Raises:
+        ProfileError: a toolkit requires a removed one, or the profile does not have an allowed one.
+        GooseLikeError: a toolkit cannot be imported.
+    """
+    listed = [choice.name for choice in profile.toolkits]
+    for name in allowed:
+        if name not in (*listed, OPENBB_TOOLKIT):
+            hint = did_you_mean(name, listed) if listed else "it has none"
+            raise ProfileError(f"--toolkit {name}: profile {profile.name!r} has no such toolkit; {hint}")
+    kept = [choice for choice in profile.toolkits if choice.name in allowed or not _has_access(choice)]
+    removed = tuple(name for name in listed if name not in {choice.name for choice in kept})
+    for index, choice in enumerate(profile.toolkits):
+        for alias, needed in choice.requires.items() if choice in kept else ():
+            if needed in removed:
+                raise ProfileError(
+                    f"toolkit {choice.name!r} requires {needed!r}, which accesses this machine and is left out; "
+                    f"add --toolkit {needed} to offer it to all clients, or remove {choice.name!r} from the profile",
+                    ("toolkits", index, "requires", alias),
+                )
+    if OPENBB_TOOLKIT not in listed:
+        kept.append(ToolkitChoice(name=OPENBB_TOOLKIT))
+    return profile.model_copy(update={"toolkits": tuple(kept)}), removed
+
+
+def _has_access(choice: ToolkitChoice) -> bool:
+    return load_toolkit(choice.name).has_local_access

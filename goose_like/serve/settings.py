@@ -1,4 +1,4 @@
-"""What a server was told: where it listens, who may ask, and how much of anything one request may take."""
+"""Settings of the server: where it listens, who may use it, and the limits of one request."""
 
 import ipaddress
 import os
@@ -11,29 +11,35 @@ from pydantic import Field
 
 from goose_like.config.paths import state_folder
 from goose_like.core.errors import UsageError
-from goose_like.core.message import Value
+from goose_like.core.message import FrozenModel
 
-TOKEN, SECRET = "GOOSE_LIKE_SERVE_TOKEN", "GOOSE_LIKE_SERVE_SECRET"
-"""The variables of the bearer token, and of the key by which servers know what they gave a client to keep."""
+TOKEN_VARIABLE = "GOOSE_LIKE_SERVE_TOKEN"
+"""The environment variable of the bearer token."""
 
-_KEY_BYTES = 32
+SIGNING_KEY_VARIABLE = "GOOSE_LIKE_SERVE_SECRET"
+"""The environment variable of the key that signs state which clients keep between requests."""
 
-WORKSPACE = (
+METRICS_FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+"""The environment variable that tells prometheus_client where several workers share their metrics."""
+
+WORKSPACE_ORIGINS = (
     "https://pro.openbb.co",
     "https://pro.openbb.dev",
     "http://localhost",
     "http://localhost:1420",
     "http://localhost:5050",
 )
-"""Where OpenBB Workspace is loaded from: on the web, as the desktop application, and in its developers' hands."""
+"""The origins of OpenBB Workspace: the web application, the desktop application and development servers."""
+
+_MIN_KEY_BYTES = 32
 
 
-class Settings(Value):
-    """All that workers need to know beside the profile; picklable. Sizes in bytes, times in seconds."""
+class Settings(FrozenModel):
+    """Everything that a worker needs to know except the profile."""
 
     host: str = "127.0.0.1"
     token: str = Field(default="", repr=False)
-    seal_key: bytes = Field(default=b"", repr=False)
+    signing_key: bytes = Field(default=b"", repr=False)
     origins: tuple[str, ...] = ()
     toolkits: tuple[str, ...] = ()
     workers: int = Field(default=1, ge=1)
@@ -41,22 +47,22 @@ class Settings(Value):
     max_messages: int = 2_000
     max_concurrent: int = 256
     max_concurrent_per_client: int = 64
-    body_s: float = 30.0
-    time_s: float = 600.0
-    cost_usd: float | None = None
-    drain_s: float = 30.0
-    beat_s: float = 15.0
-    send_s: float = 60.0
+    max_cost_usd: float | None = None
+    body_timeout_s: float = 30.0
+    query_timeout_s: float = 600.0
+    send_timeout_s: float = 60.0
+    shutdown_timeout_s: float = 30.0
+    keep_alive_s: float = 15.0
     log_content: bool = False
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Tell whether only this machine can reach the server."""
         return is_loopback(self.host)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether this name or address can only be this machine."""
+    """Tell whether a host name or address always means this machine."""
     name = host.strip("[]").lower().removesuffix(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -66,57 +72,61 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def origins(given: Iterable[str]) -> tuple[str, ...]:
-    """Origins as browsers send them.
+def parse_origins(texts: Iterable[str]) -> tuple[str, ...]:
+    """Convert origins to the form that browsers send.
 
     Raises:
-        UsageError: one that is none.
+        UsageError: a text is not an origin.
     """
-    found = []
-    for text in given:
+    origins = []
+    for text in texts:
         url = urlsplit(text.strip())
         if url.scheme not in ("http", "https") or not url.netloc or url.path.strip("/") or url.query or "*" in text:
             raise UsageError(
                 f"--origin {text!r} is no origin; write it like https://example.com or http://localhost:3000"
             )
-        found.append(f"{url.scheme}://{url.netloc}".lower())
-    return tuple(found)
+        origins.append(f"{url.scheme}://{url.netloc}".lower())
+    return tuple(origins)
 
 
-def seal_key() -> bytes:
-    """The key of this machine's servers: that of the environment, else one made once in a file of mode 0600.
+def load_signing_key() -> bytes:
+    """Load the signing key from the environment, or from a file of mode 0600 that the first start creates.
 
     Raises:
-        UsageError: it is too short, can't be kept, or somebody else could read it.
+        UsageError: the key is too short, cannot be stored, or other users can read the file.
     """
-    if given := os.environ.get(SECRET, "").strip():
-        key = given.encode(errors="surrogateescape")
-        if len(key) < _KEY_BYTES:
-            raise UsageError(f"{SECRET} is too short; set at least {_KEY_BYTES} bytes: openssl rand -hex 32")
+    if text := os.environ.get(SIGNING_KEY_VARIABLE, "").strip():
+        key = text.encode(errors="surrogateescape")
+        if len(key) < _MIN_KEY_BYTES:
+            raise UsageError(
+                f"{SIGNING_KEY_VARIABLE} is too short; set at least {_MIN_KEY_BYTES} bytes: openssl rand -hex 32"
+            )
         return key
     file = state_folder() / "serve.key"
     try:
-        return _kept(file)
+        return _load_key_file(file)
     except OSError as error:
-        raise UsageError(f"{file} can't be used: {error.strerror}; make it readable, or set {SECRET}") from error
+        raise UsageError(
+            f"cannot use {file}: {error.strerror}; make it readable, or set {SIGNING_KEY_VARIABLE}"
+        ) from error
 
 
-def _kept(file: Path) -> bytes:
+def _load_key_file(file: Path) -> bytes:
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = file.with_suffix(f".{os.getpid()}")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "wb") as target:
-            target.write(secrets.token_hex(32).encode())
+            target.write(secrets.token_hex(_MIN_KEY_BYTES).encode())
         try:
-            os.link(draft, file)  # whole or not at all; of two servers that start at once one is first
+            os.link(draft, file)  # atomic: if two servers start at once, both use the first one's key
         except FileExistsError:
             pass
         finally:
             draft.unlink()
     if file.stat().st_mode & 0o077:
-        raise UsageError(f"{file} can be read by others; chmod 600 it, or delete it: a new one is made")
+        raise UsageError(f"other users can read {file}; run chmod 600 on it, or delete it to get a new key")
     key = file.read_bytes().strip()
-    if len(key) < _KEY_BYTES:
-        raise UsageError(f"{file} holds no key; delete it: a new one is made")
+    if len(key) < _MIN_KEY_BYTES:
+        raise UsageError(f"{file} does not contain a key; delete it to get a new one")
     return key

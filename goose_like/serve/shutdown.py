@@ -1,4 +1,4 @@
-"""Between the signal to stop and the end: nothing new is answered, and what runs may finish."""
+"""Graceful shutdown: refuse new queries, let running ones finish, then stop the server."""
 
 import asyncio
 import logging
@@ -9,77 +9,75 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-from .middleware import Room
+from .middleware import QuerySlots
 from .service import Service
 
-_LAST_WORDS_S = 2.0
+_FINAL_EVENTS_S = 2.0
+"""Seconds that stopped turns get to send their last events."""
 
 
-class Drain:
-    """Stands before uvicorn's own handlers of SIGTERM and SIGINT, and calls them when nothing runs any more.
+class GracefulShutdown:
+    """A handler of SIGTERM and SIGINT that runs before uvicorn's handlers and calls them when no query runs.
 
-    Until then the port stays open, so that a balancer is told (503) and not just turned away; and libraries that end
-    streams once uvicorn has been told to exit find that it has not. A second Ctrl-C ends all at once.
+    Until then the port stays open, so that balancers get a 503 instead of a refused connection, and sse_starlette
+    does not end the streams. A second Ctrl-C stops everything at once.
     """
 
-    def __init__(self, service: Service, room: Room) -> None:
+    def __init__(self, service: Service, slots: QuerySlots) -> None:
         self._service = service
-        self._room = room
-        self._former: dict[int, Any] = {}
-        self._ending: asyncio.Task[None] | None = None
-
-    @property
-    def is_begun(self) -> bool:
-        return self._ending is not None
+        self._slots = slots
+        self._former_handlers: dict[int, Any] = {}
+        self._task: asyncio.Task[None] | None = None
 
     @contextmanager
-    def watching(self, parent: int | None) -> Iterator[None]:
-        """Takes the signals while the block runs. `parent` is the process without which a worker ends as well."""
+    def handle_signals(self, parent_pid: int | None) -> Iterator[None]:
+        """Handle the signals until the block ends; the end of process `parent_pid` counts as SIGTERM."""
         loop = asyncio.get_running_loop()
 
-        def take(number: int, _: FrameType | None) -> None:
-            loop.call_soon_threadsafe(self._begin, number)
+        def handle(number: int, _: FrameType | None) -> None:
+            loop.call_soon_threadsafe(self._start, number)
 
-        self._former = {number: signal.signal(number, take) for number in (signal.SIGTERM, signal.SIGINT)}
+        self._former_handlers = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
-            with _orphaned(parent, lambda: self._begin(signal.SIGTERM)):
+            with _watch_process(parent_pid, lambda: self._start(signal.SIGTERM)):
                 yield
         finally:
-            for number, former in self._former.items():
+            for number, former in self._former_handlers.items():
                 signal.signal(number, former)
 
-    def _begin(self, number: int) -> None:
-        if self._ending is None:
-            self._ending = asyncio.create_task(self._end(number))
+    def _start(self, number: int) -> None:
+        if self._task is None:
+            self._slots.close()
+            self._task = asyncio.create_task(self._run(number))
         elif number == signal.SIGINT:
-            logging.getLogger("uvicorn.error").disabled = True  # else it tells of all that is cut off now, as wished
-            self._pass_on(number)
-            self._pass_on(number)  # uvicorn takes the second one for what it is
+            logging.getLogger("uvicorn.error").disabled = True  # it would report every request that is cut off now
+            self._call_former_handler(number)
+            self._call_former_handler(number)  # uvicorn stops at once at its second SIGINT
 
-    async def _end(self, number: int) -> None:
-        await self._until_empty(self._service.settings.drain_s)
-        self._service.stop()
-        await self._until_empty(_LAST_WORDS_S)
-        self._pass_on(number)
+    async def _run(self, number: int) -> None:
+        await self._wait_until_idle(self._service.settings.shutdown_timeout_s)
+        self._service.stop_turns()
+        await self._wait_until_idle(_FINAL_EVENTS_S)
+        self._call_former_handler(number)
 
-    async def _until_empty(self, limit_s: float) -> None:
+    async def _wait_until_idle(self, timeout_s: float) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(limit_s):
-                await self._room.empty.wait()
+            async with asyncio.timeout(timeout_s):
+                await self._slots.idle.wait()
 
-    def _pass_on(self, number: int) -> None:
-        former: Callable[[int, None], object] = self._former[number]
-        former(number, None)
+    def _call_former_handler(self, number: int) -> None:
+        handler: Callable[[int, None], object] = self._former_handlers[number]
+        handler(number, None)
 
 
 @contextmanager
-def _orphaned(parent: int | None, tell: Callable[[], object]) -> Iterator[None]:
-    """Calls `tell` when that process ends while the block runs; where the system has no means to know, never."""
-    if parent is None or not hasattr(os, "pidfd_open"):
+def _watch_process(pid: int | None, on_exit: Callable[[], object]) -> Iterator[None]:
+    """Call `on_exit` if a process ends while the block runs, on systems that have pidfd."""
+    if pid is None or not hasattr(os, "pidfd_open"):
         yield
         return
-    loop, descriptor = asyncio.get_running_loop(), os.pidfd_open(parent)
-    loop.add_reader(descriptor, tell)
+    loop, descriptor = asyncio.get_running_loop(), os.pidfd_open(pid)
+    loop.add_reader(descriptor, on_exit)
     try:
         yield
     finally:

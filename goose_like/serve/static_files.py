@@ -1,39 +1,42 @@
-"""The page's files as they are sent: what each is, and what a browser may do with it."""
+"""Static files of the chat page and the headers that limit them in a browser."""
 
 from dataclasses import dataclass
 from importlib.resources import files
 
-_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+_CONTENT_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
-_PAGE = (
+_PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-# A page of HTML that a model wrote is shown in here: its own scripts and styles, no origin, no network.
-_FRAME = (
+# The frame shows HTML that a model wrote: with inline scripts and styles, without an origin and without network access.
+_FRAME_POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src data:; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Asset:
-    """A file's bytes and the headers that it is sent with, `content-type` among them."""
+class StaticFile:
+    """A file's bytes and its response headers, including `content-type`."""
 
     body: bytes
     headers: dict[str, str]
 
 
-def assets() -> dict[str, Asset]:
-    """The files by their path below the server's address; the page itself is at the empty one."""
-    found = {file.name: file.read_bytes() for file in files(__package__).joinpath("page").iterdir() if file.is_file()}
-    return {"" if name == "index.html" else name: Asset(body, _headers(name)) for name, body in found.items()}
-
-
-def _headers(name: str) -> dict[str, str]:
+def load_static_files() -> dict[str, StaticFile]:
+    """Load all files of the page by their URL path without the leading slash; the page itself has the empty path."""
+    page = files(__package__).joinpath("page")
+    bodies = {file.name: file.read_bytes() for file in page.iterdir() if file.is_file()}
     return {
-        "content-type": f"{_TYPES[name.rpartition('.')[2]]}; charset=utf-8",
-        "content-security-policy": _FRAME if name == "frame.html" else _PAGE,
+        "" if name == "index.html" else name: StaticFile(body, _build_headers(name)) for name, body in bodies.items()
+    }
+
+
+def _build_headers(name: str) -> dict[str, str]:
+    return {
+        "content-type": f"{_CONTENT_TYPES[name.rpartition('.')[2]]}; charset=utf-8",
+        "content-security-policy": _FRAME_POLICY if name == "frame.html" else _PAGE_POLICY,
         "cache-control": "no-cache",
         "referrer-policy": "no-referrer",
         "x-content-type-options": "nosniff",

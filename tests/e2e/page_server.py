@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from goose_like.serve.openbb.discovery import About, agents
-from goose_like.serve.static_files import assets
+from goose_like.serve.openbb.discovery import AgentInfo, build_agents_json
+from goose_like.serve.static_files import load_static_files
 
 Event = tuple[str, dict[str, Any]]
 HANG = ("hang", {})
@@ -50,14 +50,14 @@ class Played:
 
     answers: list[Sequence[Event] | Response]
     token: str = ""
-    about: About = field(default_factory=lambda: About(id="desk", name="Desk", description="Reads dashboards."))
+    about: AgentInfo = field(default_factory=lambda: AgentInfo(id="desk", name="Desk", description="Reads dashboards."))
     bodies: list[dict[str, Any]] = field(default_factory=list)
     votes: list[dict[str, Any]] = field(default_factory=list)
     left: threading.Event = field(default_factory=threading.Event)
     url: str = ""
 
     def app(self) -> Starlette:
-        pages = [Route(f"/{name}", self._asset) for name in assets()]
+        pages = [Route(f"/{name}", self._asset) for name in load_static_files()]
         return Starlette(
             routes=[
                 *pages,
@@ -68,11 +68,11 @@ class Played:
         )
 
     async def _asset(self, request: Request) -> Response:
-        asset = assets()[request.url.path.removeprefix("/")]
+        asset = load_static_files()[request.url.path.removeprefix("/")]
         return Response(asset.body, headers=asset.headers)
 
     async def _agents(self, request: Request) -> Response:
-        return self._refused(request) or JSONResponse(agents(self.about, str(request.base_url)))
+        return self._refused(request) or JSONResponse(build_agents_json(self.about, str(request.base_url)))
 
     async def _query(self, request: Request) -> Response:
         if refused := self._refused(request):

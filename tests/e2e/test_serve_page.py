@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from starlette.responses import JSONResponse
 
-from goose_like.serve.openbb.discovery import About, Choice, Feature
+from goose_like.serve.openbb.discovery import AgentInfo, Choice, Feature
 from tests.e2e.page_server import HANG, artifact, call, chunk, played, step
 from tests.e2e.serving import serving
 
@@ -285,7 +285,7 @@ def test_a_vote_goes_to_the_server(page):
 def test_the_profile_s_options_are_shown_and_sent(page):
     choices = (Choice(label="Brief", value="brief"), Choice(label="Full", value="full"))
     depth = Feature(label="Depth", type="select", default="brief", options=choices)
-    about = About(id="desk", name="Desk", features={"depth": depth, "web": Feature(label="Web", default=True)})
+    about = AgentInfo(id="desk", name="Desk", features={"depth": depth, "web": Feature(label="Web", default=True)})
     with played([chunk("So.")], about=about) as server:
         page.goto(server.url)
         page.get_by_label("Depth").select_option("Full")

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from goose_like.serve.openbb.query import Query
-from goose_like.serve.openbb.request import read_query
+from goose_like.serve.openbb.request import parse_query
 from tests import ROOT
 
 BODIES = ROOT / "tests/fixtures" / "openbb"
@@ -18,12 +18,12 @@ def body(name: str) -> dict[str, Any]:
 
 
 def query_of(name: str) -> Query:
-    return read_query((BODIES / f"{name}.json").read_bytes())
+    return parse_query((BODIES / f"{name}.json").read_bytes())
 
 
 def asked(*messages: dict[str, Any], **fields: Any) -> Query:
     """The query that a body of these messages is."""
-    return read_query(json.dumps({"messages": messages, **fields}).encode())
+    return parse_query(json.dumps({"messages": messages, **fields}).encode())
 
 
 def human(text: str) -> dict[str, Any]:

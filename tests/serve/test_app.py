@@ -11,11 +11,11 @@ pytest.importorskip("uvicorn")
 
 import uvicorn
 
-from goose_like.config.profile import ModelChoice, ToolkitChoice, find_profile
-from goose_like.core.message import Usage
+from goose_like.config.profile import ModelChoice, ToolkitChoice
+from goose_like.config.profile_loader import load_profile
 from goose_like.serve.app import AppFactory
-from goose_like.serve.metrics import Board, Seen
-from goose_like.serve.settings import Settings, is_loopback, origins
+from goose_like.serve.middleware import Metrics
+from goose_like.serve.settings import Settings
 from goose_like.toolkit import Toolkit, tool
 from tests.loopback import Loopback, chunk, events, raw
 
@@ -24,22 +24,22 @@ HEAD = "POST /v1/query HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/
 
 @asynccontextmanager
 async def serving(monkeypatch, responses, *, toolkits=(), **settings):
-    """The port of a server whose model gives these responses, and its board."""
+    """The port of a server whose model gives these responses, and its metrics."""
     async with Loopback(responses) as model:
         monkeypatch.setenv("OPENAI_API_KEY", "x")
         monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
-        profile = find_profile("openbb")[0]
+        profile = load_profile("openbb")[0]
         listed = (*profile.toolkits, *(ToolkitChoice(name=name) for name in toolkits))
         profile = profile.model_copy(update={"processor": ModelChoice(model="openai:m"), "toolkits": listed})
-        board = Board(1)
-        factory = AppFactory(Settings(seal_key=b"k" * 32, **settings), profile, board)
+        metrics = Metrics()
+        factory = AppFactory(Settings(signing_key=b"k" * 32, **settings), profile, create_metrics=lambda: metrics)
         config = uvicorn.Config(factory, factory=True, log_config=None, lifespan="on", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
             running = asyncio.create_task(server.serve([listener]))
             try:
-                yield port, board
+                yield port, metrics
             finally:
                 server.should_exit = True
                 await running
@@ -62,19 +62,19 @@ async def settled(is_so):
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch):
-    async with serving(monkeypatch, [raw()], body_s=0.05) as (port, board):
+    async with serving(monkeypatch, [raw()], body_timeout_s=0.05) as (port, metrics):
         reader, writer = await send(port, f'{HEAD}content-length: 100\r\n\r\n{{"messages"')
         assert b" 408 " in await reader.readline()
-        await settled(lambda: board.running == 0)
+        await settled(lambda: metrics.running_queries == 0)
         writer.close()
 
 
 async def test_a_client_that_leaves_while_it_sends_leaves_nothing(monkeypatch):
-    async with serving(monkeypatch, [raw()]) as (port, board):
+    async with serving(monkeypatch, [raw()]) as (port, metrics):
         _, writer = await send(port, f'{HEAD}content-length: 100\r\n\r\n{{"messages"')
-        await settled(lambda: board.running == 1)
+        await settled(lambda: metrics.running_queries == 1)
         writer.close()
-        await settled(lambda: board.running == 0)
+        await settled(lambda: metrics.running_queries == 0)
 
 
 @pytest.mark.parametrize("header", ["host: [::1", "host: 127.0.0.1\r\norigin: http://["])
@@ -87,7 +87,7 @@ async def test_a_name_that_is_none_is_refused(monkeypatch, header):
 
 async def test_a_stream_is_kept_open_while_nothing_comes(monkeypatch):
     words = events([chunk({"content": "at last"}), chunk(finish="stop")])
-    async with serving(monkeypatch, [raw(b": wait\n\n", words, pause_s=0.3)], beat_s=0.02) as (port, _):
+    async with serving(monkeypatch, [raw(b": wait\n\n", words, pause_s=0.3)], keep_alive_s=0.02) as (port, _):
         for body, beginning in (({"timezone": "UTC"}, b"event: copilotStatusUpdate\n"), ({}, b"event: copilotMessage")):
             reader, writer = await ask(port, body | {"messages": [{"role": "human", "content": "x"}]})
             await reader.readuntil(b"\r\n\r\n")
@@ -156,53 +156,10 @@ async def test_a_tool_of_the_client_may_have_the_name_of_one_that_runs_here(monk
 
 async def test_a_client_that_reads_no_more_is_left(monkeypatch):
     word = events([chunk({"content": "x" * 50_000})], is_done=False)
-    async with serving(monkeypatch, [raw(*[word] * 400, hang_s=600)], send_s=0.2) as (port, board):
+    async with serving(monkeypatch, [raw(*[word] * 400, hang_s=600)], send_timeout_s=0.2) as (port, metrics):
         _, writer = await ask(port, {"messages": [{"role": "human", "content": "x"}]})
         writer.transport.pause_reading()
-        await settled(lambda: board.running == 1)
-        await settled(lambda: board.running == 0)
-        assert b'ending="cancelled"' in board.text()
+        await settled(lambda: metrics.running_queries == 1)
+        await settled(lambda: metrics.running_queries == 0)
+        assert b'ending="cancelled"' in metrics.export()
         writer.transport.abort()
-
-
-async def test_rows_are_summed_and_those_of_the_dead_are_taken_over():
-    board = Board(2)
-    row = board.row()
-    row.run(1)
-    row.count(Seen("query", 200, "copilot", "stop", 0.3, 0.02, Usage(input_tokens=7)))
-    again = board.row()  # this process lives, so it has two
-    again.count(Seen("query", 200, "copilot", "stop", 3.0, 0.2, Usage(input_tokens=5)))
-    text = board.text().decode()
-    labels = 'dialect="copilot",ending="stop",path="query",status="200"'
-    assert f"goose_like_requests_total{{{labels}}} 2.0" in text
-    assert 'goose_like_query_seconds_bucket{le="0.5"} 1.0' in text
-    assert 'goose_like_query_seconds_bucket{le="+Inf"} 2.0' in text
-    assert "goose_like_query_seconds_sum 3.3" in text
-    assert 'goose_like_tokens_total{kind="input"} 12.0' in text
-    assert board.running == 1
-
-
-@pytest.mark.parametrize(
-    ("host", "is_ours"),
-    [
-        ("127.0.0.1", True),
-        ("127.1.2.3", True),
-        ("::1", True),
-        ("[::1]", True),
-        ("LocalHost.", True),
-        ("desk.localhost", True),
-        ("0.0.0.0", False),
-        ("localhost.example", False),
-        ("10.0.0.1", False),
-        ("", False),
-    ],
-)
-def test_which_hosts_are_this_machine(host, is_ours):
-    assert is_loopback(host) is is_ours
-
-
-def test_origins_are_as_browsers_send_them():
-    assert origins(["https://Desk.example/", "http://localhost:3000"]) == (
-        "https://desk.example",
-        "http://localhost:3000",
-    )

@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from openbb_ai.testing import CopilotResponse, capture_stream_response
 
-from goose_like.serve.sse import Wire, framed
+from goose_like.serve.openbb.events import FRAME_PREFIX, MASKED_WORDS
+from goose_like.serve.sse import Frame, StreamEncoder, encode_frame
 from tests.serve.sse_reader import read_events
 
 WORDS = ("data:", "event:", "data", "\\u0041", "copilotFunctionCall", "copilotMessageChunk", "\r\n")
@@ -16,8 +17,12 @@ NASTY = st.text() | st.lists(
 ).map("".join)
 
 
+def encode(frame: Frame) -> bytes:
+    return encode_frame(frame, MASKED_WORDS)
+
+
 def chunk(text: str) -> bytes:
-    return framed(("copilotMessageChunk", {"delta": text}))
+    return encode(("copilotMessageChunk", {"delta": text}))
 
 
 def utf8(text: str) -> str:
@@ -28,7 +33,7 @@ def utf8(text: str) -> str:
 def test_a_frame_is_written_as_the_protocol_shows_it():
     assert chunk("H") == b'event: copilotMessageChunk\ndata: {"delta":"H"}\n\n'
     asked = {"function": "get_widget_data", "input_arguments": {"widget_uuid": "c276369e"}}
-    assert framed(("copilotFunctionCall", asked)) == (
+    assert encode(("copilotFunctionCall", asked)) == (
         b"event: copilotFunctionCall\n"
         b'data: {"function":"get_widget_data","input_arguments":{"widget_uuid":"c276369e"}}\n\n'
     )
@@ -54,7 +59,7 @@ JSON = st.recursive(
 
 @given(st.dictionaries(NASTY, JSON))
 def test_any_data_stands_on_one_line_without_nulls(data):
-    stream = framed(("copilotStatusUpdate", data))
+    stream = encode(("copilotStatusUpdate", data))
     lines = stream.decode().split("\n")
     assert len(stream.decode().splitlines()) == 3  # nor a line's end as Unicode has them
     assert lines[0] == "event: copilotStatusUpdate"
@@ -73,13 +78,13 @@ def holds_null(value: object) -> bool:
 
 
 def test_what_is_null_is_left_out_at_any_depth():
-    ((_, read),) = read_events(framed(("copilotFunctionCall", {"a": None, "b": {"c": [None, {"d": None}, 0, ""]}})))
+    ((_, read),) = read_events(encode(("copilotFunctionCall", {"a": None, "b": {"c": [None, {"d": None}, 0, ""]}})))
     assert read == {"b": {"c": [{}, 0, ""]}}
 
 
 def test_a_call_is_read_by_the_old_test_client_where_it_has_no_truth_values():
     asked = {"function": "get_widget_data", "input_arguments": {"widget_uuid": "a", "of": ["data: x", 1, None]}}
-    stream = framed(("copilotFunctionCall", asked)).decode()
+    stream = encode(("copilotFunctionCall", asked)).decode()
     name, payload = capture_stream_response(stream)
     assert (name, json.loads(payload)["input_arguments"]["of"]) == ("copilotFunctionCall", ["data: x", 1])
     CopilotResponse(stream).starts("copilotFunctionCall").with_({"function": "get_widget_data"})
@@ -87,7 +92,7 @@ def test_a_call_is_read_by_the_old_test_client_where_it_has_no_truth_values():
 
 def test_truth_values_stay_json_which_every_client_but_the_test_client_reads():
     """It takes data for Python's literals; upstream sends such calls in the same way."""
-    stream = framed(("copilotFunctionCall", {"function": "f", "input_arguments": {"is_raw": True}}))
+    stream = encode(("copilotFunctionCall", {"function": "f", "input_arguments": {"is_raw": True}}))
     assert read_events(stream) == [("copilotFunctionCall", {"function": "f", "input_arguments": {"is_raw": True}})]
     with pytest.raises(ValueError, match="malformed"):
         CopilotResponse(stream.decode())
@@ -96,16 +101,21 @@ def test_truth_values_stay_json_which_every_client_but_the_test_client_reads():
 @pytest.mark.parametrize("ticks", [0, 1, 5, 14, 15, 40])
 def test_signs_of_life_ahead_of_the_first_frame_are_its_own_letters(ticks):
     for frame in (("copilotMessageChunk", {"delta": "Hi"}), ("copilotFunctionCall", {"function": "f"})):
-        wire = Wire()
-        ahead = [wire.tick() for _ in range(ticks)]
+        encoder = StreamEncoder(FRAME_PREFIX, MASKED_WORDS)
+        ahead = [encoder.keep_alive() for _ in range(ticks)]
         assert all(len(letter) == 1 for letter in ahead[:14])
-        assert b"".join(ahead) + wire.frame(frame) == framed(frame)
+        assert b"".join(ahead) + encoder.encode([frame]) == encode(frame)
 
 
 def test_signs_of_life_after_a_frame_are_comments():
-    wire = Wire()
-    stream = wire.tick() + wire.frame(("copilotMessageChunk", {"delta": "a"})) + wire.tick() + wire.tick()
-    stream += wire.frame(("copilotMessageChunk", {"delta": "b"})) + wire.tick()
+    encoder = StreamEncoder(FRAME_PREFIX, MASKED_WORDS)
+    stream = (
+        encoder.keep_alive()
+        + encoder.encode([("copilotMessageChunk", {"delta": "a"})])
+        + encoder.keep_alive()
+        + encoder.keep_alive()
+    )
+    stream += encoder.encode([("copilotMessageChunk", {"delta": "b"})]) + encoder.keep_alive()
     assert read_events(stream) == [("copilotMessageChunk", {"delta": letter}) for letter in "ab"]
     assert stream.count(b"\n:") == 3
     assert CopilotResponse(stream.decode()).text == "ab"

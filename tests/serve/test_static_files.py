@@ -2,14 +2,14 @@
 
 import pytest
 
-from goose_like.serve.static_files import assets
+from goose_like.serve.static_files import load_static_files
 
 KINDS = {"": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "html": "text/html"}
 
 
-@pytest.mark.parametrize("path", sorted(assets()))
+@pytest.mark.parametrize("path", sorted(load_static_files()))
 def test_each_file_has_its_type_and_a_policy(path):
-    asset = assets()[path]
+    asset = load_static_files()[path]
     policy = asset.headers["content-security-policy"]
     assert policy.count("default-src 'none'") == 1
     # What a model wrote may run, but without an origin and without a network; the page itself runs its own files only.
@@ -19,6 +19,9 @@ def test_each_file_has_its_type_and_a_policy(path):
 
 def test_nothing_is_loaded_from_elsewhere():
     """Addresses stand in the page for reading only, as names of XML."""
-    found = {path: asset.body.decode().replace("http://www.w3.org/2000/svg", "") for path, asset in assets().items()}
+    found = {
+        path: asset.body.decode().replace("http://www.w3.org/2000/svg", "")
+        for path, asset in load_static_files().items()
+    }
     assert [path for path, text in found.items() if "://" in text and path not in ("markdown.js", "answer.js")] == []
     assert [path for path, text in found.items() if ".innerHTML" in text or "insertAdjacentHTML" in text] == []

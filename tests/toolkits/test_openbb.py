@@ -6,18 +6,18 @@ import json
 import jsonschema
 import pytest
 from goose_like_toolkits.openbb import OpenBBToolkit
-from goose_like_toolkits.openbb.rows import read_rows
+from goose_like_toolkits.openbb.rows import parse_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import ArtifactShown, PromptsSuggested
-from goose_like.core.json_schema import sound
+from goose_like.core.json_schema import sanitize_schema
 from goose_like.core.message import Message, Text, ToolResult
-from goose_like.serve.openbb.query import ClientTool, Human, Query, Widget, WidgetParam
+from goose_like.serve.openbb.query import ClientTool, Query, UserMessage, Widget, WidgetParam
 from goose_like.testing import trial
 from goose_like.toolkit import Requirements, ToolError
-from tests.fakes import Bench, call, calls
+from tests.fakes import ExchangeHarness, call, calls
 
 SHOWING = ["show_table", "show_chart", "show_html", "suggest_prompts"]
 PRICES = Widget(
@@ -31,7 +31,7 @@ NEWS = Widget(uuid="w-2", name="News", origin="o", widget_id="news", tier="extra
 
 
 def query(*widgets, dialect="workspace", tools=()):
-    return Query(dialect=dialect, messages=(Human(text="hi"),), widgets=widgets, tools=tools)
+    return Query(dialect=dialect, messages=(UserMessage(text="hi"),), widgets=widgets, tools=tools)
 
 
 def offered(asked=None, **config):
@@ -55,7 +55,7 @@ def offered(asked=None, **config):
 def test_what_is_offered_depends_on_the_dashboard(asked, more):
     tools = offered(asked)
     assert list(tools) == [*more, *SHOWING]
-    assert [tool.name for tool in tools.values() if tool.marks.remote] == more
+    assert [tool.name for tool in tools.values() if tool.options.remote] == more
 
 
 def test_the_older_client_is_offered_what_it_knows():
@@ -111,14 +111,14 @@ def test_tools_of_the_client_keep_their_schemas():
         "required": ["city"],
     }
     asked = query(tools=(ClientTool(name="weather.now", description="The weather.", input_schema=schema),))
-    (tool,) = (each for each in offered(asked).values() if each.marks.remote)
+    (tool,) = (each for each in offered(asked).values() if each.options.remote)
     assert (tool.name, tool.spec.description, tool.spec.schema) == ("weather_now", "The weather.", schema)
 
 
 def test_a_tool_of_the_client_may_have_the_name_of_one_of_ours():
     tools = offered(query(tools=(ClientTool(name="show_table"),)))
     assert sorted(tools) == sorted(SHOWING)
-    assert tools["show_table"].marks.remote
+    assert tools["show_table"].options.remote
 
 
 DAMAGED = st.recursive(
@@ -157,7 +157,7 @@ DAMAGED = st.recursive(
 
 @given(DAMAGED)
 def test_any_schema_becomes_one_that_is_sound(schema):
-    made = sound(schema)
+    made = sanitize_schema(schema)
     jsonschema.Draft202012Validator.check_schema(made)
     assert made["type"] == "object"
     assert set(made.get("required", ())) <= set(made["properties"])
@@ -165,7 +165,7 @@ def test_any_schema_becomes_one_that_is_sound(schema):
 
 def test_references_are_written_out_and_circles_end():
     tree = {"type": "object", "properties": {"child": {"$ref": "#/$defs/tree"}, "n": {"$ref": "#/$defs/n"}}}
-    made = sound({"$ref": "#/$defs/tree", "$defs": {"tree": tree, "n": {"type": "integer", "minimum": 1}}})
+    made = sanitize_schema({"$ref": "#/$defs/tree", "$defs": {"tree": tree, "n": {"type": "integer", "minimum": 1}}})
     assert made["properties"]["n"] == {"type": "integer", "minimum": 1}
     assert made["properties"]["child"]["properties"]["n"] == {"type": "integer", "minimum": 1}
     assert "$ref" not in json.dumps(made)
@@ -184,7 +184,7 @@ async def test_data_that_came_is_not_asked_for_again(tmp_path):
         calls(call("get_widget_data", '{"widget_uuid": "w-1", "arguments": {"symbol": "MSFT"}}', id="c")),
         calls(call("get_widget_data", '{"widget_uuid": "w-1"}', id="d")),
     ]
-    bench = Bench(script, folder=tmp_path / "s")
+    bench = ExchangeHarness(script, folder=tmp_path / "s")
     bench.exchange.tools.update(of_exchange(bench, query(PRICES)))
     came = [ToolResult(call_id=id, output="1.5") for id in "ac"]
     assert (await bench.exchange.reply("Hi.")).reason == "handed_off"
@@ -199,7 +199,7 @@ async def test_data_that_came_is_not_asked_for_again(tmp_path):
 def test_a_short_schema_does_not_grow_without_end():
     fields = {f"p{number}": {"$ref": "#/$defs/a"} for number in range(40)}
     schema = {"type": "object", "properties": fields, "$defs": {"a": {"type": "object", "properties": fields}}}
-    made = sound(schema)
+    made = sanitize_schema(schema)
     assert list(made["properties"]) == list(fields)
     assert len(json.dumps(made)) < 200_000
 
@@ -217,7 +217,7 @@ async def test_calls_are_checked_before_they_are_handed_off(tmp_path):
         call("weather", '{"city": "Kiel", "self": 1, "name": "x"}', id="e"),
         call("show_table", '{"name": "T", "rows": [{"a": 1}]}', id="f"),
     ]
-    bench = Bench([calls(*wrong), calls(*right)], folder=tmp_path / "s")
+    bench = ExchangeHarness([calls(*wrong), calls(*right)], folder=tmp_path / "s")
     bench.exchange.tools.update(of_exchange(bench, asked))
     assert (await bench.exchange.reply("Hi.")).reason == "handed_off"
     unknown, misspelt, missing = bench.outputs
@@ -225,7 +225,7 @@ async def test_calls_are_checked_before_they_are_handed_off(tmp_path):
     assert "did you mean 'symbol'?" in misspelt
     assert "'city' is missing" in missing
     assert [each for each in "def" if bench.exchange.history.is_open(each)] == ["d", "e"]
-    assert [event.call_id for event in bench.told(ArtifactShown)] == ["f"]
+    assert [event.call_id for event in bench.events_of(ArtifactShown)] == ["f"]
     bench.session.close()
 
 
@@ -251,8 +251,8 @@ async def test_a_table_in_each_form_that_models_send(rows):
 
 
 def test_cells_that_no_table_can_hold():
-    assert read_rows([{"a": float("nan"), "b": {"c": [1]}, "d": None}]) == [{"a": None, "b": '{"c": [1]}', "d": None}]
-    assert read_rows({"a": 1, "b": "x"}) == [{"a": 1, "b": "x"}]
+    assert parse_rows([{"a": float("nan"), "b": {"c": [1]}, "d": None}]) == [{"a": None, "b": '{"c": [1]}', "d": None}]
+    assert parse_rows({"a": 1, "b": "x"}) == [{"a": 1, "b": "x"}]
 
 
 @pytest.mark.parametrize(

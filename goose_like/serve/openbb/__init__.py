@@ -1,1 +1,1 @@
-"""The OpenBB copilot protocol over HTTP."""
+"""OpenBB's copilot protocol: its requests, its event stream and its client-side tools."""

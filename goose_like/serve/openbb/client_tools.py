@@ -1,4 +1,4 @@
-"""Calls that the client runs: as the model sees them, and as the protocol writes them."""
+"""Tools that the client runs: their names, the conversion of their calls, and checks of the arguments."""
 
 import json
 import re
@@ -9,18 +9,18 @@ from itertools import takewhile
 from typing import Any
 
 from goose_like.core.entry_points import did_you_mean
-from goose_like.core.message import ToolCall, Value, Words
+from goose_like.core.message import FrozenModel, ToolCall, Utf8Text
 from goose_like.core.tool import ToolError
 
-from .query import Asked, ClientTool, Query, Widget, WidgetParam
+from .query import ClientTool, FunctionCall, Query, Widget, WidgetParam
 
-WIDGET_DATA = ("get_widget_data", "get_extra_widget_data")
-"""Functions that give a widget's data: of the dashboard, and of what could be put there."""
+WIDGET_DATA_FUNCTIONS = ("get_widget_data", "get_extra_widget_data")
+"""Functions that return a widget's data: for widgets on the dashboard, and for widgets that can be added to it."""
 
-OPTIONS = "get_params_options"
-EXECUTE = "execute_agent_tool"
+OPTIONS_FUNCTION = "get_params_options"
+EXECUTE_FUNCTION = "execute_agent_tool"
 
-FURTHER = (
+OTHER_FUNCTIONS = (
     "add_widget_to_dashboard",
     "add_generative_widget",
     "update_widget_in_dashboard",
@@ -29,74 +29,81 @@ FURTHER = (
     "get_skill_content",
     "save_skill",
 )
-"""Functions whose arguments are the same for the model and for the client."""
+"""Functions that take the same arguments from the model and from the client."""
 
-_NAME_LENGTH = 64
-_WIDGETS_TOLD = 12
+_MAX_NAME_LENGTH = 64
+_MAX_WIDGETS_IN_HINT = 12
 
 
-class ClientCall(Value):
-    """A call as the client is sent it; it stands for `count` of the model's calls."""
+class ClientCall(FrozenModel):
+    """A function call as the client gets it; it stands for `count` calls of the model."""
 
-    function: Words
+    function: Utf8Text
     arguments: dict[str, Any]
     count: int = 1
 
 
-def client_tools(query: Query) -> dict[str, ClientTool]:
-    """The client's own tools by the names that the model sees: each tool's own, after its server's when two clash.
+# --- names
 
-    The names are such as every vendor takes; the same query gives the same ones.
+
+def name_client_tools(query: Query) -> dict[str, ClientTool]:
+    """Map unique names for the model to the client's tools; names that clash get the server's name as a prefix.
+
+    Every provider accepts these names. The same query gives the same names.
     """
-    names = _names(tuple((tool.server_id, tool.name) for tool in query.tools), query.reserved)
+    names = _choose_names(tuple((tool.server_id, tool.name) for tool in query.tools), query.reserved_names)
     return dict(zip(names, query.tools, strict=True))
 
 
 @lru_cache(maxsize=32)
-def _names(tools: tuple[tuple[str, str], ...], reserved: frozenset[str]) -> tuple[str, ...]:
-    """The names for tools by server and name; asked for with every call of a conversation."""
-    taken = {*WIDGET_DATA, OPTIONS, EXECUTE, *FURTHER, *reserved}
-    plain = [_plain(name) for _, name in tools]
-    often, numbers = Counter(plain), Counter[str]()
+def _choose_names(tools: tuple[tuple[str, str], ...], reserved: frozenset[str]) -> tuple[str, ...]:
+    """Choose names for tools given by server and name; cached, because every call of a conversation needs them."""
+    taken = {*WIDGET_DATA_FUNCTIONS, OPTIONS_FUNCTION, EXECUTE_FUNCTION, *OTHER_FUNCTIONS, *reserved}
+    plain_names = [_sanitize_name(name) for _, name in tools]
+    counts, numbers = Counter(plain_names), Counter[str]()
     names: list[str] = []
-    for (server, own), name in zip(tools, plain, strict=True):
-        if name in taken or often[name] > 1:
-            name = _plain(f"{server}_{own}" if server else own)
-        first = name
+    for (server, own_name), name in zip(tools, plain_names, strict=True):
+        if name in taken or counts[name] > 1:
+            name = _sanitize_name(f"{server}_{own_name}" if server else own_name)
+        base = name
         while name in taken:
-            numbers[first] += 1
-            name = f"{first[: _NAME_LENGTH - 5]}_{numbers[first] + 1}"
+            numbers[base] += 1
+            name = f"{base[: _MAX_NAME_LENGTH - 5]}_{numbers[base] + 1}"
         taken.add(name)
         names.append(name)
     return tuple(names)
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:_NAME_LENGTH] or "tool"
+def _sanitize_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:_MAX_NAME_LENGTH] or "tool"
 
 
-def to_client(calls: Sequence[ToolCall], query: Query) -> ClientCall:
-    """What the client is asked for the first of these calls and for those right after it that go along with it.
+# --- from the model's calls to the client's
 
-    The calls were checked (see `check`); there must be one.
+
+def to_client_call(calls: Sequence[ToolCall], query: Query) -> ClientCall:
+    """Convert the first call, together with the following calls that one request to the client can include.
+
+    There must be at least one call, and `check_call` must have accepted all of them.
     """
-    name, arguments = calls[0].name, arguments_of(calls[0])
+    name, arguments = calls[0].name, parse_arguments(calls[0])
     if query.dialect == "copilot":
         return ClientCall(function=name, arguments={"widget_uuid": str(arguments.get("widget_uuid", ""))})
-    if name in WIDGET_DATA or name == OPTIONS:
-        together = list(takewhile(lambda call: call.name == name, calls))
-        key, written = ("param_options_queries", _options) if name == OPTIONS else ("data_sources", _data_source)
-        asked = [written(arguments_of(call), query) for call in together]
-        return ClientCall(function=name, arguments={key: asked}, count=len(asked))
-    if tool := client_tools(query).get(name):
-        where = {key: value for key, value in (("url", tool.url), ("endpoint", tool.endpoint)) if value}
-        given = {"server_id": tool.server_id, "tool_name": tool.name, "parameters": arguments}
-        return ClientCall(function=EXECUTE, arguments=given | where)
+    if name in WIDGET_DATA_FUNCTIONS or name == OPTIONS_FUNCTION:
+        group = list(takewhile(lambda call: call.name == name, calls))
+        is_options = name == OPTIONS_FUNCTION
+        key, build = ("param_options_queries", _build_options) if is_options else ("data_sources", _build_data_source)
+        entries = [build(parse_arguments(call), query) for call in group]
+        return ClientCall(function=name, arguments={key: entries}, count=len(entries))
+    if tool := name_client_tools(query).get(name):
+        address = {key: value for key, value in (("url", tool.url), ("endpoint", tool.endpoint)) if value}
+        wrapped = {"server_id": tool.server_id, "tool_name": tool.name, "parameters": arguments}
+        return ClientCall(function=EXECUTE_FUNCTION, arguments=wrapped | address)
     return ClientCall(function=name, arguments=arguments)
 
 
-def arguments_of(call: ToolCall) -> dict[str, Any]:
-    """The call's arguments by name; none where its text is not what it should be."""
+def parse_arguments(call: ToolCall) -> dict[str, Any]:
+    """Parse the arguments of a call; return none if the text is not a JSON object."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
@@ -104,145 +111,150 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
     return arguments if isinstance(arguments, dict) else {}
 
 
-def _data_source(arguments: dict[str, Any], query: Query) -> dict[str, Any]:
+def _build_data_source(arguments: dict[str, Any], query: Query) -> dict[str, Any]:
     uuid = str(arguments.get("widget_uuid", ""))
-    widget = query.widget(uuid) or Widget(uuid=uuid, name="")
+    widget = query.find_widget(uuid) or Widget(uuid=uuid, name="")
     return {
         "widget_uuid": uuid,
         "origin": widget.origin,
         "id": widget.widget_id,
-        "input_args": widget.current | _given(arguments),
+        "input_args": widget.current_values | _get_changes(arguments),
     }
 
 
-def _options(arguments: dict[str, Any], query: Query) -> dict[str, Any]:
+def _build_options(arguments: dict[str, Any], query: Query) -> dict[str, Any]:
     uuid = str(arguments.get("widget_uuid", ""))
-    widget = query.widget(uuid) or Widget(uuid=uuid, name="")
+    widget = query.find_widget(uuid) or Widget(uuid=uuid, name="")
     return {
         "origin": widget.origin,
         "id": widget.widget_id,
         "param": str(arguments.get("param", "")),
-        "options_endpoint_input_args": _given(arguments),
+        "options_endpoint_input_args": _get_changes(arguments),
     }
 
 
-def _given(arguments: dict[str, Any]) -> dict[str, Any]:
-    given = arguments.get("arguments")
-    return given if isinstance(given, dict) else {}
+def _get_changes(arguments: dict[str, Any]) -> dict[str, Any]:
+    changes = arguments.get("arguments")
+    return changes if isinstance(changes, dict) else {}
 
 
-def from_client(asked: Asked, query: Query) -> list[tuple[str, dict[str, Any]]]:
-    """The calls by name and arguments, at least one, that the model must have made for the client to be asked this."""
-    function, arguments = asked.function, asked.arguments
-    if sources := _dicts(arguments.get("data_sources")):
-        uuids = _uuids(query)
-        return [(function, _widget(entry, uuids) | _laid_over(entry.get("input_args"))) for entry in sources]
-    if queries := _dicts(arguments.get("param_options_queries")):
-        uuids = _uuids(query)
+# --- from the client's calls to the model's
+
+
+def to_model_calls(call: FunctionCall, query: Query) -> list[tuple[str, dict[str, Any]]]:
+    """Convert a recorded function call to the model's calls, at least one, as pairs of name and arguments."""
+    function, arguments = call.function, call.arguments
+    if sources := _filter_objects(arguments.get("data_sources")):
+        uuids = _map_uuids(query)
+        return [(function, _read_widget(entry, uuids) | _read_changes(entry.get("input_args"))) for entry in sources]
+    if queries := _filter_objects(arguments.get("param_options_queries")):
+        uuids = _map_uuids(query)
         return [
             (
                 function,
-                _widget(entry, uuids)
+                _read_widget(entry, uuids)
                 | {"param": str(entry.get("param", ""))}
-                | _laid_over(entry.get("options_endpoint_input_args")),
+                | _read_changes(entry.get("options_endpoint_input_args")),
             )
             for entry in queries
         ]
-    if function == EXECUTE:
+    if function == EXECUTE_FUNCTION:
         wanted = arguments.get("tool_name") or "", arguments.get("server_id") or ""
-        tools = client_tools(query).items()
-        name = next((name for name, tool in tools if (tool.name, tool.server_id) == wanted), _plain(str(wanted[0])))
+        tools = name_client_tools(query).items()
+        matches = (name for name, tool in tools if (tool.name, tool.server_id) == wanted)
         parameters = arguments.get("parameters")
+        name = next(matches, _sanitize_name(str(wanted[0])))
         return [(name, parameters if isinstance(parameters, dict) else {})]
     return [(function, arguments)]
 
 
-def _dicts(value: Any) -> list[dict[str, Any]]:
+def _filter_objects(value: Any) -> list[dict[str, Any]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
-def _uuids(query: Query) -> dict[tuple[str, str], str]:
+def _map_uuids(query: Query) -> dict[tuple[str, str], str]:
     return {(widget.origin, widget.widget_id): widget.uuid for widget in reversed(query.widgets)}
 
 
-def _widget(entry: dict[str, Any], uuids: Mapping[tuple[str, str], str]) -> dict[str, Any]:
-    """Which widget is meant: by its uuid or, as clients may leave that out, by its origin and id."""
+def _read_widget(entry: dict[str, Any], uuids: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+    """Identify the widget by its uuid or, because clients may leave that out, by its origin and id."""
     place = str(entry.get("origin")), str(entry.get("id"))
     return {"widget_uuid": entry.get("widget_uuid") or uuids.get(place, "")}
 
 
-def _laid_over(arguments: Any) -> dict[str, Any]:
+def _read_changes(arguments: Any) -> dict[str, Any]:
     return {"arguments": arguments} if isinstance(arguments, dict) and arguments else {}
 
 
-def check(name: str, arguments: dict[str, Any], query: Query) -> None:
-    """Lets a call pass that the client can run.
+# --- checks
+
+
+def check_call(name: str, arguments: dict[str, Any], query: Query) -> None:
+    """Check that the client can run a call.
 
     Raises:
-        ToolError: the client would refuse it, or give something else; in words for the model.
+        ToolError: the client would refuse the call or return something else; the text tells the model what to do.
     """
-    if name in WIDGET_DATA or name == OPTIONS:
-        widget = _known_widget(str(arguments.get("widget_uuid", "")), query)
-        if name in WIDGET_DATA and query.dialect == "workspace" and (right := _function_for(widget)) != name:
-            raise ToolError(f"{_told(widget)} is not where {name} looks; call {right}")
-        _check_arguments(widget, _given(arguments), query)
-        if name == OPTIONS:
+    if name in WIDGET_DATA_FUNCTIONS or name == OPTIONS_FUNCTION:
+        widget = _find_widget(str(arguments.get("widget_uuid", "")), query)
+        if name in WIDGET_DATA_FUNCTIONS and query.dialect == "workspace":
+            right_name = WIDGET_DATA_FUNCTIONS[widget.tier == "extra"]
+            if name != right_name:
+                raise ToolError(f"{_describe_widget(widget)} is not where {name} looks; call {right_name}")
+        _check_arguments(widget, _get_changes(arguments), query)
+        if name == OPTIONS_FUNCTION:
             _check_has_options(widget, str(arguments.get("param", "")))
-    elif tool := client_tools(query).get(name):
+    elif tool := name_client_tools(query).get(name):
         _check_schema(name, tool.input_schema, arguments)
 
 
-def _function_for(widget: Widget) -> str:
-    return WIDGET_DATA[widget.tier == "extra"]
-
-
-def _told(widget: Widget) -> str:
+def _describe_widget(widget: Widget) -> str:
     return f"{widget.uuid} ({widget.name})"
 
 
-def _known_widget(uuid: str, query: Query) -> Widget:
-    if widget := query.widget(uuid):
+def _find_widget(uuid: str, query: Query) -> Widget:
+    if widget := query.find_widget(uuid):
         return widget
-    names = {word.lower(): widget for widget in query.widgets for word in (widget.widget_id, widget.name)}
-    if meant := names.get(uuid.lower()):
-        raise ToolError(f"{uuid!r} is no uuid of a widget; did you mean {_told(meant)}?")
+    by_name = {name.lower(): widget for widget in query.widgets for name in (widget.widget_id, widget.name)}
+    if meant := by_name.get(uuid.lower()):
+        raise ToolError(f"{uuid!r} is no uuid of a widget; did you mean {_describe_widget(meant)}?")
     hint = did_you_mean(uuid, (widget.uuid for widget in query.widgets))
     if not hint.startswith("did you mean"):
-        more = len(query.widgets) - _WIDGETS_TOLD
-        told = ", ".join(map(_told, query.widgets[:_WIDGETS_TOLD]))
-        hint = f"there are: {told}{f' and {more} more' if more > 0 else ''}" if told else "the dashboard has none"
+        more = len(query.widgets) - _MAX_WIDGETS_IN_HINT
+        names = ", ".join(map(_describe_widget, query.widgets[:_MAX_WIDGETS_IN_HINT]))
+        hint = f"there are: {names}{f' and {more} more' if more > 0 else ''}" if names else "the dashboard has none"
     raise ToolError(f"no widget has the uuid {uuid!r}; {hint}")
 
 
 def _check_arguments(widget: Widget, arguments: dict[str, Any], query: Query) -> None:
     if arguments and query.dialect == "copilot":
-        raise ToolError("this dashboard gives a widget's data as it is set now; leave `arguments` out")
+        raise ToolError("this dashboard only gives a widget's data as it is set now; leave `arguments` out")
     params = {param.name: param for param in widget.params}
     for name, value in arguments.items():
         if name not in params:
-            raise ToolError(f"{_told(widget)} has no parameter {name!r}; {did_you_mean(name, params)}")
+            raise ToolError(f"{_describe_widget(widget)} has no parameter {name!r}; {did_you_mean(name, params)}")
         _check_option(widget, params[name], value)
 
 
 def _check_option(widget: Widget, param: WidgetParam, value: Any) -> None:
-    """Whether each value is one of the parameter's options, where these are known; several may be parted by commas."""
-    options = _options_of(param)
+    """Check that each value is one of the known options; a text may contain several values with commas."""
+    options = _list_options(param)
     if not options or param.has_options_endpoint or value in (None, param.current_value):
         return
-    several: Iterable[Any] = [value]
+    values: Iterable[Any] = [value]
     if param.is_multiple:
-        several = value if isinstance(value, list) else _word(value).split(",")
-    for one in several:
-        if _word(one) not in options:
-            hint = did_you_mean(_word(one), options)
-            raise ToolError(f"{one!r} is no option of parameter {param.name!r} of {_told(widget)}; {hint}")
+        values = value if isinstance(value, list) else _to_option(value).split(",")
+    for each in values:
+        if _to_option(each) not in options:
+            hint = did_you_mean(_to_option(each), options)
+            raise ToolError(f"{each!r} is no option of parameter {param.name!r} of {_describe_widget(widget)}; {hint}")
 
 
-def _options_of(param: WidgetParam) -> list[str]:
-    return [_word(option.get("value") if isinstance(option, dict) else option) for option in param.options]
+def _list_options(param: WidgetParam) -> list[str]:
+    return [_to_option(option.get("value") if isinstance(option, dict) else option) for option in param.options]
 
 
-def _word(value: Any) -> str:
+def _to_option(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value).strip()
 
 
@@ -250,15 +262,17 @@ def _check_has_options(widget: Widget, name: str) -> None:
     param = next((param for param in widget.params if param.name == name), None)
     if param is None:
         known = [param.name for param in widget.params]
-        raise ToolError(f"{_told(widget)} has no parameter {name!r}; {did_you_mean(name, known)}")
+        raise ToolError(f"{_describe_widget(widget)} has no parameter {name!r}; {did_you_mean(name, known)}")
     if not param.has_options_endpoint:
-        options = _options_of(param)
-        told = f"one of: {', '.join(options)}" if options else f"any {param.type}"
-        raise ToolError(f"parameter {name!r} of {_told(widget)} has no options to ask for; it takes {told}")
+        options = _list_options(param)
+        values = f"one of: {', '.join(options)}" if options else f"any {param.type}"
+        raise ToolError(
+            f"parameter {name!r} of {_describe_widget(widget)} has no options to ask for; it takes {values}"
+        )
 
 
 def _check_schema(name: str, schema: dict[str, Any], arguments: dict[str, Any]) -> None:
-    """What every server refuses: a field that is missing, or one that is not there. The rest is the server's to say."""
+    """Check only for missing and unknown fields, which every server refuses; the server checks the rest."""
     properties, required = schema.get("properties"), schema.get("required")
     if isinstance(required, list) and (missing := [field for field in required if field not in arguments]):
         raise ToolError(f"{name}: field {missing[0]!r} is missing; required are: {', '.join(map(str, required))}")

@@ -1,85 +1,84 @@
-"""What a client is told before it asks anything: who answers here, what it can do, and where."""
+"""Discovery: the JSON files in which clients learn who answers here and at which URLs."""
 
 from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from goose_like.config.profile import Profile
-from goose_like.config.yaml_source import in_words
+from goose_like.config.yaml_source import describe_field_error
 from goose_like.core.errors import ProfileError
-from goose_like.core.message import Value, Words
-
-TOOLKIT = "openbb"
-"""The toolkit of whose config the profile says how it is called here."""
+from goose_like.core.message import FrozenModel, Utf8Text
+from goose_like.serve.service import OPENBB_TOOLKIT
 
 
-class Feature(Value):
-    """A switch, a field or a choice that the client shows beside the conversation; its value comes with requests."""
+class Choice(FrozenModel):
+    """One value of a feature."""
 
-    label: Words
+    label: Utf8Text
+    value: Utf8Text
+
+
+class Feature(FrozenModel):
+    """A switch, text field or selection that the client shows beside the conversation and sends with each request."""
+
+    label: Utf8Text
     type: Literal["toggle", "text", "select"] = "toggle"
-    default: bool | Words | None = None
-    description: Words | None = None
-    placeholder: Words | None = None
-    options: tuple["Choice", ...] | None = None
+    default: bool | Utf8Text | None = None
+    description: Utf8Text | None = None
+    placeholder: Utf8Text | None = None
+    options: tuple[Choice, ...] | None = None
 
 
-class Choice(Value):
-    """One of a feature's values."""
-
-    label: Words
-    value: Words
-
-
-class About(Value):
-    """Who answers. An empty `image` is the one that we serve; `features` are the profile's own, by their name."""
+class AgentInfo(FrozenModel):
+    """The presentation of a profile to clients. An empty `image` means the server's own logo."""
 
     id: str
-    name: Words
-    description: Words = ""
+    name: Utf8Text
+    description: Utf8Text = ""
     image: str = ""
     features: dict[str, bool | Feature] = {}
 
     @classmethod
-    def of(cls, profile: Profile) -> "About":
-        """What the profile says of itself below its toolkit `openbb`, the rest from its name.
+    def from_profile(cls, profile: Profile) -> "AgentInfo":
+        """Read the presentation from the config of the profile's toolkit `openbb`, with defaults from its name.
 
         Raises:
-            ProfileError: a value that makes no sense; its path is the value's.
+            ProfileError: a value is invalid; the error's path leads to the value.
         """
-        place, config = next(
-            ((n, choice.config) for n, choice in enumerate(profile.toolkits) if choice.name == TOOLKIT), (0, {})
+        index, config = next(
+            ((index, choice.config) for index, choice in enumerate(profile.toolkits) if choice.name == OPENBB_TOOLKIT),
+            (0, {}),
         )
-        said = {key: config[key] for key in ("name", "description", "image", "features") if key in config}
-        told = {
+        configured = {key: config[key] for key in ("name", "description", "image", "features") if key in config}
+        defaults = {
             "id": profile.name,
             "name": f"goose_like: {profile.name}",
             "description": f"Answers with goose_like's profile {profile.name!r}.",
         }
         try:
-            return cls.model_validate(told | said)
+            return cls.model_validate(defaults | configured)
         except ValidationError as error:
-            fault = error.errors()[-1]  # of the two that a feature may be, the mapping's
-            path = tuple(step for step in fault["loc"] if step not in ("bool", "Feature"))
-            text = in_words({**fault, "loc": path}, f"the config of {TOOLKIT!r}")
-            raise ProfileError(text, ("toolkits", place, "config", *path)) from error
+            detail = error.errors()[-1]  # a feature may be a bool or an object; the last error is the object's
+            path = tuple(key for key in detail["loc"] if key not in ("bool", "Feature"))
+            text = describe_field_error({**detail, "loc": path}, f"the config of {OPENBB_TOOLKIT!r}")
+            raise ProfileError(text, ("toolkits", index, "config", *path)) from error
 
 
-def copilots(about: About, base_url: str) -> dict[str, Any]:
-    """`/copilots.json`, as the protocol of 2024 has it. `base_url` is where the client reached us."""
+def build_copilots_json(info: AgentInfo, base_url: str) -> dict[str, Any]:
+    """Build `/copilots.json` of the protocol of 2024; `base_url` is the URL at which the client reached the server."""
     return {
-        about.id: {
-            **_told(about, base_url),
+        info.id: {
+            **_describe_agent(info, base_url),
             "hasStreaming": True,
             "hasFunctionCalling": True,
-            "endpoints": {"query": _at(base_url, "v1/query")},
+            "endpoints": {"query": _join_url(base_url, "v1/query")},
         }
     }
 
 
-def agents(about: About, base_url: str) -> dict[str, Any]:
-    """`/agents.json`, as openbb-ai 2 has it. The profile's features stand beside ours and may switch one off."""
-    ours = {
+def build_agents_json(info: AgentInfo, base_url: str) -> dict[str, Any]:
+    """Build `/agents.json` of openbb-ai 2; the profile's features are added to the server's and may switch one off."""
+    features = {
         "streaming": True,
         "widget-dashboard-select": True,
         "widget-dashboard-search": True,
@@ -87,18 +86,18 @@ def agents(about: About, base_url: str) -> dict[str, Any]:
         "feedback": True,
     }
     return {
-        about.id: {
-            **_told(about, base_url),
-            "endpoints": {"query": _at(base_url, "v1/query"), "feedback": _at(base_url, "v1/feedback")},
-            "features": ours | about.model_dump(exclude_none=True)["features"],
+        info.id: {
+            **_describe_agent(info, base_url),
+            "endpoints": {"query": _join_url(base_url, "v1/query"), "feedback": _join_url(base_url, "v1/feedback")},
+            "features": features | info.model_dump(exclude_none=True)["features"],
         }
     }
 
 
-def _told(about: About, base_url: str) -> dict[str, str]:
-    image = about.image or _at(base_url, "logo.svg")
-    return {"name": about.name, "description": about.description, "image": image}
+def _describe_agent(info: AgentInfo, base_url: str) -> dict[str, str]:
+    image = info.image or _join_url(base_url, "logo.svg")
+    return {"name": info.name, "description": info.description, "image": image}
 
 
-def _at(base_url: str, path: str) -> str:
+def _join_url(base_url: str, path: str) -> str:
     return f"{base_url.rstrip('/')}/{path}"

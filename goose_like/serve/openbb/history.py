@@ -1,4 +1,4 @@
-"""The messages of a request as the history that an exchange would hold, and what it is now to reply to."""
+"""The history of a conversation, rebuilt from the messages of a request."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,240 +19,268 @@ from goose_like.core.events import (
 )
 from goose_like.core.history import History
 from goose_like.core.message import Message, Part, Text, ToolCall, ToolResult
+from goose_like.serve.turn import ImageData
 
-from .carried import Carried, digest
-from .client_tools import WIDGET_DATA, arguments_of, from_client
-from .prompt import surroundings
-from .query import Ai, Asked, Given, Human, Query, Said, Source, Widget
-from .results import Picture, result
-from .state import Seal
-
-_STOPPED, _HANDED_OFF, _CANCELLED = (
-    TurnFinished(reason="stop"),
-    TurnFinished(reason="handed_off"),
-    TurnFinished(reason="cancelled"),
+from .client_tools import WIDGET_DATA_FUNCTIONS, parse_arguments, to_model_calls
+from .prompt import build_tool_result, format_client_context
+from .query import (
+    AgentMessage,
+    DataSource,
+    FunctionCall,
+    FunctionResult,
+    Outcome,
+    Query,
+    QueryMessage,
+    UserMessage,
+    Widget,
 )
+from .state import StateSigner, TurnState, digest_messages
 
-BEGINNING = "[what began this conversation was not sent along]"
-GO_ON = "[nothing was said since; go on from there]"
-EMPTY = "[a message without words]"
+_STOPPED = TurnFinished(reason="stop")
+_HANDED_OFF = TurnFinished(reason="handed_off")
+_CANCELLED = TurnFinished(reason="cancelled")
+
+MISSING_START = "[what began this conversation was not sent along]"
+NO_NEW_MESSAGE = "[nothing was said since; go on from there]"
+EMPTY_MESSAGE = "[a message without words]"
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
-    """A request as an exchange takes it.
+class Conversation:
+    """A request in the form that an exchange needs.
 
-    `message` is what to reply to: the person's words, or the results of calls that the client ran. Where calls are
-    `waiting`, no model is asked: the client has not been asked for these, which the last model message made too.
-    `sources` is where the data came from that came since the person spoke. The bytes of `pictures` are to be put
-    where the exchange has its images (`images.keep_image`) before it replies.
+    `message` is the message to reply to: the user's text, or the results of calls that the client ran.
+    `pending_calls` are calls of the last model message that the client was not asked for yet; if there are any, the
+    response is the next call and no model is asked. `sources` are the data sources since the user's last message.
+    `images` belong to `message`.
     """
 
     history: History
     message: Message
-    waiting: tuple[ToolCall, ...] = ()
-    sources: tuple[Source, ...] = ()
-    pictures: tuple[Picture, ...] = ()
+    pending_calls: tuple[ToolCall, ...] = ()
+    sources: tuple[DataSource, ...] = ()
+    images: tuple[ImageData, ...] = ()
 
     @property
-    def steps(self) -> int:
-        """How often a model was asked since the person spoke: a turn, and its limit, go on over hand-offs."""
-        start = self.history.said[-1] if self.message.tool_results and self.history.said else len(self.history.messages)
+    def steps_used(self) -> int:
+        """Steps since the user's last message: a turn and its step limit continue after a hand-off."""
+        user_indexes = self.history.user_message_indexes
+        start = user_indexes[-1] if self.message.tool_results and user_indexes else len(self.history.messages)
         return sum(message.role == "assistant" for message in self.history.messages[start:])
 
 
-def fold(query: Query, seal: Seal) -> Folded:
-    """The history up to the newest words or results, and these. Never fails, however damaged the conversation is.
+def build_conversation(query: Query, signer: StateSigner) -> Conversation:
+    """Rebuild the conversation of a request.
 
-    The same query gives the same history: calls that came without an id are numbered through.
+    Damaged conversations are repaired, never refused. The same query gives the same history.
     """
-    folding = _Folding(query, seal)
-    for place, said in enumerate(query.messages):
-        folding.take(said, query.messages[place + 1 : place + 2])
-    return folding.end()
+    builder = _ConversationBuilder(query, signer)
+    for index, message in enumerate(query.messages):
+        following = query.messages[index + 1] if index + 1 < len(query.messages) else None
+        builder.add(message, following)
+    return builder.finish()
 
 
 @dataclass(slots=True)
-class _Folding:
-    """The fold so far. A turn is begun with `words` or `answers` when it is known that something came of them."""
+class _ConversationBuilder:
+    """A conversation that grows message by message.
+
+    A turn is added to the history only when its first answer arrives. Until then `user_message` or `results` hold the
+    message that starts the turn. `requested_calls` wait for results from the client, `pending_calls` for a request.
+    """
 
     query: Query
-    seal: Seal
+    signer: StateSigner
     history: History = field(default_factory=History)
-    about: str = ""
-    words: Message | None = None
-    answers: list[ToolResult] = field(default_factory=list)
-    spoken: list[Ai] = field(default_factory=list)
-    asked: list[ToolCall] = field(default_factory=list)
-    unasked: list[ToolCall] = field(default_factory=list)
-    given: list[tuple[ToolCall, Given.One]] = field(default_factory=list)
-    pictures: list[Picture] = field(default_factory=list)
+    last_user_text: str = ""
+    user_message: Message | None = None
+    results: list[ToolResult] = field(default_factory=list)
+    answers: list[AgentMessage] = field(default_factory=list)
+    requested_calls: list[ToolCall] = field(default_factory=list)
+    pending_calls: list[ToolCall] = field(default_factory=list)
+    outcomes: list[tuple[ToolCall, Outcome]] = field(default_factory=list)
+    images: list[ImageData] = field(default_factory=list)
 
-    def take(self, said: Said, following: Sequence[Said]) -> None:
-        match said:
-            case Human():
-                self._say()
-                if self.words or self.answers:
-                    self._begin_turn()
+    def add(self, message: QueryMessage, following: QueryMessage | None) -> None:
+        match message:
+            case UserMessage():
+                self._add_answers()
+                if self.user_message or self.results:
+                    self._start_turn()
                     self.history.apply(_CANCELLED)
                 self._forget_calls()
-                self.words, self.about, self.given = self._words(said), said.text, []
-            case Ai():
-                self.spoken += [said] if said.text.strip() else []
-            case Asked():
-                given = next((one for one in following if isinstance(one, Given)), None)
-                self._ask(said, self._opened(said.state) or self._opened(given.state if given else ""))
-            case Given():
-                if not self.asked:
-                    function = said.function or WIDGET_DATA[0]
-                    self._ask(Asked(function=function, arguments=said.arguments), self._opened(said.state))
-                self._answer(said.outcomes)
+                self.user_message = self._build_user_message(message)
+                self.last_user_text, self.outcomes = message.text, []
+            case AgentMessage():
+                self.answers += [message] if message.text.strip() else []
+            case FunctionCall():
+                state = self._verify_state(message.state)
+                if state is None and isinstance(following, FunctionResult):
+                    state = self._verify_state(following.state)
+                self._add_call(message, state)
+            case FunctionResult():
+                if not self.requested_calls:
+                    function = message.function or WIDGET_DATA_FUNCTIONS[0]
+                    call = FunctionCall(function=function, arguments=message.arguments)
+                    self._add_call(call, self._verify_state(message.state))
+                self._add_outcomes(message.outcomes)
 
-    def end(self) -> Folded:
-        self._say()
-        waiting = self.unasked if self.answers else []
-        parts: tuple[Part, ...] = tuple(self.answers)
-        message = self.words or (Message(role="user", parts=parts) if parts else Message.user(GO_ON))
+    def finish(self) -> Conversation:
+        self._add_answers()
+        pending = self.pending_calls if self.results else []
+        parts: tuple[Part, ...] = tuple(self.results)
+        message = self.user_message or (Message(role="user", parts=parts) if parts else Message.user(NO_NEW_MESSAGE))
         widgets = {widget.uuid: widget for widget in reversed(self.query.widgets)}
-        sources = (_source(call, outcome, widgets) for call, outcome in self.given)
-        return Folded(self.history, message, tuple(waiting), tuple(filter(None, sources)), tuple(self.pictures))
+        sources = (_build_source(call, outcome, widgets) for call, outcome in self.outcomes)
+        return Conversation(self.history, message, tuple(pending), tuple(filter(None, sources)), tuple(self.images))
 
-    def _words(self, said: Human) -> Message:
-        text = said.text if said.text.strip() else EMPTY
-        last = next(one for one in reversed(self.query.messages) if isinstance(one, Human))
-        return self._with_surroundings(text) if said is last else Message.user(text)
+    def _build_user_message(self, message: UserMessage) -> Message:
+        text = message.text if message.text.strip() else EMPTY_MESSAGE
+        last = next(each for each in reversed(self.query.messages) if isinstance(each, UserMessage))
+        return self._build_message_with_context(text) if message is last else Message.user(text)
 
-    def _with_surroundings(self, text: str) -> Message:
-        around = surroundings(self.query)
-        parts = (Text(text=text), Text(text=f"\n{around}")) if around else (Text(text=text),)
+    def _build_message_with_context(self, text: str) -> Message:
+        context = format_client_context(self.query)
+        parts = (Text(text=text), Text(text=f"\n{context}")) if context else (Text(text=text),)
         return Message(role="user", parts=parts)
 
-    def _begin_turn(self) -> None:
-        """Starts a turn with what is there for one; calls that got no result are answered as interrupted."""
-        message = self.words or Message(role="user", parts=tuple(self.answers))
+    def _start_turn(self) -> None:
+        """Start a turn with the message that waits for it; the history closes calls without results as interrupted."""
+        message = self.user_message or Message(role="user", parts=tuple(self.results))
         if not message.parts and not self.history.messages:
-            has_words = any(isinstance(said, Human) for said in self.query.messages)
-            message = Message.user(BEGINNING) if has_words else self._with_surroundings(BEGINNING)
+            has_user_message = any(isinstance(each, UserMessage) for each in self.query.messages)
+            message = (
+                Message.user(MISSING_START) if has_user_message else self._build_message_with_context(MISSING_START)
+            )
         self.history.apply(TurnStarted(message=message))
-        self.words = None
+        self.user_message = None
         self._forget_calls()
 
     def _forget_calls(self) -> None:
-        self.answers, self.asked, self.unasked = [], [], []
+        self.results, self.requested_calls, self.pending_calls = [], [], []
 
-    def _say(self) -> None:
-        """Takes in what was said before something else than a call."""
-        for said in self.spoken:
-            self._begin_turn()
-            self.history.apply(MessageCompleted(message=Message.assistant(said.text)))
+    def _add_answers(self) -> None:
+        """Add answers that were followed by anything but a call, each as a turn of its own."""
+        for answer in self.answers:
+            self._start_turn()
+            self.history.apply(MessageCompleted(message=Message.assistant(answer.text)))
             self.history.apply(_STOPPED)
-        self.spoken = []
+        self.answers = []
 
-    def _ask(self, asked: Asked, kept: Carried | None) -> None:
-        made = from_client(asked, self.query)
-        if self.unasked and (kept or made[0][0] == self.unasked[0].name):
-            self.spoken = []
-            self._hand_off(self.unasked, kept.taken - len(self.answers) if kept else len(made))
+    def _add_call(self, call: FunctionCall, state: TurnState | None) -> None:
+        model_calls = to_model_calls(call, self.query)
+        if self.pending_calls and (state or model_calls[0][0] == self.pending_calls[0].name):
+            self.answers = []
+            requested = state.requested_calls - len(self.results) if state else len(model_calls)
+            self._request_calls(self.pending_calls, requested)
             return
-        text, self.spoken = self._unsaid(kept), []
-        if kept:
+        text, self.answers = self._join_other_answers(state), []
+        if state:
             if text:
-                self._begin_turn()
+                self._start_turn()
                 self.history.apply(MessageCompleted(message=Message.assistant(text)))
-            self._begin_turn()
-            self._put_back(kept)
+            self._start_turn()
+            self._restore_state(state)
         else:
-            self._begin_turn()
-            ids = _free_ids(self.history.call_ids)
+            self._start_turn()
+            ids = _generate_ids(self.history.call_ids)
             calls = [
                 ToolCall(id=next(ids), name=name, arguments=json.dumps(arguments, ensure_ascii=False))
-                for name, arguments in made
+                for name, arguments in model_calls
             ]
             self.history.apply(MessageCompleted(message=Message.assistant(text, calls)))
         self.history.apply(_HANDED_OFF)
-        opened = [call for call in self.history.open_calls.values() if self.history.is_open(call.id)]
-        self._hand_off(opened, kept.taken if kept else len(made))
+        open_calls = list_open_calls(self.history)
+        self._request_calls(open_calls, state.requested_calls if state else len(model_calls))
 
-    def _hand_off(self, calls: Sequence[ToolCall], taken: int) -> None:
-        taken = max(taken, 1)
-        self.asked, self.unasked = [*calls[:taken]], [*calls[taken:]]
+    def _request_calls(self, calls: Sequence[ToolCall], requested: int) -> None:
+        requested = max(requested, 1)
+        self.requested_calls, self.pending_calls = [*calls[:requested]], [*calls[requested:]]
 
-    def _unsaid(self, kept: Carried | None) -> str:
-        """What was recorded as said before a call and is not in what we kept, where all stands that we sent."""
-        said = "".join(message.text for message in kept.messages) if kept else ""
-        others = (one.text for one in self.spoken if not kept or (one.agent_id and one.text not in said))
+    def _join_other_answers(self, state: TurnState | None) -> str:
+        """Join the answers before a call that its state does not contain; the state has all texts of this server."""
+        own_text = "".join(message.text for message in state.messages) if state else ""
+        others = (
+            answer.text for answer in self.answers if not state or (answer.agent_id and answer.text not in own_text)
+        )
         return "\n\n".join(others)
 
-    def _opened(self, state: str) -> Carried | None:
-        value = self.seal.open(state, self.about) if state else None
+    def _verify_state(self, signed: str) -> TurnState | None:
+        value = self.signer.verify(signed, self.last_user_text) if signed else None
         try:
-            return Carried.model_validate(value) if value else None
+            return TurnState.model_validate(value) if value else None
         except ValidationError:
-            return None  # an older version's
+            return None  # another version of goose_like signed it
 
-    def _put_back(self, kept: Carried) -> None:
-        """Takes in what was done before the call, as it was taken in then."""
-        is_after_same = kept.after == digest(self.history.messages) if kept.after else True
-        for toolkit, value in kept.state.items():
+    def _restore_state(self, state: TurnState) -> None:
+        """Apply the messages, results, plan and toolkit state that the server had before the call."""
+        is_same_history = not state.history_digest or state.history_digest == digest_messages(self.history.messages)
+        for toolkit, value in state.state.items():
             if self.history.state.get(toolkit) != value:
                 self.history.apply(StateSaved(toolkit=toolkit, value=value))
         ids: dict[str, str] = {}
-        for message in kept.messages:
+        for message in state.messages:
             match message.role:
                 case "assistant":
-                    kept_of_it = message if is_after_same else message.to_be_kept({})
-                    renamed, ids = _renamed(kept_of_it, self.history.call_ids)
+                    valid = message if is_same_history else message.strip_thinking({})
+                    renamed, ids = _rename_calls(valid, self.history.call_ids)
                     if renamed.parts:
                         self.history.apply(MessageCompleted(message=renamed))
                 case "tool":
-                    self._finish(message.tool_results, ids)
+                    self._apply_results(message.tool_results, ids)
                 case "user":
                     self.history.apply(Reminded(text=message.text))
-        self._finish(kept.results, ids)
-        if kept.plan != self.history.plan:
-            self.history.apply(PlanUpdated(tasks=kept.plan))
+        self._apply_results(state.results, ids)
+        if state.plan != self.history.plan:
+            self.history.apply(PlanUpdated(tasks=state.plan))
 
-    def _finish(self, results: Iterable[ToolResult], ids: dict[str, str]) -> None:
-        for one in results:
-            renamed = one.model_copy(update={"call_id": ids.get(one.call_id, one.call_id)})
+    def _apply_results(self, results: Iterable[ToolResult], ids: dict[str, str]) -> None:
+        for result in results:
+            renamed = result.model_copy(update={"call_id": ids.get(result.call_id, result.call_id)})
             self.history.apply(ToolFinished(result=renamed))
 
-    def _answer(self, outcomes: Sequence[Given.One]) -> None:
-        """Gives each call its outcome; the last one all that are left."""
-        for place, call in enumerate(self.asked):
-            own = outcomes[place:] if call is self.asked[-1] else outcomes[place : place + 1]
-            answer, pictures = result(call.id, own)
-            self.answers.append(answer)
-            self.pictures += pictures
-            self.given += ((call, one) for one in own if not one.is_error)
-        self.asked = []
+    def _add_outcomes(self, outcomes: Sequence[Outcome]) -> None:
+        """Give each requested call its outcome, and the last call all that are left."""
+        for index, call in enumerate(self.requested_calls):
+            is_last = call is self.requested_calls[-1]
+            own = outcomes[index:] if is_last else outcomes[index : index + 1]
+            result, images = build_tool_result(call.id, own)
+            self.results.append(result)
+            self.images += images
+            self.outcomes += ((call, outcome) for outcome in own if not outcome.is_error)
+        self.requested_calls = []
 
 
-def _source(call: ToolCall, outcome: Given.One, widgets: Mapping[str, Widget]) -> Source | None:
-    arguments = arguments_of(call)
-    widget = widgets.get(str(arguments.get("widget_uuid"))) if call.name in WIDGET_DATA else None
+def list_open_calls(history: History) -> list[ToolCall]:
+    """List the calls of the last model message that have no result."""
+    return [call for call in history.open_calls.values() if history.is_open(call.id)]
+
+
+def _build_source(call: ToolCall, outcome: Outcome, widgets: Mapping[str, Widget]) -> DataSource | None:
+    arguments = parse_arguments(call)
+    widget = widgets.get(str(arguments.get("widget_uuid"))) if call.name in WIDGET_DATA_FUNCTIONS else None
     if widget is None:
-        return Source(citations=outcome.citations) if outcome.citations else None
-    return Source(
+        return DataSource(citations=outcome.citations) if outcome.citations else None
+    return DataSource(
         uuid=widget.uuid,
         origin=widget.origin,
         widget_id=widget.widget_id,
         name=widget.name,
         description=widget.description,
-        arguments=widget.current | _dict(arguments.get("arguments")),
+        arguments=widget.current_values | _to_dict(arguments.get("arguments")),
         citations=outcome.citations,
         is_citable=any(item.is_citable for item in outcome.items),
     )
 
 
-def _dict(value: Any) -> dict[str, JsonValue]:
+def _to_dict(value: Any) -> dict[str, JsonValue]:
     return value if isinstance(value, dict) else {}
 
 
-def _renamed(message: Message, taken: set[str]) -> tuple[Message, dict[str, str]]:
-    """The message with ids that no other call has, and which id each call has now."""
+def _rename_calls(message: Message, taken: set[str]) -> tuple[Message, dict[str, str]]:
+    """Give the calls of a message ids that no earlier call has; return the message and the new id of each old one."""
     own = [call.id for call in message.tool_calls]
-    free = _free_ids(taken.union(own))
+    free = _generate_ids(taken.union(own))
     ids = {call_id: next(free) if call_id in taken else call_id for call_id in own}
     if taken.isdisjoint(own):
         return message, ids
@@ -260,6 +288,6 @@ def _renamed(message: Message, taken: set[str]) -> tuple[Message, dict[str, str]
     return message.model_copy(update={"parts": tuple(parts)}), ids
 
 
-def _free_ids(taken: Collection[str]) -> Iterator[str]:
+def _generate_ids(taken: Collection[str]) -> Iterator[str]:
     names = (f"call_{number}" for number in count(len(taken) + 1))
     return (name for name in names if name not in taken)

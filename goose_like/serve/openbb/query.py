@@ -1,21 +1,21 @@
-"""What a client asks, whichever of the protocol's shapes it came in: frozen values that know nothing of HTTP."""
+"""A parsed request: values that are the same for both dialects of the protocol and know nothing of HTTP."""
 
 from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from goose_like.core.message import Value, Words
+from goose_like.core.message import FrozenModel, Utf8Text
 
 Dialect = Literal["copilot", "workspace"]
-"""`copilot`: the protocol of 2024 (`copilots.json`), whose clients know two events; `workspace`: openbb-ai 2's."""
+"""`copilot`: the protocol of 2024 (`copilots.json`), which has only two events; `workspace`: the one of openbb-ai 2."""
 
 
-class WidgetParam(Value):
-    """A parameter of a widget, with the value that it has on the dashboard now."""
+class WidgetParam(FrozenModel):
+    """A parameter of a widget and its current value on the dashboard."""
 
-    name: Words
+    name: Utf8Text
     type: str = "string"
-    description: Words = ""
+    description: Utf8Text = ""
     default_value: JsonValue = None
     current_value: JsonValue = None
     options: tuple[JsonValue, ...] = ()
@@ -23,143 +23,141 @@ class WidgetParam(Value):
     is_multiple: bool = False
 
 
-class Widget(Value):
-    """Something on the dashboard that has data. `origin` and `widget_id` are empty in the dialect `copilot`.
+class Widget(FrozenModel):
+    """A part of the dashboard that has data. `origin` and `widget_id` are empty in the dialect `copilot`.
 
-    `tier`: `primary` was picked by the person, `secondary` is on the dashboard, `extra` could be put there.
+    `tier`: `primary` was picked by the user, `secondary` is on the dashboard, `extra` can be added to it.
     """
 
     uuid: str
-    name: Words
-    description: Words = ""
-    origin: Words = ""
-    widget_id: Words = ""
+    name: Utf8Text
+    description: Utf8Text = ""
+    origin: Utf8Text = ""
+    widget_id: Utf8Text = ""
     params: tuple[WidgetParam, ...] = ()
     metadata: dict[str, JsonValue] = {}
     tier: Literal["primary", "secondary", "extra"] = "primary"
 
     @property
-    def current(self) -> dict[str, JsonValue]:
-        """The parameters as they are set now, by name."""
+    def current_values(self) -> dict[str, JsonValue]:
+        """Current or default values of the parameters by name, without those that have neither."""
         values = {p.name: p.default_value if p.current_value is None else p.current_value for p in self.params}
         return {name: value for name, value in values.items() if value is not None}
 
 
-class ClientTool(Value):
-    """A tool that the client can run (its MCP servers)."""
+class ClientTool(FrozenModel):
+    """A tool that the client can run on one of its MCP servers."""
 
-    name: Words
-    server_id: Words = ""
-    url: Words = ""
-    endpoint: Words = ""
-    description: Words = ""
+    name: Utf8Text
+    server_id: Utf8Text = ""
+    url: Utf8Text = ""
+    endpoint: Utf8Text = ""
+    description: Utf8Text = ""
     input_schema: dict[str, Any] = {}
 
 
-class Context(Value):
-    """Data that the person added to the conversation by hand."""
+class DataItem(FrozenModel):
+    """A piece of data: text (often JSON), a base64 file, or a URL. `kind` is `object`, `pdf`, `png` or similar."""
 
-    name: Words
-    description: Words = ""
-    uuid: str = ""
-    items: tuple["Item", ...] = ()
-    metadata: dict[str, JsonValue] = {}
-
-
-class Item(Value):
-    """A piece of data: text (often JSON), a file in base64, or the address of one. `kind` is `object`, `pdf`, `png`."""
-
-    content: Words = ""
-    url: Words = ""
+    content: Utf8Text = ""
+    url: Utf8Text = ""
     kind: str = "object"
     parse_as: str = "table"
-    filename: Words = ""
+    filename: Utf8Text = ""
     is_citable: bool = True
 
 
-class Human(Value):
-    """What the person said."""
+class AddedContext(FrozenModel):
+    """Data that the user attached to the conversation."""
+
+    name: Utf8Text
+    description: Utf8Text = ""
+    uuid: str = ""
+    items: tuple[DataItem, ...] = ()
+    metadata: dict[str, JsonValue] = {}
+
+
+class UserMessage(FrozenModel):
+    """A message of the user."""
 
     role: Literal["human"] = "human"
-    text: Words
+    text: Utf8Text
 
 
-class Ai(Value):
-    """What a copilot answered. `agent_id` says which, if it was not this one."""
+class AgentMessage(FrozenModel):
+    """An answer of an agent. `agent_id` names the agent if another one than this server answered."""
 
     role: Literal["ai"] = "ai"
-    text: Words
-    agent_id: Words = ""
+    text: Utf8Text
+    agent_id: Utf8Text = ""
 
 
-class Asked(Value):
-    """A function that a copilot asked the client to run. `state` is the text that it sent along for itself."""
+class FunctionCall(FrozenModel):
+    """A function call that an agent sent to the client. `state` is the signed state that came with it."""
 
     role: Literal["call"] = "call"
-    function: Words
+    function: Utf8Text
     arguments: dict[str, Any] = {}
-    state: Words = ""
+    state: Utf8Text = ""
 
 
-class Given(Value):
-    """What the client gave for a function: an outcome for each data source that was asked for, in their order."""
+class Outcome(FrozenModel):
+    """Data or an error from one data source. `message` is the client's text about it."""
+
+    items: tuple[DataItem, ...] = ()
+    message: Utf8Text = ""
+    is_error: bool = False
+    citations: tuple[dict[str, Any], ...] = ()
+
+
+class FunctionResult(FrozenModel):
+    """The client's result of a function call, with one outcome for each requested data source, in their order."""
 
     role: Literal["tool"] = "tool"
-    function: Words
+    function: Utf8Text
     arguments: dict[str, Any] = {}
-    outcomes: tuple["Given.One", ...] = ()
-    state: Words = ""
-
-    class One(Value):
-        """Data, or what went wrong. `message` is what the client says beside it."""
-
-        items: tuple[Item, ...] = ()
-        message: Words = ""
-        is_error: bool = False
-        citations: tuple[dict[str, Any], ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    state: Utf8Text = ""
 
 
-class Source(Value):
-    """What data came from that an answer may rest on, and the citations that the client gave with it.
+QueryMessage = UserMessage | AgentMessage | FunctionCall | FunctionResult
 
-    `arguments` are those that the data was asked for with.
-    """
+
+class DataSource(FrozenModel):
+    """A source of data that an answer may use, the arguments of the request for it, and the client's citations."""
 
     uuid: str = ""
-    origin: Words = ""
-    widget_id: Words = ""
-    name: Words = ""
-    description: Words = ""
+    origin: Utf8Text = ""
+    widget_id: Utf8Text = ""
+    name: Utf8Text = ""
+    description: Utf8Text = ""
     arguments: dict[str, JsonValue] = {}
     citations: tuple[dict[str, Any], ...] = ()
     is_citable: bool = True
 
 
-Said = Human | Ai | Asked | Given
+class Query(FrozenModel):
+    """One request with its whole conversation: the protocol has no sessions.
 
-
-class Query(Value):
-    """One request, in full: the protocol has no sessions, so it brings the whole conversation.
-
-    `reserved` are names of tools that run here, and which the client's get no tool of.
+    `reserved_names` are names of the server's own tools, which no client tool may use.
     """
 
     dialect: Dialect
-    messages: tuple[Said, ...]
+    messages: tuple[QueryMessage, ...]
     widgets: tuple[Widget, ...] = ()
-    context: tuple[Context, ...] = ()
-    urls: tuple[Words, ...] = ()
+    context: tuple[AddedContext, ...] = ()
+    urls: tuple[Utf8Text, ...] = ()
     tools: tuple[ClientTool, ...] = ()
     timezone: str = ""
     options: dict[str, JsonValue] = {}
     workspace: dict[str, JsonValue] = {}
-    reserved: frozenset[str] = frozenset()
+    reserved_names: frozenset[str] = frozenset()
 
-    def widget(self, uuid: str) -> Widget | None:
-        """The widget of that uuid, if it is there."""
+    @property
+    def last_user_text(self) -> str:
+        """The text of the user's last message."""
+        return next((message.text for message in reversed(self.messages) if isinstance(message, UserMessage)), "")
+
+    def find_widget(self, uuid: str) -> Widget | None:
+        """Return the widget with a uuid, or None."""
         return next((widget for widget in self.widgets if widget.uuid == uuid), None)
-
-
-Context.model_rebuild()
-Given.model_rebuild()
-Query.model_rebuild()

@@ -1,75 +1,276 @@
-"""The body of a request as a query: what clients of either era send, read as one; what is wrong, by its field."""
+"""The body of a request: the JSON of both dialects, validated and converted to a `Query`.
+
+Unknown fields are ignored, and every field is read as tolerantly as possible.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from math import isfinite
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import PydanticCustomError, from_json
 from xxhash import xxh64
 
 from goose_like.core.errors import GooseLikeError
 
-from .body import (
-    LISTED,
-    AiMessage,
-    Body,
-    ContextEntry,
-    HumanMessage,
-    ParamEntry,
-    ToolMessage,
-    WidgetEntry,
-    WidgetTiers,
-    finite,
-    mapping,
-    words,
+from .query import (
+    AddedContext,
+    AgentMessage,
+    ClientTool,
+    DataItem,
+    Dialect,
+    FunctionCall,
+    FunctionResult,
+    Outcome,
+    Query,
+    QueryMessage,
+    UserMessage,
+    Widget,
+    WidgetParam,
 )
-from .query import Ai, Asked, ClientTool, Context, Given, Human, Item, Query, Said, Widget, WidgetParam
 
 ORCHESTRATOR = "openbb-copilot"
-"""The Workspace's own agent: what it says as `ai` is a task for another one, in the person's place."""
+"""The Workspace's own agent. Its `ai` messages are tasks for other agents, so they count as the user's."""
 
-STATE = "goose_like"
-"""The key beside a call's arguments, or in its `extra_state`, that holds what we sent along for ourselves."""
+STATE_KEY = "goose_like"
+"""The key of our signed state, beside a call's arguments or in its `extra_state`."""
 
-_ERRORS = 20
+_UNTIERED = "untiered"
+"""The tier of widgets that come as a plain list; not a field of the JSON."""
+
+_ARGUMENT_KEYS = {"input_arguments", "copilot_function_call_arguments"}
+_MAX_ERRORS = 20
 _UNDEFINED = "<<UNDEFINED>>"
 
 _Tier = Literal["primary", "secondary", "extra"]
 
 
+# --- conversion of loosely typed JSON
+
+
+def to_text(value: object) -> str:
+    """Return a text as it is, None as an empty text, and any other value as JSON."""
+    match value:
+        case str():
+            return value
+        case None:
+            return ""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _to_object(value: object) -> dict[str, Any]:
+    """Return an object, or the object in a JSON text; an empty object for anything else."""
+    found = _decode(value) if isinstance(value, str) else value
+    return found if isinstance(found, dict) else {}
+
+
+def _decode(text: str) -> object:
+    """Decode JSON that may be encoded twice; return None if the text is not JSON."""
+    try:
+        value = from_json(text)
+        return from_json(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+
+
+def _replace_nonfinite(value: Any) -> Any:
+    """Replace NaN and infinity by null: neither sessions nor call arguments can store them."""
+    if isinstance(value, dict):
+        return {key: entry if type(entry) is str else _replace_nonfinite(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [entry if type(entry) is str else _replace_nonfinite(entry) for entry in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _read_object(value: object) -> object:
+    found = _decode(value) if isinstance(value, str) else value
+    return {} if found is None else _replace_nonfinite(found)
+
+
+def _read_ai_content(value: object) -> dict[str, Any] | str:
+    """Return the function call in an `ai` message, which may be an object or JSON text; else the message's text."""
+    found = _decode(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", '"') else value
+    if isinstance(found, dict) and isinstance(found.get("function"), str) and _ARGUMENT_KEYS & found.keys():
+        return found
+    return to_text(value)
+
+
+def _read_contexts(value: object) -> object:
+    entries = [value] if isinstance(value, str) else value or []
+    if not isinstance(entries, list):
+        return value
+    return [{"data": entry} if isinstance(entry, str) else entry for entry in entries if entry not in ("", None)]
+
+
+def _read_tiers(value: object) -> object:
+    return {_UNTIERED: value} if isinstance(value, list) else value
+
+
+_Text = Annotated[str, BeforeValidator(to_text)]
+_Object = Annotated[dict[str, Any], BeforeValidator(_read_object)]
+_Finite = Annotated[Any, BeforeValidator(_replace_nonfinite)]
+
+
+# --- the JSON of the body
+
+
+class _BodyPart(BaseModel):
+    model_config = ConfigDict(defer_build=True)
+
+
+class _HumanEntry(_BodyPart):
+    role: Literal["human"]
+    content: str
+
+
+class _AiEntry(_BodyPart):
+    role: Literal["ai"]
+    content: Annotated[dict[str, Any] | str, BeforeValidator(_read_ai_content)] = ""
+    agent_id: _Text = ""
+
+    @property
+    def is_workspace_dialect(self) -> bool:
+        call = self.content if isinstance(self.content, dict) else {}
+        has_sources = "data_sources" in _to_object(call.get("input_arguments"))
+        return "agent_id" in self.model_fields_set or "extra_state" in call or has_sources
+
+
+class _ToolEntry(_BodyPart):
+    role: Literal["tool"]
+    function: _Text = ""
+    input_arguments: _Object = {}
+    copilot_function_call_arguments: _Object = {}
+    data: Any = None
+    content: Any = None
+    extra_state: Any = None
+
+    @property
+    def is_workspace_dialect(self) -> bool:
+        return isinstance(self.data, list) or bool({"input_arguments", "extra_state"} & self.model_fields_set)
+
+
+class _ParamEntry(_BodyPart):
+    name: _Text
+    type: _Text = "string"
+    description: _Text = ""
+    default_value: _Finite = None
+    current_value: _Finite = None
+    options: list[_Finite] | None = None
+    get_options: bool | None = None
+    multi_select: bool | None = None
+
+
+class _WidgetEntry(_BodyPart):
+    uuid: _Text = ""
+    origin: _Text = ""
+    widget_id: _Text = ""
+    name: _Text = ""
+    description: _Text = ""
+    params: list[_ParamEntry] | None = None
+    metadata: _Object = {}
+
+
+class _WidgetTiers(_BodyPart):
+    untiered: list[_WidgetEntry] | None = None
+    primary: list[_WidgetEntry] | None = None
+    secondary: list[_WidgetEntry] | None = None
+    extra: list[_WidgetEntry] | None = None
+
+
+class _ContextEntry(_BodyPart):
+    uuid: _Text = ""
+    name: _Text = ""
+    description: _Text = ""
+    data: Any = None
+    metadata: _Object = {}
+
+
+class _ClientToolEntry(_BodyPart):
+    name: _Text
+    server_id: _Text = ""
+    url: _Text = ""
+    endpoint: _Text = ""
+    description: _Text = ""
+    input_schema: _Object = {}
+
+
+class _Body(_BodyPart):
+    """A request's body. Some fields are here only because their presence tells the dialect."""
+
+    messages: list[Annotated[_HumanEntry | _AiEntry | _ToolEntry, Field(discriminator="role")]]
+    context: Annotated[list[_ContextEntry], BeforeValidator(_read_contexts)] = []
+    widgets: Annotated[_WidgetTiers | None, BeforeValidator(_read_tiers)] = None
+    urls: list[_Text] | None = None
+    tools: list[_ClientToolEntry] | None = None
+    timezone: _Text = ""
+    workspace_state: _Object = {}
+    workspace_options: _Object = {}
+    api_keys: Any = None
+    force_web_search: Any = None
+    skills_catalog: Any = None
+    selected_skills: Any = None
+
+    @field_validator("messages", mode="before")
+    @classmethod
+    def _check_not_empty(cls, messages: object) -> object:
+        if not messages:
+            raise PydanticCustomError("too_short", "messages list cannot be empty")
+        return messages
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect of the client.
+
+        The shape of the widgets decides: only `copilot` sends a plain list. Without widgets, any field that only
+        `workspace` has decides. Without such a field, the result is `copilot`, which has fewer events.
+        """
+        if self.widgets is not None:
+            return "copilot" if _UNTIERED in self.widgets.model_fields_set else "workspace"
+        is_workspace = (
+            self.model_fields_set - {"messages", "context", "widgets"}
+            or any(entry.is_workspace_dialect for entry in self.messages if not isinstance(entry, _HumanEntry))
+            or any("items" in _to_object(context.data) for context in self.context)
+        )
+        return "workspace" if is_workspace else "copilot"
+
+
+# --- from the body to the query
+
+
 class RequestError(GooseLikeError):
-    """The body can't be read; `errors` says where and why as the protocol's clients know it: `loc`, `msg`, `type`."""
+    """A body that cannot be read; `errors` has `loc`, `msg` and `type` of each error, as clients expect them."""
 
     def __init__(self, errors: Iterable[Mapping[str, Any]]) -> None:
         self.errors = [dict(error) for error in errors]
         super().__init__("; ".join(f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in self.errors))
 
 
-def read_query(body: bytes) -> Query:
-    """What the client asks. What is unknown is ignored, and whatever could be meant is taken.
+def parse_query(body: bytes) -> Query:
+    """Parse the body of a request.
 
     Raises:
-        RequestError: it is no JSON, or a field that is needed is missing or can't be what it is.
+        RequestError: the body is not JSON, or a required field is missing or unusable.
     """
     try:
-        return _query(_validated(body))
+        return _build_query(_validate(body))
     except ValidationError as error:
-        raise RequestError(_told(error)) from None
+        raise RequestError(_format_errors(error)) from None
 
 
-def _validated(body: bytes) -> Body:
+def _validate(body: bytes) -> _Body:
     try:
-        return Body.model_validate_json(body)
+        return _Body.model_validate_json(body)
     except ValidationError as error:
-        mended = _mended(body) if error.errors(include_input=False)[0]["type"] == "json_invalid" else None
-        if mended is None:
+        repaired = _repair_surrogates(body) if error.errors(include_input=False)[0]["type"] == "json_invalid" else None
+        if repaired is None:
             raise
-    return Body.model_validate_json(mended)
+    return _Body.model_validate_json(repaired)
 
 
-def _mended(body: bytes) -> bytes | None:
-    """The body without halves of surrogate pairs, which JavaScript's strings may end in and UTF-8 can't hold."""
+def _repair_surrogates(body: bytes) -> bytes | None:
+    """Replace lone surrogates, which JavaScript strings may contain and UTF-8 may not."""
     if b"\\ud" not in body.lower():
         return None
     try:
@@ -79,22 +280,22 @@ def _mended(body: bytes) -> bytes | None:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-def _told(error: ValidationError) -> Iterator[dict[str, Any]]:
-    for one in error.errors(include_url=False, include_context=False, include_input=False)[:_ERRORS]:
-        loc = one["loc"]
+def _format_errors(error: ValidationError) -> Iterator[dict[str, Any]]:
+    for detail in error.errors(include_url=False, include_context=False, include_input=False)[:_MAX_ERRORS]:
+        loc = detail["loc"]
         if loc[:1] == ("messages",):
-            loc = (*loc[:2], *loc[3:])  # the role by which it was read stands third
-        if one["type"].startswith("union_tag"):
-            one["msg"], loc = "a message's role is one of human, ai, tool", (*loc, "role")
-        yield {**one, "loc": ("body", *(key for key in loc if key != LISTED))}
+            loc = (*loc[:2], *loc[3:])  # pydantic puts the role in the third place
+        if detail["type"].startswith("union_tag"):
+            detail["msg"], loc = "a message's role is one of human, ai, tool", (*loc, "role")
+        yield {**detail, "loc": ("body", *(key for key in loc if key != _UNTIERED))}
 
 
-def _query(body: Body) -> Query:
+def _build_query(body: _Body) -> Query:
     return Query(
         dialect=body.dialect,
-        messages=tuple(map(_said, body.messages)),
-        widgets=tuple(_widgets(body.widgets)) if body.widgets else (),
-        context=tuple(map(_context, body.context)),
+        messages=tuple(map(_build_message, body.messages)),
+        widgets=tuple(_build_widgets(body.widgets)) if body.widgets else (),
+        context=tuple(map(_build_context, body.context)),
         urls=tuple(body.urls or ()),
         tools=tuple(ClientTool.model_validate(tool.model_dump()) for tool in body.tools or ()),
         timezone=body.timezone,
@@ -103,116 +304,118 @@ def _query(body: Body) -> Query:
     )
 
 
-def _said(message: HumanMessage | AiMessage | ToolMessage) -> Said:
-    match message:
-        case HumanMessage(content=text):
-            return Human(text=text)
-        case AiMessage(content=dict(call)):
-            arguments = mapping(call.get("input_arguments")) or mapping(call.get("copilot_function_call_arguments"))
-            state = _sealed(call) or _sealed(mapping(call.get("extra_state")))
-            return Asked(function=call["function"], arguments=finite(arguments), state=state)
-        case AiMessage(content=text, agent_id=agent):
-            return Human(text=text) if agent == ORCHESTRATOR else Ai(text=text, agent_id=agent)
-    data = message.content if message.data is None else message.data
-    return Given(
-        function=message.function,
-        arguments=message.input_arguments or message.copilot_function_call_arguments,
-        outcomes=tuple(map(_outcome, data if isinstance(data, list) else [data])),
-        state=_sealed(mapping(message.extra_state)),
+def _build_message(entry: _HumanEntry | _AiEntry | _ToolEntry) -> QueryMessage:
+    match entry:
+        case _HumanEntry(content=text):
+            return UserMessage(text=text)
+        case _AiEntry(content=dict(call)):
+            arguments = _to_object(call.get("input_arguments")) or _to_object(
+                call.get("copilot_function_call_arguments")
+            )
+            state = _get_state(call) or _get_state(_to_object(call.get("extra_state")))
+            return FunctionCall(function=call["function"], arguments=_replace_nonfinite(arguments), state=state)
+        case _AiEntry(content=text, agent_id=agent_id):
+            return UserMessage(text=text) if agent_id == ORCHESTRATOR else AgentMessage(text=text, agent_id=agent_id)
+    data = entry.content if entry.data is None else entry.data
+    return FunctionResult(
+        function=entry.function,
+        arguments=entry.input_arguments or entry.copilot_function_call_arguments,
+        outcomes=tuple(map(_build_outcome, data if isinstance(data, list) else [data])),
+        state=_get_state(_to_object(entry.extra_state)),
     )
 
 
-def _sealed(beside: dict[str, Any]) -> str:
-    """What we sent along, if it is there; nothing else than text was ever ours."""
-    text = beside.get(STATE)
+def _get_state(fields: dict[str, Any]) -> str:
+    text = fields.get(STATE_KEY)
     return text if isinstance(text, str) else ""
 
 
-def _outcome(data: Any) -> Given.One:
+def _build_outcome(data: Any) -> Outcome:
     match data:
         case None:
-            return Given.One()
+            return Outcome()
         case {"items": list(items)}:
-            citations = data.get("extra_citations")
-            cited = finite(citations) if isinstance(citations, list) else ()
-            return Given.One(items=_items(items), citations=tuple(one for one in cited if isinstance(one, dict)))
+            extra = data.get("extra_citations")
+            citations = _replace_nonfinite(extra) if isinstance(extra, list) else ()
+            return Outcome(
+                items=_build_items(items), citations=tuple(one for one in citations if isinstance(one, dict))
+            )
         case {"error_type": kind}:
-            return Given.One(message=f"{words(kind)}: {words(data.get('content'))}", is_error=True)
+            return Outcome(message=f"{to_text(kind)}: {to_text(data.get('content'))}", is_error=True)
         case {"status": "success" | "warning" | "error" as status} if data.keys() <= {"status", "message", "data"}:
-            message, more = words(data.get("message")), data.get("data")
-            return Given.One(
-                items=() if more is None else _items([more]),
+            message, content = to_text(data.get("message")), data.get("data")
+            return Outcome(
+                items=() if content is None else _build_items([content]),
                 message=": ".join(filter(None, ("" if status == "success" and message else status, message))),
                 is_error=status == "error",
             )
-    return Given.One(items=_items([data]))
+    return Outcome(items=_build_items([data]))
 
 
-def _items(data: Iterable[object]) -> tuple[Item, ...]:
-    return tuple(map(_item, data))
+def _build_items(data: Iterable[object]) -> tuple[DataItem, ...]:
+    return tuple(map(_build_item, data))
 
 
-def _item(data: object) -> Item:
-    """A piece of data; what has none of the known shapes is data itself."""
+def _build_item(data: object) -> DataItem:
     if not isinstance(data, dict) or not {"content", "url"} & data.keys():
-        return Item(content=words(data))
-    form = mapping(data.get("data_format"))
-    return Item(
-        content=words(data.get("content")),
-        url=words(data.get("url")),
-        kind=words(form.get("data_type")) or "object",
-        parse_as=words(form.get("parse_as")) or "table",
-        filename=words(form.get("filename")),
+        return DataItem(content=to_text(data))
+    data_format = _to_object(data.get("data_format"))
+    return DataItem(
+        content=to_text(data.get("content")),
+        url=to_text(data.get("url")),
+        kind=to_text(data_format.get("data_type")) or "object",
+        parse_as=to_text(data_format.get("parse_as")) or "table",
+        filename=to_text(data_format.get("filename")),
         is_citable=data.get("citable") is not False,
     )
 
 
-def _context(context: ContextEntry) -> Context:
-    return Context(
-        name=context.name or "context",
-        description=context.description,
-        uuid=context.uuid,
-        items=_outcome(context.data).items,
-        metadata=context.metadata,
+def _build_context(entry: _ContextEntry) -> AddedContext:
+    return AddedContext(
+        name=entry.name or "context",
+        description=entry.description,
+        uuid=entry.uuid,
+        items=_build_outcome(entry.data).items,
+        metadata=entry.metadata,
     )
 
 
-def _widgets(widgets: WidgetTiers) -> Iterator[Widget]:
-    tiers: dict[str, _Tier] = {LISTED: "primary", "primary": "primary", "secondary": "secondary", "extra": "extra"}
+def _build_widgets(entries: _WidgetTiers) -> Iterator[Widget]:
+    tiers: dict[str, _Tier] = {_UNTIERED: "primary", "primary": "primary", "secondary": "secondary", "extra": "extra"}
     for name, tier in tiers.items():
-        for place, widget in enumerate(getattr(widgets, name) or ()):
-            uuid = widget.uuid or _uuid(widget)
+        for index, entry in enumerate(getattr(entries, name) or ()):
+            uuid = entry.uuid or _derive_uuid(entry)
             if not uuid:
-                loc = ("body", "widgets", *([] if name == LISTED else [name]), place, "uuid")
-                told = "a widget needs a uuid, or an origin and a widget_id that one is made of"
-                raise RequestError([{"loc": loc, "msg": told, "type": "missing"}])
+                loc = ("body", "widgets", *([] if name == _UNTIERED else [name]), index, "uuid")
+                msg = "a widget needs a uuid, or an origin and a widget_id to derive one from"
+                raise RequestError([{"loc": loc, "msg": msg, "type": "missing"}])
             yield Widget(
                 uuid=uuid,
-                name=widget.name or widget.widget_id or uuid,
-                description=widget.description,
-                origin=widget.origin,
-                widget_id=widget.widget_id,
-                params=tuple(map(_param, widget.params or ())),
-                metadata=widget.metadata,
+                name=entry.name or entry.widget_id or uuid,
+                description=entry.description,
+                origin=entry.origin,
+                widget_id=entry.widget_id,
+                params=tuple(map(_build_param, entry.params or ())),
+                metadata=entry.metadata,
                 tier=tier,
             )
 
 
-def _uuid(widget: WidgetEntry) -> str:
-    """The uuid of a widget that came without: by the Workspace's rule (openbb-ai 2.2), so that it knows it again."""
-    if not (widget.origin and widget.widget_id):
+def _derive_uuid(entry: _WidgetEntry) -> str:
+    """Derive a widget's uuid from its origin and id as openbb-ai 2.2 does, so that the client recognizes it."""
+    if not (entry.origin and entry.widget_id):
         return ""
-    return str(UUID(xxh64(f"origin={widget.origin}&widget_id={widget.widget_id}").hexdigest() * 2))
+    return str(UUID(xxh64(f"origin={entry.origin}&widget_id={entry.widget_id}").hexdigest() * 2))
 
 
-def _param(param: ParamEntry) -> WidgetParam:
+def _build_param(entry: _ParamEntry) -> WidgetParam:
     return WidgetParam(
-        name=param.name,
-        type=param.type,
-        description=param.description,
-        default_value=None if param.default_value == _UNDEFINED else param.default_value,
-        current_value=param.current_value,
-        options=tuple(param.options or ()),
-        has_options_endpoint=bool(param.get_options),
-        is_multiple=bool(param.multi_select),
+        name=entry.name,
+        type=entry.type,
+        description=entry.description,
+        default_value=None if entry.default_value == _UNDEFINED else entry.default_value,
+        current_value=entry.current_value,
+        options=tuple(entry.options or ()),
+        has_options_endpoint=bool(entry.get_options),
+        is_multiple=bool(entry.multi_select),
     )

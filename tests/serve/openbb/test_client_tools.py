@@ -18,8 +18,14 @@ from openbb_ai.models import Widget as TheirWidget
 
 from goose_like.core.message import ToolCall
 from goose_like.core.tool import ToolError
-from goose_like.serve.openbb.client_tools import FURTHER, check, client_tools, from_client, to_client
-from goose_like.serve.openbb.query import Asked, ClientTool, Human, Query, Widget, WidgetParam
+from goose_like.serve.openbb.client_tools import (
+    OTHER_FUNCTIONS,
+    check_call,
+    name_client_tools,
+    to_client_call,
+    to_model_calls,
+)
+from goose_like.serve.openbb.query import ClientTool, FunctionCall, Query, UserMessage, Widget, WidgetParam
 
 PRICE, NEWS, FILE = (f"{n}23e4567-e89b-12d3-a456-426614174000" for n in "123")
 
@@ -32,7 +38,7 @@ PRICE_PARAMS = (
 )
 WORKSPACE = Query(
     dialect="workspace",
-    messages=(Human(text="What is the price?"),),
+    messages=(UserMessage(text="What is the price?"),),
     widgets=(
         Widget(uuid=PRICE, origin="openbb", widget_id="price", name="Price", params=PRICE_PARAMS),
         Widget(uuid=NEWS, origin="openbb", widget_id="news", name="Company News", tier="secondary"),
@@ -58,7 +64,7 @@ WORKSPACE = Query(
 )
 COPILOT = Query(
     dialect="copilot",
-    messages=(Human(text="What is the price?"),),
+    messages=(UserMessage(text="What is the price?"),),
     widgets=(Widget(uuid=PRICE, name="Historical Stock Price", metadata={"symbol": "AAPL"}),),
 )
 
@@ -71,7 +77,7 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
 
 def refusal(name: str, query: Query = WORKSPACE, /, **arguments: Any) -> str:
     with pytest.raises(ToolError) as raised:
-        check(name, arguments, query)
+        check_call(name, arguments, query)
     return str(raised.value)
 
 
@@ -80,7 +86,7 @@ def refusal(name: str, query: Query = WORKSPACE, /, **arguments: Any) -> str:
 
 def test_the_older_client_is_asked_for_one_widget_as_its_protocol_shows_it():
     calls = [call("get_widget_data", widget_uuid=PRICE), call("get_widget_data", widget_uuid=NEWS)]
-    asked = to_client(calls, COPILOT)
+    asked = to_client_call(calls, COPILOT)
     assert (asked.function, asked.arguments, asked.count) == ("get_widget_data", {"widget_uuid": PRICE}, 1)
 
 
@@ -91,7 +97,7 @@ def test_widgets_that_are_asked_for_together_are_one_call_laid_over_their_curren
         call("get_extra_widget_data", widget_uuid=FILE),
         call("get_widget_data", widget_uuid=PRICE),
     ]
-    asked = to_client(calls, WORKSPACE)
+    asked = to_client_call(calls, WORKSPACE)
     assert (asked.function, asked.count) == ("get_widget_data", 2)
     first, second = asked.arguments["data_sources"]
     assert first == {
@@ -102,7 +108,7 @@ def test_widgets_that_are_asked_for_together_are_one_call_laid_over_their_curren
     }
     assert second == {"widget_uuid": NEWS, "origin": "openbb", "id": "news", "input_args": {}}
     assert DataSourceRequestPayload.model_validate(first)
-    assert to_client(calls[2:], WORKSPACE).count == 1
+    assert to_client_call(calls[2:], WORKSPACE).count == 1
 
 
 def test_the_call_is_the_one_that_upstream_makes():
@@ -113,13 +119,13 @@ def test_the_call_is_the_one_that_upstream_makes():
     widget = TheirWidget(uuid=PRICE, origin="openbb", widget_id="price", name="Price", description="", params=params)
     current = {"symbol": "AAPL", "interval": "1d", "is_adjusted": True}
     theirs = get_widget_data([WidgetRequest(widget=widget, input_arguments=current)]).model_dump()["data"]
-    asked = to_client([call("get_widget_data", widget_uuid=PRICE)], WORKSPACE)
+    asked = to_client_call([call("get_widget_data", widget_uuid=PRICE)], WORKSPACE)
     assert {"function": asked.function, "input_arguments": asked.arguments} == json.loads(theirs)
 
 
 def test_options_are_asked_for_by_the_place_of_their_widget():
     calls = [call("get_params_options", widget_uuid=PRICE, param="symbol", arguments={"symbol": "T"})] * 2
-    asked = to_client(calls, WORKSPACE)
+    asked = to_client_call(calls, WORKSPACE)
     assert asked.count == 2
     for query in asked.arguments["param_options_queries"]:
         told = DataSourceParamOptionsRequestPayload.model_validate(query)
@@ -128,7 +134,7 @@ def test_options_are_asked_for_by_the_place_of_their_widget():
 
 
 def test_a_tool_of_the_client_goes_to_its_server():
-    asked = to_client([call("search", query="bonds"), call("search", query="rates")], WORKSPACE)
+    asked = to_client_call([call("search", query="bonds"), call("search", query="rates")], WORKSPACE)
     assert (asked.function, asked.count) == ("execute_agent_tool", 1)
     assert asked.arguments == {
         "server_id": "web",
@@ -136,36 +142,36 @@ def test_a_tool_of_the_client_goes_to_its_server():
         "parameters": {"query": "bonds"},
         "url": "http://localhost:9/mcp",
     }
-    asked = to_client([call("fetch_page")], WORKSPACE)
+    asked = to_client_call([call("fetch_page")], WORKSPACE)
     assert asked.arguments == {"server_id": "web", "tool_name": "fetch page", "parameters": {}, "endpoint": "/fetch"}
 
 
 def test_the_clients_tools_have_names_that_every_vendor_takes_and_that_differ():
-    names = client_tools(WORKSPACE)
+    names = name_client_tools(WORKSPACE)
     assert list(names) == ["search", "fetch_page", "a_sum", "b_sum", "b_sum_2", "get_widget_data_2"]
     long = Query(dialect="workspace", messages=(), tools=tuple(ClientTool(name="ü" * 99, server_id="s") for _ in "12"))
-    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in client_tools(long))
-    assert len(client_tools(long)) == 2
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in name_client_tools(long))
+    assert len(name_client_tools(long)) == 2
 
 
-@pytest.mark.parametrize("name", FURTHER)
+@pytest.mark.parametrize("name", OTHER_FUNCTIONS)
 def test_what_else_the_client_can_do_is_passed_on(name):
-    asked = to_client([call(name, some={"deep": [1]}), call(name)], WORKSPACE)
+    asked = to_client_call([call(name, some={"deep": [1]}), call(name)], WORKSPACE)
     assert (asked.function, asked.arguments, asked.count) == (name, {"some": {"deep": [1]}}, 1)
 
 
 def test_every_function_is_one_that_upstream_knows():
-    for name in ("get_widget_data", "get_extra_widget_data", "get_params_options", "search", *FURTHER):
-        asked = to_client([call(name, widget_uuid=PRICE)], WORKSPACE)
+    for name in ("get_widget_data", "get_extra_widget_data", "get_params_options", "search", *OTHER_FUNCTIONS):
+        asked = to_client_call([call(name, widget_uuid=PRICE)], WORKSPACE)
         assert FunctionCallSSEData(function=asked.function, input_arguments=asked.arguments)
 
 
 @pytest.mark.parametrize("arguments", ["", "{", "[]", "null", '{"widget_uuid": 7, "arguments": [1]}', "[" * 99_999])
 def test_arguments_of_any_form_make_a_call(arguments):
     for name in ("get_widget_data", "get_params_options", "search", "save_skill"):
-        asked = to_client([ToolCall(id="call_1", name=name, arguments=arguments)], WORKSPACE)
+        asked = to_client_call([ToolCall(id="call_1", name=name, arguments=arguments)], WORKSPACE)
         assert FunctionCallSSEData(function=asked.function, input_arguments=asked.arguments)
-    assert isinstance(to_client([call("get_widget_data")], COPILOT).arguments["widget_uuid"], str)
+    assert isinstance(to_client_call([call("get_widget_data")], COPILOT).arguments["widget_uuid"], str)
 
 
 # --- and back
@@ -184,14 +190,16 @@ def test_arguments_of_any_form_make_a_call(arguments):
     ],
 )
 def test_what_was_asked_tells_what_the_model_called(name, arguments):
-    asked = to_client([call(name, **arguments)], WORKSPACE)
-    assert from_client(Asked(function=asked.function, arguments=asked.arguments), WORKSPACE) == [(name, arguments)]
+    asked = to_client_call([call(name, **arguments)], WORKSPACE)
+    assert to_model_calls(FunctionCall(function=asked.function, arguments=asked.arguments), WORKSPACE) == [
+        (name, arguments)
+    ]
 
 
 def test_one_call_for_several_widgets_were_several_calls():
     calls = [call("get_widget_data", widget_uuid=PRICE), call("get_widget_data", widget_uuid=NEWS)]
-    asked = to_client(calls, WORKSPACE)
-    told = from_client(Asked(function=asked.function, arguments=asked.arguments), WORKSPACE)
+    asked = to_client_call(calls, WORKSPACE)
+    told = to_model_calls(FunctionCall(function=asked.function, arguments=asked.arguments), WORKSPACE)
     assert told == [
         (
             "get_widget_data",
@@ -203,8 +211,8 @@ def test_one_call_for_several_widgets_were_several_calls():
 
 def test_a_source_without_its_uuid_is_found_by_its_place():
     source = {"origin": "openbb", "id": "news", "input_args": {}}
-    asked = Asked(function="get_widget_data", arguments={"data_sources": [source]})
-    assert from_client(asked, WORKSPACE) == [("get_widget_data", {"widget_uuid": NEWS})]
+    asked = FunctionCall(function="get_widget_data", arguments={"data_sources": [source]})
+    assert to_model_calls(asked, WORKSPACE) == [("get_widget_data", {"widget_uuid": NEWS})]
 
 
 @pytest.mark.parametrize(
@@ -212,14 +220,14 @@ def test_a_source_without_its_uuid_is_found_by_its_place():
     [{"widget_uuid": PRICE}, {}, {"data_sources": []}, {"data_sources": "x"}, {"data_sources": [1, None]}],
 )
 def test_what_another_copilot_asked_is_one_call_as_it_stands(arguments):
-    asked = Asked(function="get_widget_data", arguments=arguments)
-    assert from_client(asked, COPILOT) == [("get_widget_data", arguments)]
+    asked = FunctionCall(function="get_widget_data", arguments=arguments)
+    assert to_model_calls(asked, COPILOT) == [("get_widget_data", arguments)]
 
 
 def test_a_tool_that_is_gone_keeps_its_name():
     arguments: dict[str, Any] = {"tool_name": "old tool", "server_id": None, "parameters": {"a": 1}}
-    asked = Asked(function="execute_agent_tool", arguments=arguments)
-    assert from_client(asked, WORKSPACE) == [("old_tool", {"a": 1})]
+    asked = FunctionCall(function="execute_agent_tool", arguments=arguments)
+    assert to_model_calls(asked, WORKSPACE) == [("old_tool", {"a": 1})]
 
 
 JSON = st.recursive(
@@ -235,7 +243,7 @@ JSON = st.recursive(
 )
 def test_whatever_was_asked_was_at_least_one_call(function, arguments):
     for query in (WORKSPACE, COPILOT):
-        told = from_client(Asked(function=function, arguments=arguments), query)
+        told = to_model_calls(FunctionCall(function=function, arguments=arguments), query)
         assert told
         for name, called_with in told:
             assert isinstance(name, str)
@@ -261,7 +269,7 @@ def test_whatever_was_asked_was_at_least_one_call(function, arguments):
     ],
 )
 def test_what_the_client_can_run_passes(name, arguments):
-    check(name, arguments, WORKSPACE)
+    check_call(name, arguments, WORKSPACE)
 
 
 def test_a_widget_that_is_none_is_named_with_the_near_ones():

@@ -5,7 +5,7 @@ from openbb_ai.models import WorkspaceAgent
 
 from goose_like.config.profile import Profile, ToolkitChoice
 from goose_like.core.errors import ProfileError
-from goose_like.serve.openbb.discovery import About, agents, copilots
+from goose_like.serve.openbb.discovery import AgentInfo, build_agents_json, build_copilots_json
 
 DEPTH = {
     "label": "Depth",
@@ -21,8 +21,8 @@ def profile(**config: object) -> Profile:
 
 
 def test_a_profile_that_says_nothing_is_known_by_its_name():
-    about = About.of(Profile(name="desk", toolkits=()))
-    assert copilots(about, "http://127.0.0.1:7777/") == {
+    about = AgentInfo.from_profile(Profile(name="desk", toolkits=()))
+    assert build_copilots_json(about, "http://127.0.0.1:7777/") == {
         "desk": {
             "name": "goose_like: desk",
             "description": "Answers with goose_like's profile 'desk'.",
@@ -36,8 +36,8 @@ def test_a_profile_that_says_nothing_is_known_by_its_name():
 
 def test_the_workspace_reads_our_features_and_the_profile_s():
     told = {"name": "Desk", "description": "Reads.", "image": "https://x.example/i.png"}
-    about = About.of(profile(**told, features={"depth": DEPTH, "mcp-tools": False, "news": True}))
-    (entry,) = agents(about, "https://desk.example/copilot").values()
+    about = AgentInfo.from_profile(profile(**told, features={"depth": DEPTH, "mcp-tools": False, "news": True}))
+    (entry,) = build_agents_json(about, "https://desk.example/copilot").values()
     assert {key: entry[key] for key in told} == told
     assert entry["endpoints"] == {
         "query": "https://desk.example/copilot/v1/query",
@@ -56,7 +56,7 @@ def test_the_workspace_reads_our_features_and_the_profile_s():
 
 
 def test_the_tools_of_the_toolkit_are_not_its_name():
-    assert About.of(profile(functions=["save_skill"])).features == {}
+    assert AgentInfo.from_profile(profile(functions=["save_skill"])).features == {}
 
 
 @pytest.mark.parametrize(
@@ -69,5 +69,5 @@ def test_the_tools_of_the_toolkit_are_not_its_name():
 )
 def test_what_makes_no_sense_is_told_with_its_place(config, path, told):
     with pytest.raises(ProfileError, match=told) as raised:
-        About.of(profile(**config))
+        AgentInfo.from_profile(profile(**config))
     assert raised.value.path[: 3 + len(path)] == ("toolkits", 1, "config", *path)

@@ -21,11 +21,11 @@ from goose_like.core.events import (
     Event,
     Logged,
     MessageCompleted,
-    Nested,
     PromptsSuggested,
     Question,
     Retrying,
     Status,
+    SubagentEvent,
     TextDelta,
     ThinkingDelta,
     ToolFinished,
@@ -35,15 +35,14 @@ from goose_like.core.events import (
     UsageRecorded,
 )
 from goose_like.core.message import Message, ToolCall, ToolResult, Usage
-from goose_like.serve.openbb.citations import UNTOLD, citations
 from goose_like.serve.openbb.client_tools import ClientCall
-from goose_like.serve.openbb.events import Translator
-from goose_like.serve.openbb.query import Human, Query, Source
-from goose_like.serve.sse import Frame, framed
+from goose_like.serve.openbb.events import FRAME_PREFIX, HIDDEN_DETAILS, MASKED_WORDS, EventTranslator, build_citations
+from goose_like.serve.openbb.query import DataSource, Query, UserMessage
+from goose_like.serve.sse import Frame, StreamEncoder
 from tests.serve.sse_reader import read_events
 
-WORKSPACE = Query(dialect="workspace", messages=(Human(text="hi"),))
-COPILOT = Query(dialect="copilot", messages=(Human(text="hi"),))
+WORKSPACE = Query(dialect="workspace", messages=(UserMessage(text="hi"),))
+COPILOT = Query(dialect="copilot", messages=(UserMessage(text="hi"),))
 PRICE = "123e4567-e89b-12d3-a456-426614174000"
 STOP = TurnFinished(reason="stop")
 DONE = MessageCompleted(message=Message.assistant(""))
@@ -62,15 +61,19 @@ def stream(
     query: Query,
     *batches: Sequence[Event],
     end: TurnFinished | ClientCall = STOP,
-    sources: Sequence[Source] = (),
+    sources: Sequence[DataSource] = (),
 ) -> list[tuple[str, Any]]:
     """All that is sent of one turn, as a client reads it; in passing held against upstream."""
-    translator = Translator(query, sources)
-    frames: list[Frame] = [*translator.opening()]
+    translator = EventTranslator(query, sources)
+    frames: list[Frame] = [*translator.opening_frames()]
     for batch in batches:
-        frames += translator.frames(batch)
-    frames += [translator.handed_off(end, "sealed")] if isinstance(end, ClientCall) else translator.ending(end)
-    sent = b"".join(map(framed, frames))
+        frames += translator.translate(batch)
+    frames += (
+        [translator.function_call_frame(end, "sealed")]
+        if isinstance(end, ClientCall)
+        else translator.closing_frames(end)
+    )
+    sent = StreamEncoder(FRAME_PREFIX, MASKED_WORDS).encode(frames)
     told = read_events(sent)
     for name, data in told:
         read = MODELS[name].model_validate_json(json.dumps(data))
@@ -124,8 +127,8 @@ def test_words_go_out_as_they_come_and_what_is_there_at_once_goes_together():
 
 
 def test_the_workspace_is_told_something_at_once_and_the_older_client_nothing():
-    assert kinds(list(Translator(WORKSPACE).opening())) == ["StatusUpdate"]
-    assert list(Translator(COPILOT).opening()) == []
+    assert kinds(list(EventTranslator(WORKSPACE).opening_frames())) == ["StatusUpdate"]
+    assert list(EventTranslator(COPILOT).opening_frames()) == []
 
 
 TEXTS = st.text() | st.lists(st.sampled_from(["data", "event", "id", "retry", ":", "\n", " ", "a"])).map("".join)
@@ -185,7 +188,7 @@ def test_all_that_was_thought_is_told_in_its_order(pieces):
 
 def test_what_goes_on_is_told():
     question = Question(kind="command", subject="rm -r x", text="May it?")
-    wondered = Question(kind="words", subject="wonder", text="Which?")
+    wondered = Question(kind="text", subject="wonder", text="Which?")
     fetch = call("fetch", path="a", url="u", UUID="1", rows=[{"é": None}], long="x" * 999)
     told = stream(
         WORKSPACE,
@@ -199,7 +202,7 @@ def test_what_goes_on_is_told():
     details = next(data["details"] for _, data in told if data.get("details"))
     assert details == [{"path": "a", "rows": '[{"é":null}]', "long": "x" * 200 + "…"}]
     assert "hunter2" not in json.dumps(told)
-    untold = UNTOLD | {"url"}
+    untold = HIDDEN_DETAILS | {"url"}
     assert untold == {*models.EXCLUDE_STATUS_UPDATE_DETAILS_FIELDS} | {*models.EXCLUDE_CITATION_DETAILS_FIELDS}
 
 
@@ -222,7 +225,7 @@ def test_progress_is_not_told_and_of_nested_work_its_steps_only():
         WORKSPACE,
         [ToolStarted(call=call("delegate"))],
         [ToolProgress(call_id="call_1", text=f"{line}\n") for line in range(999)],
-        [Nested(call_id="call_1", event=event) for event in nested],
+        [SubagentEvent(call_id="call_1", event=event) for event in nested],
         said("done"),
     )
     assert statuses(told) == ["Using delegate", "Using shell", "found it"]
@@ -236,7 +239,7 @@ def test_the_older_client_is_sent_words_and_calls_only():
         [UsageRecorded(model="m", usage=Usage(), purpose="p"), PromptsSuggested(prompts=("More?",))],
         [Retrying(text="again", wait_s=0)],
         said("5"),
-        sources=[Source(uuid=PRICE, name="Price")],
+        sources=[DataSource(uuid=PRICE, name="Price")],
     )
     assert told == [("copilotMessageChunk", {"delta": "5"})]
 
@@ -248,7 +251,7 @@ def test_the_older_client_is_sent_words_and_calls_only():
     ("finished", "sentence"),
     [
         (TurnFinished(reason="error", detail="no key; set KEY"), "The answer failed: no key; set KEY"),
-        (TurnFinished(reason="error"), "The answer failed: nobody knows why"),
+        (TurnFinished(reason="error"), "The answer failed: the reason is unknown"),
         (TurnFinished(reason="step_limit", detail="the limit of 25 steps"), "Stopped: the limit of 25 steps"),
         (TurnFinished(reason="budget", detail="$1 of $1 are spent"), "Stopped: $1 of $1 are spent"),
         (TurnFinished(reason="cancelled"), "Stopped before the end"),
@@ -257,7 +260,9 @@ def test_the_older_client_is_sent_words_and_calls_only():
 def test_an_end_that_nobody_wished_for_is_told_in_words(finished, sentence):
     assert words(stream(COPILOT, end=finished)) == f"{sentence}."
     assert words(stream(COPILOT, said("The price"), end=finished)) == f"The price\n\n{sentence}."
-    told = stream(WORKSPACE, thought("Hm"), said("The price"), end=finished, sources=[Source(uuid=PRICE, name="Price")])
+    told = stream(
+        WORKSPACE, thought("Hm"), said("The price"), end=finished, sources=[DataSource(uuid=PRICE, name="Price")]
+    )
     assert kinds(told) == ["StatusUpdate", "StatusUpdate", "MessageChunk", "StatusUpdate", "MessageChunk"]
     assert (told[-2][1]["eventType"], told[-2][1]["message"]) == ("ERROR", sentence)
     assert words(told) == f"The price\n\n{sentence}."
@@ -273,7 +278,7 @@ def test_sources_and_suggestions_come_last():
         WORKSPACE,
         [PromptsSuggested(prompts=("Old?",)), PromptsSuggested(prompts=("And TSLA?", "Why?"))],
         said("It is 5."),
-        sources=[Source(uuid=PRICE, name="Price")],
+        sources=[DataSource(uuid=PRICE, name="Price")],
     )
     assert kinds(told) == ["StatusUpdate", "MessageChunk", "CitationCollection", "PromptSuggestions"]
     assert told[-1][1] == {"suggestions": ["And TSLA?", "Why?"]}
@@ -291,16 +296,16 @@ def test_a_call_is_the_last_thing_and_brings_what_was_sealed():
     assert kinds(told) == ["StatusUpdate", "StatusUpdate", "MessageChunk", "FunctionCall"]
     assert told[-1][1]["extra_state"] == {"goose_like": "sealed"}
     for query in (COPILOT, WORKSPACE):
-        _, data = Translator(query).handed_off(asked, "")
+        _, data = EventTranslator(query).function_call_frame(asked, "")
         assert data == {"function": "get_widget_data", "input_arguments": {"widget_uuid": PRICE}}
-    assert list(Translator(COPILOT).ending(TurnFinished(reason="handed_off"))) == []
+    assert list(EventTranslator(COPILOT).closing_frames(TurnFinished(reason="handed_off"))) == []
 
 
 # --- citations
 
 
 def test_what_was_given_is_cited_once_with_what_it_was_asked_for():
-    price = Source(
+    price = DataSource(
         uuid=PRICE,
         origin="openbb",
         widget_id="price",
@@ -309,7 +314,7 @@ def test_what_was_given_is_cited_once_with_what_it_was_asked_for():
         arguments={"symbol": "AAPL", "source": "FMP", "limit": None},
     )
     other = price.model_copy(update={"arguments": {"symbol": "TSLA"}})
-    first, second = citations([price, other, price, price.model_copy(update={"is_citable": False}), Source()])
+    first, second = build_citations([price, other, price, price.model_copy(update={"is_citable": False}), DataSource()])
     assert first["source_info"] == {
         "type": "widget",
         "uuid": PRICE,
@@ -323,9 +328,9 @@ def test_what_was_given_is_cited_once_with_what_it_was_asked_for():
     assert first["details"] == [{"Name": "Price", "symbol": "AAPL", "limit": None}]
     assert second["source_info"]["metadata"] == {"input_args": {"symbol": "TSLA"}}
     assert first["id"] != second["id"]
-    assert [first, second] == citations([price, other])
+    assert [first, second] == build_citations([price, other])
     assert models.Citation.model_validate(first).details == first["details"]
-    assert "uuid" not in citations([Source(uuid="not a uuid", name="a")])[0]["source_info"]
+    assert "uuid" not in build_citations([DataSource(uuid="not a uuid", name="a")])[0]["source_info"]
 
 
 def test_the_clients_own_citations_go_back_as_far_as_they_are_ones():
@@ -346,13 +351,13 @@ def test_the_clients_own_citations_go_back_as_far_as_they_are_ones():
         {"source_info": {"type": "web"}, "details": "x"},
         {"source_info": {"type": "web"}, "quote_bounding_boxes": [box]},
     ]
-    told = citations([Source(citations=(whole, bare, *broken, whole))])
+    told = build_citations([DataSource(citations=(whole, bare, *broken, whole))])
     assert [entry["source_info"]["type"] for entry in told] == ["web", "artifact"]
     assert told[0]["id"] == PRICE
     assert told[0]["details"] == [{"Page": 3}]
     assert told[0]["quote_bounding_boxes"] == [[box]]
     assert UUID(told[1]["id"])
-    stream(WORKSPACE, said("a"), sources=[Source(citations=(whole, bare))])
+    stream(WORKSPACE, said("a"), sources=[DataSource(citations=(whole, bare))])
 
 
 # --- artifacts

@@ -13,22 +13,34 @@ from hypothesis import strategies as st
 
 from goose_like.agent.journal import Journal
 from goose_like.core.events import PlanUpdated, StateSaved, Task
-from goose_like.core.history import INTERRUPTED, PROMPT, History
-from goose_like.core.images import keep_image
+from goose_like.core.history import INTERRUPTED, PROMPT_STATE_KEY, History
+from goose_like.core.images import save_image
 from goose_like.core.message import Image, Message, RedactedThinking, Text, Thinking, ToolCall
 from goose_like.core.tool import tool
-from goose_like.serve.openbb.carried import carried
-from goose_like.serve.openbb.client_tools import to_client
-from goose_like.serve.openbb.history import BEGINNING, EMPTY, GO_ON, Folded, fold
-from goose_like.serve.openbb.prompt import surroundings
-from goose_like.serve.openbb.query import Ai, Asked, Given, Human, Item, Query
-from goose_like.serve.openbb.request import RequestError, read_query
-from goose_like.serve.openbb.results import NOTHING
-from goose_like.serve.openbb.state import Seal
-from tests.fakes import HEADER, Bench, is_well_formed
+from goose_like.serve.openbb.client_tools import to_client_call
+from goose_like.serve.openbb.history import (
+    EMPTY_MESSAGE,
+    MISSING_START,
+    NO_NEW_MESSAGE,
+    Conversation,
+    build_conversation,
+)
+from goose_like.serve.openbb.prompt import NO_DATA, format_client_context
+from goose_like.serve.openbb.query import (
+    AgentMessage,
+    DataItem,
+    FunctionCall,
+    FunctionResult,
+    Outcome,
+    Query,
+    UserMessage,
+)
+from goose_like.serve.openbb.request import RequestError, parse_query
+from goose_like.serve.openbb.state import StateSigner, build_turn_state
+from tests.fakes import HEADER, ExchangeHarness, is_well_formed
 from tests.serve.request_bodies import ai, any_body, asked, body, call, data, human, query_of
 
-SEAL = Seal(b"k" * 32)
+SIGNER = StateSigner(b"k" * 32)
 ONE, TWO = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
 LISTED = [{"uuid": ONE, "name": "One"}, {"uuid": TWO, "name": "Two"}]
 TIERS = {"primary": [widget | {"origin": "o", "widget_id": widget["name"]} for widget in LISTED]}
@@ -44,15 +56,15 @@ def told(messages: Sequence[Message]) -> list[tuple[str, str]]:
     ]
 
 
-def whole(folded: Folded) -> History:
+def whole(folded: Conversation) -> History:
     """The history as the exchange begins with it."""
     history = copy.deepcopy(folded.history)
     history._start_turn(folded.message)
     return history
 
 
-def folded(*messages: dict[str, Any], **fields: Any) -> Folded:
-    return fold(asked(*messages, **fields), SEAL)
+def folded(*messages: dict[str, Any], **fields: Any) -> Conversation:
+    return build_conversation(asked(*messages, **fields), SIGNER)
 
 
 # --- conversations that are whole
@@ -60,7 +72,7 @@ def folded(*messages: dict[str, Any], **fields: Any) -> Folded:
 
 def test_the_seeds_conversation():
     query = query_of("seed_followup")
-    made = fold(query, SEAL)
+    made = build_conversation(query, SIGNER)
     assert told(made.history.messages) == [
         ("user", "What is the current stock price of AAPL?"),
         ("assistant", "get_widget_data"),
@@ -79,13 +91,13 @@ def test_the_seeds_conversation():
 
 
 def test_people_and_answers():
-    made = fold(query_of("seed_conversation"), SEAL)
+    made = build_conversation(query_of("seed_conversation"), SIGNER)
     assert told(made.history.messages) == [
         ("user", "Hi there."),
         ("assistant", "Hi there, I'm a copilot. How are you?"),
     ]
     assert made.message == Message.user("I'm fine, thank you. What is the weather in Tokyo?")
-    assert (made.waiting, made.sources, made.pictures) == ((), (), ())
+    assert (made.pending_calls, made.sources, made.images) == ((), (), ())
 
 
 def test_the_dashboard_stands_with_the_persons_last_words_only():
@@ -112,11 +124,11 @@ def test_the_dashboard_stands_with_the_persons_last_words_only():
         ("today_refused", ["error: the server is not connected"], [True]),
         ("today_error", ["timeout: the backend took too long"], [True]),
         ("today_more_data", ["\n\n".join(['[{"symbol":"MSFT","price":417.32}]'] * 2)], [False]),
-        ("today_less_data", ['[{"symbol":"MSFT","price":417.32}]', NOTHING], [False, True]),
+        ("today_less_data", ['[{"symbol":"MSFT","price":417.32}]', NO_DATA], [False, True]),
     ],
 )
 def test_each_call_has_its_outcome(name, outputs, errors):
-    made = fold(query_of(name), SEAL)
+    made = build_conversation(query_of(name), SIGNER)
     results = made.message.tool_results
     assert [result.call_id for result in results] == list(made.history.open_calls)
     assert [result.output for result in results] == outputs
@@ -124,40 +136,40 @@ def test_each_call_has_its_outcome(name, outputs, errors):
 
 
 def test_a_tool_of_the_client_has_its_own_name():
-    [wanted] = fold(query_of("today_status"), SEAL).history.open_calls.values()
+    [wanted] = build_conversation(query_of("today_status"), SIGNER).history.open_calls.values()
     assert (wanted.name, wanted.arguments) == ("list_filings", '{"ticker": "MSFT"}')
 
 
 def test_files_and_pictures(tmp_path):
-    made = fold(query_of("today_files"), SEAL)
+    made = build_conversation(query_of("today_files"), SIGNER)
     [result] = made.message.tool_results
     assert result.output == (
         "[pdf report.pdf, 19 bytes, which can't be read here]\n\n[rows.csv]\na,b\n1,2\n\n\n[notes.md]\n# Notes\n"
     )
-    [(picture, source)] = made.pictures
+    [(picture, source)] = made.images
     assert picture.startswith(b"\x89PNG")
-    assert result.images == (keep_image(picture, source, tmp_path),)
+    assert result.images == (save_image(picture, source, tmp_path),)
 
 
 def test_sources_are_those_since_the_person_spoke():
     messages = [human("a"), call(ONE), data("1"), ai("b"), human("c"), call(TWO), data("2")]
     assert [source.name for source in folded(*messages, widgets=LISTED).sources] == ["Two"]
     assert folded(*messages[:5], widgets=LISTED).sources == ()
-    [price] = fold(query_of("today_two_sources"), SEAL).sources  # of what failed nothing is cited
+    [price] = build_conversation(query_of("today_two_sources"), SIGNER).sources  # of what failed nothing is cited
     assert (price.origin, price.widget_id) == ("OpenBB Sandbox", "stock_price_quote")
     assert price.arguments == {"symbol": "MSFT", "fields": "price"}
-    [page] = fold(query_of("today_urls"), SEAL).sources
+    [page] = build_conversation(query_of("today_urls"), SIGNER).sources
     assert page.citations[0]["source_info"]["name"] == "Example"
 
 
 def test_an_answer_that_another_agent_gave_is_gone_on_from():
     made = folded(human("a"), ai("b", agent_id="prices"))
     assert told(made.history.messages) == [("user", "a"), ("assistant", "b")]
-    assert made.message == Message.user(GO_ON)
+    assert made.message == Message.user(NO_NEW_MESSAGE)
 
 
 def test_a_task_of_the_orchestrator_is_what_to_reply_to():
-    made = fold(query_of("today_orchestration"), SEAL)
+    made = build_conversation(query_of("today_orchestration"), SIGNER)
     assert made.message.first_text == "Find the newest price of MSFT."
     assert "Stock price" in made.message.parts[1].text
 
@@ -173,15 +185,15 @@ def test_a_task_of_the_orchestrator_is_what_to_reply_to():
             [("user", "a"), ("assistant", "get_widget_data"), ("tool", INTERRUPTED), ("user", "b")],
         ),
         ([human("a"), human("b")], [("user", "a"), ("user", "b")]),
-        ([ai("a"), human("b")], [("user", BEGINNING), ("assistant", "a"), ("user", "b")]),
-        ([ai("a")], [("user", BEGINNING), ("assistant", "a"), ("user", GO_ON)]),
+        ([ai("a"), human("b")], [("user", MISSING_START), ("assistant", "a"), ("user", "b")]),
+        ([ai("a")], [("user", MISSING_START), ("assistant", "a"), ("user", NO_NEW_MESSAGE)]),
         ([ai(""), human("a")], [("user", "a")]),
-        ([human(" ")], [("user", EMPTY)]),
+        ([human(" ")], [("user", EMPTY_MESSAGE)]),
         ([human("a"), data("1")], [("user", "a"), ("assistant", "get_widget_data"), ("tool", "1")]),
-        ([data("1")], [("user", BEGINNING), ("assistant", "get_widget_data"), ("tool", "1")]),
+        ([data("1")], [("user", MISSING_START), ("assistant", "get_widget_data"), ("tool", "1")]),
         (
             [human("a"), call()],
-            [("user", "a"), ("assistant", "get_widget_data"), ("tool", INTERRUPTED), ("user", GO_ON)],
+            [("user", "a"), ("assistant", "get_widget_data"), ("tool", INTERRUPTED), ("user", NO_NEW_MESSAGE)],
         ),
         (
             [human("a"), call(), data("1"), data("2")],
@@ -223,17 +235,17 @@ def test_damaged_conversations(messages, expected):
 
 
 words = st.sampled_from(["", "a", '{"function": "f"}'])
-states = st.just("") | st.text(max_size=5) | st.integers(0, 3).map(lambda n: SEAL.close(_state(n), "a"))
+states = st.just("") | st.text(max_size=5) | st.integers(0, 3).map(lambda n: SIGNER.sign(_state(n), "a"))
 arguments = st.sampled_from(
     [{}, {"widget_uuid": ONE}, {"data_sources": [{"widget_uuid": ONE}, {"id": "Two"}]}, {"data_sources": [1]}]
 )
 functions = st.sampled_from(["get_widget_data", "execute_agent_tool", "f", ""])
-outcomes = st.lists(st.builds(Given.One, items=st.lists(st.builds(Item, content=words, kind=words)).map(tuple)))
+outcomes = st.lists(st.builds(Outcome, items=st.lists(st.builds(DataItem, content=words, kind=words)).map(tuple)))
 messages = st.one_of(
-    st.builds(Human, text=words),
-    st.builds(Ai, text=words, agent_id=words),
-    st.builds(Asked, function=functions, arguments=arguments, state=states),
-    st.builds(Given, function=functions, arguments=arguments, outcomes=outcomes.map(tuple), state=states),
+    st.builds(UserMessage, text=words),
+    st.builds(AgentMessage, text=words, agent_id=words),
+    st.builds(FunctionCall, function=functions, arguments=arguments, state=states),
+    st.builds(FunctionResult, function=functions, arguments=arguments, outcomes=outcomes.map(tuple), state=states),
 )
 
 
@@ -241,27 +253,27 @@ def _state(number: int) -> dict[str, Any]:
     """What might have been sent along by another version, or in another conversation."""
     wanted = [ToolCall(id=f"c{n}", name="get_widget_data", arguments="{}") for n in range(number)]
     message = Message(role="assistant", parts=(Thinking(text="t", signature="s"), *wanted))
-    return {"messages": [message.model_dump(mode="json")], "taken": number, "after": "other"}
+    return {"messages": [message.model_dump(mode="json")], "requested_calls": number, "history_digest": "other"}
 
 
 @given(st.lists(messages, min_size=1, max_size=12), st.sampled_from(["copilot", "workspace"]))
 def test_any_query_folds_into_a_well_formed_history(said, dialect):
-    fold_well(Query(dialect=dialect, messages=tuple(said)))
+    check_conversation(Query(dialect=dialect, messages=tuple(said)))
 
 
 @given(any_body)
 def test_whatever_is_read_folds(text):
     try:
-        query = read_query(text)
+        query = parse_query(text)
     except RequestError:
         return
-    fold_well(query)
-    json.dumps([source.model_dump() for source in fold(query, SEAL).sources], allow_nan=False)
+    check_conversation(query)
+    json.dumps([source.model_dump() for source in build_conversation(query, SIGNER).sources], allow_nan=False)
 
 
-def fold_well(query: Query) -> None:
-    made = fold(query, SEAL)
-    assert made == fold(query, SEAL)
+def check_conversation(query: Query) -> None:
+    made = build_conversation(query, SIGNER)
+    assert made == build_conversation(query, SIGNER)
     assert made.message.parts
     assert all(message.parts for message in made.history.messages)
     history = whole(made)
@@ -290,18 +302,18 @@ class Client:
 
     def __init__(self, folder: Any, dialect: str, *said: dict[str, Any], records_text: bool = False) -> None:
         self.folder, self.dialect, self.messages, self.records_text = folder, dialect, [*said], records_text
-        self.benches: list[Bench] = []
+        self.benches: list[ExchangeHarness] = []
 
     def query(self) -> Query:
         return asked(*self.messages, widgets=LISTED if self.dialect == "copilot" else TIERS)
 
-    def folded(self) -> Folded:
-        return fold(self.query(), SEAL)
+    def folded(self) -> Conversation:
+        return build_conversation(self.query(), SIGNER)
 
     async def ask(self, *script: Any, doubts: Sequence[Any] = ()) -> History:
         """What one request came to; its history is as the exchange left it."""
         made = self.folded()
-        bench = Bench(script, look, get_widget_data, folder=self.folder / str(len(self.benches)))
+        bench = ExchangeHarness(script, look, get_widget_data, folder=self.folder / str(len(self.benches)))
         journal = Journal(made.history, bench.session, bench.recorder)
         journal.emit(HEADER)
         bench.exchange = dataclasses.replace(bench.exchange, journal=journal, doubts=doubts)
@@ -314,8 +326,8 @@ class Client:
         """The call goes to the client, which says what came of it in its next request."""
         opened = [wanted for wanted in history.open_calls.values() if history.is_open(wanted.id)]
         calls = [*waiting] or opened
-        wanted = to_client(calls, self.query())
-        state = SEAL.close(carried(history, len(opened) - len(calls) + wanted.count), self.about)
+        wanted = to_client_call(calls, self.query())
+        state = SIGNER.sign(build_turn_state(history, len(opened) - len(calls) + wanted.count), self.about)
         written = {"function": wanted.function, "input_arguments": wanted.arguments}
         if self.records_text:
             self.messages += [ai("said "), ai("before")]
@@ -394,7 +406,7 @@ async def test_thinking_is_kept_while_the_words_before_it_are_the_same(tmp_path,
     client.hand_off(history, (), "1")
     made = client.folded()
     assert made.history.messages[1].parts[0] == THOUGHT
-    assert made.history.state[PROMPT] == client.benches[0].exchange.prompt_digest
+    assert made.history.state[PROMPT_STATE_KEY] == client.benches[0].exchange.prompt_digest
     client.messages += [ai("b"), human("c")]  # the dashboard stands with these words now, no more with the first
     assert not any(isinstance(part, Thinking) for m in client.folded().history.messages for part in m.parts)
 
@@ -402,7 +414,7 @@ async def test_thinking_is_kept_while_the_words_before_it_are_the_same(tmp_path,
 async def test_thinking_after_another_prompt_is_sent_no_more(tmp_path):
     client = Client(tmp_path, "workspace", human("a"))
     history = await client.ask(step(THOUGHT, widget_call(ONE, "c1")))
-    history.apply(StateSaved(toolkit=PROMPT, value="another"))
+    history.apply(StateSaved(toolkit=PROMPT_STATE_KEY, value="another"))
     client.hand_off(history, (), "1")
     await client.ask("done")
     [request] = client.benches[-1].provider.requests
@@ -414,11 +426,11 @@ async def test_a_call_at_a_time_where_the_client_takes_no_more(tmp_path):
     history = await client.ask(step(widget_call(ONE, "c1"), LOOK, widget_call(TWO, "c2")))
     client.hand_off(history, (), "1")
     made = client.folded()
-    assert [wanted.id for wanted in made.waiting] == ["c2"]
+    assert [wanted.id for wanted in made.pending_calls] == ["c2"]
     assert [source.name for source in made.sources] == ["One"]
-    client.hand_off(made.history, made.waiting, "2")
+    client.hand_off(made.history, made.pending_calls, "2")
     made = client.folded()
-    assert made.waiting == ()
+    assert made.pending_calls == ()
     assert made.history.messages == history.messages
     assert [source.name for source in made.sources] == ["One", "Two"]
     assert whole(made).messages[-1].tool_results[1].output == "saw it"
@@ -431,7 +443,7 @@ async def test_calls_that_go_together_are_answered_together(tmp_path):
     history = await client.ask(step(widget_call(ONE, "c1"), widget_call(TWO, "c2")))
     client.hand_off(history, (), "1", "2")
     made = client.folded()
-    assert made.waiting == ()
+    assert made.pending_calls == ()
     assert told(whole(made).messages)[-1] == ("tool", "1 | 2")
 
 
@@ -444,7 +456,7 @@ async def test_waiting_calls_without_what_was_sent_along_are_interrupted(tmp_pat
 
 @dialects
 @pytest.mark.parametrize(
-    "forge", [lambda s: s[:-8], lambda s: "A" + s[1:], lambda s: Seal(b"f").close({}, "a"), {}.get]
+    "forge", [lambda s: s[:-8], lambda s: "A" + s[1:], lambda s: StateSigner(b"f").sign({}, "a"), {}.get]
 )
 async def test_what_is_forged_cut_or_foreign_is_as_if_it_were_not_there(tmp_path, dialect, forge):
     client = Client(tmp_path, dialect, human("a"))
@@ -495,15 +507,15 @@ async def test_a_picture_that_a_tool_made_here_is_named(tmp_path):
 
 
 def test_carried_without_a_turn_of_its_own_is_small():
-    made = fold(query_of("seed_followup"), SEAL)
-    assert carried(whole(made), 1)["messages"] == []
+    made = build_conversation(query_of("seed_followup"), SIGNER)
+    assert build_turn_state(whole(made), 1)["messages"] == []
 
 
 # --- what stands around the words
 
 
 def test_the_surroundings_of_todays_dashboard():
-    assert surroundings(query_of("today_query")).startswith(
+    assert format_client_context(query_of("today_query")).startswith(
         "[Widgets that the person picked]\n"
         "- 91ae1153-7b4d-451c-adc5-49856e90a0e6 Stock price: The newest price of a share\n"
         '  - symbol (ticker) = "MSFT", its options can be asked for: The ticker\n'
@@ -528,25 +540,30 @@ def test_the_surroundings_of_todays_dashboard():
 
 
 def test_the_seeds_widgets_and_context():
-    assert surroundings(query_of("seed_query")) == (
+    assert format_client_context(query_of("seed_query")) == (
         "[Widgets on the dashboard]\n- 38181a68-9650-4940-84fb-a3f29c8869f3 Historical Stock Price "
         '{"symbol":"AAPL","source":"Financial Modelling Prep"}'
     )
-    assert "- Analyst Estimates: Contains analyst estimates for a ticker" in surroundings(query_of("seed_context"))
-    assert surroundings(query_of("seed_greeting")) == ""
+    assert "- Analyst Estimates: Contains analyst estimates for a ticker" in format_client_context(
+        query_of("seed_context")
+    )
+    assert format_client_context(query_of("seed_greeting")) == ""
 
 
 @pytest.mark.parametrize("name", ["today_context", "today_context_content"])
 def test_data_that_was_added(name):
-    assert '[Data that the person added]\n- Notes: What was noted {"symbol":"MSFT"}\nbuy below 400' in surroundings(
-        query_of(name)
+    assert (
+        '[Data that the person added]\n- Notes: What was noted {"symbol":"MSFT"}\nbuy below 400'
+        in format_client_context(query_of(name))
     )
 
 
 def test_a_refreshed_dashboard_is_the_same_one():
     refreshed = body("today_query")
     refreshed["widgets"]["primary"][0]["metadata"]["lastUpdated"] += 1
-    assert surroundings(asked(*refreshed.pop("messages"), **refreshed)) == surroundings(query_of("today_query"))
+    assert format_client_context(asked(*refreshed.pop("messages"), **refreshed)) == format_client_context(
+        query_of("today_query")
+    )
 
 
 def test_surroundings_of_any_size_fit():
@@ -557,7 +574,7 @@ def test_surroundings_of_any_size_fit():
     }
     many = {tier: [widget | {"uuid": f"{tier}{n}"} for n in range(500)] for tier in ("primary", "secondary", "extra")}
     context = [{"name": "c", "data": {"items": [{"content": "x" * 500_000}]}}] * 3
-    text = surroundings(asked(human("a"), widgets=many, context=context, urls=["u" * 9999] * 99))
+    text = format_client_context(asked(human("a"), widgets=many, context=context, urls=["u" * 9999] * 99))
     assert len(text) < 160_000
     assert "primary0" in text
     assert "more are left out here]" in text
@@ -594,10 +611,12 @@ def _of_size(size):
         "widgets": {"primary": [{"uuid": f"w-{n}", "origin": "o", "widget_id": "i", "name": "n"} for n in range(size)]},
         "tools": [{"name": f"t{n % 5}", "server_id": "s"} for n in range(size)],
     }
-    return read_query(json.dumps(body).encode())
+    return parse_query(json.dumps(body).encode())
 
 
 def test_the_work_grows_no_faster_than_the_request():
     small, large = _of_size(40), _of_size(160)
-    fold(small, SEAL)
-    assert calls_made(lambda: fold(large, SEAL)) < 8 * calls_made(lambda: fold(small, SEAL))
+    build_conversation(small, SIGNER)
+    assert calls_made(lambda: build_conversation(large, SIGNER)) < 8 * calls_made(
+        lambda: build_conversation(small, SIGNER)
+    )

@@ -7,8 +7,15 @@ from hypothesis import given
 from openbb_ai.models import QueryRequest
 from openbb_ai.models import Widget as WorkspaceWidget
 
-from goose_like.serve.openbb.query import Ai, Asked, Context, Given, Human, Item
-from goose_like.serve.openbb.request import RequestError, read_query
+from goose_like.serve.openbb.query import (
+    AddedContext,
+    AgentMessage,
+    DataItem,
+    FunctionCall,
+    FunctionResult,
+    UserMessage,
+)
+from goose_like.serve.openbb.request import RequestError, parse_query
 from tests.serve.request_bodies import BODIES, ai, any_body, asked, body, human, query_of
 
 W = "38181a68-9650-4940-84fb-a3f29c8869f3"
@@ -18,7 +25,7 @@ NAMES = sorted(path.stem for path in BODIES.glob("*.json") if path.stem != "copi
 
 def refused(text: str | bytes) -> list[dict]:
     with pytest.raises(RequestError) as caught:
-        read_query(text.encode() if isinstance(text, str) else text)
+        parse_query(text.encode() if isinstance(text, str) else text)
     assert all(error.keys() == {"loc", "msg", "type"} and error["loc"][0] == "body" for error in caught.value.errors)
     json.dumps(caught.value.errors)
     return caught.value.errors
@@ -79,9 +86,9 @@ def test_a_message_tells(message, dialect):
 
 def test_the_seeds_conversation():
     said, call, result = query_of("seed_followup").messages
-    assert said == Human(text="What is the current stock price of AAPL?")
-    assert call == Asked(function="get_widget_data", arguments={"widget_uuid": W})
-    assert isinstance(result, Given)
+    assert said == UserMessage(text="What is the current stock price of AAPL?")
+    assert call == FunctionCall(function="get_widget_data", arguments={"widget_uuid": W})
+    assert isinstance(result, FunctionResult)
     [one] = result.outcomes
     assert [row["close"] for row in json.loads(one.items[0].content)] == [233.85, 231.3, 231.0]
     [widget] = query_of("seed_query").widgets
@@ -92,7 +99,7 @@ def test_content_and_arguments_where_the_first_copilots_had_them():
     plain, with_arguments = query_of("seed_era_followup"), query_of("seed_era_arguments")
     assert plain.messages[2].outcomes == query_of("seed_followup").messages[2].outcomes
     assert with_arguments.messages[2].arguments == {"widget_uuid": W}
-    assert plain.context == (Context(name="context", items=(Item(content="The person looks at Apple."),)),)
+    assert plain.context == (AddedContext(name="context", items=(DataItem(content="The person looks at Apple."),)),)
     assert with_arguments.context == ()
 
 
@@ -115,12 +122,12 @@ def test_a_call_in_any_writing_is_the_same(name):
     ],
 )
 def test_words_that_look_like_a_call_are_words(content):
-    assert asked(human("Hi."), ai(content)).messages[1] == Ai(text=content)
+    assert asked(human("Hi."), ai(content)).messages[1] == AgentMessage(text=content)
 
 
 def test_arguments_may_be_json_text_once_more():
     content = json.dumps({"function": "f", "input_arguments": json.dumps({"a": 1})})
-    assert asked(human("Hi."), ai(content)).messages[1] == Asked(function="f", arguments={"a": 1})
+    assert asked(human("Hi."), ai(content)).messages[1] == FunctionCall(function="f", arguments={"a": 1})
 
 
 def test_outcomes():
@@ -171,7 +178,7 @@ def test_todays_dashboard():
         ("Company news", "secondary"),
         ("Earnings", "extra"),
     ]
-    assert query.widgets[0].current == {"symbol": "MSFT", "fields": "price"}
+    assert query.widgets[0].current_values == {"symbol": "MSFT", "fields": "price"}
     assert query.widgets[0].params[0].has_options_endpoint
     assert query.widgets[0].params[1].is_multiple
     assert query.widgets[1].current == {"limit": 10}
@@ -187,8 +194,8 @@ def test_a_widget_without_a_uuid_gets_the_workspaces():
 
 
 def test_the_orchestrators_task_is_the_persons_words():
-    assert query_of("today_orchestration").messages[1] == Human(text="Find the newest price of MSFT.")
-    assert query_of("today_other_agent").messages[1] == Ai(text="It costs 417.32.", agent_id="prices")
+    assert query_of("today_orchestration").messages[1] == UserMessage(text="Find the newest price of MSFT.")
+    assert query_of("today_other_agent").messages[1] == AgentMessage(text="It costs 417.32.", agent_id="prices")
 
 
 @pytest.mark.parametrize("messages", ["[]", "null", "{}"])
@@ -235,11 +242,11 @@ def test_a_thousand_wrong_messages_are_not_told_one_by_one():
 
 
 def test_numbers_and_characters_that_json_has_not_are_taken():
-    query = read_query(
+    query = parse_query(
         b'{"messages": [{"role": "human", "content": "a\\ud83d b"}], "timezone": "UTC", "timezone": "CET",'
         b' "workspace_options": {"x": NaN, "y": [1e999, -1e999], "\\udc00": 1}}'
     )
-    assert query.messages == (Human(text="a\ufffd b"),)
+    assert query.messages == (UserMessage(text="a\ufffd b"),)
     assert query.timezone == "CET"
     assert query.options == {"x": None, "y": [None, None], "\ufffd": 1}
 
@@ -249,7 +256,7 @@ def test_what_is_beside_a_call_and_no_text_was_never_ours(state):
     call = {"function": "f", "input_arguments": {}}
     given_back = {"role": "tool", "function": "f", "data": [], "extra_state": {"goose_like": state}}
     for beside in ({"goose_like": state}, {"extra_state": {"goose_like": state}}):
-        query = read_query(
+        query = parse_query(
             json.dumps({"messages": [{"role": "ai", "content": {**call, **beside}}, given_back]}).encode()
         )
         assert [said.state for said in query.messages] == ["", ""]
@@ -259,7 +266,7 @@ def test_what_is_beside_a_call_and_no_text_was_never_ours(state):
 @given(any_body)
 def test_any_body_is_a_query_or_refused(text):
     try:
-        query = read_query(text)
+        query = parse_query(text)
     except RequestError:
         refused(text)
     else:

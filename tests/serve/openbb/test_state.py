@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.serve.openbb.state import Seal
+from goose_like.serve.openbb.state import StateSigner
 
-SEAL = Seal(b"k" * 32)
+SIGNER = StateSigner(b"k" * 32)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -22,24 +22,24 @@ def message(*parts: dict) -> dict:
 
 @given(json_values, st.text())
 def test_it_comes_back(value, about):
-    text = SEAL.close(value, about)
+    text = SIGNER.sign(value, about)
     assert text.isascii()
-    assert SEAL.open(text, about) == value
+    assert SIGNER.verify(text, about) == value
 
 
 def test_it_is_opened_by_the_same_key_about_the_same_words_only():
-    text = SEAL.close({"a": 1}, "words")
-    assert SEAL.open(text, "other words") is None
-    assert Seal(b"l" * 32).open(text, "words") is None
-    assert Seal(b"k" * 32).open(text, "words") == {"a": 1}
+    text = SIGNER.sign({"a": 1}, "words")
+    assert SIGNER.verify(text, "other words") is None
+    assert StateSigner(b"l" * 32).verify(text, "words") is None
+    assert StateSigner(b"k" * 32).verify(text, "words") == {"a": 1}
 
 
 @given(st.data())
 def test_one_that_was_changed_is_none(data):
-    text = SEAL.close({"a": [1, 2, 3]}, "words")
+    text = SIGNER.sign({"a": [1, 2, 3]}, "words")
     place = data.draw(st.integers(0, len(text) - 1))
     changed = text[:place] + data.draw(st.text(max_size=2)) + text[place + 1 :]
-    opened = SEAL.open(changed, "words")
+    opened = SIGNER.verify(changed, "words")
     # The last character of base64 has bits that mean nothing.
     assert opened is None or _bytes(changed) == _bytes(text)
 
@@ -50,37 +50,37 @@ def _bytes(text: str) -> bytes:
 
 @given(json_values | st.binary().map(lambda data: base64.urlsafe_b64encode(data).decode()))
 def test_anything_else_is_none(text):
-    assert SEAL.open(text, "words") is None
+    assert SIGNER.verify(text, "words") is None
 
 
 def test_a_cut_one_is_none():
-    text = SEAL.close({"a": 1}, "")
-    assert all(SEAL.open(text[:end], "") is None for end in range(len(text)))
+    text = SIGNER.sign({"a": 1}, "")
+    assert all(SIGNER.verify(text[:end], "") is None for end in range(len(text)))
 
 
 def test_one_that_is_too_long_goes_without_thinking_first():
     kept = message({"type": "text", "text": "words"}, {"type": "tool_result", "output": "short"})
     thoughts = "".join(map(chr, range(256, 3_000)))  # which compress badly
     heavy = message({"type": "thinking", "text": thoughts, "signature": "s"}, *kept["messages"][0]["parts"])
-    small = Seal(b"k", limit_bytes=1_000)
-    assert Seal(b"k").open(Seal(b"k").close(heavy, ""), "") == heavy
-    assert small.open(small.close(heavy, ""), "") == kept
+    small = StateSigner(b"k", max_bytes=1_000)
+    assert StateSigner(b"k").verify(StateSigner(b"k").sign(heavy, ""), "") == heavy
+    assert small.verify(small.sign(heavy, ""), "") == kept
 
 
 @pytest.mark.parametrize(("limit", "length"), [(7_000, 4_000), (2_000, 500)])
 def test_then_with_the_beginnings_of_outputs(limit, length):
     output = random.Random(1).randbytes(20_000).hex()
-    small = Seal(b"k", limit_bytes=limit)
-    text = small.close(message({"type": "tool_result", "output": output}), "")
+    small = StateSigner(b"k", max_bytes=limit)
+    text = small.sign(message({"type": "tool_result", "output": output}), "")
     assert len(text) <= limit
-    opened = small.open(text, "")
+    opened = small.verify(text, "")
     [part] = opened["messages"][0]["parts"]
     assert part["output"] == f"{output[:length]}\n[{len(output) - length:,} more characters were left out since]"
 
 
 def test_then_not_at_all():
-    assert Seal(b"k", limit_bytes=100).close({"text": "".join(map(chr, range(256, 900)))}, "") == ""
+    assert StateSigner(b"k", max_bytes=100).sign({"text": "".join(map(chr, range(256, 900)))}, "") == ""
 
 
 def test_its_key_is_not_printed():
-    assert "kkk" not in repr(SEAL)
+    assert "kkk" not in repr(SIGNER)

@@ -1,3 +1,3 @@
-"""A dashboard's data and what can be shown beside an answer, for a profile that is served to OpenBB Workspace."""
+"""The toolkit `openbb`: data of a dashboard, and tables, charts and pages to show with an answer."""
 
 from .toolkit import OpenBBToolkit as OpenBBToolkit

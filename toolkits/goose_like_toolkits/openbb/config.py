@@ -1,4 +1,4 @@
-"""What a profile says below `config:` of the toolkit `openbb`."""
+"""The config of the toolkit `openbb` in a profile."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,16 +7,17 @@ from pydantic import ValidationError
 
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
-from goose_like.core.message import Value
+from goose_like.core.message import FrozenModel
 from goose_like.serve.openbb.query import Query
 
 from .functions import FUNCTIONS
 
 
-class Config(Value):
-    """`name`, `description`, `image` and `features` are what the Workspace is told of this copilot.
+class OpenBBConfig(FrozenModel):
+    """The checked config.
 
-    `functions` are offered beyond data; `query` is the request that is answered.
+    `name`, `description`, `image` and `features` present the profile to the Workspace. `functions` are optional
+    functions of the client that the model may call. The server puts the current request into `query`.
     """
 
     name: str = ""
@@ -28,24 +29,24 @@ class Config(Value):
     query: Query | None = None
 
 
-def read_config(config: Mapping[str, Any]) -> Config:
-    """The config, checked.
+def parse_config(config: Mapping[str, Any]) -> OpenBBConfig:
+    """Check the config.
 
     Raises:
-        ProfileError: a key or function that there is not, or a value of another kind.
+        ProfileError: a key or function is unknown, or a value has the wrong type.
     """
     try:
-        read = Config.model_validate(config)
+        parsed = OpenBBConfig.model_validate(config)
     except ValidationError as error:
-        fault = error.errors()[0]
-        key = str(fault["loc"][0])
-        if fault["type"] == "extra_forbidden":
-            text = f"toolkit 'openbb' has no {key!r}; {did_you_mean(key, set(Config.model_fields) - {'query'})}"
+        detail = error.errors()[0]
+        key = str(detail["loc"][0])
+        if detail["type"] == "extra_forbidden":
+            text = f"toolkit 'openbb' has no {key!r}; {did_you_mean(key, set(OpenBBConfig.model_fields) - {'query'})}"
         else:
-            text = f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}, not {fault['input']!r}"
-        raise ProfileError(text, ("config", *fault["loc"])) from error
-    for at, name in enumerate(read.functions):
+            text = f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}, not {detail['input']!r}"
+        raise ProfileError(text, ("config", *detail["loc"])) from error
+    for index, name in enumerate(parsed.functions):
         if name not in FUNCTIONS:
             text = f"no function {name!r} to offer; {did_you_mean(name, FUNCTIONS)}"
-            raise ProfileError(text, ("config", "functions", at))
-    return read
+            raise ProfileError(text, ("config", "functions", index))
+    return parsed

@@ -1,4 +1,4 @@
-"""OpenBBToolkit: the client's functions as remote tools, and tables, charts and pages to show."""
+"""The class of the toolkit `openbb`: remote tools that the client runs, and tools that show results to the user."""
 
 import re
 from collections.abc import Iterator
@@ -6,70 +6,74 @@ from importlib.resources import files
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue
+from typing_extensions import override
 
 from goose_like.core.events import Artifact, ArtifactShown, Chart, PromptsSuggested
 from goose_like.core.tool import Tool, current_call
-from goose_like.serve.openbb.client_tools import OPTIONS, WIDGET_DATA, arguments_of, check
+from goose_like.serve.openbb.client_tools import OPTIONS_FUNCTION, WIDGET_DATA_FUNCTIONS, check_call, parse_arguments
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 
-from .config import read_config
-from .functions import further, tools_of_client
-from .rows import Row, columns, drawable, read_rows
+from .config import parse_config
+from .functions import build_client_tools, build_function_tools
+from .rows import Row, list_columns, parse_rows, prepare_chart_rows
 
-_PAGE_BYTES = 300_000
-_PROMPTS, _PROMPT_CHARACTERS = 5, 200
-_FENCE = re.compile(r"\s*```\w*\n(.*)\n```\s*", re.DOTALL)
-_KINDS = {"html": "page"}
-_NO_NAME = re.compile(r"[^\w-]+")
+_MAX_PAGE_BYTES = 300_000
+_MAX_PROMPTS, _MAX_PROMPT_CHARACTERS = 5, 200
+_CODE_FENCE = re.compile(r"\s*```\w*\n(.*)\n```\s*", re.DOTALL)
+_KIND_NAMES = {"html": "page"}
+_NOT_IN_FILE_NAMES = re.compile(r"[^\w-]+")
 
 
-def _set(arguments: dict[str, Any]) -> dict[str, Any]:
+def _drop_empty(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value}
 
 
-def _texts(value: Any) -> Any:
-    """A list of texts; a single one is a list of one."""
+def _to_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-_Rows = Annotated[list[Row], BeforeValidator(read_rows)]
+_Rows = Annotated[list[Row], BeforeValidator(parse_rows)]
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 _Note = Annotated[str, Field(max_length=2_000)]
 
 
 class OpenBBToolkit(Toolkit):
-    """A dashboard's data, and tables, charts and pages to show.
+    """Tools for a dashboard: to fetch its data, and to show tables, charts and pages.
 
-    `config["query"]` is the request that is answered; without one there is no dashboard.
+    `config["query"]` is the current request; without it there is no dashboard.
     """
 
-    touches_machine: ClassVar[bool] = False
+    has_local_access: ClassVar[bool] = False
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
-        self._asked = read_config(self.config)
+        self._config = parse_config(self.config)
 
+    @override
     def prompt(self) -> str:
-        """How to use widgets well. The same bytes for every request: what is on a dashboard stands in its messages."""
-        pages = ["widgets.md"] * (self._asked.query is not None) + ["showing.md"]
+        # The prompt is the same for every request; the dashboard is described in the messages.
+        pages = ["widgets.md"] * (self._config.query is not None) + ["showing.md"]
         return "\n".join(files(__package__).joinpath(page).read_text(encoding="utf-8") for page in pages)
 
+    @override
     def tools(self) -> tuple[Tool, ...]:
-        """Those that the client of this request can do something with; its own come with it, whatever is picked."""
-        own = {made.name: made for made in super().tools() if made.name in set(self._useful())}
-        query = self._asked.query
+        useful_names = set(self._list_useful_tools())
+        own_tools = {each.name: each for each in super().tools() if each.name in useful_names}
+        query = self._config.query
         if query is None or query.dialect == "copilot":
-            return tuple(own.values())
-        theirs = (*further(self._asked.functions, self._check), *tools_of_client(query, self._check))
-        return tuple((own | {made.name: made for made in theirs}).values())
+            return tuple(own_tools.values())
+        functions = build_function_tools(self._config.functions, self._check)
+        client_tools = build_client_tools(query, self._check)
+        return tuple((own_tools | {each.name: each for each in (*functions, *client_tools)}).values())
 
-    def _useful(self) -> Iterator[str]:
-        query = self._asked.query
+    def _list_useful_tools(self) -> Iterator[str]:
+        """List the tools that make sense for the dashboard and the client of this request."""
+        query = self._config.query
         tiers = {widget.tier for widget in query.widgets} if query else set()
         if tiers - {"extra"}:
             yield "get_widget_data"
         if query and query.dialect == "copilot":
-            yield from ("show_table", "show_chart")  # as Markdown; it draws no page and no buttons
+            yield from ("show_table", "show_chart")  # as Markdown; this dialect has no pages and no suggestions
             return
         if "extra" in tiers:
             yield "get_extra_widget_data"
@@ -78,33 +82,34 @@ class OpenBBToolkit(Toolkit):
         yield from ("show_table", "show_chart", "show_html", "suggest_prompts")
 
     def _check(self, name: str, arguments: dict[str, Any]) -> None:
-        if self._asked.query is None:
+        if self._config.query is None:
             raise ToolError("there is no dashboard here; answer without its data")
-        check(name, arguments, self._asked.query)
-        if name in (*WIDGET_DATA, OPTIONS) and self._has_given(name, arguments):
-            raise ToolError(f"you have what {name} gives for this: it stands above; answer from it")
+        check_call(name, arguments, self._config.query)
+        if name in (*WIDGET_DATA_FUNCTIONS, OPTIONS_FUNCTION) and self._has_result(name, arguments):
+            raise ToolError(f"you already have the result of {name} for these arguments: read it above and answer")
 
-    def _has_given(self, name: str, arguments: dict[str, Any]) -> bool:
-        """Whether the client gave this very data since the person spoke: small models ask for it again and again."""
+    def _has_result(self, name: str, arguments: dict[str, Any]) -> bool:
+        """Tell whether the same call succeeded in this turn: small models repeat calls again and again."""
+        wanted = _drop_empty(arguments)
         results: set[str] = set()
         for message in reversed(self.exchange_view.processor.messages):
             if message.role == "user":
                 break
             results |= {result.call_id for result in message.tool_results if not result.is_error}
             for call in message.tool_calls:
-                if call.id in results and call.name == name and _set(arguments_of(call)) == _set(arguments):
+                if call.id in results and call.name == name and _drop_empty(parse_arguments(call)) == wanted:
                     return True
         return False
 
-    # --- what the client runs
+    # --- tools that the client runs
 
     @tool(remote=True)
     async def get_widget_data(self, widget_uuid: str, arguments: dict[str, JsonValue] = {}) -> None:  # noqa: B006
-        """Fetch the data of a widget on the dashboard; every figure of an answer comes from here.
+        """Fetch the data of a widget on the dashboard; every figure of an answer comes from there.
 
         Args:
-            widget_uuid: As it stands in the list of widgets.
-            arguments: Parameters to change, by name; the others stay as they are set.
+            widget_uuid: The uuid from the list of widgets.
+            arguments: Parameters to change, by name; the others keep their values.
         """
         self._check("get_widget_data", {"widget_uuid": widget_uuid, "arguments": arguments})
 
@@ -113,8 +118,8 @@ class OpenBBToolkit(Toolkit):
         """Fetch the data of a widget that is not on the dashboard (`extra`).
 
         Args:
-            widget_uuid: As it stands in the list of widgets.
-            arguments: Its parameters by name; defaults are used for the others.
+            widget_uuid: The uuid from the list of widgets.
+            arguments: Parameters by name; the others have their defaults.
         """
         self._check("get_extra_widget_data", {"widget_uuid": widget_uuid, "arguments": arguments})
 
@@ -128,23 +133,22 @@ class OpenBBToolkit(Toolkit):
         """List the values that a widget's parameter can take.
 
         Args:
-            widget_uuid: As it stands in the list of widgets.
+            widget_uuid: The uuid from the list of widgets.
             param: The parameter's name.
             arguments: Other parameters that the list depends on, by name.
         """
-        asked = {"widget_uuid": widget_uuid, "param": param, "arguments": arguments}
-        self._check("get_params_options", asked)
+        self._check("get_params_options", {"widget_uuid": widget_uuid, "param": param, "arguments": arguments})
 
-    # --- what is shown
+    # --- tools that show something
 
     @tool
     async def show_table(self, name: _Name, rows: _Rows, description: _Note = "") -> str:
         """Show the person a table.
 
         Args:
-            name: Its title.
-            rows: One object a row, all with the same keys, e.g. [{"day": "Mon", "price": 2.5}].
-            description: What it shows, in a sentence.
+            name: The title.
+            rows: One object per row, all with the same keys, e.g. [{"day": "Mon", "price": 2.5}].
+            description: One sentence about the content.
         """
         return self._show(Artifact(kind="table", name=name, description=description, rows=tuple(rows)))
 
@@ -154,63 +158,65 @@ class OpenBBToolkit(Toolkit):
         name: _Name,
         kind: Literal["line", "bar", "scatter", "pie", "donut"],
         x: str,
-        y: Annotated[list[str], BeforeValidator(_texts), Field(min_length=1, max_length=8)],
+        y: Annotated[list[str], BeforeValidator(_to_list), Field(min_length=1, max_length=8)],
         rows: _Rows,
         description: _Note = "",
     ) -> str:
         """Show the person a chart of rows.
 
         Args:
-            name: Its title.
-            kind: line for a course over time, bar to compare, scatter for two numbers, pie and donut for shares.
-            x: The key of what stands along the axis; of a pie or donut the names.
+            name: The title.
+            kind: line for changes over time, bar to compare, scatter for two numbers, pie and donut for shares.
+            x: The key of the x axis; for a pie or donut, the key of the names.
             y: The keys of the numbers.
-            rows: One object a point, in order, e.g. [{"day": "Mon", "price": 2.5}].
-            description: What it shows, in a sentence.
+            rows: One object per point, in order, e.g. [{"day": "Mon", "price": 2.5}].
+            description: One sentence about the content.
         """
         chart = Chart(kind=kind, x=x, y=tuple(y))
-        drawn = tuple(drawable(rows, chart))
-        return self._show(Artifact(kind="chart", name=name, description=description, rows=drawn, chart=chart))
+        points = tuple(prepare_chart_rows(rows, chart))
+        return self._show(Artifact(kind="chart", name=name, description=description, rows=points, chart=chart))
 
     @tool
     async def show_html(self, name: _Name, html: str, description: _Note = "") -> str:
-        """Show the person a page that you write; a table or chart is better where it does.
+        """Show the person an HTML page that you write; prefer a table or chart if it is enough.
 
         Args:
-            name: Its title.
-            html: All of it, with its styles; nothing is loaded from elsewhere.
-            description: What it shows, in a sentence.
+            name: The title.
+            html: The whole page with its styles; it cannot load anything from elsewhere.
+            description: One sentence about the content.
         """
-        text = fenced[1] if (fenced := _FENCE.fullmatch(html)) else html
+        text = fenced[1] if (fenced := _CODE_FENCE.fullmatch(html)) else html
         if "<" not in text:
             raise ToolError("this is no HTML; send the whole page, or answer in words")
-        if (size := len(text.encode())) > _PAGE_BYTES:
-            raise ToolError(f"the page has {size:,} bytes; send at most {_PAGE_BYTES:,}, or a table or chart")
-        told = self._show(Artifact(kind="html", name=name, description=description, text=text))
-        if self._asked.query is None and self.session.is_kept:  # no client draws it: a browser can
+        if (size := len(text.encode())) > _MAX_PAGE_BYTES:
+            raise ToolError(f"the page has {size:,} bytes; send at most {_MAX_PAGE_BYTES:,}, or a table or chart")
+        summary = self._show(Artifact(kind="html", name=name, description=description, text=text))
+        if self._config.query is None and self.session.is_kept:  # no client shows the page, but a browser can
             self.session.outputs.mkdir(parents=True, exist_ok=True)
-            file = self.session.outputs / f"{current_call.get('')}-{_NO_NAME.sub('-', name)[:40]}.html"
+            file = self.session.outputs / f"{current_call.get('')}-{_NOT_IN_FILE_NAMES.sub('-', name)[:40]}.html"
             file.write_text(text, encoding="utf-8")
-            self.notifier.log(f"the page is in {file}")
-        return told
+            self.notifier.log(f"saved the page as {file}")
+        return summary
 
     @tool
-    async def suggest_prompts(self, prompts: Annotated[list[str], BeforeValidator(_texts)]) -> str:
+    async def suggest_prompts(self, prompts: Annotated[list[str], BeforeValidator(_to_list)]) -> str:
         """Suggest what the person may want to ask next, at the end of an answer.
 
         Args:
             prompts: Two or three short questions, each as the person would say it.
         """
-        said = tuple(dict.fromkeys(" ".join(prompt.split()) for prompt in prompts if prompt.strip()))
-        if not 1 <= len(said) <= _PROMPTS:
-            raise ToolError(f"{len(said)} prompts were sent; send 1 to {_PROMPTS}")
-        if long := next((prompt for prompt in said if len(prompt) > _PROMPT_CHARACTERS), None):
-            raise ToolError(f"a prompt has {len(long)} characters; at most {_PROMPT_CHARACTERS}, as a person would ask")
-        self.notifier.notify(PromptsSuggested(prompts=said))
+        texts = tuple(dict.fromkeys(" ".join(prompt.split()) for prompt in prompts if prompt.strip()))
+        if not 1 <= len(texts) <= _MAX_PROMPTS:
+            raise ToolError(f"{len(texts)} prompts were sent; send 1 to {_MAX_PROMPTS}")
+        if long := next((prompt for prompt in texts if len(prompt) > _MAX_PROMPT_CHARACTERS), None):
+            raise ToolError(
+                f"a prompt has {len(long)} characters; at most {_MAX_PROMPT_CHARACTERS}, as a person would ask"
+            )
+        self.notifier.notify(PromptsSuggested(prompts=texts))
         return "suggested"
 
     def _show(self, artifact: Artifact) -> str:
         self.notifier.notify(ArtifactShown(call_id=current_call.get(""), artifact=artifact))
         rows = artifact.rows
-        size = f", {len(rows)} row{'s' * (len(rows) != 1)} of {', '.join(columns(rows))}" if rows else ""
-        return f"the person sees the {_KINDS.get(artifact.kind, artifact.kind)} {artifact.name!r}{size}"
+        size = f", {len(rows)} row{'s' * (len(rows) != 1)} of {', '.join(list_columns(rows))}" if rows else ""
+        return f"the person sees the {_KIND_NAMES.get(artifact.kind, artifact.kind)} {artifact.name!r}{size}"
