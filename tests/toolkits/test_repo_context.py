@@ -8,15 +8,15 @@ import time
 
 import pytest
 from goose_like_toolkits.repo_context import RepoContextToolkit
+from goose_like_toolkits.repo_context.file_choice import choose_files, group_by_words, max_files
 from goose_like_toolkits.repo_context.outline import Grammars
-from goose_like_toolkits.repo_context.paths import chosen, limit_of, named
 
 from goose_like.core.events import Status
 from goose_like.core.notifier import Recorder
-from goose_like.sdk.store import Store
+from goose_like.sdk.parse_cache import ParseCache
 from goose_like.testing import trial
 from goose_like.toolkit import Requirements, ToolError, Workspace
-from goose_like.workspace.sandbox import why_unavailable
+from goose_like.workspace.sandbox import find_sandbox_problem
 
 LIBRARY = """
 LIMIT = 3
@@ -191,19 +191,19 @@ async def test_broken_syntax_and_deep_nesting(project):
     ],
 )  # fmt: skip
 def test_each_language(file, text, names):
-    found = Grammars().outline(file, text.encode()).definitions
-    told = [(f"{found[one.within].name}." if one.within is not None else "") + one.name for one in found]
+    found = Grammars().parse(file, text.encode()).definitions
+    told = [(f"{found[one.parent].name}." if one.parent is not None else "") + one.name for one in found]
     assert " ".join(told) == names
     assert all(one.text == text.splitlines()[one.line - 1] for one in found)
 
 
 def test_of_a_line_that_is_a_whole_file_its_beginning_is_shown():
     line = "été\t= 1; " * 5_000
-    found = Grammars().outline("a.py", f"\n{line}\n".encode()).definitions
+    found = Grammars().parse("a.py", f"\n{line}\n".encode()).definitions
     assert len(found) == 5_000
     assert {(each.name, each.line, each.text) for each in found} == {("été", 2, line.expandtabs(4)[:140])}
     wide = "x = 0 # " + "𝄞" * 300
-    assert [each.text for each in Grammars().outline("a.py", wide.encode()).definitions] == [wide[:140]]
+    assert [each.text for each in Grammars().parse("a.py", wide.encode()).definitions] == [wide[:140]]
 
 
 async def test_without_the_extra_a_model_is_told(project, monkeypatch):
@@ -290,7 +290,7 @@ async def test_without_a_place_for_a_cache(project, home):
 
 
 def test_the_store_is_bounded_and_the_latest_stay(tmp_path):
-    store = Store(tmp_path / "map.db", limit_bytes=200_000)
+    store = ParseCache(tmp_path / "map.db", limit_bytes=200_000)
     for number in range(200):
         store.put({f"{number}": "x" * 5_000})
     assert (tmp_path / "map.db").stat().st_size < 300_000
@@ -299,7 +299,7 @@ def test_the_store_is_bounded_and_the_latest_stay(tmp_path):
 
 
 def test_a_store_that_another_process_writes_to_is_done_without(tmp_path):
-    store = Store(tmp_path / "map.db")
+    store = ParseCache(tmp_path / "map.db")
     store.put({"a": "1"})
     other = sqlite3.connect(tmp_path / "map.db", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
@@ -316,13 +316,13 @@ def test_a_store_that_another_process_writes_to_is_done_without(tmp_path):
 
 def test_of_many_files_few_are_looked_at():
     paths = [f"lib/deep/module_{n}.py" for n in range(3_000)] + ["lib/test_a.py", "top.py", "lib/order.py"]
-    found = chosen(paths)
-    assert len(found) == limit_of(3_003) == 1_332
+    found = choose_files(paths)
+    assert len(found) == max_files(3_003) == 1_332
     assert found[:2] == ["top.py", "lib/order.py"]
     assert "lib/test_a.py" not in found
     words = ["module_2999", "test"]
-    assert chosen(paths, named(paths, words))[:2] == ["lib/test_a.py", "lib/deep/module_2999.py"]
-    assert [limit_of(count) for count in (0, 2_000, 4_000, 100_000)] == [0, 2_000, 1_000, 60]
+    assert choose_files(paths, group_by_words(paths, words))[:2] == ["lib/test_a.py", "lib/deep/module_2999.py"]
+    assert [max_files(count) for count in (0, 2_000, 4_000, 100_000)] == [0, 2_000, 1_000, 60]
 
 
 async def test_in_a_large_tree_words_are_searched_for_in_files(tmp_path):
@@ -355,7 +355,7 @@ async def test_two_maps_at_once_and_one_that_is_cancelled(project):
         assert shown(await context.call("map_repository"))[0][0] == "lib/ledger.py"
 
 
-@pytest.mark.skipif(why_unavailable() is not None, reason=str(why_unavailable()))
+@pytest.mark.skipif(find_sandbox_problem() is not None, reason=str(find_sandbox_problem()))
 async def test_in_the_sandbox(project):
     recorder = Recorder()
     async with (

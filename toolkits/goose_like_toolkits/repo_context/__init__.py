@@ -1,4 +1,4 @@
-"""Repository context: what a project is, in summaries of its files."""
+"""The toolkit `repo_context`: a map of a project's definitions and summaries of its files."""
 
 from .toolkit import RepoContextToolkit
 

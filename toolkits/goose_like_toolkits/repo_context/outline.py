@@ -1,16 +1,16 @@
-"""Outline: what a file defines, by tree-sitter's grammar of its language and the tags that come with it."""
+"""The definitions of a source file, found with tree-sitter grammars and the tag queries that come with them."""
 
 import importlib
 import re
 from pathlib import PurePath
 from typing import Any
 
-from goose_like.core.message import Value
+from goose_like.core.message import FrozenModel
 from goose_like.toolkit import ToolError
 
-_MOST_BRACKETS = 5_000
-_SHOWN_CHARACTERS = 140
-_FUNCTIONS = ("definition.function", "definition.method")
+_MAX_OPEN_BRACKETS = 5_000
+_MAX_LINE_CHARACTERS = 140
+_FUNCTION_KINDS = ("definition.function", "definition.method")
 
 _JAVASCRIPT = ("tree_sitter_javascript",)
 _MORE_JAVA = """
@@ -36,92 +36,88 @@ _GRAMMARS = {
     ".h .hh .hpp .hxx .cc .cpp .cxx": ("tree_sitter_cpp", "language", (), ""),
     ".rb": ("tree_sitter_ruby", "language", (), ""),
 }
-"""By endings: the package, its function, packages whose tags count as well, and what the tags lack."""
+"""Grammars by file suffixes: the package, its function, packages with more tags, and tags that are missing."""
 
-ENDINGS = tuple(" ".join(_GRAMMARS).split())
+SUFFIXES = tuple(" ".join(_GRAMMARS).split())
 
 
-class Definition(Value):
-    """`line` counts from 1, `text` is that line; `within` is the number of the definition around it, if any."""
+class Definition(FrozenModel):
+    """A definition. `line` counts from 1, `text` is that line, `parent` is the index of the definition around it."""
 
     name: str
     line: int
     text: str
-    within: int | None = None
+    parent: int | None = None
 
 
-class Outline(Value):
-    """In the order of the file. What is defined within a function is left out."""
+class Outline(FrozenModel):
+    """The definitions of a file in their order, without those inside functions."""
 
     definitions: tuple[Definition, ...] = ()
 
 
 class Grammars:
-    """Parsers by a file's ending, each loaded when it is first used. For one thread at a time."""
+    """Parsers by file suffix, which are loaded on first use. Not thread-safe."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, tuple[Any, Any]] = {}
 
-    def outline(self, path: str, data: bytes) -> Outline:
-        """Of a file with one of the `ENDINGS`; where its syntax is broken, what can be made out.
+    def parse(self, path: str, data: bytes) -> Outline:
+        """Parse a file with one of the `SUFFIXES`; from broken syntax, return the definitions that are recognizable.
 
         Raises:
             ToolError: tree-sitter or the grammar is not installed.
         """
-        ending = PurePath(path).suffix
-        if ending not in self._loaded:
-            self._loaded[ending] = _load(ending)
-        parser, cursor = self._loaded[ending]
+        suffix = PurePath(path).suffix
+        if suffix not in self._loaded:
+            self._loaded[suffix] = _load_grammar(suffix)
+        parser, cursor = self._loaded[suffix]
         names: dict[int, tuple[Any, Any, bool]] = {}
         root = parser.parse(data).root_node
-        if any(map(_is_rubble, (root, *root.children))):
+        if any(map(_has_too_many_brackets, (root, *root.children))):
             return Outline()
         for _, nodes in cursor.matches(root):
             kind = next((kind for kind in nodes if kind.startswith("definition.")), "")
             if kind and "name" in nodes:
                 name = nodes["name"][0]
-                names.setdefault(name.start_byte, (name, nodes[kind][0], kind in _FUNCTIONS))
-        return Outline(definitions=_nested([names[start] for start in sorted(names)], data.split(b"\n")))
+                names.setdefault(name.start_byte, (name, nodes[kind][0], kind in _FUNCTION_KINDS))
+        return Outline(definitions=_build_definitions([names[start] for start in sorted(names)], data.split(b"\n")))
 
 
-def _is_rubble(node: Any) -> bool:
-    """Brackets that nothing closes, side by side in their thousands: a query takes the square of their number."""
-    return int(node.child_count) - 2 * int(node.named_child_count) > _MOST_BRACKETS
+def _has_too_many_brackets(node: Any) -> bool:
+    """Detect thousands of unclosed brackets side by side: the time of a query grows with the square of their number."""
+    return int(node.child_count) - 2 * int(node.named_child_count) > _MAX_OPEN_BRACKETS
 
 
-def _nested(names: list[tuple[Any, Any, bool]], lines: list[bytes]) -> tuple[Definition, ...]:
-    """Of the nodes of names, each with that of its definition, and whether that is a function."""
-    found: list[Definition] = []
-    around: list[tuple[int, int | None]] = []  # where each that is still open ends, and its number; None: left out
+def _build_definitions(names: list[tuple[Any, Any, bool]], lines: list[bytes]) -> tuple[Definition, ...]:
+    """Build definitions from triples: the node of a name, the node of its definition, and whether it is a function."""
+    definitions: list[Definition] = []
+    open_parents: list[tuple[int, int | None]] = []  # the end and index of each; no index for those left out
     for name, node, is_function in names:
-        while around and around[-1][0] <= name.start_byte:
-            around.pop()
-        within = around[-1][1] if around else None
-        is_local = bool(around) and within is None
-        around.append((node.end_byte, None if is_local or is_function else len(found)))
+        while open_parents and open_parents[-1][0] <= name.start_byte:
+            open_parents.pop()
+        parent = open_parents[-1][1] if open_parents else None
+        is_local = bool(open_parents) and parent is None
+        open_parents.append((node.end_byte, None if is_local or is_function else len(definitions)))
         if not is_local:
             row = name.start_point[0]
-            # A line may be all of a file, with definitions by the thousand.
-            text = (
-                lines[row][: 4 * (_SHOWN_CHARACTERS + 1)]
-                .decode(errors="replace")
-                .expandtabs(4)
-                .rstrip()[:_SHOWN_CHARACTERS]
-            )
-            found.append(Definition(name=_bare(name.text), line=row + 1, text=text, within=within))
-    return tuple(found)
+            # A single line may be a whole file, so it is cut before it is decoded.
+            start = lines[row][: 4 * (_MAX_LINE_CHARACTERS + 1)].decode(errors="replace")
+            text = start.expandtabs(4).rstrip()[:_MAX_LINE_CHARACTERS]
+            definitions.append(Definition(name=_simplify_name(name.text), line=row + 1, text=text, parent=parent))
+    return tuple(definitions)
 
 
-def _bare(name: bytes) -> str:
-    """Without the types and modules that belong to it: `Tree<T>`, `Net::Http`."""
+def _simplify_name(name: bytes) -> str:
+    """Remove type parameters and modules from a name such as `Tree<T>` or `Net::Http`."""
     text = name.decode(errors="replace")
     parts: list[str] = re.findall(r"\w+", text.partition("<")[0])
     return parts[-1] if parts else text
 
 
-def _load(ending: str) -> tuple[Any, Any]:
-    """A parser, and a cursor that finds definitions."""
-    package, function, others, more = next(row for endings, row in _GRAMMARS.items() if ending in endings.split())
+def _load_grammar(suffix: str) -> tuple[Any, Any]:
+    """Load a parser, and a query cursor that finds definitions."""
+    package, function, others, more = next(row for suffixes, row in _GRAMMARS.items() if suffix in suffixes.split())
     try:
         sitter, *grammars = map(importlib.import_module, ("tree_sitter", package, *others))
     except ImportError as error:
