@@ -20,11 +20,10 @@ from types import ModuleType
 from typing import Any
 
 from goose_like.core import message
-from goose_like.core.entry_points import FORMER, did_you_mean, found, load
+from goose_like.core.entry_points import GOOSE09_GROUPS, did_you_mean, list_entry_points, load_entry_point
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Answer, Event, Question
-from goose_like.core.notifier import Notifier
-from goose_like.core.plain import without_markup
+from goose_like.core.notifier import Notifier, strip_markup
 from goose_like.core.tool import make_tool, tool
 
 from .toolkit import Requirements, Toolkit
@@ -40,11 +39,11 @@ def load_toolkit(name: str) -> type[Toolkit]:
         ProfileError: when there is no such name.
         GooseLikeError: when its package can't be imported, runs on a goose 0.9 that is installed, or names no toolkit.
     """
-    point = found("goose_like.toolkit").get(name)
-    is_former = point is not None and point.group in FORMER.values()
+    point = list_entry_points("goose_like.toolkit").get(name)
+    is_former = point is not None and point.group in GOOSE09_GROUPS.values()
     if point and is_former and (finder := _Finder(point.module.partition(".")[0])) not in sys.meta_path:
         sys.meta_path.insert(0, finder)
-    kind = load("goose_like.toolkit", name)
+    kind = load_entry_point("goose_like.toolkit", name)
     if isinstance(kind, type) and issubclass(kind, Toolkit):
         return kind
     if isinstance(kind, type) and is_former:
@@ -106,8 +105,8 @@ def _served() -> dict[str, ModuleType]:
     names: dict[str, dict[str, object]] = {
         "goose": {},
         "goose.notifier": {"Notifier": Notifier},
-        "goose.toolkit": {"Toolkit": FormerToolkit},
-        "goose.toolkit.base": {"Toolkit": FormerToolkit, "Requirements": Requirements, "tool": tool},
+        "goose.toolkit": {"Toolkit": Goose09Toolkit},
+        "goose.toolkit.base": {"Toolkit": Goose09Toolkit, "Requirements": Requirements, "tool": tool},
         "goose.toolkit.utils": {
             "RULESTYLE": "bold",
             "RULEPREFIX": "[bold]--[/] ",
@@ -116,11 +115,11 @@ def _served() -> dict[str, ModuleType]:
         },
         "goose.utils": {},
         "goose.utils.ask": {"ask_an_ai": ask_an_ai},
-        "goose.view": {"ExchangeView": FormerView},
-        "exchange": {"Message": Message, "Tool": FormerTool, **parts},
+        "goose.view": {"ExchangeView": Goose09View},
+        "exchange": {"Message": Message, "Tool": Goose09Tool, **parts},
         "exchange.content": parts,
         "exchange.message": {"Message": Message},
-        "exchange.tool": {"Tool": FormerTool},
+        "exchange.tool": {"Tool": Goose09Tool},
     }
     modules = {name: ModuleType(name, "goose 0.9's, as far as goose_like has it.") for name in names}
     for name, module in modules.items():
@@ -147,28 +146,28 @@ class _Called(ABCMeta):
     """goose 0.9 called a toolkit with a notifier and what it requires, and gave it the rest afterwards."""
 
     def __call__(cls, notifier: Notifier, requires: Requirements, **rest: Any) -> Any:
-        made = super().__call__(FormerNotifier(notifier), requires)
+        made = super().__call__(Goose09Notifier(notifier), requires)
         if view := rest.pop("exchange_view", None):
-            made.exchange_view = FormerView(view)
+            made.exchange_view = Goose09View(view)
         for name, value in rest.items():
             setattr(made, name, value)
         return made
 
 
-class FormerToolkit(Toolkit, metaclass=_Called):
+class Goose09Toolkit(Toolkit, metaclass=_Called):
     """`goose.toolkit.base.Toolkit`."""
 
     def __init__(self, notifier: Notifier, requires: Requirements | None = None) -> None:
         super().__init__(notifier, requires or Requirements(type(self).__name__, {}), exchange_view=None)
 
 
-class FormerTool:
+class Goose09Tool:
     """`exchange.Tool`, for toolkits that list their tools themselves."""
 
     from_function = staticmethod(make_tool)
 
 
-class FormerNotifier(Notifier):
+class Goose09Notifier(Notifier):
     """Strings that are logged may hold Rich's markup; people are shown them without."""
 
     def __init__(self, notifier: Notifier) -> None:
@@ -181,10 +180,10 @@ class FormerNotifier(Notifier):
         return await self._notifier.ask(question)
 
     def log(self, renderable: object) -> None:
-        self._notifier.log(without_markup(renderable) if isinstance(renderable, str) else renderable)
+        self._notifier.log(strip_markup(renderable) if isinstance(renderable, str) else renderable)
 
     def status(self, text: str) -> None:
-        self._notifier.status(without_markup(text))
+        self._notifier.status(strip_markup(text))
 
     def start(self) -> None:
         """Nothing: what is shown of a status makes way by itself."""
@@ -277,7 +276,7 @@ def _render(file: Path, values: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class FormerModel:
+class Goose09Model:
     """One of the two exchanges of `ExchangeView`, to be read, and to be given to `ask_an_ai`."""
 
     view: ModelView
@@ -292,16 +291,16 @@ class FormerModel:
         return self.view.model.name
 
 
-class FormerView:
+class Goose09View:
     """`goose.view.ExchangeView`."""
 
     def __init__(self, view: ExchangeView) -> None:
         loop = asyncio.get_running_loop()
-        self.processor = FormerModel(view.processor, loop)
-        self.accelerator = FormerModel(view.accelerator, loop)
+        self.processor = Goose09Model(view.processor, loop)
+        self.accelerator = Goose09Model(view.accelerator, loop)
 
 
-def ask_an_ai(input: str, exchange: FormerModel, prompt: str = "", no_history: bool = True, **_: Any) -> Message:
+def ask_an_ai(input: str, exchange: Goose09Model, prompt: str = "", no_history: bool = True, **_: Any) -> Message:
     """`goose.utils.ask.ask_an_ai`: a model's answer, waited for in a tool's thread; no tools are offered to it.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a person says while a turn runs: it waits for the next step, or cuts the running one short."""
+"""The inbox: messages that the user sends while a turn runs."""
 
 import asyncio
 from collections import deque
@@ -6,29 +6,30 @@ from types import TracebackType
 
 
 class Inbox:
-    """Words that wait for the next step. As a context it stands around a step, which `steer` cuts short.
+    """Messages that wait for the next step.
 
-    The step that was cut short ends its block quietly; `is_steered` says so. Any other cancelling passes.
+    Use it as a context manager around a step, so that `steer` can cut the step short. A step that was cut short
+    leaves the block without an exception, and `is_steered` is true. Any other cancellation propagates.
     """
 
     def __init__(self) -> None:
-        self.words: deque[str] = deque()
+        self.pending: deque[str] = deque()
         self.is_steered = False
         self._step: asyncio.Task[object] | None = None
 
-    def put(self, words: str) -> None:
-        """Leaves words for the next step."""
-        self.words.append(words)
+    def put(self, text: str) -> None:
+        """Add a message for the next step."""
+        self.pending.append(text)
 
     def take(self) -> list[str]:
-        """All that waits, in its order; afterwards nothing does."""
-        taken = list(self.words)
-        self.words.clear()
-        return taken
+        """Remove and return all messages, in order."""
+        texts = list(self.pending)
+        self.pending.clear()
+        return texts
 
     def steer(self) -> bool:
-        """Ends the running step, so that what waits is said now; whether there was a step, and words that wait."""
-        if not self.words or self._step is None or self.is_steered:
+        """Cut the running step short so that the messages are sent now. Return False without messages or a step."""
+        if not self.pending or self._step is None or self.is_steered:
             return False
         self.is_steered = True
         self._step.cancel()
@@ -44,6 +45,6 @@ class Inbox:
         step, self._step = self._step, None
         if step is None or not self.is_steered:
             return False
-        # As `asyncio.timeout` does: whoever else wants the task cancelled is obeyed.
+        # Like `asyncio.timeout`: a cancellation by anybody else propagates.
         is_ours_alone = step.uncancel() == 0
         return kind is not None and issubclass(kind, asyncio.CancelledError) and is_ours_alone

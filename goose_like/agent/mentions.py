@@ -1,4 +1,4 @@
-"""What a person's words bring along: images that they name, and files and folders that they mention as `@path`."""
+"""Attachments of a user message: images whose paths it contains, and files and folders mentioned as `@path`."""
 
 import codecs
 import errno
@@ -6,113 +6,145 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.images import LIMIT_BYTES as LIMIT_IMAGE_BYTES
-from goose_like.core.images import keep_image, media_type, named_images
+from goose_like.core.images import MAX_IMAGE_BYTES, detect_media_type, save_image
 from goose_like.core.message import Image, Message, Part, Text
 from goose_like.providers.base import Model
 from goose_like.workspace.workspace import Workspace
 
-IMAGES = 8
-"""How many images of one message are shown."""
-LIMIT_FILE_BYTES = 50_000
-LIMIT_ALL_BYTES = 200_000
-LIMIT_NAMES = 500
-_LIMIT_READ_BYTES = 32_000_000
-_LEAST_BYTES = 1_000
+MAX_IMAGES = 8
+"""The largest number of images attached to one message."""
+MAX_FILE_BYTES = 50_000
+MAX_TOTAL_BYTES = 200_000
+MAX_NAMES = 500
+_MAX_READ_BYTES = 32_000_000
+_MIN_EXCERPT_BYTES = 1_000
 
 _MENTION = re.compile(r"""(?<![^\s(\["'`])@(?:"(?P<quoted>[^"\n]+)"|(?P<bare>[^\s"]+))""")
-_PASTED = re.compile(r"pasted-([0-9a-f]{8})\.(?:png|jpeg|gif|webp)")
-_AFTER = ".,;:!?)]}>*'`"
+_PASTED_NAME = re.compile(r"pasted-([0-9a-f]{8})\.(?:png|jpeg|gif|webp)")
+_SENTENCE_END = ".,;:!?)]}>*'`"
+
+_IMAGE_SUFFIX = r"\.(?:png|jpe?g|gif|webp)"
+
+# A bare path starts only where a word starts and not after an escaped space; otherwise each letter would be tried
+# again. Commas in a URL would be too, so a URL is matched as a whole and cut later.
+_IMAGE_PATH = re.compile(
+    rf"""
+    ["'`] (?P<quoted> [^"'`\n]+ {_IMAGE_SUFFIX} ) ["'`]
+    | (?<![^\s"'`<>()\[\],;]) (?<!\\.) (?:
+        (?P<url> file://[^\s"'`<>]+ )
+        | (?P<bare> (?:\\.|[^\s"'`<>()\[\],;\\])+ {_IMAGE_SUFFIX} ) \b
+    )
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_IMAGE_URL = re.compile(rf".+{_IMAGE_SUFFIX}\b", re.IGNORECASE)
 
 
-def mention(path: str) -> str:
-    """A path as it is written in a message."""
+def format_mention(path: str) -> str:
+    """Write a path as a mention."""
     return f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
 
 
-def pasted(image: Image) -> str:
-    """An image that was kept and is no file of the person's, as it is written in a message."""
-    return mention(f"pasted-{image.name[:8]}{Path(image.name).suffix}")
+def format_pasted_image(image: Image) -> str:
+    """Write a stored image that is not a file of the user as a mention."""
+    return format_mention(f"pasted-{image.name[:8]}{Path(image.name).suffix}")
 
 
-def message_with(words: str, workspace: Workspace, outputs: Path, model: Model) -> tuple[Message, list[str]]:
-    """The person's words as a message with what they name, and what the person is told of that.
+def find_image_paths(text: str) -> list[str]:
+    """Find all paths that end like images, each once: bare, quoted, escaped, or as file:// URLs."""
+    return list(dict.fromkeys(filter(None, map(_read_image_path, _IMAGE_PATH.finditer(text)))))
 
-    Each file is a text after the words, or an image, which is kept in `outputs`. An `@word` that is no file is a word.
+
+def _read_image_path(match: re.Match[str]) -> str:
+    """Return the path of a match, or an empty string for the URL of something else."""
+    url = _IMAGE_URL.match(match["url"]) if match["url"] else None
+    path = match["quoted"] or (url and url[0]) or re.sub(r"\\(.)", r"\1", match["bare"] or "")
+    return unquote(urlsplit(path).path) if path.lower().startswith("file://") else path
+
+
+def build_message(text: str, workspace: Workspace, outputs: Path, model: Model) -> tuple[Message, list[str]]:
+    """Build the user message with all attachments, and notes for the user about them.
+
+    Each file follows as a text part, or as an image saved in `outputs`. An `@word` that is no file stays a word.
     """
-    bag = _Bag(workspace, outputs)
-    for path in named_images(words)[:IMAGES]:
-        bag.take(path, bag.image)
-    for spellings in _mentioned(words):
+    attachments = _Attachments(workspace, outputs)
+    for path in find_image_paths(text)[:MAX_IMAGES]:
+        attachments.add(path, attachments.read_image)
+    for spellings in _find_mentions(text):
         for path in spellings:
-            if bag.take(path, bag.anything):
+            if attachments.add(path, attachments.read_path):
                 break
-    message = Message(role="user", parts=(Text(text=words), *bag.parts.values()))
+    message = Message(role="user", parts=(Text(text=text), *attachments.parts.values()))
     if message.images and not model.takes_images:
-        bag.told.append(f"{model.label} takes no images: it is only told that they are there")
-    return message, list(dict.fromkeys(bag.told))
+        attachments.notes.append(f"{model.label} takes no images: it only learns that they are there")
+    return message, list(dict.fromkeys(attachments.notes))
 
 
-def _mentioned(words: str) -> Iterator[list[str]]:
-    """Each mention as the paths that may be meant: as it stands there, and without what ends a sentence."""
-    for match in _MENTION.finditer(words):
+def _find_mentions(text: str) -> Iterator[list[str]]:
+    """Find all mentions, each as the possible paths: as written, then without the punctuation at its end."""
+    for match in _MENTION.finditer(text):
         spellings = [match["quoted"] or match["bare"]]
-        while match["bare"] and spellings[-1][-1] in _AFTER and len(spellings[-1]) > 1:
+        while match["bare"] and spellings[-1][-1] in _SENTENCE_END and len(spellings[-1]) > 1:
             spellings.append(spellings[-1][:-1])
         yield spellings
 
 
-class _Bag:
-    """What was taken so far, by path, and the sentences on what was not."""
+class _Attachments:
+    """The attachments so far, by path, and notes about those that failed."""
 
     def __init__(self, workspace: Workspace, outputs: Path) -> None:
         self.parts: dict[str, Part] = {}
-        self.told: list[str] = []
+        self.notes: list[str] = []
         self._workspace = workspace
         self._outputs = outputs
-        self._room_bytes = LIMIT_ALL_BYTES
+        self._free_bytes = MAX_TOTAL_BYTES
 
-    def take(self, path: str, read: Callable[[str], Part]) -> bool:
-        """Whether there is something at the path; it is taken, or the person is told why not."""
+    def add(self, path: str, read: Callable[[str], Part]) -> bool:
+        """Attach a path, or note why it cannot be attached. Return False when nothing exists there."""
         try:
             if path not in self.parts:
                 self.parts[path] = read(path)
         except (FileNotFoundError, NotADirectoryError):
-            # A name in a sentence, or of a file that is to be made; or one that only the person sees.
+            # A name in a sentence, a file that does not exist yet, or one that only the user can see.
             if not Path(path).expanduser().is_file():
                 return False
-            self.told.append(f"the model is not shown {path}: its /tmp is another; put it into the workspace")
+            self.notes.append(
+                f"the model does not see {path}: commands have a private /tmp; put the file into the workspace"
+            )
         except (GooseLikeError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
                 return False
-            self.told.append(f"the model is not shown {path}: {error}")
+            self.notes.append(f"the model does not see {path}: {error}")
         return True
 
-    def image(self, path: str) -> Part:
-        return keep_image(self._workspace.read_bytes(path, LIMIT_IMAGE_BYTES), path, self._outputs)
+    def read_image(self, path: str) -> Part:
+        return save_image(self._workspace.read_bytes(path, MAX_IMAGE_BYTES), path, self._outputs)
 
-    def anything(self, path: str) -> Part:
-        if name := _PASTED.fullmatch(path):
-            return self._pasted(name[1])
+    def read_path(self, path: str) -> Part:
+        if name := _PASTED_NAME.fullmatch(path):
+            return self._read_pasted(name[1])
         try:
-            names = self._workspace.names(path)
+            names = self._workspace.list_folder(path)
         except NotADirectoryError:
-            data = self._workspace.read_bytes(path, _LIMIT_READ_BYTES)
-            return keep_image(data, path, self._outputs) if media_type(data) else self._text(path, data)
-        more = [f"[{len(names) - LIMIT_NAMES:,} more]"] if len(names) > LIMIT_NAMES else []
-        return self._text(path, "".join(f"{name}\n" for name in [*names[:LIMIT_NAMES], *more]).encode())
+            data = self._workspace.read_bytes(path, _MAX_READ_BYTES)
+            return save_image(data, path, self._outputs) if detect_media_type(data) else self._read_text(path, data)
+        more = [f"[{len(names) - MAX_NAMES:,} more]"] if len(names) > MAX_NAMES else []
+        return self._read_text(path, "".join(f"{name}\n" for name in [*names[:MAX_NAMES], *more]).encode())
 
-    def _pasted(self, beginning: str) -> Part:
-        for file in self._outputs.glob(f"{beginning}*"):
-            return keep_image(file.read_bytes(), str(file), self._outputs)
+    def _read_pasted(self, prefix: str) -> Part:
+        for file in self._outputs.glob(f"{prefix}*"):
+            return save_image(file.read_bytes(), str(file), self._outputs)
         raise GooseLikeError("it was pasted in another session; paste it again")
 
-    def _text(self, path: str, data: bytes) -> Text:
-        limit = min(LIMIT_FILE_BYTES, self._room_bytes)
-        if limit < min(len(data), _LEAST_BYTES):
-            raise GooseLikeError(f"the files of one message may have {LIMIT_ALL_BYTES:,} bytes; it can read it itself")
+    def _read_text(self, path: str, data: bytes) -> Text:
+        limit = min(MAX_FILE_BYTES, self._free_bytes)
+        if limit < min(len(data), _MIN_EXCERPT_BYTES):
+            raise GooseLikeError(
+                f"the files of one message may have {MAX_TOTAL_BYTES:,} bytes; the model can read it itself"
+            )
         head = data[:limit]
         if is_cut := len(data) > limit:
             head = head[: head.rfind(b"\n") + 1] or head
@@ -122,10 +154,10 @@ class _Bag:
             raise GooseLikeError("it is no UTF-8 text; ask for a tool that reads it") from error
         if "\0" in text:
             raise GooseLikeError("it is binary; ask for a tool that reads it")
-        self._room_bytes -= len(head)
+        self._free_bytes -= len(head)
         if is_cut:
             shown, lines = head.count(b"\n"), data.count(b"\n") + (not data.endswith(b"\n"))
-            read_on = f"tail -c +{len(head) + 1} {shlex.quote(path)}"
-            text += f"\n[{lines - shown:,} of {lines:,} lines are left out; read on with `{read_on}`]\n"
-            self.told.append(f"the model is shown the first {len(head):,} of {len(data):,} bytes of {path}")
+            command = f"tail -c +{len(head) + 1} {shlex.quote(path)}"
+            text += f"\n[{lines - shown:,} of {lines:,} lines are left out; read on with `{command}`]\n"
+            self.notes.append(f"the model sees the first {len(head):,} of {len(data):,} bytes of {path}")
         return Text(text=f"\n[{path}]\n{text}")

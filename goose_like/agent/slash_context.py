@@ -1,46 +1,47 @@
-"""What a slash command works with: the conversation, the screen, the person, and what is to happen next."""
+"""The context of slash commands: the exchange, the screen, and the next session."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from goose_like.config.profile import Profile
 from goose_like.core.message import ToolCall, ToolResult
 from goose_like.sessions.session import Session
 
 from .exchange import Exchange
-from .slash_command import Command
+from .slash_command import SlashCommand
 
 
 @dataclass(frozen=True, slots=True)
-class Reopen:
-    """Leave this exchange, and go on with another profile, or in another session."""
+class SwitchSession:
+    """A request to close this exchange and continue with another profile or session."""
 
     profile: Profile
     session: Session
 
 
 @dataclass(slots=True)
-class Desk:
-    """Given to every command. `show` takes text or a Rich renderable; `ask` gives a line that the person types.
+class SlashContext:
+    """The first argument of a slash command.
 
-    `put` puts words into the input, `copy` into the clipboard. `finished` are the calls that are shown by number.
+    `show` prints text or a Rich renderable. `ask` asks the user for one line. `set_input` fills the input line.
+    `finished_calls` are the tool calls that the screen numbers.
     """
 
     exchange: Exchange
     profile: Profile
-    commands: dict[str, Command]
+    commands: dict[str, SlashCommand]
     show: Callable[[object], None]
     ask: Callable[[str], Awaitable[str]]
-    put: Callable[[str], None]
-    copy: Callable[[str], None]
-    finished: Sequence[tuple[ToolCall, ToolResult]]
-    next: Reopen | None = None
-    is_over: bool = field(default=False)
+    set_input: Callable[[str], None]
+    copy_to_clipboard: Callable[[str], None]
+    finished_calls: Sequence[tuple[ToolCall, ToolResult]]
+    next_session: SwitchSession | None = None
+    is_ending: bool = False
 
-    def leave(self) -> None:
-        """Ends the session after this command."""
-        self.is_over = True
+    def end_session(self) -> None:
+        """End the interactive session after this command."""
+        self.is_ending = True
 
-    def reopen(self, profile: Profile | None = None, session: Session | None = None) -> None:
-        """Goes on, after this command, with another profile or in another session; what runs on is ended."""
-        self.next = Reopen(profile or self.profile, session or self.exchange.session)
+    def switch_session(self, profile: Profile | None = None, session: Session | None = None) -> None:
+        """Continue with another profile or session after this command. Running processes end."""
+        self.next_session = SwitchSession(profile or self.profile, session or self.exchange.session)

@@ -1,16 +1,18 @@
-"""An exchange within another: what it tells, asks and spends, and what of the other's limits is left for it."""
+"""Subagents: the notifier of an exchange that works for another one, and the limits that remain for it."""
 
 from collections.abc import Iterator, Mapping
 from contextvars import copy_context
+
+from typing_extensions import override
 
 from goose_like.config.profile import Limits
 from goose_like.core.events import (
     Answer,
     Event,
     MessageCompleted,
-    Nested,
     Question,
     SessionStarted,
+    SubagentEvent,
     ToolFinished,
     UsageRecorded,
 )
@@ -18,13 +20,14 @@ from goose_like.core.history import History
 from goose_like.core.message import Usage
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import ToolError
-from goose_like.providers.prices import cost_usd
+from goose_like.providers.prices import compute_cost_usd
 
 
-class Relay(Notifier):
-    """The notifier of the exchange that does `call_id` of another one, which hears it as `who`'s.
+class EventRelay(Notifier):
+    """The notifier of a subagent: it passes events, questions and token counts to the parent.
 
-    Tokens count at once, for this `purpose`: whatever ends the work, they were spent.
+    `call_id` is the tool call of the parent that the subagent works for. Questions start with `who`. Tokens count for
+    `purpose` at once, so they are counted however the work ends.
     """
 
     def __init__(self, parent: Notifier, call_id: str, *, who: str, purpose: str) -> None:
@@ -32,26 +35,28 @@ class Relay(Notifier):
         self.spent = Usage()
         self._parent = parent
         self._call_id = call_id
-        # To the parent it is who began this that speaks, a call or none, and none within.
-        self._beginner = copy_context()
+        # The parent must see the call that started the subagent, not a call inside it.
+        self._parent_context = copy_context()
         self._who = who
         self._purpose = purpose
         self._model = ""
 
+    @override
     def notify(self, event: Event) -> None:
-        for told in self._told(event):
-            self._beginner.run(self._parent.notify, told)
+        for parent_event in self._translate(event):
+            self._parent_context.run(self._parent.notify, parent_event)
 
+    @override
     async def ask(self, question: Question) -> Answer:
         return await self._parent.ask(question.model_copy(update={"text": f"{self._who} asks: {question.text}"}))
 
-    def took(self) -> str:
-        """What the work took so far, in a few words."""
+    def format_usage(self) -> str:
+        """Describe the work so far, for example `3 steps, 5 calls, 1,200 tokens`."""
         counts = [(self.steps, "step"), (self.calls, "call"), (self.spent.total_tokens, "token")]
         return ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts if count) or "nothing"
 
-    def _told(self, event: Event) -> Iterator[Event]:
-        yield Nested(call_id=self._call_id, event=event.model_dump(mode="json"))
+    def _translate(self, event: Event) -> Iterator[Event]:
+        yield SubagentEvent(call_id=self._call_id, event=event.model_dump(mode="json"))
         match event:
             case SessionStarted(models=models):
                 self._model = models["processor"]
@@ -59,49 +64,52 @@ class Relay(Notifier):
                 self.calls += 1
             case MessageCompleted(usage=usage):
                 self.steps += 1
-                yield from self._counted(self._model, usage)
+                yield from self._count(self._model, usage)
             case UsageRecorded(model=model, usage=usage):
-                yield from self._counted(model, usage)
+                yield from self._count(model, usage)
             case _:
                 pass
 
-    def _counted(self, model: str, usage: Usage) -> Iterator[UsageRecorded]:
+    def _count(self, model: str, usage: Usage) -> Iterator[UsageRecorded]:
         if usage.total_tokens:
             self.spent += usage
             yield UsageRecorded(model=model, usage=usage, purpose=self._purpose)
 
 
-def left_of(
-    limits: Limits, history: History, *, beside: int = 1, within: History | None = None
+def remaining_limits(
+    limits: Limits, history: History, *, share_count: int = 1, resumed: History | None = None
 ) -> dict[str, float | None]:
-    """What the running turn has left of its limits; what runs `beside` each other, by its count, shares it.
+    """Compute what remains of the limits of the running turn, by the names of the limits.
 
-    `within` goes on with its turn after the end of a process: what it spent counts there, and not here as well.
+    `share_count` subagents run in parallel and share tokens and cost. `resumed` is the history of a subagent that
+    continues its turn after a restart: its usage counts there, so it is not subtracted here.
     """
     usage = history.turn_usage
-    own = within.turn_usage if within and within.in_turn else {}
-    tokens = _tokens(usage) - _tokens(own)
+    own = resumed.turn_usage if resumed and resumed.is_in_turn else {}
+    tokens = _sum_tokens(usage) - _sum_tokens(own)
+    cost_usd = (compute_cost_usd(usage) or 0.0) - (compute_cost_usd(own) or 0.0)
     return {
         "steps": limits.steps - history.turn_steps,
-        "tokens": limits.tokens and (limits.tokens - tokens) // beside,
-        "cost_usd": limits.cost_usd and (limits.cost_usd - (cost_usd(usage) or 0.0) + (cost_usd(own) or 0.0)) / beside,
+        "tokens": limits.tokens and (limits.tokens - tokens) // share_count,
+        "cost_usd": limits.cost_usd and (limits.cost_usd - cost_usd) / share_count,
     }
 
 
-def _tokens(usage: Mapping[str, Usage]) -> int:
+def _sum_tokens(usage: Mapping[str, Usage]) -> int:
     return sum(spent.total_tokens for spent in usage.values())
 
 
-def narrowed_limits(limits: Limits, *bounds: Mapping[str, float | None]) -> Limits:
-    """The limits, none of them wider than any of the bounds.
+def narrow_limits(limits: Limits, *bounds: Mapping[str, float | None]) -> Limits:
+    """Lower the limits to the given bounds, where those are lower.
 
     Raises:
-        ToolError: nothing is left of one.
+        ToolError: nothing is left of a limit.
     """
-    narrowed: dict[str, float | None] = {}
+    lowest: dict[str, float | None] = {}
     for name in {name: None for bound in bounds for name in bound}:
-        known = [each for each in (getattr(limits, name), *(bound.get(name) for bound in bounds)) if each is not None]
-        narrowed[name] = min(known, default=None)
+        values = [getattr(limits, name), *(bound.get(name) for bound in bounds)]
+        known = [value for value in values if value is not None]
+        lowest[name] = min(known, default=None)
         if known and min(known) <= 0:
             raise ToolError(f"nothing is left of this turn's limit of {name}; say in your answer what is still to do")
-    return limits.model_copy(update=narrowed)
+    return limits.model_copy(update=lowest)

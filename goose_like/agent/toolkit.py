@@ -1,82 +1,81 @@
-"""Toolkit: tools, the prompt that goes with them, and their state. Authors import everything from here."""
+"""The base class of toolkits: tools, the prompt section that goes with them, state and hooks."""
 
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
+
+from typing_extensions import override
 
 from goose_like.config.profile import Limits, Profile
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import ToolProgress
 from goose_like.core.notifier import Notifier
-from goose_like.core.tool import Final, Passing, Picture, Tool, ToolError, ToolOptions, current_call, make_tool, tool
+from goose_like.core.tool import Tool, ToolOptions, current_call, make_tool
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 
-from .slash_command import Command, command, is_command, make_command
+from .slash_command import SlashCommand, is_command, make_command
 from .view import ExchangeView
 
-__all__ = [
-    "ExchangeView",
-    "Final",
-    "Notifier",
-    "Passing",
-    "Picture",
-    "Requirements",
-    "Tool",
-    "ToolError",
-    "Toolkit",
-    "Workspace",
-    "command",
-    "tool",
-]
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """A text that the model reads instead of finishing the turn; see `Toolkit.before_finish`."""
+
+    text: str
+    is_repeated: bool = False
 
 
 class Requirements(Mapping[str, "Toolkit"]):
-    """The toolkits that a toolkit depends on, under its own names for them."""
+    """The toolkits that another toolkit requires, by the names it uses for them."""
 
-    def __init__(self, toolkit: str, found: Mapping[str, "Toolkit"]) -> None:
+    def __init__(self, toolkit: str, required: Mapping[str, "Toolkit"]) -> None:
         self._toolkit = toolkit
-        self._found = found
+        self._required = required
 
     def __getitem__(self, name: str) -> "Toolkit":
-        if name not in self._found:
-            near = f" ({did_you_mean(name, self._found)})" if self._found else ""
+        if name not in self._required:
+            near = f" ({did_you_mean(name, self._required)})" if self._required else ""
             raise ProfileError(
                 f"toolkit {self._toolkit!r} needs {name!r}{near}; add `requires: {{{name}: TOOLKIT}}` to it",
                 ("requires",),
             )
-        return self._found[name]
+        return self._required[name]
 
+    @override
     def get(self, name: str, default: Any = ...) -> Any:
-        """The toolkit required as `name`.
+        """Return the toolkit required as `name`, or the default.
 
         Raises:
-            ProfileError: when the profile gives none and no default is given here.
+            ProfileError: the profile names no such toolkit, and there is no default.
         """
         return self[name] if default is ... or name in self else default
 
     def __contains__(self, name: object) -> bool:
-        return name in self._found
+        return name in self._required
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._required)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._required)
 
 
 class Toolkit:
-    """Subclass it, give methods `@tool`, a docstring and type hints, and say in `prompt` what a model must know.
+    """The base class of all toolkits.
 
-    Set by the base class: `notifier` (also `interface`), `dependencies`, `exchange_view`, `workspace`, `session`,
-    `limits`, `profile`, and `config`: what the profile says below the toolkit's `config:`. `config: {tools: [...]}`
-    picks among the tools of any toolkit.
+    Mark methods with `@tool` and give them type hints and a docstring. Explain in `prompt` what the model must know.
 
-    `touches_machine` says whether its tools may read, change or run anything here; a toolkit that does is served over
-    HTTP only where it is named.
+    The base class sets `notifier` (also as `interface`), `dependencies`, `exchange_view`, `workspace`, `session`,
+    `limits`, `profile` and `config`, the toolkit's `config:` in the profile. With `config: {tools: [...]}` a profile
+    picks some of the tools.
+
+    `has_local_access`: the tools may read, change or run something on this machine. The HTTP server serves such a
+    toolkit only when it is named.
     """
 
-    touches_machine: ClassVar[bool] = True
+    has_local_access: ClassVar[bool] = True
     exchange_view: ExchangeView
     workspace: Workspace
     session: Session
@@ -91,31 +90,33 @@ class Toolkit:
             setattr(self, name, value)
 
     @classmethod
-    async def prepared(cls, notifier: Notifier, requires: Requirements, **kwargs: Any) -> Self:
-        """One that is made, for a session that begins. Override it where something must be waited for before that.
+    async def create(cls, notifier: Notifier, requires: Requirements, **kwargs: Any) -> Self:
+        """Create the toolkit for a session. Override this to wait for something first, such as a download.
 
-        The person sees what goes on by `notifier.status`, and who stops it cancels this.
+        The user sees `notifier.status` meanwhile and may cancel.
         """
         return cls(notifier, requires, **kwargs)
 
+    # --- tools and commands
+
     def prompt(self) -> str:
-        """What this toolkit adds to the system prompt. Asked once; it must not change within a session."""
+        """Return the section for the system prompt. It is read once and must not change within a session."""
         return self.system()
 
     def system(self) -> str:
-        """The older spelling of `prompt`."""
+        """Return the section for the system prompt, as toolkits of goose 0.9 name it."""
         return ""
 
     def tools(self) -> tuple[Tool, ...]:
-        """The tools of this toolkit, in the order in which they are written.
+        """Return the tools, in the order of their definition.
 
         Raises:
-            ProfileError: when `config: {tools: [...]}` names one that there is not.
+            ProfileError: `config: {tools: [...]}` names an unknown tool.
         """
         names = self.tool_names()
         picked = self.config.get("tools")
         if picked is None:
-            picked = [name for name in names if isinstance(_marks(getattr(self, name)), ToolOptions)]
+            picked = [name for name in names if _is_tool(getattr(self, name))]
         if not isinstance(picked, list):
             raise ProfileError(f"`tools` takes a list, e.g. [{', '.join(names)}], not {picked!r}", ("config", "tools"))
         for name in map(str, picked):
@@ -125,47 +126,49 @@ class Toolkit:
 
     @classmethod
     def tool_names(cls) -> tuple[str, ...]:
-        """The names of the methods that are tools."""
+        """Return the names of the methods that are tools."""
         names: dict[str, None] = {}
         for kind in reversed(cls.__mro__):
-            names |= {name: None for name, value in vars(kind).items() if isinstance(_marks(value), ToolOptions)}
+            names |= {name: None for name, value in vars(kind).items() if _is_tool(value)}
         return tuple(names)
 
-    def commands(self) -> tuple[Command, ...]:
-        """The methods marked with `@command`: what a person can type as `/name` in a session."""
+    def commands(self) -> tuple[SlashCommand, ...]:
+        """Return the slash commands: the methods marked with `@command`."""
         names = dict.fromkeys(name for kind in reversed(type(self).__mro__) for name in vars(kind))
         methods = [getattr(type(self), name) for name in names]
         return tuple(make_command(getattr(self, method.__name__)) for method in methods if is_command(method))
 
-    def doubt(self) -> str | None:
-        """What speaks against being done, when the model says that it is. It is asked back once a turn."""
-        return None
+    # --- hooks
 
-    def demand(self) -> str | None:
-        """What must be done before the turn ends, when the model says that it is over; asked back each time."""
-        return None
+    async def on_turn_start(self) -> None:
+        """Prepare a turn before its first step. This may take long; an error ends the turn."""
 
-    async def begin(self) -> None:
-        """Does what must be done in a turn before its first step; it may take long. What it raises ends the turn."""
+    def context_updates(self) -> Mapping[str, str] | Awaitable[Mapping[str, str]]:
+        """Return facts that may change, such as `{"git branch": "main"}`. This may be `async` and must be quick.
 
-    def news(self) -> Mapping[str, str] | Awaitable[Mapping[str, str]]:
-        """What is true now and may change (`{"git branch": "main"}`), asked before each step; must be quick.
-
-        The model is told what differs from what it was told last. May be `async`.
+        The exchange asks before each step and tells the model which facts changed.
         """
         return {}
 
-    def live(self) -> Sequence[tuple[str, str]]:
-        """What is true now, as titles and texts, for a moderator that tells the model these in place of the past."""
+    def state_sections(self) -> Sequence[tuple[str, str]]:
+        """Return the current state as titles and texts, for moderators that send the state instead of the past."""
         return ()
 
-    def progress(self, text: str) -> None:
-        """Shows a piece of the running tool's output at once. It does not last and the model doesn't see it."""
+    def before_finish(self) -> str | FollowUp | None:
+        """Return a reason to continue when the model wants to finish, or None to let it finish.
+
+        The model reads a string at most once a turn. It reads a `FollowUp` with `is_repeated` each time it wants to
+        finish, so return None at some point.
+        """
+        return None
+
+    def report_progress(self, text: str) -> None:
+        """Show output of the running tool at once. The output does not last, and the model does not see it."""
         self.notifier.notify(ToolProgress(call_id=current_call.get(""), text=text))
 
     async def close(self) -> None:
-        """Gives back what the toolkit holds. Called once, after the toolkits that depend on this one."""
+        """Release all resources. Toolkits that depend on this one are closed before it."""
 
 
-def _marks(function: object) -> object:
-    return getattr(getattr(function, "__func__", function), "__tool__", None)
+def _is_tool(function: object) -> bool:
+    return isinstance(getattr(getattr(function, "__func__", function), "__tool__", None), ToolOptions)

@@ -1,4 +1,4 @@
-"""ExchangeView: a toolkit's read-only look at the conversation, and its way to ask a model something aside."""
+"""The view of toolkits and moderators: the conversation, read-only, and side questions to both models."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -6,30 +6,32 @@ from dataclasses import dataclass
 
 from goose_like.core.errors import ProviderError
 from goose_like.core.events import MessageCompleted, UsageRecorded
-from goose_like.core.history import History
 from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier
-from goose_like.providers.base import Embedder, Model, Models, Request, ToolSpec, stream_with_retries
+from goose_like.core.tool import ToolSpec
+from goose_like.providers.base import Embedder, Model, ModelPair, Request
+from goose_like.providers.retry import stream_with_retries
+from goose_like.sessions.session import Session
 
 
 @dataclass(frozen=True, slots=True)
 class ModelView:
-    """One of the profile's two models, with the conversation in sight."""
+    """One of the two models of the profile, together with the conversation."""
 
     model: Model
-    _history: History
+    _session: Session
     _notifier: Notifier
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The conversation so far; a copy of the list, not of the messages, which are frozen."""
-        return tuple(self._history.messages)
+        """The conversation so far."""
+        return tuple(self._session.history.messages)
 
     async def ask(self, text: str, *, system: str = "", purpose: str = "side question") -> str:
-        """The model's answer to a question that does not enter the conversation; its tokens are counted.
+        """Ask the model a question outside the conversation. Its tokens are counted.
 
         Raises:
-            ProviderError: when no whole answer came.
+            ProviderError: no complete answer came.
         """
         answer = await self.answer([Message.user(text)], system=system, purpose=purpose)
         if answer.is_cut:
@@ -44,12 +46,12 @@ class ModelView:
         tools: Sequence[ToolSpec] = (),
         purpose: str = "side question",
     ) -> MessageCompleted:
-        """The model's message after these, which do not enter the conversation; its tokens are counted.
+        """Let the model answer messages outside the conversation. Its tokens are counted.
 
-        What it calls of `tools` is the caller's to run. It may be cut at the profile's output limit.
+        The caller runs the calls of `tools` in the answer. The answer may be cut at the output limit of the profile.
 
         Raises:
-            ProviderError: when none came.
+            ProviderError: no answer came.
         """
         request = Request(self.model.name, system, tuple(messages), tuple(tools))
         async with aclosing(stream_with_retries(self.model.provider, request)) as deltas:
@@ -61,40 +63,43 @@ class ModelView:
 
     @property
     def embedding_model(self) -> str | None:
-        """`provider:name` of the model that `embed` asks; None: this provider makes no vectors."""
+        """The label `provider:name` of the model behind `embed`, or None when the provider makes no vectors."""
         provider = self.model.provider
         name = provider.embedding_model if isinstance(provider, Embedder) else None
         return f"{self.model.label.partition(':')[0]}:{name}" if name else None
 
     async def embed(self, texts: Sequence[str], *, purpose: str) -> Sequence[Sequence[float]]:
-        """A vector for each text; its tokens are counted. Only where there is an `embedding_model`.
+        """Compute one vector for each text. The tokens are counted. Check `embedding_model` first.
 
         Raises:
-            ProviderError: when they did not come; it is not tried again.
+            ProviderError: the request failed; it is not retried.
         """
         provider, name = self.model.provider, self.embedding_model
         if name is None or not isinstance(provider, Embedder):
-            raise ProviderError(f"{self.model.label} makes no vectors; ask whether there is an `embedding_model` first")
+            raise ProviderError(f"{self.model.label} makes no vectors; check `embedding_model` first")
         vectors = await provider.embed(texts)
         self._notifier.notify(UsageRecorded(model=name, usage=vectors.usage, purpose=purpose))
-        return vectors.values
+        return vectors.vectors
 
 
 class ExchangeView:
-    """`view.processor.messages[-1]`, `await view.accelerator.ask(...)`."""
+    """Both models, together with the conversation.
 
-    def __init__(self, history: History, models: Models, notifier: Notifier) -> None:
-        self.processor = ModelView(models.processor, history, notifier)
-        self.accelerator = ModelView(models.accelerator, history, notifier)
-        self._history = history
+    Examples are `view.processor.messages[-1]` and `await view.accelerator.ask(...)`.
+    """
+
+    def __init__(self, session: Session, models: ModelPair, notifier: Notifier) -> None:
+        self.processor = ModelView(models.processor, session, notifier)
+        self.accelerator = ModelView(models.accelerator, session, notifier)
+        self._session = session
 
     @property
-    def said(self) -> str:
-        """What the person said last."""
-        said = self._history.said
-        return self._history.messages[said[-1]].text if said else ""
+    def last_user_text(self) -> str:
+        """The text of the user's last message."""
+        history = self._session.history
+        return history.messages[history.user_message_indexes[-1]].text if history.user_message_indexes else ""
 
     @property
     def has_own_accelerator(self) -> bool:
-        """Whether a question to the fast model is cheap: it is another one than the strong one."""
+        """True when the fast model is another model, so that questions to it are cheap."""
         return self.accelerator.model.label != self.processor.model.label

@@ -1,4 +1,4 @@
-"""Entry points by group and name, and the nearest name when one is misspelt."""
+"""Named parts of goose_like: the built-in table, the entry points of installed packages, and spelling suggestions."""
 
 import difflib
 import re
@@ -7,10 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from .errors import GooseLikeError, ProfileError
-from .frames import told
-
-_NAMES_TOLD = 12
+from .errors import GooseLikeError, ProfileError, describe_foreign_error
 
 GROUPS = {
     "goose_like.toolkit": "toolkit classes",
@@ -21,81 +18,161 @@ GROUPS = {
     "goose_like.cli": "typer apps, added as subcommands",
 }
 
-FORMER = {"goose_like.toolkit": "goose.toolkit"}
-"""Groups of goose 0.9 that are found too. Of two with one name that of our group counts."""
+GOOSE09_GROUPS = {"goose_like.toolkit": "goose.toolkit"}
+"""Groups of goose 0.9 that count too. A name in our group wins."""
+
+BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
+    "goose_like.toolkit": {
+        "boss": "goose_like_toolkits.boss.toolkit:BossToolkit",
+        "boss_controller": "goose_like_toolkits.boss.flow.controller:ControllerToolkit",
+        "code": "goose_like_toolkits.code.toolkit:CodeToolkit",
+        "components": "goose_like_toolkits.components.toolkit:ComponentsToolkit",
+        "delegate": "goose_like_toolkits.delegate:DelegateToolkit",
+        "developer": "goose_like_toolkits.developer:DeveloperToolkit",
+        "github": "goose_like_toolkits.github:GitHubToolkit",
+        "jira": "goose_like_toolkits.jira:JiraToolkit",
+        "openbb": "goose_like_toolkits.openbb:OpenBBToolkit",
+        "reasoner": "goose_like_toolkits.reasoner:ReasonerToolkit",
+        "repo_context": "goose_like_toolkits.repo_context:RepoContextToolkit",
+        "screen": "goose_like_toolkits.screen:ScreenToolkit",
+        "synopsis": "goose_like_toolkits.developer.synopsis:SynopsisToolkit",
+    },
+    "goose_like.provider": {
+        "anthropic": "goose_like.providers.anthropic:AnthropicProvider",
+        "bedrock": "goose_like.providers.anthropic:BedrockProvider",
+        "local": "goose_like.providers.local:LocalProvider",
+        "openai": "goose_like.providers.openai:OpenAIProvider",
+        "scripted": "goose_like.providers.scripted:ScriptedProvider",
+        "vertex": "goose_like.providers.anthropic:VertexProvider",
+    },
+    "goose_like.moderator": {
+        "boss": "goose_like_toolkits.boss.flow.moderator:BossModerator",
+        "passive": "goose_like.agent.compaction.base:Passive",
+        "summarize": "goose_like.agent.compaction.threshold:Summarize",
+        "synopsis": "goose_like.agent.compaction.synopsis:Synopsis",
+        "truncate": "goose_like.agent.compaction.threshold:Truncate",
+    },
+    "goose_like.profile": {
+        "goose_like": "goose_like_profiles",
+    },
+    "goose_like.command": {
+        "clear": "goose_like.cli.chat.slash_commands:clear",
+        "compact": "goose_like.cli.chat.slash_commands:compact",
+        "context": "goose_like.cli.chat.slash_commands:draw_context",
+        "copy": "goose_like.cli.chat.slash_commands:copy",
+        "cost": "goose_like.cli.chat.slash_commands:cost",
+        "diff": "goose_like.cli.chat.undo_commands:diff",
+        "doctor": "goose_like.cli.chat.slash_commands:doctor",
+        "exit": "goose_like.cli.chat.slash_commands:leave",
+        "export": "goose_like.cli.chat.slash_commands:export",
+        "file": "goose_like.cli.chat.slash_commands:file",
+        "fork": "goose_like.cli.chat.slash_commands:fork",
+        "help": "goose_like.cli.chat.slash_commands:show_help",
+        "model": "goose_like.cli.chat.slash_commands:model",
+        "plan": "goose_like.cli.chat.slash_commands:plan",
+        "profile": "goose_like.cli.chat.slash_commands:profile",
+        "resume": "goose_like.cli.chat.slash_commands:resume",
+        "retry": "goose_like.cli.chat.slash_commands:retry",
+        "rewind": "goose_like.cli.chat.undo_commands:rewind",
+        "show": "goose_like.cli.chat.slash_commands:show",
+        "toolkits": "goose_like.cli.chat.slash_commands:toolkits",
+        "undo": "goose_like.cli.chat.undo_commands:undo",
+    },
+    "goose_like.cli": {
+        "boss": "goose_like_toolkits.boss.cli:app",
+        "component": "goose_like_toolkits.components.cli:app",
+        "plugin": "goose_like_toolkits.code.cli:app",
+        "serve": "goose_like.serve.command:app",
+    },
+}
+"""The built-in parts by group and name, each as `module:attribute`. A built-in part wins over an installed one."""
+
+_PACKAGE = "goose-like"
+_MAX_SUGGESTIONS = 12
 
 
 @cache
-def _installed(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
-    # One scan for each state of `sys.path`, thus one a process: a scan opens one file a distribution.
-    every = entry_points()
-    former = {group: tuple(every.select(group=name)) for group, name in FORMER.items()}
-    return {group: (*former.get(group, ()), *every.select(group=group)) for group in GROUPS}
+def _scan_packages(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
+    # Scan once for each state of `sys.path`: a scan opens one file of each installed package.
+    points = entry_points()
+    goose09 = {group: tuple(points.select(group=name)) for group, name in GOOSE09_GROUPS.items()}
+    return {group: (*goose09.get(group, ()), *points.select(group=group)) for group in GROUPS}
 
 
-def found(group: str) -> dict[str, EntryPoint]:
-    """The entry points of one of the `GROUPS` by name, sorted; nothing is imported."""
-    points = _installed(tuple(sys.path))[group]
-    return {point.name: point for point in sorted(points, key=lambda point: point.name)}
+def _list_installed(group: str) -> tuple[EntryPoint, ...]:
+    return _scan_packages(tuple(sys.path))[group]
 
 
-def owner(point: EntryPoint) -> str:
-    """The name of the package that offers it."""
-    return getattr(point.dist, "name", "?")
+def list_entry_points(group: str) -> dict[str, EntryPoint]:
+    """List the entry points of one of the `GROUPS` by name, sorted, without importing them."""
+    points = {point.name: point for point in _list_installed(group)}
+    points |= {name: EntryPoint(name, value, group) for name, value in BUILTIN_ENTRY_POINTS[group].items()}
+    return dict(sorted(points.items()))
 
 
-def overridden(group: str) -> list[tuple[EntryPoint, EntryPoint]]:
-    """The entry points that do not count, each with the one of another package that has its name and does."""
-    counting = found(group)
-    points = ((point, counting[point.name]) for point in _installed(tuple(sys.path))[group])
-    return [(point, other) for point, other in points if owner(point) != owner(other)]
+def find_entry_point(group: str, name: str) -> EntryPoint | None:
+    """Find one entry point. A built-in one needs no scan of the installed packages."""
+    if value := BUILTIN_ENTRY_POINTS[group].get(name):
+        return EntryPoint(name, value, group)
+    return list_entry_points(group).get(name)
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` was probably meant to be; None when none is near."""
+def get_package_name(point: EntryPoint) -> str:
+    """Return the name of the package that offers an entry point."""
+    return getattr(point.dist, "name", _PACKAGE)
+
+
+def list_overridden_entry_points(group: str) -> list[tuple[EntryPoint, EntryPoint]]:
+    """List entry points that lose to one of the same name in another package, each with the winner."""
+    winners = list_entry_points(group)
+    pairs = ((point, winners[point.name]) for point in _list_installed(group))
+    return [(point, winner) for point, winner in pairs if get_package_name(point) != get_package_name(winner)]
+
+
+def find_nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """Find the known name that was probably meant. Return None when no name is similar."""
     near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.65)
     return near[0] if near else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of an error sentence: the nearest of the known names, else all of them."""
+    """Suggest the nearest known name, or list all of them, as the end of an error message."""
     names = sorted(known)
-    if near := nearest(name, names):
+    if near := find_nearest_name(name, names):
         return f"did you mean {near!r}?"
-    more = f" and {len(names) - _NAMES_TOLD} more" if len(names) > _NAMES_TOLD else ""
-    return f"there are: {', '.join(names[:_NAMES_TOLD])}{more}" if names else "there are none"
+    more = f" and {len(names) - _MAX_SUGGESTIONS} more" if len(names) > _MAX_SUGGESTIONS else ""
+    return f"there are: {', '.join(names[:_MAX_SUGGESTIONS])}{more}" if names else "there are none"
 
 
-def load(group: str, name: str) -> object:
-    """What the entry point `name` of the group stands for, imported.
+def load_entry_point(group: str, name: str) -> object:
+    """Import and return the object that an entry point names.
 
     Raises:
-        ProfileError: when there is no such name; the text gives the nearest one.
-        GooseLikeError: when the package that offers it can't be imported; the text says why.
+        ProfileError: no such name; the message suggests the nearest one.
+        GooseLikeError: the package cannot be imported; the message says why.
     """
-    points = found(group)
     kind = group.removeprefix("goose_like.")
-    if name not in points:
-        raise ProfileError(f"unknown {kind} {name!r}; {_instead(kind, name, points)}")
+    point = find_entry_point(group, name)
+    if point is None:
+        raise ProfileError(f"unknown {kind} {name!r}; {_suggest(kind, name, list_entry_points(group))}")
     try:
-        return points[name].load()
-    except Exception as error:  # a stranger's package: whatever its import raises is told, not ours to foresee
-        package = owner(points[name])
+        return point.load()
+    except Exception as error:  # foreign code: its import may raise anything
+        package = get_package_name(point)
         raise GooseLikeError(
-            f"the {kind} {name!r} of the package {package!r} can't be imported: {told(error, points[name].module)}; "
-            f"repair or uninstall {package!r}"
+            f"the {kind} {name!r} of the package {package!r} can't be imported: "
+            f"{describe_foreign_error(error, point.module)}; repair or uninstall {package!r}"
         ) from error
 
 
-def _instead(kind: str, name: str, points: Mapping[str, EntryPoint]) -> str:
-    """What was probably meant by a name that is none of these, or why it may be missing."""
-    if offered := [repr(point.name) for point in points.values() if _same_package(owner(point), name)]:
-        names = ", ".join(offered)
-        return f"that is the package; its {kind}{'s are' if len(offered) > 1 else ' is'} {names}"
-    if nearest(name, points):
+def _suggest(kind: str, name: str, points: Mapping[str, EntryPoint]) -> str:
+    offered = [repr(point.name) for point in points.values() if _normalize(get_package_name(point)) == _normalize(name)]
+    if offered:
+        return f"that is the package; its {kind}{'s are' if len(offered) > 1 else ' is'} {', '.join(offered)}"
+    if find_nearest_name(name, points):
         return did_you_mean(name, points)
     return f"{did_you_mean(name, points)}; is its package installed in this environment ({sys.executable})?"
 
 
-def _same_package(one: str, other: str) -> bool:
-    return re.sub(r"[-_.]+", "-", one).lower() == re.sub(r"[-_.]+", "-", other).lower()
+def _normalize(package: str) -> str:
+    return re.sub(r"[-_.]+", "-", package).lower()

@@ -1,38 +1,41 @@
-"""Everything that goose_like raises on purpose, and the exit code that each kind ends a command with.
+"""Errors that goose_like raises on purpose, with their exit codes, and descriptions of errors in foreign code.
 
-    GooseLikeError                 1   something failed; the sentence says what to do next
-    ├── UsageError                 2   the command line was wrong
-    │   └── ProfileError           2   a profile, toolkit or provider was misspelt, missing or circular
-    ├── DeniedError                6   a question was answered with no, or nobody was there to answer
-    ├── SandboxError               7   commands can't be confined here
-    ├── SessionError               1   a session file is missing, taken or damaged
+    GooseLikeError                 1   something failed
+    ├── UsageError                 2   the command line is wrong
+    │   └── ProfileError           2   a profile, toolkit or provider is misspelt, missing or circular
+    ├── DeniedError                6   a permission was denied, or nobody was there to grant it
+    ├── SandboxError               7   commands cannot be sandboxed on this machine
+    ├── SessionError               1   a session file is missing, in use or damaged
     └── ProviderError              1   a model gave no answer
-        ├── RateLimitError        75   too many requests or no credit; later may work
+        ├── RateLimitError        75   too many requests, or no credit left
         ├── CredentialError       76   the API key is missing or was refused
-        ├── ModelUnavailableError 77   server unreachable, model unknown, weights missing
-        ├── ContextLengthError     1   the request is longer than the model's window
-        └── BrokenStreamError     77   the answer stopped, stalled or was not what the protocol says
+        ├── ModelUnavailableError 77   the server is unreachable, the model unknown or its weights missing
+        ├── ContextLengthError     1   the request is longer than the model's context window
+        └── BrokenStreamError     77   the answer stopped, stalled or violated the protocol
 
-The other codes belong to ends that are no errors: 0 done, 3 steps, 4 cost, 5 tokens, 124 time, 130 SIGINT,
-143 SIGTERM (see `events.TurnFinished`).
+Ends that are not errors have codes too: 0 done, 3 steps, 4 cost, 5 tokens, 124 time, 130 SIGINT, 143 SIGTERM. See
+`events.TurnFinished`.
 """
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class GooseLikeError(Exception):
-    """A failure told to the person in one sentence that ends with the next step."""
+    """A failure with a message for people: one sentence that ends with the next step."""
 
     exit_code = 1
 
 
 class UsageError(GooseLikeError):
+    """A wrong command line."""
+
     exit_code = 2
 
 
 class ProfileError(UsageError):
-    """A profile can't be used. `path` is the place within the profile, from which its reader gets the line."""
+    """An unusable profile. `path` is the place within the profile and leads to the line number."""
 
     def __init__(self, text: str, path: tuple[str | int, ...] = ()) -> None:
         super().__init__(text)
@@ -40,8 +43,8 @@ class ProfileError(UsageError):
 
 
 @contextmanager
-def at_place(*path: str | int) -> Iterator[None]:
-    """Profile errors that come up within are about this place of the profile, and the place within that they say."""
+def prefix_error_path(*path: str | int) -> Iterator[None]:
+    """Prefix the `path` of each ProfileError raised in the block with a place in the profile."""
     try:
         yield
     except ProfileError as error:
@@ -50,21 +53,25 @@ def at_place(*path: str | int) -> Iterator[None]:
 
 
 class DeniedError(GooseLikeError):
+    """A permission that was denied."""
+
     exit_code = 6
 
 
 class SandboxError(GooseLikeError):
+    """A machine on which commands cannot be sandboxed."""
+
     exit_code = 7
 
 
 class SessionError(GooseLikeError):
-    pass
+    """A session file that is missing, in use or damaged."""
 
 
 class ProviderError(GooseLikeError):
-    """A model gave no usable answer.
+    """A model that gave no usable answer.
 
-    `is_retryable` says whether the same request may work later; `retry_after_s` is the server's own wish.
+    `is_retryable`: the same request may succeed later. `retry_after_s`: the wait that the server asked for.
     """
 
     is_retryable = False
@@ -77,24 +84,54 @@ class ProviderError(GooseLikeError):
 
 
 class RateLimitError(ProviderError):
+    """Too many requests, or no credit left."""
+
     exit_code = 75
     is_retryable = True
 
 
 class CredentialError(ProviderError):
-    """The API key is missing or was refused."""
+    """A missing or refused API key."""
 
     exit_code = 76
 
 
 class ModelUnavailableError(ProviderError):
+    """An unreachable server, an unknown model or missing weights."""
+
     exit_code = 77
 
 
 class ContextLengthError(ProviderError):
-    pass
+    """A request longer than the model's context window."""
 
 
 class BrokenStreamError(ProviderError):
+    """An answer that stopped, stalled or violated the protocol."""
+
     exit_code = 77
     is_retryable = True
+
+
+def find_foreign_frames(error: BaseException, module: object) -> list[str]:
+    """Find the stack frames of an error that lie in the top-level package of `module`.
+
+    Each frame is `module:line in function: source`, the newest last.
+    """
+
+    def package_of(name: object) -> str:
+        return str(name).partition(".")[0]
+
+    modules = [frame.f_globals.get("__name__") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    frames = zip(modules, traceback.extract_tb(error.__traceback__), strict=True)
+    return [
+        f"{name}:{frame.lineno} in {frame.name}: {frame.line}"
+        for name, frame in frames
+        if package_of(name) == package_of(module)
+    ]
+
+
+def describe_foreign_error(error: BaseException, module: object) -> str:
+    """Describe an error in one line: its type, its message and the newest frame in the package of `module`."""
+    place = find_foreign_frames(error, module)[-1:]
+    return "; ".join([f"{type(error).__name__}: {error}", *(f"at {frame}" for frame in place)])

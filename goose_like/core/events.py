@@ -1,7 +1,7 @@
-"""The whole vocabulary of what happens in a session, and its JSON.
+"""All events of a session, and their JSON form.
 
-Durable events make up the state (see `history`) and stand in the session file; ephemeral ones are only shown.
-Each is flat JSON with `type` first. `turn_finished` closes everything that is open on a screen.
+Durable events make up the state (see `history`) and are written to the session file. Ephemeral events are only shown.
+The JSON of an event is flat and starts with its `type`.
 """
 
 import operator
@@ -9,96 +9,109 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
 
-from .message import Message, ToolCall, ToolResult, Usage, Value, Words
+from .message import FrozenModel, Message, ToolCall, ToolResult, Usage, Utf8Text
+
+PermissionKind = Literal["command", "change", "network", "outside", "repository", "sandbox", "install"]
+"""A kind of action that may need permission.
+
+`command`: a command in the sandbox. `change`: a file in the workspace. `network`: a command with network access.
+`outside`: a file outside the workspace. `repository`: hooks or settings that a command left in a git repository.
+`sandbox`: a command without a sandbox. `install`: packages that a component of somebody else needs.
+"""
 
 # --- values that events carry
 
 
-class Task(Value):
+class Task(FrozenModel):
     """One line of the plan."""
 
-    description: Words
+    description: Utf8Text
     status: Literal["planned", "in-progress", "complete", "failed"] = "planned"
 
 
-class Question(Value):
-    """Something only the person may decide. `kind` groups like questions, `subject` is what it is about.
+class Question(FrozenModel):
+    """A question that only the user may answer.
 
-    `text` asks in a sentence; `detail` is all that would happen, word for word (a file's diff), where the text is not.
-    `words` asks for no permission but for an answer in the person's words, of which `detail` is what they are about.
+    `kind` is a permission, `trust` (trust a project folder) or `text` (a free-text question). Questions of one kind
+    share their answers. `subject` is the thing in question, `text` the question in one sentence, and `detail` the
+    complete content when `text` does not hold it, for example the diff of a file.
     """
 
-    kind: Literal["command", "change", "network", "outside", "repository", "sandbox", "install", "trust", "words"]
-    subject: Words
-    text: Words
-    detail: Words = ""
+    kind: PermissionKind | Literal["trust", "text"]
+    subject: Utf8Text
+    text: Utf8Text
+    detail: Utf8Text = ""
 
     @property
-    def may_last(self) -> bool:
-        """Whether it can be answered for good: only where the subject says all that is allowed later."""
-        return self.kind not in ("repository", "sandbox", "words")
+    def can_be_remembered(self) -> bool:
+        """True when the answer may hold in later sessions: the subject names everything that would be allowed."""
+        return self.kind not in ("repository", "sandbox", "text")
 
 
-class Answer(Value):
-    """`allow_session` also answers later questions of the same kind, `allow_always` the same one in later sessions.
+class Answer(FrozenModel):
+    """The answer to a question.
 
-    `by` tells a refusal from an empty chair. `words` answer a question that asks for them, and may be empty.
+    `allow_session` also answers later questions of the same kind, `allow_always` the same question in later sessions.
+    `by` tells a refusal from a missing user. `text` answers a free-text question and may be empty.
     """
 
     choice: Literal["allow", "allow_session", "allow_always", "deny"] = "deny"
     by: Literal["person", "profile", "nobody"] = "nobody"
-    words: Words = Field(default="", exclude_if=operator.not_)
+    text: Utf8Text = Field(default="", exclude_if=operator.not_)
 
     @property
     def is_allowed(self) -> bool:
+        """True for every choice except `deny`."""
         return self.choice != "deny"
 
 
-class Chart(Value):
-    """How rows are drawn: `x` and `y` are keys of theirs. A pie or donut has names at `x`, sizes at `y`."""
+class Chart(FrozenModel):
+    """A way to draw rows: `x` and `y` are keys of the rows. A pie or donut takes labels from `x` and sizes from `y`."""
 
     kind: Literal["line", "bar", "scatter", "pie", "donut"]
-    x: Words
-    y: tuple[Words, ...] = Field(min_length=1)
+    x: Utf8Text
+    y: tuple[Utf8Text, ...] = Field(min_length=1)
 
 
-class Artifact(Value):
-    """Something made for people to look at: rows as a table or drawn as a chart, a page of HTML, or text."""
+class Artifact(FrozenModel):
+    """Something for people to look at: a table, a chart, an HTML page or text."""
 
     kind: Literal["table", "chart", "html", "text"]
-    name: Words
-    description: Words = ""
+    name: Utf8Text
+    description: Utf8Text = ""
     rows: tuple[dict[str, JsonValue], ...] = Field(default=(), exclude_if=operator.not_)
-    text: Words = Field(default="", exclude_if=operator.not_)
+    text: Utf8Text = Field(default="", exclude_if=operator.not_)
     chart: Chart | None = Field(default=None, exclude_if=operator.not_)
 
 
-# --- durable
+# --- durable events
 
 
-class SessionStarted(Value):
-    """A process opened the session; a resumed session has one for each process.
+class SessionStarted(FrozenModel):
+    """A process opened the session. A resumed session has one such event for each process.
 
-    One that `goes_on` takes up a turn that a killed process left: its open calls stay open.
+    `is_resumed`: the process continues a turn that a killed process left, and the open calls stay open.
     """
 
     type: Literal["session_started"] = "session_started"
     version: str
-    name: Words
-    cwd: Words
+    name: Utf8Text
+    cwd: Utf8Text
     profile: str
     models: dict[str, str]
     tools: tuple[str, ...]
-    goes_on: bool = Field(default=False, exclude_if=operator.not_)
+    is_resumed: bool = Field(default=False, exclude_if=operator.not_)
 
 
-class TurnStarted(Value):
+class TurnStarted(FrozenModel):
+    """The user sent a message."""
+
     type: Literal["turn_started"] = "turn_started"
     message: Message
 
 
-class MessageCompleted(Value):
-    """The model's message; `is_cut` when it was cancelled, broke off or hit its length limit."""
+class MessageCompleted(FrozenModel):
+    """The model finished a message. `is_cut`: it was cancelled, broke off or reached its length limit."""
 
     type: Literal["message_completed"] = "message_completed"
     message: Message
@@ -106,56 +119,64 @@ class MessageCompleted(Value):
     is_cut: bool = False
 
 
-class ToolFinished(Value):
+class ToolFinished(FrozenModel):
+    """A tool call has its result."""
+
     type: Literal["tool_finished"] = "tool_finished"
     result: ToolResult
 
 
-class PlanUpdated(Value):
+class PlanUpdated(FrozenModel):
+    """The plan was replaced."""
+
     type: Literal["plan_updated"] = "plan_updated"
     tasks: tuple[Task, ...]
 
 
-class Logged(Value):
-    """Something concrete that a toolkit or the house tells the person."""
+class Logged(FrozenModel):
+    """A lasting note for people, from a toolkit or from goose_like."""
 
     type: Literal["logged"] = "logged"
-    text: Words
+    text: Utf8Text
 
 
-class Asked(Value):
+class Asked(FrozenModel):
+    """The user was asked a question."""
+
     type: Literal["asked"] = "asked"
     question: Question
 
 
-class Answered(Value):
+class Answered(FrozenModel):
+    """A question was answered."""
+
     type: Literal["answered"] = "answered"
     question: Question
     answer: Answer
 
 
-class Reminded(Value):
-    """Text that we, not the person, add to the end of what the model reads; `about` says which of our reasons it was.
+class Reminded(FrozenModel):
+    """A text from goose_like, not from the user, at the end of the conversation.
 
-    `plan`: it has gone stale; `tasks`: the model says it is done while tasks are open; `sameness`: it runs in a circle;
-    `news`: what changed meanwhile, with its `facts` by toolkit and name.
+    `reason` is `plan` (the plan is stale), `open_tasks` (the model stopped with open tasks), `repetition` (the model
+    repeats itself), `context` (facts changed; `facts` holds them by toolkit and name) or empty.
     """
 
     type: Literal["reminded"] = "reminded"
-    text: Words
-    about: Literal["", "plan", "tasks", "sameness", "news"] = Field(default="", exclude_if=operator.not_)
-    facts: dict[str, Words] = Field(default={}, exclude_if=operator.not_)
+    text: Utf8Text
+    reason: Literal["", "plan", "open_tasks", "repetition", "context"] = Field(default="", exclude_if=operator.not_)
+    facts: dict[str, Utf8Text] = Field(default={}, exclude_if=operator.not_)
 
 
-class Interjected(Value):
-    """What the person said while a turn ran; it stands after the results of the step before it."""
+class Interjected(FrozenModel):
+    """The user sent a message while a turn ran. It follows the results of the step before it."""
 
     type: Literal["interjected"] = "interjected"
     message: Message
 
 
-class UsageRecorded(Value):
-    """Tokens spent beside the conversation: side questions, summaries, nested work."""
+class UsageRecorded(FrozenModel):
+    """Tokens were spent outside the conversation: side questions, summaries, subagents."""
 
     type: Literal["usage_recorded"] = "usage_recorded"
     model: str
@@ -163,116 +184,117 @@ class UsageRecorded(Value):
     purpose: str
 
 
-class Compacted(Value):
-    """From here on the model is sent `summary` and the last `kept` messages of those that stood before, then `after`.
+class Compacted(FrozenModel):
+    """The context was shortened: the model now receives `summary`, the last `kept_count` messages, then `suffix`.
 
-    `elided` has, by their call, the words that stand for results too long to be sent again. One that `is_routine` is
-    made at each step, and says itself what of the news is to be known on.
+    `replacements` maps the ids of calls to short texts for their long results. `is_routine`: this happens at each
+    step, and the summary also carries the facts of earlier reminders.
     """
 
     type: Literal["compacted"] = "compacted"
-    summary: Words
-    kept: int
-    after: Words = Field(default="", exclude_if=operator.not_)
-    elided: dict[str, Words] = Field(default={}, exclude_if=operator.not_)
+    summary: Utf8Text
+    kept_count: int
+    suffix: Utf8Text = Field(default="", exclude_if=operator.not_)
+    replacements: dict[str, Utf8Text] = Field(default={}, exclude_if=operator.not_)
     is_routine: bool = Field(default=False, exclude_if=operator.not_)
 
 
-class Rewound(Value):
-    """The conversation went back to its first `to` messages."""
+class Rewound(FrozenModel):
+    """The conversation went back to its first `message_count` messages."""
 
     type: Literal["rewound"] = "rewound"
-    to: int
+    message_count: int
 
 
-class ProfileChanged(Value):
-    type: Literal["profile_changed"] = "profile_changed"
-    profile: str
-    models: dict[str, str]
-    tools: tuple[str, ...]
-
-
-class StateSaved(Value):
-    """A toolkit's own state, as JSON; the newest one counts."""
+class StateSaved(FrozenModel):
+    """A toolkit saved its state as JSON. The newest value counts."""
 
     type: Literal["state_saved"] = "state_saved"
     toolkit: str
     value: JsonValue
 
 
-class ArtifactShown(Value):
-    """A tool call shows the person something beside the words; front-ends that can't draw it name it."""
+class ArtifactShown(FrozenModel):
+    """A tool call shows an artifact. A front-end that cannot draw it prints its name."""
 
     type: Literal["artifact_shown"] = "artifact_shown"
-    call_id: Words
+    call_id: Utf8Text
     artifact: Artifact
 
 
-class PromptsSuggested(Value):
-    """What the person may want to ask next."""
+class PromptsSuggested(FrozenModel):
+    """A toolkit suggests next prompts to the user."""
 
     type: Literal["prompts_suggested"] = "prompts_suggested"
-    prompts: tuple[Words, ...]
+    prompts: tuple[Utf8Text, ...]
 
 
-class TurnFinished(Value):
-    """The end of a turn, however it came; `exit_code` is what a one-shot run ends with for it."""
+class TurnFinished(FrozenModel):
+    """A turn ended, whatever the reason. A one-shot run ends with `exit_code`. Front-ends close all open output."""
 
     type: Literal["turn_finished"] = "turn_finished"
     reason: Literal["stop", "step_limit", "budget", "handed_off", "cancelled", "error"]
-    detail: Words = ""
+    detail: Utf8Text = ""
     exit_code: int = 0
 
 
-# --- ephemeral
+# --- ephemeral events
 
 
-class Status(Value):
-    """What is going on now; an empty text means nothing worth a line."""
+class Status(FrozenModel):
+    """The current activity. An empty text clears it."""
 
     type: Literal["status"] = "status"
-    text: Words
+    text: Utf8Text
 
 
-class TextDelta(Value):
+class TextDelta(FrozenModel):
+    """A piece of the model's text."""
+
     type: Literal["text_delta"] = "text_delta"
-    text: Words
+    text: Utf8Text
 
 
-class ThinkingDelta(Value):
+class ThinkingDelta(FrozenModel):
+    """A piece of the model's reasoning."""
+
     type: Literal["thinking_delta"] = "thinking_delta"
-    text: Words
+    text: Utf8Text
 
 
-class Retrying(Value):
-    """The request failed and is sent again; what was streamed since the last message is void."""
+class Retrying(FrozenModel):
+    """A request failed and will be sent again. All deltas since the last message are void."""
 
     type: Literal["retrying"] = "retrying"
-    text: Words
+    text: Utf8Text
     wait_s: float
 
 
-class ToolStarted(Value):
+class ToolStarted(FrozenModel):
+    """A tool call starts to run."""
+
     type: Literal["tool_started"] = "tool_started"
     call: ToolCall
 
 
-class ToolProgress(Value):
+class ToolProgress(FrozenModel):
+    """A running tool call printed something."""
+
     type: Literal["tool_progress"] = "tool_progress"
-    call_id: Words
-    text: Words
+    call_id: Utf8Text
+    text: Utf8Text
 
 
-class Nested(Value):
-    """An event of an exchange that the tool call `call_id` runs; its own durable events lie in its own file."""
+class SubagentEvent(FrozenModel):
+    """An event of the subagent that the tool call `call_id` runs. The subagent has a session file of its own."""
 
-    type: Literal["nested"] = "nested"
-    call_id: Words
+    type: Literal["subagent"] = "subagent"
+    call_id: Utf8Text
     event: dict[str, Any]
 
 
-class RunFinished(Value):
-    """The last line of a one-shot run. `cost_usd` is null where the price is not known."""
+class RunFinished(FrozenModel):
+    """A one-shot run ended; its last event. `cost_usd` is null when the price is unknown."""
 
     type: Literal["run_finished"] = "run_finished"
     usage: Usage
@@ -281,7 +303,7 @@ class RunFinished(Value):
     exit_code: int
 
 
-Durable = (
+DurableEvent = (
     SessionStarted
     | TurnStarted
     | MessageCompleted
@@ -295,21 +317,22 @@ Durable = (
     | UsageRecorded
     | Compacted
     | Rewound
-    | ProfileChanged
     | StateSaved
     | ArtifactShown
     | PromptsSuggested
     | TurnFinished
 )
-Ephemeral = Status | TextDelta | ThinkingDelta | Retrying | ToolStarted | ToolProgress | Nested | RunFinished
-Event = Durable | Ephemeral
+EphemeralEvent = (
+    Status | TextDelta | ThinkingDelta | Retrying | ToolStarted | ToolProgress | SubagentEvent | RunFinished
+)
+Event = DurableEvent | EphemeralEvent
 
-event_json: TypeAdapter[Event] = TypeAdapter(
+event_adapter: TypeAdapter[Event] = TypeAdapter(
     Annotated[Event, Field(discriminator="type")], config=ConfigDict(defer_build=True)
 )
-"""Reads any event in JSON form, as `Nested` carries one."""
+"""Reads any event from JSON, for example the one inside a `SubagentEvent`."""
 
-durable_json: TypeAdapter[Durable] = TypeAdapter(
-    Annotated[Durable, Field(discriminator="type")], config=ConfigDict(defer_build=True)
+durable_event_adapter: TypeAdapter[DurableEvent] = TypeAdapter(
+    Annotated[DurableEvent, Field(discriminator="type")], config=ConfigDict(defer_build=True)
 )
-"""Reads one durable event from JSON; writing is each event's `model_dump_json`."""
+"""Reads one durable event from JSON. Each event writes itself with `model_dump_json`."""

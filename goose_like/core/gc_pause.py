@@ -1,4 +1,4 @@
-"""Garbage collection, put off while much comes to be that stays."""
+"""A pause of the garbage collector while long-lived objects are built."""
 
 import gc
 from collections.abc import Iterator
@@ -7,16 +7,16 @@ from contextlib import contextmanager
 
 @contextmanager
 def pause_gc() -> Iterator[None]:
-    """Around what makes much: collections find no garbage in what only comes to be, nor later in what stays for good.
+    """Pause the garbage collector while building long-lived objects, then freeze them.
 
-    That takes a fifth off a short run's processor time with anthropic, whose SDK has 2,600 modules, and half off the
-    reading of a long session.
+    Importing the Anthropic SDK (2,600 modules) takes a fifth less processor time in a short run, and reading a long
+    session file takes half of the time.
     """
-    was_on = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         gc.freeze()
-        if was_on:
+        if was_enabled:
             gc.enable()

@@ -1,77 +1,114 @@
-"""A JSON schema of somebody else's, made such that every model's vendor takes it."""
+"""JSON schemas for models: simplified ones of our own tools, and sanitized ones of other people's tools."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 _TYPES = {"string", "number", "integer", "boolean", "array", "object", "null"}
-_TEXTS = ("description", "title", "format")
-_BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems")
-_CHOICES = ("anyOf", "oneOf", "allOf")
-_DEPTH = 12
-_NODES = 2_000
-"""References may lead to references; written out, a short schema would fill the memory."""
+_TEXT_KEYS = ("description", "format")
+_BOUND_KEYS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems")
+_CHOICE_KEYS = ("anyOf", "oneOf", "allOf")
+_DATA_KEYS = ("default", "const", "enum", "examples")
+_MAX_DEPTH = 12
+_MAX_NODES = 2_000
+"""Inlined references may contain references, so a short schema could otherwise fill the memory."""
 
-_DESCRIPTION_CHARACTERS = 4_000
-_PROPERTY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_MAX_DESCRIPTION_CHARS = 4_000
+_PROPERTY_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
-def sound(schema: Any) -> dict[str, Any]:
-    """The schema of an object with all of the given one that is sound; what is not allows anything in its place.
+def inline_reference(node: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+    """Replace the `$ref` of a node with its target in the same schema.
 
-    References are written out, so that none leads nowhere.
+    The other keys of the node win. A target that does not exist counts as empty.
     """
-    given = schema if isinstance(schema, dict) else {}
-    made = _node(given, given, 0, iter(range(_NODES)))
-    if made.get("type") != "object":
-        made = {"type": "object"}
-    properties = made.get("properties", {})
-    required = [name for name in made.pop("required", ()) if name in properties]
-    made = {key: value for key, value in made.items() if key not in _CHOICES}  # no vendor takes these at the top
-    return made | {"properties": properties} | ({"required": required} if required else {})
+    target: Any = root
+    for step in str(node["$ref"]).removeprefix("#/").split("/"):
+        target = target.get(step) if isinstance(target, dict) else None
+    return (target if isinstance(target, dict) else {}) | {key: value for key, value in node.items() if key != "$ref"}
 
 
-def _node(node: Any, root: dict[str, Any], depth: int, room: Iterator[int]) -> dict[str, Any]:
-    if next(room, None) is None or not isinstance(node, dict) or depth > _DEPTH:
+def simplify_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Inline the references of a pydantic schema and drop the titles, which only cost tokens.
+
+    A recursive model keeps its `$defs` and the references to itself.
+    """
+    definitions: dict[str, Any] = schema.get("$defs", {})
+
+    def simplify(node: Any, parents: tuple[str, ...], is_properties: bool = False) -> Any:
+        if isinstance(node, list):
+            return [simplify(entry, parents) for entry in node]
+        if not isinstance(node, dict):
+            return node
+        name = str(node.get("$ref", "")).removeprefix("#/$defs/")
+        if name in definitions and name not in parents:
+            return simplify(inline_reference(node, schema), (*parents, name))
+        return {
+            key: value
+            if key in _DATA_KEYS and not is_properties
+            else simplify(value, parents, key == "properties" and not is_properties)
+            for key, value in node.items()
+            if is_properties or not (key == "title" and isinstance(value, str))
+        }
+
+    result: dict[str, Any] = simplify({key: value for key, value in schema.items() if key != "$defs"}, ())
+    if "$ref" in json.dumps(result):
+        result["$defs"] = {name: simplify(body, tuple(definitions)) for name, body in definitions.items()}
+    result.setdefault("properties", {})
+    result.pop("additionalProperties", None)
+    return result
+
+
+def sanitize_schema(schema: Any) -> dict[str, Any]:
+    """Turn any value into an object schema that every model vendor accepts.
+
+    Valid parts stay, references are inlined, and an invalid part allows any value.
+    """
+    root = schema if isinstance(schema, dict) else {}
+    result = _sanitize_node(root, root, 0, iter(range(_MAX_NODES)))
+    if result.get("type") != "object":
+        result = {"type": "object"}
+    properties = result.get("properties", {})
+    required = [name for name in result.pop("required", ()) if name in properties]
+    result = {key: value for key, value in result.items() if key not in _CHOICE_KEYS}  # vendors refuse these at the top
+    return result | {"properties": properties} | ({"required": required} if required else {})
+
+
+def _sanitize_node(node: Any, root: dict[str, Any], depth: int, budget: Iterator[int]) -> dict[str, Any]:
+    if next(budget, None) is None or not isinstance(node, dict) or depth > _MAX_DEPTH:
         return {}
-    if isinstance(where := node.get("$ref"), str):
-        beside = {key: value for key, value in node.items() if key != "$ref"}
-        return _node(_at(where, root) | beside, root, depth + 1, room)
-    made: dict[str, Any] = {}
-    kinds = node.get("type")
-    listed = [kinds] if isinstance(kinds, str) else kinds
-    if isinstance(listed, list) and listed and all(isinstance(kind, str) and kind in _TYPES for kind in listed):
-        made["type"] = kinds
+    if isinstance(node.get("$ref"), str):
+        return _sanitize_node(inline_reference(node, root), root, depth + 1, budget)
+    result: dict[str, Any] = {}
+    types = node.get("type")
+    type_list = [types] if isinstance(types, str) else types
+    if (
+        isinstance(type_list, list)
+        and type_list
+        and all(isinstance(kind, str) and kind in _TYPES for kind in type_list)
+    ):
+        result["type"] = types
     elif isinstance(node.get("properties"), dict):
-        made["type"] = "object"
-    for key in _TEXTS:
-        if isinstance(text := node.get(key), str) and key != "title":
-            made[key] = text[:_DESCRIPTION_CHARACTERS]
-    for key in _BOUNDS:
+        result["type"] = "object"
+    for key in _TEXT_KEYS:
+        if isinstance(text := node.get(key), str):
+            result[key] = text[:_MAX_DESCRIPTION_CHARS]
+    for key in _BOUND_KEYS:
         if isinstance(bound := node.get(key), int | float) and not isinstance(bound, bool):
-            made[key] = bound
+            result[key] = bound
     if isinstance(values := node.get("enum"), list) and values:
-        made["enum"] = values
-    for key in ("const", "default"):
-        if key in node:
-            made[key] = node[key]
+        result["enum"] = values
+    result |= {key: node[key] for key in ("const", "default") if key in node}
     if isinstance(properties := node.get("properties"), dict):
-        fitting = {name: child for name, child in properties.items() if _PROPERTY.fullmatch(str(name))}
-        made["properties"] = {name: _node(child, root, depth + 1, room) for name, child in fitting.items()}
+        valid = {name: child for name, child in properties.items() if _PROPERTY_NAME.fullmatch(str(name))}
+        result["properties"] = {name: _sanitize_node(child, root, depth + 1, budget) for name, child in valid.items()}
         names = node.get("required")
-        required = [name for name in made["properties"] if isinstance(names, list) and name in names]
-        made |= {"required": required} if required else {}
-    if made.get("type") == "array" or "items" in node:
-        made["items"] = _node(node.get("items"), root, depth + 1, room)
-    for key in _CHOICES:
+        required = [name for name in result["properties"] if isinstance(names, list) and name in names]
+        result |= {"required": required} if required else {}
+    if result.get("type") == "array" or "items" in node:
+        result["items"] = _sanitize_node(node.get("items"), root, depth + 1, budget)
+    for key in _CHOICE_KEYS:
         if isinstance(choices := node.get(key), list) and choices:
-            made[key] = [_node(choice, root, depth + 1, room) for choice in choices]
-    return made
-
-
-def _at(where: str, root: dict[str, Any]) -> dict[str, Any]:
-    """What a reference within the schema leads to; nothing where it leads elsewhere."""
-    found: Any = root
-    for step in where.removeprefix("#/").split("/"):
-        found = found.get(step) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else {}
+            result[key] = [_sanitize_node(choice, root, depth + 1, budget) for choice in choices]
+    return result

@@ -1,4 +1,4 @@
-"""What is said: parts, messages and token counts, as frozen values that know nothing of wires or screens."""
+"""Messages of a conversation: parts, messages and token counts, independent of wire formats and screens."""
 
 import operator
 from collections.abc import Iterable, Mapping
@@ -9,95 +9,94 @@ from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 
-def _encodable(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-class _Encodable:
-    """Text read from JSON, which pydantic takes as UTF-8 only, needs no second look: a session has 100,000 such."""
+class _Utf8:
+    """A validator that skips text from JSON: pydantic reads only valid UTF-8, and a session has 100,000 texts."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         text = handler(source)
-        looked_at = core_schema.no_info_after_validator_function(_encodable, text)
-        return core_schema.json_or_python_schema(json_schema=text, python_schema=looked_at)
+        repaired = core_schema.no_info_after_validator_function(_replace_surrogates, text)
+        return core_schema.json_or_python_schema(json_schema=text, python_schema=repaired)
 
 
-Words = Annotated[str, _Encodable]
-"""Text that UTF-8 can hold. Halves of surrogate pairs, which broken streams and file names bring, are joined where
-both are there, and else become U+FFFD: a session file and a request could not hold them."""
+Utf8Text = Annotated[str, _Utf8]
+"""Text that UTF-8 can encode. Surrogate halves, from broken streams and file names, are joined or become U+FFFD."""
 
 
-class Value(BaseModel):
-    """A frozen record that refuses unknown fields; whatever crosses a border is one."""
+class FrozenModel(BaseModel):
+    """A frozen record that refuses unknown fields; the base of all values that cross a boundary."""
 
-    # Deferred: what a process never makes or reads costs it nothing.
+    # Deferred: a process pays only for the models that it uses.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-class Text(Value):
-    """Words that the model or the person said."""
+class Text(FrozenModel):
+    """Text from the model or the user."""
 
     type: Literal["text"] = "text"
-    text: Words
+    text: Utf8Text
 
 
-class Thinking(Value):
-    """Reasoning that a model sent beside its answer; `signature` is opaque and goes back to the vendor as it came."""
+class Thinking(FrozenModel):
+    """Reasoning of a model. `signature` is opaque and returns to the vendor unchanged."""
 
     type: Literal["thinking"] = "thinking"
-    text: Words
-    signature: Words | None = None
+    text: Utf8Text
+    signature: Utf8Text | None = None
 
 
-class RedactedThinking(Value):
-    """Reasoning that its vendor sends encrypted only; it goes back as it came."""
+class RedactedThinking(FrozenModel):
+    """Reasoning that the vendor encrypts. The data returns to the vendor unchanged."""
 
     type: Literal["redacted_thinking"] = "redacted_thinking"
-    data: Words
+    data: Utf8Text
 
 
-class Image(Value):
-    """A picture whose bytes lie in the session's outputs under `name`; `source` tells where it came from."""
+class Image(FrozenModel):
+    """An image, stored as the file `name` in the outputs folder of the session. `source` is its origin."""
 
     type: Literal["image"] = "image"
-    name: str = Field(pattern=r"^[\w-][\w.-]*$")  # a session that was imported may not name other files
+    name: str = Field(pattern=r"^[\w-][\w.-]*$")  # an imported session must not name other files
     media_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
-    source: Words
+    source: Utf8Text
 
 
-class ToolCall(Value):
-    """A model's wish to run a tool. `arguments` is the JSON text as it arrived, which may be broken."""
+class ToolCall(FrozenModel):
+    """A model's request to run a tool. `arguments` is the JSON text as received, which may be broken."""
 
     type: Literal["tool_call"] = "tool_call"
-    id: Words
-    name: Words
-    arguments: Words
+    id: Utf8Text
+    name: Utf8Text
+    arguments: Utf8Text
 
 
-class ToolResult(Value):
-    """A tool's answer to the call `call_id`. `output` is for the model; what people see travels in events.
+class ToolResult(FrozenModel):
+    """The result of the call `call_id`. `output` is for the model; people see events.
 
-    From the next turn on `later` stands in its place, if there is one. One that `is_final` ends the turn.
+    From the next turn on, `replacement` stands in for `output`. A result that `is_final` ends the turn.
     """
 
     type: Literal["tool_result"] = "tool_result"
-    call_id: Words
-    output: Words
+    call_id: Utf8Text
+    output: Utf8Text
     is_error: bool = False
     images: tuple[Image, ...] = Field(default=(), exclude_if=operator.not_)
-    replacement: Words | None = Field(default=None, exclude_if=lambda value: value is None)
+    replacement: Utf8Text | None = Field(default=None, exclude_if=lambda value: value is None)
     is_final: bool = Field(default=False, exclude_if=operator.not_)
 
 
 Part = Annotated[Text | Image | Thinking | RedactedThinking | ToolCall | ToolResult, Field(discriminator="type")]
 
 
-class Message(Value):
+class Message(FrozenModel):
     """One entry of a conversation.
 
-    A `user` message holds text and images; an `assistant` message text, thinking and tool calls; a `tool` message
-    the results of one assistant message's calls, in the order of those calls.
+    A `user` message holds text and images. An `assistant` message holds text, thinking and tool calls. A `tool`
+    message holds the results of all calls of one assistant message, in the order of the calls.
     """
 
     role: Literal["user", "assistant", "tool"]
@@ -105,83 +104,85 @@ class Message(Value):
 
     @classmethod
     def user(cls, text: str) -> "Message":
-        """What a person said, or what we say in their place."""
+        """Create a user message."""
         return cls(role="user", parts=(Text(text=text),))
 
     @classmethod
     def assistant(cls, text: str, calls: Iterable[ToolCall] = ()) -> "Message":
-        """What a model said and wishes to run."""
-        said = (Text(text=text),) if text else ()
-        return cls(role="assistant", parts=(*said, *calls))
+        """Create an assistant message from text and tool calls."""
+        texts = (Text(text=text),) if text else ()
+        return cls(role="assistant", parts=(*texts, *calls))
 
     @property
     def first_text(self) -> str:
-        """What was typed; the text of files that came with it stands in parts of its own."""
+        """The typed text. Attached files follow as separate text parts."""
         return next((part.text for part in self.parts if isinstance(part, Text)), "")
 
     @property
     def text(self) -> str:
-        """All text parts, one after the other."""
+        """All text parts, joined."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """All images: the message's own, and those of its tool results."""
-        found: list[Image] = []
-        for part in self.parts:  # plain, as it is asked of each message of a conversation
+        """All images, including those of tool results."""
+        images: list[Image] = []
+        for part in self.parts:  # a plain loop: this runs for each message of a conversation
             if isinstance(part, Image):
-                found.append(part)
+                images.append(part)
             elif isinstance(part, ToolResult):
-                found += part.images
-        return tuple(found)
+                images += part.images
+        return tuple(images)
 
-    def to_be_kept(self, elided: Mapping[str, str]) -> "Message":
-        """The message as it stands after a summary: a vendor takes thinking back only after the very words that it
-        was thought after, and `elided` has the words that stand for results too long to be sent again.
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls, in the order of the model."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+    @property
+    def tool_results(self) -> tuple[ToolResult, ...]:
+        """The tool results, in the order of the calls."""
+        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+
+    def strip_thinking(self, replacements: Mapping[str, str]) -> "Message":
+        """Return the message without thinking and with replaced results.
+
+        Vendors accept thinking only after exactly the text that preceded it. `replacements` maps call ids to the new
+        outputs. The message itself returns when nothing changes.
         """
         parts = tuple(
-            part.model_copy(update={"output": elided[part.call_id], "images": ()})
-            if isinstance(part, ToolResult) and part.call_id in elided
+            part.model_copy(update={"output": replacements[part.call_id], "images": ()})
+            if isinstance(part, ToolResult) and part.call_id in replacements
             else part
             for part in self.parts
             if not isinstance(part, Thinking | RedactedThinking)
         )
         return self if parts == self.parts else self.model_copy(update={"parts": parts})
 
-    @property
-    def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls, in the order in which the model made them."""
-        return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
-    @property
-    def tool_results(self) -> tuple[ToolResult, ...]:
-        """The results, in the order of the calls."""
-        return tuple(part for part in self.parts if isinstance(part, ToolResult))
-
-
-def in_words(message: Message) -> Message:
-    """The message for a model that takes no images: told which were there. The same message gives the same object."""
-    return _in_words(message) if message.images else message
+def replace_images(message: Message) -> Message:
+    """Replace images with text, for a model that takes none. Equal messages give the same object."""
+    return _replace_images(message) if message.images else message
 
 
 @lru_cache(maxsize=64)
-def _in_words(message: Message) -> Message:
-    def told(image: Image) -> str:
+def _replace_images(message: Message) -> Message:
+    def describe(image: Image) -> str:
         return f"[image {image.source}: you can't see images]"
 
     parts: list[Part] = []
     for part in message.parts:
         if isinstance(part, Image):
-            part = Text(text=f"\n{told(part)}")
+            part = Text(text=f"\n{describe(part)}")
         elif isinstance(part, ToolResult):
-            output = "\n".join([part.output, *map(told, part.images)])
+            output = "\n".join([part.output, *map(describe, part.images)])
             part = part.model_copy(update={"output": output, "images": ()})
         parts.append(part)
     return message.model_copy(update={"parts": tuple(parts)})
 
 
-class Usage(Value):
-    """Tokens as the provider counted them. `input_tokens` holds all input, cached or not."""
+class Usage(FrozenModel):
+    """Tokens as counted by the provider. `input_tokens` includes cached input."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -190,7 +191,7 @@ class Usage(Value):
 
     @property
     def total_tokens(self) -> int:
-        """Input and output together."""
+        """The sum of input and output tokens."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "Usage") -> "Usage":

@@ -1,129 +1,162 @@
-"""The sink of everything that happens: the base class that a front-end fills in, and three small ones."""
+"""Notifiers: the base class that a front-end implements, and three general ones."""
 
 import asyncio
 import logging
+import shutil
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from contextlib import aclosing, suppress
 
+from typing_extensions import override
+
 from .events import Answer, Event, Logged, Question, Status, TextDelta
-from .plain import plain_text
 
 
 class Notifier:
-    """What a front-end gives. Override `notify` and, where a person can answer, `ask`.
+    """The receiver of all events of an exchange.
 
-    `notify` is called on the event loop, in the order of what happened; it must not block and should not raise
-    (one that does is told and then left out; the turn goes on).
+    A front-end overrides `notify` and, when a user can answer, `ask`. Both run on the event loop. `notify` receives
+    the events in order, must not block and should not raise: a notifier that raises receives no more events, while
+    the turn continues.
     """
 
     def notify(self, event: Event) -> None:
-        """Takes one event. The base class ignores it."""
+        """Receive one event. The base class ignores it."""
 
     async def ask(self, question: Question) -> Answer:
-        """A person's answer; the base class has nobody to ask and denies."""
+        """Ask the user and return the answer. The base class has no user and denies."""
         return Answer(choice="deny", by="nobody")
 
     def log(self, renderable: object) -> None:
-        """Records something concrete that happened: a string or any Rich renderable. It lasts."""
-        self.notify(Logged(text=plain_text(renderable)))
+        """Show a lasting note: a string or any Rich renderable."""
+        self.notify(Logged(text=render_plain_text(renderable)))
 
     def status(self, text: str) -> None:
-        """Shows what is going on now. It does not last."""
+        """Show the current activity until the next status."""
         self.notify(Status(text=text))
 
 
 class Recorder(Notifier):
-    """Keeps every event, and gives the answer it was made with; for tests."""
+    """A notifier for tests that stores events and questions and gives a fixed answer."""
 
     def __init__(self, answer: Answer = Answer()) -> None:
         self.events: list[Event] = []
         self.questions: list[Question] = []
         self._answer = answer
 
+    @override
     def notify(self, event: Event) -> None:
         self.events.append(event)
 
+    @override
     async def ask(self, question: Question) -> Answer:
         self.questions.append(question)
         return self._answer
 
 
 class Tee(Notifier):
-    """Gives every event to several notifiers; the first one answers questions. One that raises is told and left out."""
+    """A notifier that passes events to several others. The first one answers questions."""
 
     def __init__(self, *notifiers: Notifier) -> None:
         self._notifiers = list(notifiers)
         self._first = notifiers[0]
 
+    @override
     def notify(self, event: Event) -> None:
         for notifier in list(self._notifiers):
             try:
                 notifier.notify(event)
             except Exception:
-                logging.getLogger(__name__).exception("a front-end failed and is shown nothing more")
+                logging.getLogger(__name__).exception("a front-end failed and receives no more events")
                 self._notifiers.remove(notifier)
 
+    @override
     async def ask(self, question: Question) -> Answer:
         return await self._first.ask(question)
 
 
 class Channel(Notifier):
-    """Turns the events of one coroutine into an async stream, for front-ends that want to pull.
+    """A notifier that turns the events of one coroutine into an async stream.
 
-    Words that came since the last look are one event: a fast model makes hundreds.
+    Text deltas that arrive between two reads are merged: a fast model sends hundreds of them.
     """
 
     def __init__(self) -> None:
         self._events: list[Event] = []
-        self._words: list[str] = []
-        self._came = asyncio.Event()
+        self._texts: list[str] = []
+        self._has_news = asyncio.Event()
 
+    @override
     def notify(self, event: Event) -> None:
         if isinstance(event, TextDelta):
-            self._words.append(event.text)
+            self._texts.append(event.text)
         else:
-            self._join()
+            self._merge_texts()
             self._events.append(event)
-        self._came.set()
+        self._has_news.set()
 
     async def stream(self, work: Awaitable[object]) -> AsyncIterator[Event]:
-        """Yields the events that `work` emits until it ends; then raises what it raised.
+        """Yield the events that `work` emits until it ends, then raise its error if it failed.
 
         Leaving the stream early cancels the work and waits for its end.
         """
-        async with aclosing(self.batches(work)) as batches:
+        async with aclosing(self.stream_batches(work)) as batches:
             async for batch in batches:
                 for event in batch:
                     yield event
 
-    async def batches(self, work: Awaitable[object], beat_s: float | None = None) -> AsyncGenerator[list[Event]]:
-        """The same with all events at once that are there; one without any says that none came for `beat_s`."""
+    async def stream_batches(
+        self, work: Awaitable[object], heartbeat_s: float | None = None
+    ) -> AsyncGenerator[list[Event]]:
+        """Yield all waiting events at once, and an empty list after `heartbeat_s` without events. See `stream`."""
         task = asyncio.ensure_future(work)
-        task.add_done_callback(lambda _: self._came.set())
-        is_over = False
+        task.add_done_callback(lambda _: self._has_news.set())
+        is_done = False
         try:
-            while not is_over:
+            while not is_done:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(beat_s):
-                        await self._came.wait()
-                self._came.clear()
-                is_over = task.done()
-                batch = self._taken()
-                if batch or not is_over:
+                    async with asyncio.timeout(heartbeat_s):
+                        await self._has_news.wait()
+                self._has_news.clear()
+                is_done = task.done()
+                batch = self._take_batch()
+                if batch or not is_done:
                     yield batch
             await task
         finally:
-            if not is_over:
+            if not is_done:
                 task.cancel()
                 await asyncio.wait([task])
-                self._taken()  # what this work still told is not the next one's
+                self._take_batch()  # leave no events of this work to the next one
 
-    def _taken(self) -> list[Event]:
-        self._join()
+    def _take_batch(self) -> list[Event]:
+        self._merge_texts()
         batch, self._events = self._events, []
         return batch
 
-    def _join(self) -> None:
-        if self._words:
-            self._events.append(TextDelta(text="".join(self._words)))
-            self._words = []
+    def _merge_texts(self) -> None:
+        if self._texts:
+            self._events.append(TextDelta(text="".join(self._texts)))
+            self._texts = []
+
+
+def render_plain_text(renderable: object) -> str:
+    """Render a string or Rich renderable as text without styles, as wide as the terminal (80 columns without one)."""
+    if isinstance(renderable, str):
+        return renderable
+    from rich.console import Console  # slow to import, and rarely needed
+
+    console = Console(no_color=True, width=shutil.get_terminal_size().columns, force_terminal=False)
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get().rstrip("\n")
+
+
+def strip_markup(text: str) -> str:
+    """Remove Rich markup such as `[bold]...[/]`. Text with malformed markup returns unchanged."""
+    from rich.errors import MarkupError
+    from rich.text import Text
+
+    try:
+        return Text.from_markup(text).plain
+    except MarkupError:
+        return text

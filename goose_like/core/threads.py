@@ -1,4 +1,4 @@
-"""Aside: what blocks, in a thread that nobody has to wait for."""
+"""Blocking calls in daemon threads."""
 
 import asyncio
 import threading
@@ -10,40 +10,41 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def run_in_daemon_thread(work: Callable[[], T], name: str = "aside") -> T:
-    """What a call gives that may block for long; it runs in a copy of this context, as part of the same tool's call.
+async def run_in_daemon_thread(function: Callable[[], T], name: str = "blocking call") -> T:
+    """Run a blocking call in a daemon thread so that process exit never waits for it.
 
-    Where this is cancelled the call goes on by itself, at most until the process ends: its thread is a daemon, unlike
-    those of `asyncio.to_thread`, because it can't be cancelled and the end of the process must not wait for it.
+    The thread runs in a copy of the current context, so it belongs to the same tool call. Cancelling this coroutine
+    abandons the thread: a thread cannot be cancelled.
 
     Raises:
-        Exception: what it raised.
-        RuntimeError: it raised what would end the loop (`sys.exit`, KeyboardInterrupt), or what no future carries.
+        Exception: whatever `function` raises.
+        RuntimeError: `function` raised `StopIteration`, `SystemExit`, `KeyboardInterrupt` or a similar exception,
+            which would stop the event loop.
     """
     loop, context = asyncio.get_running_loop(), copy_context()
-    done: asyncio.Future[T] = loop.create_future()
+    future: asyncio.Future[T] = loop.create_future()
 
     def settle(value: Any, error: BaseException | None) -> None:
-        if done.done():
-            return  # cancelled meanwhile: nobody waits for this
+        if future.done():
+            return  # cancelled in the meantime
         if error is None:
-            done.set_result(value)
+            future.set_result(value)
         else:
-            done.set_exception(error)
+            future.set_exception(error)
 
-    def act() -> None:
+    def run() -> None:
         value: Any = None
         error: BaseException | None = None
         try:
-            value = context.run(work)
+            value = context.run(function)
         except StopIteration as stop:
             error = RuntimeError(f"StopIteration: {stop}")
         except Exception as raised:
             error = raised
         except BaseException as raised:
             error = RuntimeError(f"{type(raised).__name__}: {raised}")
-        with suppress(RuntimeError):  # the loop is closed: nobody waits for this
+        with suppress(RuntimeError):  # the event loop is closed
             loop.call_soon_threadsafe(settle, value, error)
 
-    threading.Thread(target=act, name=name, daemon=True).start()
-    return await done
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return await future

@@ -1,4 +1,4 @@
-"""A summary in the place of a long conversation, written by the fast model."""
+"""Summaries of a long conversation, and titles, written by the fast model."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,64 +8,72 @@ from goose_like.core.events import Compacted
 from goose_like.core.history import History, estimate_tokens
 from goose_like.core.message import Message, ToolCall, ToolResult
 
-from .truncate import CHARACTERS_A_TOKEN, GAIN, NOTES, first_words, newest_words, plan_so_far
+from .truncate import (
+    CHARS_PER_TOKEN,
+    MIN_GAIN,
+    SUMMARY_HEADING,
+    format_plan,
+    quote_first_request,
+    quote_later_requests,
+)
 
-_RESULT_CHARACTERS = 2_000
-_TITLED_CHARACTERS = 4_000
-_TITLE_CHARACTERS = 80
+_ASSUMED_WINDOW_TOKENS = 100_000
+_RESULT_CHARS = 2_000
+_TITLE_INPUT_CHARS = 4_000
+_TITLE_CHARS = 80
 _SYSTEM = (
-    "You write the notes from which a developer agent goes on with its work; the conversation itself will be gone. "
+    "You write the notes from which a developer agent continues its work; the conversation itself will be gone. "
     "Write under these headings, briefly and exactly, with names, paths, commands and figures as they are: "
     "Goal (what the person wants, in their own words), Decisions, Files (each with what was done to it), "
     "State (what works, what fails and how), Next step. Leave out what no longer matters. Invent nothing."
 )
 
 
-async def summarized(
-    history: History, model: ModelView, *, focus: str = "", kept: int = 0, verbatim_tokens: int = 2_000
+async def summarize_history(
+    history: History, model: ModelView, *, focus: str = "", kept_count: int = 0, verbatim_tokens: int = 2_000
 ) -> Compacted:
-    """The event that puts a summary in the place of all but the last `kept` messages, which must begin with a call.
+    """Create the event that replaces all but the last `kept_count` messages with a summary. The history stays as is.
 
-    `focus` is what it must not lose. What the person said stands in it word for word, the first request and as much of
-    the newest as `verbatim_tokens` allow. The history is left as it is.
+    The kept messages must begin with a call. The summary keeps `focus`. It quotes the first request and up to
+    `verbatim_tokens` of the newest user messages.
 
     Raises:
-        GooseLikeError: nothing was said, or too little would be gained.
-        ProviderError: the model gave no whole answer.
+        GooseLikeError: there is no conversation yet, or a summary would save too little.
+        ProviderError: the model gave no complete answer.
     """
     context = history.context
     if not context:
         raise GooseLikeError("nothing was said yet")
-    told = context[: len(context) - kept]
-    text = "\n\n".join(part for message in told for part in _told(message))
-    room = (model.model.window or 100_000) * CHARACTERS_A_TOKEN // 2
+    older = context[: len(context) - kept_count]
+    text = "\n\n".join(part for message in older for part in _describe_message(message))
+    room = (model.model.window or _ASSUMED_WINDOW_TOKENS) * CHARS_PER_TOKEN // 2
     if len(text) > room:
         text = f"{text[: room // 4]}\n\n[... left out here ...]\n\n{text[-room * 3 // 4 :]}"
-    asked = f"{text}\n\nWrite the notes." + (f" Above all keep this: {focus}" if focus else "")
-    notes = await model.ask(asked, system=_SYSTEM, purpose="summary")
-    words = newest_words(history, len(history.messages) - kept, verbatim_tokens)
-    parts = [f"{NOTES}\n{notes}", first_words(history), words, plan_so_far(history)]
-    event = Compacted(summary="\n\n".join(filter(None, parts)), kept=kept)
-    before, after = (sum(map(estimate_tokens, messages)) for messages in (context, history.context_after(event)))
-    if after > before * (1 - GAIN):
+    question = f"{text}\n\nWrite the notes." + (f" Above all keep this: {focus}" if focus else "")
+    notes = await model.ask(question, system=_SYSTEM, purpose="summary")
+    requests = quote_later_requests(history, len(history.messages) - kept_count, verbatim_tokens)
+    parts = [f"{SUMMARY_HEADING}\n{notes}", quote_first_request(history), requests, format_plan(history)]
+    event = Compacted(summary="\n\n".join(filter(None, parts)), kept_count=kept_count)
+    before, after = (sum(map(estimate_tokens, messages)) for messages in (context, history.preview_context(event)))
+    if after > before * (1 - MIN_GAIN):
         raise GooseLikeError(f"a summary would take {after:,} of {before:,} tokens: it is not worth it")
     return event
 
 
-async def title(history: History, model: ModelView) -> str:
-    """What the conversation is about, in a few words of the model's.
+async def suggest_title(history: History, model: ModelView) -> str:
+    """Let the model write a title of a few words for the conversation.
 
     Raises:
-        ProviderError: the model gave no whole answer.
+        ProviderError: the model gave no complete answer.
     """
-    text = "\n\n".join(part for message in history.messages for part in _told(message))[:_TITLED_CHARACTERS]
+    text = "\n\n".join(part for message in history.messages for part in _describe_message(message))
     system = "You name conversations. Answer with a title of at most six words, in the person's language, nothing else."
-    words = (await model.ask(text, system=system, purpose="title")).split()
-    return " ".join(words)[:_TITLE_CHARACTERS].strip("\"'.#* ")
+    words = (await model.ask(text[:_TITLE_INPUT_CHARS], system=system, purpose="title")).split()
+    return " ".join(words)[:_TITLE_CHARS].strip("\"'.#* ")
 
 
-def newest(messages: Sequence[Message], limit_tokens: int) -> int:
-    """How many of the newest messages stay below a limit, beginning with one that is no result; maybe none."""
+def count_newest_messages(messages: Sequence[Message], limit_tokens: int) -> int:
+    """Count the newest messages that fit into the limit and do not begin with a result. The count may be zero."""
     kept, size = 0, 0
     for count, message in enumerate(reversed(messages), 1):
         size += estimate_tokens(message)
@@ -76,17 +84,17 @@ def newest(messages: Sequence[Message], limit_tokens: int) -> int:
     return kept
 
 
-def _told(message: Message) -> Iterator[str]:
-    """A message as plain words; of a long result both ends."""
+def _describe_message(message: Message) -> Iterator[str]:
     if message.text:
         yield f"{'The person' if message.role == 'user' else 'You'}: {message.text}"
     for part in message.parts:
         if isinstance(part, ToolCall):
-            yield f"You called {part.name}: {_clipped(part.arguments)}"
+            yield f"You called {part.name}: {_clip(part.arguments)}"
         elif isinstance(part, ToolResult):
-            yield f"{'It failed' if part.is_error else 'It gave'}: {_clipped(part.output)}"
+            yield f"{'It failed' if part.is_error else 'It gave'}: {_clip(part.output)}"
 
 
-def _clipped(text: str) -> str:
-    half = _RESULT_CHARACTERS // 2
+def _clip(text: str) -> str:
+    """Keep both ends of a long text."""
+    half = _RESULT_CHARS // 2
     return text if len(text) <= 2 * half else f"{text[:half]} [...] {text[-half:]}"

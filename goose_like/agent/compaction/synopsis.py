@@ -1,62 +1,75 @@
-"""Synopsis: in place of the past the model is told the state of the work, made anew at each step."""
+"""The synopsis moderator: it sends the current state of the work instead of the past."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+
+from typing_extensions import override
 
 from goose_like.agent.view import ExchangeView
 from goose_like.core.events import Compacted
 from goose_like.core.history import History
-from goose_like.core.message import Message, ToolResult
+from goose_like.core.message import Message
 
 from .base import Moderator, Rewrite
-from .truncate import first_words, newest_words, plan_so_far
+from .truncate import format_plan, quote_first_request, quote_later_requests
 
 _TITLE = "[The state of the work, as it is now; what is below it came after]"
-_CHARACTERS = 160
-_NOTED = 5
-_LATER_TOKENS = 2_000
+_LINE_CHARS = 160
+_MAX_NOTES = 5
+_LATER_REQUESTS_TOKENS = 2_000
 
 
 class Synopsis(Moderator):
-    """Sends one message with all that is true now (what the toolkits know, what was done, the plan), and the newest
-    step. It costs the vendor's cache at each step and stays small for ever; system prompt and tools stay cached.
+    """A moderator that sends one message with the current state, then the newest step.
+
+    The state holds the state of all toolkits, the steps so far and the plan. The request stays small forever, but each
+    step costs the vendor's cache for the message; the system prompt and the tools stay cached.
     """
 
     settings = {"steps": 40}
-    tells_plan = True
+    includes_plan = True
 
+    @override
     async def rewrite(self, history: History, models: ExchangeView) -> Rewrite:
         messages = history.messages
-        answers = [place for place, message in enumerate(messages) if message.role == "assistant"]
+        answers = [index for index, message in enumerate(messages) if message.role == "assistant"]
         if not answers:
             return Rewrite(history.context)
         start = answers[-1]
-        told = answers[:-1][-int(self.config["steps"]) :]
-        done = [line for place in told for line in _told(messages[place], messages[place + 1])]
-        said = set(history.said)
-        noted = [place for place in range(start) if messages[place].role == "user" and place not in said]
-        done += [f"- you were told: {_line(messages[place].text)}" for place in noted[-_NOTED:]]
+        user_indexes = history.user_message_indexes
         sections = [
-            ("Asked for", first_words(history) if history.said and history.said[0] < start else ""),
-            ("Said since", newest_words(history, start, _LATER_TOKENS)),
-            *self.live(),
-            ("Done so far", "\n".join([*(["- ..."] if len(told) < len(answers) - 1 else []), *done])),
-            ("Plan", plan_so_far(history)),
+            ("Asked for", quote_first_request(history) if user_indexes and user_indexes[0] < start else ""),
+            ("Said since", quote_later_requests(history, start, _LATER_REQUESTS_TOKENS)),
+            *self.state_sections(),
+            ("Done so far", "\n".join(self._list_done(history, answers))),
+            ("Plan", format_plan(history)),
         ]
         text = "\n\n".join([_TITLE, *(f"# {title}\n{text}" for title, text in sections if text)])
-        compacted = Compacted(summary=text, kept=len(messages) - start, is_routine=True)
-        return Rewrite(history.context_after(compacted), compacted)
+        compacted = Compacted(summary=text, kept_count=len(messages) - start, is_routine=True)
+        return Rewrite(history.preview_context(compacted), compacted)
+
+    def _list_done(self, history: History, answers: list[int]) -> Iterator[str]:
+        """List the steps before the newest one, and the newest reminders before it."""
+        messages, start = history.messages, answers[-1]
+        shown = answers[:-1][-int(self.config["steps"]) :]
+        if len(shown) < len(answers) - 1:
+            yield "- ..."
+        for index in shown:
+            yield from _describe_step(messages[index], messages[index + 1])
+        users = set(history.user_message_indexes)
+        reminders = [index for index in range(start) if messages[index].role == "user" and index not in users]
+        for index in reminders[-_MAX_NOTES:]:
+            yield f"- you were told: {_clip(messages[index].text)}"
 
 
-def _told(answer: Message, after: Message) -> Iterator[str]:
-    """A step in lines: what the model said, and each call with how it ended."""
-    if words := answer.text.strip():
-        yield f"- you said: {_line(words)}"
-    results: Sequence[ToolResult] = after.tool_results
-    for call, result in zip(answer.tool_calls, results, strict=False):
-        ended = f"failed: {_line(result.output)}" if result.is_error else "done"
-        yield f"- {call.name} {_line(call.arguments)}: {ended}"
+def _describe_step(answer: Message, after: Message) -> Iterator[str]:
+    """Describe the model's text, and each call with its outcome."""
+    if text := answer.text.strip():
+        yield f"- you said: {_clip(text)}"
+    for call, result in zip(answer.tool_calls, after.tool_results, strict=False):
+        outcome = f"failed: {_clip(result.output)}" if result.is_error else "done"
+        yield f"- {call.name} {_clip(call.arguments)}: {outcome}"
 
 
-def _line(text: str) -> str:
+def _clip(text: str) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}..."
+    return text if len(text) <= _LINE_CHARS else f"{text[:_LINE_CHARS]}..."

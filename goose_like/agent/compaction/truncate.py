@@ -1,4 +1,4 @@
-"""A conversation made shorter without a model: long old results become a line, then the oldest steps are left out."""
+"""Truncation without a model: long old results become one line, then the oldest steps are left out."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -6,78 +6,82 @@ from goose_like.core.events import Compacted
 from goose_like.core.history import History, estimate_tokens
 from goose_like.core.message import Message, ToolResult
 
-NOTES = "[Notes on what was said and done before]"
-"""What a summary by a model begins with."""
+SUMMARY_HEADING = "[Notes on what was said and done before]"
+"""The first line of a summary by a model."""
 
-GAIN = 0.2
-"""A conversation that is not made shorter by this share is left as it is: what stands before it is cached."""
+MIN_GAIN = 0.2
+"""The smallest share worth saving: a change of the context costs the vendor's prompt cache."""
 
-FIRST_WORDS_CHARACTERS = 8_000
-"""How much of the first request is said again: a pasted file must not fill the window a second time."""
+FIRST_REQUEST_CHARS = 8_000
+"""The repeated part of the first request. A pasted file must not fill the window a second time."""
 
-CHARACTERS_A_TOKEN = 3
-LATER_WORDS_TOKENS = 1_000
-NOTES_CHARACTERS = 16_000
-_LONG_CHARACTERS = 1_500
+CHARS_PER_TOKEN = 3
+LATER_REQUESTS_TOKENS = 1_000
+SUMMARY_CHARS = 16_000
+_LONG_RESULT_CHARS = 1_500
+_FIRST_LINE_CHARS = 200
 _SPARED_STEPS = 3
 
-Keep = Callable[[ToolResult], str]
-"""Sees to it that a result's whole output lies in a file, and gives that file's path."""
+SaveResult = Callable[[ToolResult], str]
+"""Saves the complete output of a result in a file and returns the path."""
 
 
-def shorter(history: History, target_tokens: int, keep: Keep) -> Compacted | None:
-    """The event after which the context has about `target_tokens`; None when less than a fifth would be gained.
+def truncate_history(history: History, target_tokens: int, save_result: SaveResult) -> Compacted | None:
+    """Create the event that shortens the context to about `target_tokens`. Return None when it would save too little.
 
-    First, results that are long become a line with the path where they lie, but for those of the newest steps, then of
-    the newest one. If that is not enough, the oldest steps are left out whole, never a call without its result. What
-    the person asked first and the plan are said again.
+    First, long results become one line with the path of the complete output, except in the newest three steps, then
+    except in the newest step. Then the oldest steps go, never a call without its result. The summary repeats the first
+    request and the plan.
     """
-    own = history.messages[history.kept_from :]
+    own = history.messages[history.kept_start :]
     summary = history.summary.text if history.summary else ""
     before = sum(map(estimate_tokens, history.context))
-    # The vendor counts otherwise than we do, and counts prompt and tools as well.
-    target = int(target_tokens * before / max(history.tokens, before, 1))
+    # Vendors count differently, and include the prompt and the tools.
+    target = int(target_tokens * before / max(history.context_tokens, before, 1))
     for spared in (_SPARED_STEPS, 1):
-        elided = dict(_elided(own, spared, keep, history.elided))
-        sizes = [estimate_tokens(message.to_be_kept(history.elided | elided)) for message in own]
-        kept = len(own)
-        if (size := sum(sizes) + _tokens(summary)) <= target:
+        replacements = dict(_shorten_results(own, spared, save_result, history.replacements))
+        sizes = [estimate_tokens(message.strip_thinking(history.replacements | replacements)) for message in own]
+        kept_count = len(own)
+        if (size := sum(sizes) + _count_tokens(summary)) <= target:
             break
     else:
-        kept = _newest(own, sizes, target - FIRST_WORDS_CHARACTERS // 4)
-        summary = left_out(history, len(history.messages) - kept)
-        size = sum(sizes[len(own) - kept :]) + _tokens(summary)
-    return Compacted(summary=summary, kept=kept, elided=elided) if size <= before * (1 - GAIN) else None
+        kept_count = _count_fitting(own, sizes, target - FIRST_REQUEST_CHARS // 4)
+        summary = describe_left_out(history, len(history.messages) - kept_count)
+        size = sum(sizes[len(own) - kept_count :]) + _count_tokens(summary)
+    if size > before * (1 - MIN_GAIN):
+        return None
+    return Compacted(summary=summary, kept_count=kept_count, replacements=replacements)
 
 
-def left_out(history: History, count: int) -> str:
-    """What stands in the place of the oldest `count` messages: with notes on them, where a model wrote some."""
+def describe_left_out(history: History, count: int) -> str:
+    """Write the summary that replaces the oldest `count` messages. It keeps the notes of an earlier summary."""
     former = history.summary.text if history.summary else ""
     parts = [
         f"[The oldest {count} messages of this conversation are left out here because the window was full.]",
-        former[:NOTES_CHARACTERS] if former.startswith(NOTES) else first_words(history),
-        newest_words(history, count, LATER_WORDS_TOKENS),
-        plan_so_far(history),
+        former[:SUMMARY_CHARS] if former.startswith(SUMMARY_HEADING) else quote_first_request(history),
+        quote_later_requests(history, count, LATER_REQUESTS_TOKENS),
+        format_plan(history),
     ]
     return "\n\n".join(filter(None, parts))
 
 
-def first_words(history: History) -> str:
-    """The person's first request, said again."""
-    first = history.messages[history.said[0]].text if history.said else ""
-    cut = " [...]" if len(first) > FIRST_WORDS_CHARACTERS else ""
-    return f"It began with this request:\n{first[:FIRST_WORDS_CHARACTERS]}{cut}" if first else ""
+def quote_first_request(history: History) -> str:
+    """Quote the user's first request."""
+    indexes = history.user_message_indexes
+    first = history.messages[indexes[0]].text if indexes else ""
+    cut = " [...]" if len(first) > FIRST_REQUEST_CHARS else ""
+    return f"It began with this request:\n{first[:FIRST_REQUEST_CHARS]}{cut}" if first else ""
 
 
-def newest_words(history: History, end: int, limit_tokens: int) -> str:
-    """What the person said later than the first request and before message `end`, as far back as there is room.
+def quote_later_requests(history: History, end: int, limit_tokens: int) -> str:
+    """Quote the user's messages after the first and before message `end`, the newest ones up to the limit.
 
-    Of the newest there is always something.
+    At least the start of the newest one is included.
     """
     lines: list[str] = []
-    room = limit_tokens * CHARACTERS_A_TOKEN
-    for place in reversed([place for place in history.said[1:] if place < end]):
-        line = f"- {history.messages[place].text}"
+    room = limit_tokens * CHARS_PER_TOKEN
+    for index in reversed([index for index in history.user_message_indexes[1:] if index < end]):
+        line = f"- {history.messages[index].text}"
         if len(line) > room:
             if not lines:
                 lines.append(f"{line[:room]} [...]")
@@ -87,18 +91,18 @@ def newest_words(history: History, end: int, limit_tokens: int) -> str:
     return "Later the person said, word for word:\n" + "\n".join(reversed(lines)) if lines else ""
 
 
-def plan_so_far(history: History) -> str:
-    """The plan as the model reads it: what is done and what is open."""
+def format_plan(history: History) -> str:
+    """Format the plan for the model, with the status of each task."""
     lines = "\n".join(f"- [{task.status}] {task.description}" for task in history.plan)
     return f"The plan so far:\n{lines}" if lines else ""
 
 
-def _tokens(summary: str) -> int:
+def _count_tokens(summary: str) -> int:
     return estimate_tokens(Message.user(summary)) if summary else 0
 
 
-def _newest(messages: Sequence[Message], sizes: Sequence[int], room: int) -> int:
-    """How many of the newest fit, at least one whole step."""
+def _count_fitting(messages: Sequence[Message], sizes: Sequence[int], room: int) -> int:
+    """Count how many of the newest messages fit, at least one whole step."""
     kept, size, has_step = 0, 0, False
     for count, message in enumerate(reversed(messages), 1):
         size += sizes[-count]
@@ -110,16 +114,16 @@ def _newest(messages: Sequence[Message], sizes: Sequence[int], room: int) -> int
     return kept
 
 
-def _elided(
-    messages: Sequence[Message], spared: int, keep: Keep, known: Mapping[str, str]
+def _shorten_results(
+    messages: Sequence[Message], spared: int, save_result: SaveResult, known: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    steps = [place for place, message in enumerate(messages) if message.role == "assistant"]
+    steps = [index for index, message in enumerate(messages) if message.role == "assistant"]
     end = steps[-spared] if len(steps) >= spared else 0
     for result in (result for message in messages[:end] for result in message.tool_results):
-        if len(result.output) > _LONG_CHARACTERS and result.call_id not in known:
-            yield result.call_id, _line(result, keep(result))
+        if len(result.output) > _LONG_RESULT_CHARS and result.call_id not in known:
+            yield result.call_id, _shorten(result, save_result(result))
 
 
-def _line(result: ToolResult, path: str) -> str:
+def _shorten(result: ToolResult, path: str) -> str:
     lines = result.output.splitlines()
-    return f"{lines[0][:200]}\n[{len(lines):,} lines, left out here since; all of it is in {path}]"
+    return f"{lines[0][:_FIRST_LINE_CHARS]}\n[{len(lines):,} lines, left out here since; all of it is in {path}]"

@@ -1,0 +1,63 @@
+"""One request to the model: its answer streamed to the journal and recorded."""
+
+from contextlib import aclosing
+
+from goose_like.core.events import MessageCompleted, Retrying, TextDelta
+from goose_like.core.message import Message, RedactedThinking, Thinking, ToolCall
+from goose_like.providers.base import Model, Request, RetryPolicy, stream_with_retries
+
+from .journal import Journal
+from .reminders import Reminders
+
+
+async def stream_answer(
+    model: Model, request: Request, retry_policy: RetryPolicy, journal: Journal, reminders: Reminders
+) -> MessageCompleted:
+    """Send a request, emit the answer while it arrives, and return it.
+
+    The text of an answer that broke off is recorded as cut.
+
+    Raises:
+        ProviderError: no complete answer came.
+    """
+    texts: list[str] = []
+    answer = None
+    try:
+        async with aclosing(stream_with_retries(model.provider, request, retry_policy)) as deltas:
+            async for delta in deltas:
+                if isinstance(delta, MessageCompleted):
+                    message = _make_ids_unique(delta.message, journal.history.call_ids)
+                    texts, answer = [], delta.model_copy(update={"message": message})
+                    has_thinking = any(isinstance(part, Thinking | RedactedThinking) for part in message.parts)
+                    reminders.record_prompt(has_thinking=has_thinking)
+                    journal.emit(answer)
+                    continue
+                if isinstance(delta, TextDelta):
+                    texts.append(delta.text)
+                elif isinstance(delta, Retrying):
+                    texts.clear()
+                journal.emit(delta)
+    except BaseException:
+        if texts:
+            journal.emit(MessageCompleted(message=Message.assistant("".join(texts)), is_cut=True))
+        raise
+    assert answer, "stream_with_retries ends with a message or raises"
+    return answer
+
+
+def _make_ids_unique(message: Message, used: set[str]) -> Message:
+    """Give a new id to each call without one, or with one used before: results are found by id."""
+    if not message.tool_calls:
+        return message
+    new: set[str] = set()
+    parts = []
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            if not part.id or part.id in used or part.id in new:
+                number = len(used) + len(new) + 1
+                while f"call_{number}" in used or f"call_{number}" in new:
+                    number += 1
+                part = part.model_copy(update={"id": f"call_{number}"})
+            new.add(part.id)
+        parts.append(part)
+    return message.model_copy(update={"parts": tuple(parts)})
