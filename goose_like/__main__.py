@@ -1,24 +1,26 @@
-"""The process starts here; `--version` is answered before anything heavy is imported."""
+"""The entry point of the process."""
 
+import os
 import sys
 from pathlib import Path
 
 if __name__ == "__main__" and sys.path[0] != str(Path(__file__).parents[1]):
-    # `python -m` puts the current folder first: a project's own `openai.py` would be imported in place of the SDK.
+    # `python -m` puts the current folder first: a project's own `openai.py` would replace the SDK.
     del sys.path[0]
 
 from . import __version__
 
 
 def main() -> None:
+    """Run goose-like. The version and a session in a terminal skip the slow import of all commands."""
     if sys.argv[1:] in (["--version"], ["-V"], ["version"]):
         print(f"goose-like {__version__}")
         return
-    from goose_like.cli.chat.startup import has_prompt, open_session
-    from goose_like.cli.exit import guarded
+    from goose_like.cli.chat.startup import has_prompt, start_session
+    from goose_like.cli.exit import run_guarded
 
-    if len(sys.argv) == 1 and has_prompt():  # a person waits for the prompt, not for typer
-        sys.exit(guarded(open_session))
+    if len(sys.argv) == 1 and has_prompt() and "_GOOSE_LIKE_COMPLETE" not in os.environ:
+        sys.exit(run_guarded(start_session))
     from goose_like.cli.app import run_command_line
 
     sys.exit(run_command_line())

@@ -1,4 +1,4 @@
-"""Around every command: a failure of ours is one line on stderr, and an exit code that tells the truth."""
+"""Exit codes and error messages of every command."""
 
 import errno
 import os
@@ -9,34 +9,34 @@ from typing import TextIO
 
 from goose_like.core.errors import GooseLikeError
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-def guarded(act: Callable[[], int | None]) -> int:
-    """The exit code of what is done: its own, that of `sys.exit`, or of the error that it ended with."""
-    if isinstance(sys.stdout, TextIOWrapper):  # none where it was closed before we began
-        sys.stdout.reconfigure(errors="backslashreplace")  # no answer is lost to a locale
+def run_guarded(act: Callable[[], int | None]) -> int:
+    """Run a command and return its exit code; print a GooseLikeError as one line."""
+    if isinstance(sys.stdout, TextIOWrapper):  # None if it was closed at start
+        sys.stdout.reconfigure(errors="backslashreplace")  # any locale can print any answer
     try:
         os.getcwd()
     except FileNotFoundError:
-        print("goose-like: the current folder is gone; cd into one that is there", file=sys.stderr)
+        print("goose-like: the current folder was deleted; cd to an existing folder", file=sys.stderr)
         return 2
     is_lost = False
     try:
-        code = _ended(act)
+        code = _get_exit_code(act)
     except OSError as error:
-        if error.errno not in _FULL:
+        if error.errno not in _DISK_FULL:
             raise
         is_lost = True
     finally:
-        is_lost |= _is_lost(sys.stdout) | _is_lost(sys.stderr)
+        is_lost |= _flush_loses_output(sys.stdout) | _flush_loses_output(sys.stderr)
     if not is_lost:
         return code
-    print(f"goose-like: {os.strerror(errno.ENOSPC)}: nothing more can be written; make room", file=sys.stderr)
+    print(f"goose-like: {os.strerror(errno.ENOSPC)}; free some space and try again", file=sys.stderr)
     return 1
 
 
-def _ended(act: Callable[[], int | None]) -> int:
+def _get_exit_code(act: Callable[[], int | None]) -> int:
     try:
         return act() or 0
     except SystemExit as end:
@@ -46,17 +46,17 @@ def _ended(act: Callable[[], int | None]) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader of a list has left
+    except BrokenPipeError:  # the reader, such as `head`, has exited
         return 1
 
 
-def _is_lost(stream: TextIO | None) -> bool:
-    """Writes what is still to be written; whether a full disk kept it from that."""
+def _flush_loses_output(stream: TextIO | None) -> bool:
+    """Flush a stream; return whether a full disk prevented this."""
     try:
         if stream:
             stream.flush()
-    except OSError as error:  # else who should have read it is gone: the interpreter must not fail for it
+    except OSError as error:  # a reader that is gone must not make the interpreter fail at exit
         assert stream
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        return error.errno in _FULL
+        return error.errno in _DISK_FULL
     return False

@@ -1,4 +1,4 @@
-"""What `help` prints: a command's page, of its own words and the tables of the docs, and the docs' pages themselves."""
+"""Help pages: for commands from their options, for topics from the documentation."""
 
 import re
 from importlib.resources import files
@@ -11,7 +11,7 @@ from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import UsageError
 
 _TABLES = {"Exit codes": "exit-codes", "Files": "files", "Environment": "environment"}
-"""The sections that every command's page has, and the pages whose tables they are."""
+"""Sections on the page of every command, with the documentation pages of their tables."""
 
 
 def find_docs_folder() -> Path:
@@ -20,37 +20,35 @@ def find_docs_folder() -> Path:
     return package / "docs" if (package / "docs").is_dir() else package.parent / "docs"
 
 
-def topics() -> list[str]:
-    """The pages of the docs by name."""
-    return sorted(
-        name.removesuffix(".md") for file in find_docs_folder().iterdir() if (name := file.name).endswith(".md")
-    )
+def list_topics() -> list[str]:
+    """Return the names of the documentation pages."""
+    return sorted(file.stem for file in find_docs_folder().glob("*.md"))
 
 
-def names_below(app: Typer, words: list[str]) -> list[str]:
-    """What `help` may be followed by after these words."""
+def list_topics_below(app: Typer, words: list[str]) -> list[str]:
+    """Return the words that can follow these words after `help`."""
     commands = getattr(get_command(app), "commands", {})
     for word in words:
         commands = getattr(commands.get(word), "commands", {})
-    shown = [name for name, command in commands.items() if not command.hidden]
-    return shown if words else [*shown, *topics()]
+    names = [name for name, command in commands.items() if not command.hidden]
+    return names if words else [*names, *list_topics()]
 
 
-def page(app: Typer, words: list[str]) -> str:
-    """The page of a command, else that of a topic: a page of the docs or, by a word of their headings, sections.
+def find_page(app: Typer, words: list[str]) -> str:
+    """Return the page of a command or topic, or all sections of the documentation with a word in their headings.
 
     Raises:
-        UsageError: when there is neither; the text names the nearest.
+        UsageError: There is no such page; the message names a similar word.
     """
-    command = get_command(app)
-    context = command.make_context("goose-like", [], resilient_parsing=True)
+    context = get_command(app).make_context("goose-like", [], resilient_parsing=True)
     for number, word in enumerate(words):
-        below = getattr(context.command, "commands", {})
-        if word not in below:
-            if len(words) == 1 and (text := _topic(word)):
+        commands = getattr(context.command, "commands", {})
+        if word not in commands:
+            if len(words) == 1 and (text := _find_topic(word)):
                 return text
-            raise UsageError(f"no help for {' '.join(words)!r}; {did_you_mean(word, names_below(app, words[:number]))}")
-        context = below[word].make_context(word, [], parent=context, resilient_parsing=True)
+            hint = did_you_mean(word, list_topics_below(app, words[:number]))
+            raise UsageError(f"no help for {' '.join(words)!r}; {hint}")
+        context = commands[word].make_context(word, [], parent=context, resilient_parsing=True)
     command = context.command
     formatter = context.make_formatter()
     command.format_usage(context, formatter)
@@ -58,27 +56,27 @@ def page(app: Typer, words: list[str]) -> str:
     command.format_options(context, formatter)
     for title, name in _TABLES.items():
         with formatter.section(title):
-            formatter.write_dl(_rows(_text(name)))
+            formatter.write_dl(_read_table(_read_topic(name)))
     command.format_epilog(context, formatter)
     with formatter.section("See also"):
-        formatter.write_text(", ".join(f"goose-like help {name}" for name in topics()))
+        formatter.write_text(", ".join(f"goose-like help {name}" for name in list_topics()))
     return formatter.getvalue()
 
 
-def _text(name: str) -> str:
+def _read_topic(name: str) -> str:
     return find_docs_folder().joinpath(f"{name}.md").read_text(encoding="utf-8")
 
 
-def _topic(word: str) -> str | None:
-    every = {name: _text(name) for name in topics()}
-    if word in every:
-        return every[word]
-    named = re.compile(rf"\b{re.escape(word.removesuffix('s'))}s?\b", re.IGNORECASE)
-    sections = [part for text in every.values() for part in re.split(r"^(?=## )", text, flags=re.MULTILINE)]
-    return "\n".join(part.strip("\n") + "\n" for part in sections if named.search(part.partition("\n")[0])) or None
+def _find_topic(word: str) -> str | None:
+    topics = {name: _read_topic(name) for name in list_topics()}
+    if word in topics:
+        return topics[word]
+    heading = re.compile(rf"\b{re.escape(word.removesuffix('s'))}s?\b", re.IGNORECASE)
+    sections = [part for text in topics.values() for part in re.split(r"^(?=## )", text, flags=re.MULTILINE)]
+    return "\n".join(part.strip("\n") + "\n" for part in sections if heading.search(part.partition("\n")[0])) or None
 
 
-def _rows(text: str) -> list[tuple[str, str]]:
-    """The first two columns of a page's table, without its head."""
+def _read_table(text: str) -> list[tuple[str, str]]:
+    """Return the first two columns of the table on a page, without its head."""
     rows = re.findall(r"^\| *(.+?) *\| *(.+?) *\|.*$", text, re.MULTILINE)[2:]
     return [(first.replace("`", ""), second.replace("`", "")) for first, second in rows]

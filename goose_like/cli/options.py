@@ -1,130 +1,121 @@
-"""From a command's options to work that runs, and from its end to an exit code."""
+"""Command-line options that several commands share. Imports of this file must stay light: `--help` needs it."""
 
-import asyncio
-import os
-import sys
-from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import Annotated
 
-from goose_like.cli.commands.trust import settled_project
-from goose_like.config.profile import ModelChoice, Profile, find_profile
-from goose_like.config.trust import Project
-from goose_like.config.yaml_source import Source
-from goose_like.core.errors import ProfileError
-from goose_like.providers.registry import choose_models, default_profile, label_of
-from goose_like.sessions.session import Session
-from goose_like.workspace.policy import warning
+import typer
+
+
+class OutputFormat(StrEnum):
+    """Formats of the output of `run` on standard output."""
+
+    text = "text"
+    json = "json"
+    stream_json = "stream-json"
+
+
+class Sandbox(StrEnum):
+    """Values of `--sandbox`."""
+
+    read_only = "read-only"
+    workspace = "workspace"
+    workspace_network = "workspace+network"
+    full = "full"
+
+
+class Approval(StrEnum):
+    """Values of `--approval`."""
+
+    auto = "auto"
+    ask = "ask"
+    plan = "plan"
+    yolo = "yolo"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """The profile to work with, and what its errors are told for: the file, or the option that replaced its model.
+class ProfileOptions:
+    """Options that choose a profile and change it for one run."""
 
-    `project` is what the project brings and may.
-    """
-
-    profile: Profile
-    source: Source
+    profile: str | None = None
     model: str | None = None
-    project: Project | None = None
-
-    def located(self, error: ProfileError) -> ProfileError:
-        """The error with the place of what is wrong before it."""
-        if self.model is not None and error.path[:1] in (("processor",), ("accelerator",)):
-            told = str(error).removeprefix(f"{self.model}: ")
-            return ProfileError(f"--model {self.model}: {told}")
-        return self.source.located(error)
+    sandbox: str | None = None
+    approval: str | None = None
+    is_trusted: bool = False
 
 
-def chosen_profile(
-    name: str | None,
-    model: str | None = None,
-    sandbox: str | None = None,
-    approval: str | None = None,
-    session: Session | None = None,
-    project: Project | None = None,
-) -> Chosen:
-    """The profile that the options ask for, with them laid over it; a resumed session keeps its own without them."""
-    header = session.history.header if session else None
-    if name is None and header and header.profile:  # an imported one may have none
-        name = header.profile
-        profile, source = find_profile(name, project)
-        before = header.models.get("processor")
-        if model is None and before != label_of(choose_models(profile)[0]):
-            model = before
-    elif name is None and model is None:
-        profile, source = default_profile(project)
-    else:
-        profile, source = find_profile(name, project)
-    over: dict[str, Any] = {"sandbox": sandbox, "approval": approval}
-    if model is not None:
-        over["processor"] = over["accelerator"] = ModelChoice(model=model)
-    over = {key: value for key, value in over.items() if value is not None}
-    return Chosen(profile.model_copy(update=over), source, model, project)
+def list_session_names() -> list[tuple[str, str]]:
+    """Return printable names of sessions with their titles, for shell completion."""
+    from goose_like.sessions.index import list_sessions
+
+    return [
+        (info.name, "".join(filter(str.isprintable, info.summary[:60])))
+        for info in list_sessions()
+        if info.name.isprintable()
+    ]
 
 
-def settled_profile(
-    name: str | None,
-    model: str | None,
-    sandbox: str | None,
-    approval: str | None,
-    session: Session | None = None,
-    *,
-    is_trusted: bool = False,
-) -> Chosen:
-    """As `chosen_profile`, once it is settled whether the project's profiles count; warns of one that asks nothing.
+def list_profile_names() -> list[str]:
+    """Return the printable names of all profiles, for shell completion."""
+    from goose_like.config.profile_loader import list_profile_sources
 
-    `is_trusted` settles it for this run; otherwise a person is asked about what is new.
-    """
-    project = settled_project(is_trusted_now=is_trusted)
-    chosen = chosen_profile(name, model, sandbox, approval, session, project)
-    if words := warning(chosen.profile.sandbox, chosen.profile.approval):
-        print(f"goose-like: {words}", file=sys.stderr)
-    return chosen
+    return sorted({source.name for source in list_profile_sources() if source.name.isprintable()})
 
 
-def begin(
-    profile: str | None,
-    model: str | None,
-    sandbox: str | None,
-    approval: str | None,
-    *,
-    session: str | None,
-    is_resumed: bool,
-    goes_on: bool = False,
-    is_trusted: bool = False,
-) -> tuple[Chosen, Session]:
-    """The settled profile and the session, new or (by name, else the newest of this folder) gone on with.
+def list_own_profile_names() -> list[str]:
+    """Return the printable names of the person's own profiles, for shell completion."""
+    from goose_like.config.profile_loader import list_profile_sources
 
-    With `goes_on` a turn of it that was cut off is left open.
-    """
-    if not is_resumed:
-        chosen = settled_profile(profile, model, sandbox, approval, is_trusted=is_trusted)
-        return chosen, Session.create(session)
-    opened = Session.resume(session, cwd=None if session else os.getcwd(), goes_on=goes_on)
-    try:
-        return settled_profile(profile, model, sandbox, approval, opened, is_trusted=is_trusted), opened
-    except BaseException:
-        opened.close()
-        raise
+    from .commands.profiles_yaml import is_own_profile
+
+    sources = [source for source in list_profile_sources() if is_own_profile(source.file)]
+    return sorted({source.name for source in sources if source.name.isprintable()})
 
 
-def finish(work: Coroutine[Any, Any, int], chosen: Chosen | None = None, session: Session | None = None) -> int:
-    """Runs the work, closes the session, gives the exit code.
+def list_toolkit_names() -> list[str]:
+    """Return the names of installed toolkits, for shell completion."""
+    from goose_like.core.entry_points import list_entry_points
 
-    Raises:
-        ProfileError: with the file and the line of what is wrong in it.
-    """
-    return asyncio.run(closing(work, chosen, session))
+    return list(list_entry_points("goose_like.toolkit"))
 
 
-async def closing(work: Coroutine[Any, Any, int], chosen: Chosen | None, session: Session | None) -> int:
-    """The same within a loop that runs."""
-    try:
-        return await work
-    except ProfileError as error:
-        raise (chosen.located(error) if chosen else error) from None
-    finally:
-        if session:
-            session.close()
+def list_model_prefixes() -> list[str]:
+    """Return `PROVIDER:` for each provider, for shell completion."""
+    from goose_like.core.entry_points import list_entry_points
+
+    return [f"{name}:" for name in list_entry_points("goose_like.provider")]
+
+
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        "-p",
+        help="Profile to use [default: default, or local if no API key is set].",
+        autocompletion=list_profile_names,
+    ),
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="Model to use instead of the profile's, as PROVIDER:MODEL.",
+        autocompletion=list_model_prefixes,
+    ),
+]
+SandboxOption = Annotated[
+    Sandbox | None,
+    typer.Option(
+        help="read-only: write nothing. workspace: write in this folder, no network (or +network). full: no sandbox."
+    ),
+]
+ApprovalOption = Annotated[
+    Approval | None,
+    typer.Option(
+        help="auto: ask before leaving the sandbox. ask: ask before every change. plan: only read and plan. "
+        "yolo: never ask."
+    ),
+]
+TrustOption = Annotated[bool, typer.Option("--trust", help="Use the project's .goose-like/profiles.yaml this time.")]
+SessionArgument = Annotated[str, typer.Argument(help="Session name.", autocompletion=list_session_names)]

@@ -1,4 +1,4 @@
-"""The one-shot run: one turn, the answer on stdout, everything else on stderr, an exit code that tells the truth."""
+"""One-shot runs: one turn, the answer on standard output, progress on standard error, an exit code."""
 
 import asyncio
 import json
@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from typing_extensions import override
+
 from goose_like.agent.build import build_exchange
 from goose_like.config.profile import Limits, Profile
 from goose_like.core.errors import GooseLikeError, UsageError
@@ -16,9 +18,9 @@ from goose_like.core.events import Event, MessageCompleted, RunFinished, Status
 from goose_like.core.history import History
 from goose_like.core.message import Usage
 from goose_like.core.notifier import Notifier, Tee
-from goose_like.providers.prices import cost_usd
+from goose_like.providers.prices import compute_cost_usd
 from goose_like.sessions.session import Session
-from goose_like.terminal.interaction import is_terminal, on_signals, screen
+from goose_like.terminal.interaction import handle_signals, is_terminal, open_screen
 
 T = TypeVar("T")
 
@@ -26,8 +28,8 @@ OutputFormat = Literal["text", "json", "stream-json"]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """What a one-shot run was asked to do. `session` is None when nothing is to be kept."""
+class RunRequest:
+    """A one-shot run. Without `session` nothing is saved."""
 
     text: str
     profile: Profile
@@ -37,126 +39,131 @@ class Run:
     is_quiet: bool = False
 
 
-async def run_once(run: Run) -> int:
-    """Runs one turn and gives the exit code.
+async def run_once(request: RunRequest) -> int:
+    """Run one turn and return the exit code.
 
     Raises:
-        GooseLikeError: what kept the turn from starting.
+        GooseLikeError: The turn cannot start.
     """
-    out = Stdout(run.output_format)
-    front = out if run.is_quiet else Tee(screen(says_answer=False), out)
+    out = StdoutWriter(request.output_format)
+    notifier = out if request.is_quiet else Tee(open_screen(shows_answer=False), out)
     history, code = History(), 1
     try:
-        async with build_exchange(run.profile, front, session=run.session, limits=run.limits) as exchange:
+        async with build_exchange(
+            request.profile, notifier, session=request.session, limits=request.limits
+        ) as exchange:
             history = exchange.history
-            end, code = await stoppable(exchange.reply(run.text), front, out)
+            end, code = await run_until_stopped(exchange.reply(request.text), notifier, out)
             code = end.exit_code if end else code
     except GooseLikeError as error:
         code = error.exit_code
         raise
-    finally:  # the last word, after all that closing still had to say
+    finally:  # after the exchange is closed, which can still emit events
         last = history.last_turn
-        told = run_finished(history.turn_usage, last.reason if last else "error", code)
-        front.notify(told)
+        finished = make_run_finished(history.turn_usage, last.reason if last else "error", code)
+        notifier.notify(finished)
         summary = {
-            "result": out.words,
-            **json.loads(told.model_dump_json(exclude={"type"})),
+            "result": out.answer,
+            **json.loads(finished.model_dump_json(exclude={"type"})),
             "detail": last.detail if last else "",
             "session": history.header.name if history.header else None,
             "models": history.header.models if history.header else {},
-            "denied": [question.model_dump() for question in history.unanswered],
+            "denied": [question.model_dump() for question in history.unanswered_questions],
         }
-        out.finish(out.words, summary)
+        out.finish(out.answer, summary)
     return code
 
 
-def run_finished(usage: Mapping[str, Usage], reason: str, exit_code: int) -> RunFinished:
-    """The last event, for tokens by model."""
-    spent = sum(usage.values(), Usage())
-    return RunFinished(usage=spent, cost_usd=cost_usd(usage), reason=reason, exit_code=exit_code)
+def make_run_finished(usage: Mapping[str, Usage], reason: str, exit_code: int) -> RunFinished:
+    """Return the last event of a run, with the sum of tokens and the cost of all models."""
+    total = sum(usage.values(), Usage())
+    return RunFinished(usage=total, cost_usd=compute_cost_usd(usage), reason=reason, exit_code=exit_code)
 
 
-async def stoppable(
-    work: Coroutine[Any, Any, T], front: Notifier, out: "Stdout", on_interrupt: Callable[[], bool] = lambda: False
+async def run_until_stopped(
+    work: Coroutine[Any, Any, T],
+    notifier: Notifier,
+    out: "StdoutWriter",
+    on_interrupt: Callable[[], bool] = lambda: False,
 ) -> tuple[T | None, int]:
-    """What the work gives, if anything, and the exit code of what stopped it; 0 where nothing did.
+    """Run work until it ends, a signal arrives, or the reader of standard output is gone.
 
-    SIGINT, SIGTERM and SIGHUP cancel the work, whose turn is then closed as any other; not so a SIGINT that
-    `on_interrupt` takes for something else. A reader of stdout that has gone cancels it, too: nobody is left who would
-    see what is spent.
+    Return the result of the work, if any, and the exit code of the stop, or 0. `on_interrupt` can handle a SIGINT in
+    another way: it then returns True.
     """
-    doing = asyncio.create_task(work)
+    task = asyncio.create_task(work)
     is_stopped = False
 
     def stop(*_: object) -> None:
         nonlocal is_stopped
-        if not doing.done():
+        if not task.done():
             is_stopped = True
-            front.notify(Status(text="stopping"))
-            doing.cancel()
+            notifier.notify(Status(text="stopping"))
+            task.cancel()
 
-    def take() -> None:
+    def handle_signal() -> None:
         if signals[-1] == signal.SIGINT and not is_stopped and on_interrupt():
             signals.pop()
         else:
             stop()
 
-    out.gone.add_done_callback(stop)
-    with on_signals(take) as signals:
-        done = None
+    out.reader_gone.add_done_callback(stop)
+    with handle_signals(handle_signal) as signals:
+        result = None
         try:
-            done = await doing
+            result = await task
         except asyncio.CancelledError:
             if not is_stopped:
                 raise
-    return done, (128 + signals[0] if signals else 1) if is_stopped else 0
+    return result, (128 + signals[0] if signals else 1) if is_stopped else 0
 
 
-class Stdout(Notifier):
-    """What goes to stdout: the last words, one JSON object, or every event as a line.
+class StdoutWriter(Notifier):
+    """Standard output of a run: the answer as text, one JSON object, or every event as a line of JSON.
 
-    `words` are those of the answer so far; `gone` is done when nobody reads any more.
+    `answer` is the model's last message so far. `reader_gone` is done when a write fails with a broken pipe.
     """
 
     def __init__(self, output_format: OutputFormat) -> None:
-        self.words = ""
-        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.answer = ""
+        self.reader_gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._format = output_format
-        self._has_begun = False
+        self._has_started = False
 
+    @override
     def notify(self, event: Event) -> None:
-        self._has_begun = self._has_begun or not isinstance(event, Status)
-        if self._format == "stream-json" and self._has_begun:  # the first line is that of the session's start
+        self._has_started = self._has_started or not isinstance(event, Status)
+        if self._format == "stream-json" and self._has_started:  # the first line is SessionStarted
             self._write(event.model_dump_json() + "\n")
         if isinstance(event, MessageCompleted):
-            self.words = "" if event.message.tool_calls else event.message.text
+            self.answer = "" if event.message.tool_calls else event.message.text
 
-    def finish(self, words: str, summary: Mapping[str, Any]) -> None:
-        """Writes what comes at the end: the words, or the object."""
-        if self._format == "text" and words:
-            self._write(words.rstrip("\n") + "\n")
+    def finish(self, answer: str, summary: Mapping[str, Any]) -> None:
+        """Write the end of the output: the answer, or the summary as JSON."""
+        if self._format == "text" and answer:
+            self._write(answer.rstrip("\n") + "\n")
         elif self._format == "json":
             self._write(json.dumps(summary, ensure_ascii=False) + "\n")
 
     def _write(self, text: str) -> None:
-        if self.gone.done():
+        if self.reader_gone.done():
             return
         try:
             sys.stdout.write(text)
             sys.stdout.flush()
         except BrokenPipeError:
-            self.gone.set_result(None)
-            # What is still in the buffer must not be complained about when the interpreter ends.
+            self.reader_gone.set_result(None)
+            # The rest of the buffer must not cause an error at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def read_task(words: Sequence[str], file: str | None, example: str = 'run "fix the failing test"') -> str:
-    """The task: the words of the command line, a file's text, or standard input's. `example` is told to who gave none.
+    """Return the task from the command line, a file, or standard input; `example` appears in the error message.
 
-    Standard input is read for a `-` (after words it is added to them), or when nothing else is given.
+    Standard input is read for `-`, which adds it to the words before, or if there is nothing else.
 
     Raises:
-        UsageError: nothing given, given twice, empty, unreadable, or no text.
+        UsageError: The task is missing, empty, unreadable, not text, or given twice.
     """
     if words and file is not None:
         raise UsageError("give the task as TEXT or with -i FILE, not both")
@@ -171,9 +178,9 @@ def read_task(words: Sequence[str], file: str | None, example: str = 'run "fix t
         elif not words:
             raise UsageError(f"give a task: goose-like {example}, or -i FILE, or - for standard input")
     except OSError as error:
-        raise UsageError(f"can't read the task from {error.filename!r}: {error.strerror}") from error
+        raise UsageError(f"cannot read the task from {error.filename!r}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"the task is no UTF-8 text ({error.reason} at byte {error.start})") from error
+        raise UsageError(f"the task is not UTF-8 text ({error.reason} at byte {error.start})") from error
     task = "\n\n".join(filter(None, parts))
     if not task.strip():
         raise UsageError("the task is empty; say what to do")

@@ -1,28 +1,38 @@
-"""What may come next on a command line, and the scripts by which bash, zsh and fish ask for it."""
+r"""Completion scripts for bash, zsh and fish.
 
-from typer import Typer
-from typer._completion_classes import BashComplete  # of typer's completion only the search is used, not its scripts
-from typer.main import get_command
+The scripts use Typer's own completion: the program prints candidates when these variables are set.
 
-PROGRAM = "goose-like"
+    _GOOSE_LIKE_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS="goose-like run -"
 
-# Each asks `goose-like complete -- WORD...`, the last word being the one at the cursor, and reads lines of a word, a
-# tab, and what it means. Where nothing comes, files are offered.
+Each line is a word, a tab, and help. bash needs no help, so it asks for `complete_bash`: words only, and faster.
+Typer's own scripts lack three things that ours have: `--option=value` in bash, no space after `PROVIDER:`, and files
+where no word fits.
+"""
+
+from typer.completion import get_completion_inspect_parameters
+
+
+def register_shells() -> None:
+    """Make Typer answer completion requests, without its options --install-completion and --show-completion."""
+    get_completion_inspect_parameters()  # registers the shells
+
 
 _BASH = r"""
 _goose_like() {
-    local line=${COMP_LINE:0:COMP_POINT} word help
+    local line=${COMP_LINE:0:COMP_POINT} word
     local -a words
     read -ra words <<<"$line"
     [[ $line == *[[:space:]] ]] && words+=("")
     local last=${words[${#words[@]}-1]}
-    local before=${last%"$2"}  # bash also breaks words at : and =, and wants what comes after
+    local before=${last%"$2"}  # bash splits words at : and =, and needs only the last part
     COMPREPLY=()
-    while IFS=$'\t' read -r word help; do
+    while IFS= read -r word; do
+        [[ -n $word ]] || continue
         word=${word#"$before"}
         COMPREPLY+=("$(printf %q "$word")")
         [[ $word == *: ]] && compopt -o nospace 2>/dev/null
-    done < <("${1/#\~/$HOME}" complete -- "${words[@]:1}" 2>/dev/null)
+    done < <(_GOOSE_LIKE_COMPLETE=complete_bash COMP_WORDS="$line" COMP_CWORD=$((${#words[@]} - 1)) \
+        "${1/#\~/$HOME}" 2>/dev/null)
 }
 complete -o default -F _goose_like goose-like
 """
@@ -32,13 +42,16 @@ _ZSH = r"""
 _goose_like() {
     local word help
     local -a whole open whole_help open_help
+    local program="${(Q)words[1]/#\~/$HOME}" line="${(j: :)words[1,CURRENT-1]} ${PREFIX}"
+    [[ $PREFIX == --*=* ]] && compset -P 1 '*='
     while IFS=$'\t' read -r word help; do
         if [[ $word == *: ]]; then
             open+=("$word") open_help+=("$word${help:+  -- $help}")
-        else
+        elif [[ -n $word ]]; then
             whole+=("$word") whole_help+=("$word${help:+  -- $help}")
         fi
-    done < <("${(Q)words[1]/#\~/$HOME}" complete -- "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)
+    done < <(COLUMNS=9999 _GOOSE_LIKE_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args \
+        _TYPER_COMPLETE_ARGS="$line" "$program" 2>/dev/null)
     (( $#open )) && compadd -S '' -l -d open_help -a open
     (( $#whole )) && compadd -l -d whole_help -a whole
     (( $#open + $#whole )) || _files
@@ -50,9 +63,11 @@ _FISH = r"""
 function __goose_like_complete
     set -l words (commandline -opc)
     set -l program (string replace -r '^~' $HOME -- $words[1])
-    set -l found ($program complete -- $words[2..-1] (commandline -ct) 2>/dev/null)
+    set -l prefix (string match -r -- '^--[^=]+=' (commandline -ct))
+    set -l found (env COLUMNS=9999 _GOOSE_LIKE_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args \
+        _TYPER_COMPLETE_ARGS=(commandline -cp | string collect) $program 2>/dev/null | string match -v '')
     if test (count $found) -gt 0
-        printf '%s\n' $found
+        printf '%s\n' $prefix$found
     else
         __fish_complete_path (commandline -ct)
     end
@@ -61,15 +76,3 @@ complete -c goose-like -f -a '(__goose_like_complete)'
 """
 
 SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
-
-
-def print_candidates(app: Typer, words: list[str]) -> None:
-    """Prints what the last of the words may become: each as a whole word, a tab, and what it means."""
-    *before, start = words or [""]
-    option, equals, _ = start.partition("=")
-    prefix = option + equals if start.startswith("--") and equals else ""
-    search = BashComplete(get_command(app), {}, PROGRAM, "")
-    for item in search.get_completions(before, start):
-        word, meaning = f"{prefix}{item.value}", " ".join((item.help or "").split())
-        if item.type == "plain" and word.isprintable():
-            print(word, "".join(filter(str.isprintable, meaning)), sep="\t")

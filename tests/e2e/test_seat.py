@@ -147,7 +147,7 @@ def test_folded_output_can_be_shown(session):
     terminal.type("/show 1\r")
     terminal.see("120\n121\n")
     terminal.type("/show 2\r")
-    terminal.see("'2' is none of the numbers 1 to 1")
+    terminal.see("no call '2'; choose a number from 1 to 1")
 
 
 def test_a_delegate_is_seen_at_work_and_asks_under_its_name(session, place):
@@ -254,7 +254,7 @@ def test_nothing_is_refused_quietly(session, place):
 def test_an_unknown_command_is_not_sent_to_the_model(session, place):
     terminal = session("hello")
     terminal.type("/hlep\r")
-    terminal.see("no command /hlep; did you mean 'help'? a space before the / makes it a message")
+    terminal.see("no command /hlep (to send it as a message, put a space before the /); did you mean 'help'?")
     terminal.type("/help\r")
     terminal.see("Alt-Enter")
     terminal.type(" /usr is a folder\r")
@@ -265,7 +265,7 @@ def test_an_unknown_command_is_not_sent_to_the_model(session, place):
 def test_commands_are_completed(session):
     terminal = session("hello")
     terminal.type("/con")
-    terminal.see("Draw what fills the model's window")
+    terminal.see("Draw what fills the model's context window")
     terminal.type("\t")
     terminal.see("goose> /context")
     terminal.type("\r")
@@ -427,7 +427,7 @@ def test_without_a_command_a_session_takes_its_options(place, opened):
 def test_options_before_a_command_are_not_lost_silently(place):
     done = place.run("--model", "scripted:x.yaml", "session", "list")
     assert done.returncode == 2
-    assert "options stand behind the command" in " ".join(done.stderr.split())
+    assert "put options after the command" in " ".join(done.stderr.split())
 
 
 def test_no_with_a_reason_denies_and_tells_the_model(session, place):
@@ -563,7 +563,7 @@ def test_retry_and_clear(session, place):
     terminal.type("/clear\r")
     terminal.see("has forgotten everything")
     terminal.type("/retry\r")
-    terminal.see("nothing was asked yet")
+    terminal.see("there is no turn to retry")
 
 
 def test_another_model(session, place):
@@ -584,7 +584,7 @@ def test_another_model(session, place):
 def test_commands_that_only_show(session, place):
     terminal = session({"text": "first", "usage": {"input": 1000, "output": 20}}, rows=60)
     terminal.type("/cost\r")
-    terminal.see("nothing was spent yet")
+    terminal.see("no tokens were used yet")
     terminal.type("hi\r")
     terminal.see("first")
     terminal.idle()
@@ -657,7 +657,7 @@ def test_undo_brings_the_tree_back(session, place, is_repository):
     terminal.type("/diff\r")
     terminal.see("+bye from edited.txt")
     terminal.type("/undo\r")
-    terminal.see("deleted.txt is made again")
+    terminal.see("deleted.txt is created again")
     terminal.type("b\r")
     terminal.see("back to before message 1: both")
     assert tree(work) == before
@@ -673,13 +673,13 @@ def test_undo_asks_before_it_overwrites_what_somebody_else_changed(session, plac
     terminal.idle()
     file.write_text("mine\n")
     terminal.type("/undo files\r")
-    terminal.see("overwrite it all the same?")
+    terminal.see("overwrite it anyway?")
     terminal.type("\r")
     terminal.see("back to before message 1: files")
     assert file.read_text() == "mine\n"
     assert not (place.work / "b.txt").exists()
     terminal.type("/undo files\r")
-    terminal.see("overwrite it all the same?")
+    terminal.see("overwrite it anyway?")
     terminal.type("y\r")
     terminal.see("back to before message 1: files", times=2)
     assert file.read_text() == "one\n"
@@ -699,7 +699,7 @@ def test_rewind_takes_the_conversation_back(session, place):
     terminal.see("again")
     terminal.idle()
     terminal.type("/rewind 9\r")
-    terminal.see("no message '9' stands")
+    terminal.see("no message '9'")
 
 
 def test_fork_and_export(session, place):
@@ -708,7 +708,7 @@ def test_fork_and_export(session, place):
     terminal.see("first")
     terminal.idle()
     terminal.type("/fork copy\r")
-    terminal.see("this is 'copy' now")
+    terminal.see("this is now 'copy'")
     terminal.type("more\r")
     terminal.see("second", times=1)
     terminal.idle()
@@ -784,7 +784,7 @@ def test_a_command_as_a_file_with_arguments(session, place):
     (commands / "explain.md").write_text("---\ndescription: Explain a commit\n---\nExplain $1 to ${2:-a child}.\n")
     (commands / "broken.md").write_bytes(b"\xff")
     terminal = session("done", columns=250)
-    terminal.see("broken.md, line 1: this is no UTF-8 text")
+    terminal.see("broken.md, line 1: not UTF-8 text")
     terminal.type("/git-e")
     terminal.see("Explain a commit")
     terminal.type("\t \x7f 'the last one'\r")
@@ -803,7 +803,7 @@ def bring_command(place: Place, text: str) -> None:
 def test_a_command_of_a_project_that_is_not_trusted_does_not_run(opened, place):
     bring_command(place, "delete everything")
     terminal = opened("session", "start", "talk", "--model", place.script("hello"))
-    terminal.see("brings settings for goose-like")
+    terminal.see("has its own settings for goose-like")
     terminal.see("[N] no:")
     terminal.type("t\r")
     terminal.see("delete everything")
@@ -826,7 +826,7 @@ def test_a_command_of_a_project_that_is_trusted_runs_until_it_changes(session, o
     assert place.said() == ["count the files"]
     bring_command(place, "delete the files")
     terminal = opened("session", "start", "--model", place.script("hello"))
-    terminal.see("has changed what you trusted")
+    terminal.see("has changed files that you trusted")
     terminal.see("[N] no:")
     terminal.type("t\r")
     terminal.see("+delete the files")
@@ -971,6 +971,6 @@ def test_tab_takes_the_only_completion_however_fast_it_comes(session):
     terminal.type("\x03")
     terminal.gone("/export")
     terminal.idle()
-    assert "once more leaves" not in terminal.text, "that was for the input"
+    assert "press Ctrl-C again to leave" not in terminal.text, "that was for the input"
     terminal.type("\x03")
-    terminal.see("(once more leaves)")
+    terminal.see("(press Ctrl-C again to leave)")

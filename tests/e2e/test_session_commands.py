@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from goose_like.cli.commands.session import LISTED
+from goose_like.cli.commands.session_actions import MAX_LISTED
 from tests.e2e.test_terminal import open_terminal  # noqa: F401
 
 
@@ -77,12 +77,12 @@ def test_a_price_that_is_not_known_is_not_told_as_0(place):
 def test_the_newest_are_listed_unless_all_are_asked_for(place):
     talk(place, "one", "hello")
     (folder,) = (place.home / "state/sessions").iterdir()
-    for number in range(LISTED):
+    for number in range(MAX_LISTED):
         shutil.copytree(folder, folder.with_name(f"copy-{number}"))
     done = place.run("session", "list")
-    assert len(done.stdout.splitlines()) == LISTED + 3
-    assert "the newest 20; all of them: goose-like session list --all" in done.stdout
-    assert len(names(place, "--all")) == LISTED + 1
+    assert len(done.stdout.splitlines()) == MAX_LISTED + 3
+    assert "the newest 20; see all: goose-like session list --all" in done.stdout
+    assert len(names(place, "--all")) == MAX_LISTED + 1
 
 
 def test_show(place):
@@ -103,7 +103,7 @@ def test_export_and_import(place):
         assert (place.work / name).read_text().startswith(start)
     assert json.loads(place.run("session", "export", "one", "--format", "json").stdout)["name"] == "one"
     told = place.run("session", "import", "x.json", "--name", "two").stdout
-    assert told == "imported as 'two'; go on with it: goose-like session resume two\n"
+    assert told == "imported as 'two'; resume with: goose-like session resume two\n"
     model = place.script("ok", "ok", {"text": "went on", "expect": "more"})
     done = place.run("session", "resume", "two", "--model", model, input="more\n")
     assert (done.returncode, "went on" in done.stderr + done.stdout) == (0, True), done.stderr
@@ -125,8 +125,8 @@ def test_a_session_of_goose_09_is_gone_on_with(place):
 def test_fork_and_rename(place):
     talk(place, "one", "hello", "again")
     told = place.run("session", "fork", "one", "--at", "2", "--name", "two").stdout
-    assert told == "forked 'one' as 'two'; go on with it: goose-like session resume two\n"
-    assert "'two' is 'three' now" in place.run("session", "rename", "two", "three").stdout
+    assert told == "forked 'one' as 'two'; resume with: goose-like session resume two\n"
+    assert "renamed 'two' to 'three'" in place.run("session", "rename", "two", "three").stdout
     assert names(place) == ["three", "one"]
     done = place.run("run", "--resume", "--session", "three", "--model", place.script("ok", "went on"), "x")
     assert (done.returncode, done.stdout) == (0, "went on\n"), done.stderr

@@ -127,7 +127,7 @@ def test_a_person_is_asked_about_what_a_project_brings(place, open_terminal):
     file = place.work / ".goose-like/profiles.yaml"
     file.parent.mkdir()
     file.write_text("default: {extends: default, limits: {steps: 7}}\n")
-    terminal = run(waits_for="? this project brings settings for goose-like: /")
+    terminal = run(waits_for="? this project has its own settings for goose-like: /")
     terminal.see("[y] this time  [a] always  [t] text  [N] no: ")
     terminal.type("t\n")
     terminal.see("┃ default: {extends: default, limits: {steps: 7}}")
@@ -140,9 +140,9 @@ def test_a_person_is_asked_about_what_a_project_brings(place, open_terminal):
     assert terminal.ended() == 0
     terminal = run(waits_for="done")
     assert terminal.ended() == 0
-    assert "brings settings" not in terminal.text
+    assert "its own settings" not in terminal.text
     file.write_text("default: {extends: default, limits: {steps: 8}}\n")
-    terminal = run(waits_for="has changed what you trusted")
+    terminal = run(waits_for="has changed files that you trusted")
     terminal.see("[N] no: ")
     terminal.type("t\n")
     terminal.see("-default: {extends: default, limits: {steps: 7}}")
@@ -199,7 +199,7 @@ def test_the_third_ctrl_c_ends_what_can_not_be_cancelled(open_terminal):
     terminal.type("\x03")
     terminal.see("working")
     terminal.type("\x03")
-    terminal.see("once more ends goose-like at once")
+    terminal.see("press Ctrl-C once more to exit at once")
     terminal.see("working")
     assert not terminal_echoes(terminal)
     terminal.type("\x03")

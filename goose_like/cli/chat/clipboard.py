@@ -1,19 +1,20 @@
-"""The image in the system's clipboard, by whichever program for it is there."""
+"""Images from the system clipboard, through an installed clipboard program."""
 
 import asyncio
 import os
 import shutil
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.images import LIMIT_BYTES, media_type
-from goose_like.workspace.workspace import Process, Workspace
+from goose_like.core.images import MAX_IMAGE_BYTES, detect_media_type
+from goose_like.workspace.process import Process
+from goose_like.workspace.workspace import Workspace
 
 LIMIT_S = 2.0
 
 _PROGRAMS = {
     "wl-paste": ("WAYLAND_DISPLAY", "wl-paste --type image/png"),
     "xclip": ("DISPLAY", "xclip -selection clipboard -t image/png -o"),
-    # macOS's and WSL's; never tried
+    # For macOS and WSL; not tested.
     "pngpaste": (None, "pngpaste -"),
     "osascript": (
         None,
@@ -27,52 +28,52 @@ _PROGRAMS = {
         " | base64 -di",
     ),
 }
-"""The variable that each needs, and the line that writes the image to its output."""
+"""Programs with the variable that each needs and the command that writes the image to its output."""
 
-_DOORS = ("XAUTHORITY",)  # kept from commands, but these few programs need it
+_EXTRA_VARIABLES = ("XAUTHORITY",)  # hidden from other commands
 
 
-async def clipboard_image(workspace: Workspace) -> bytes:
-    """The bytes of the image; the workspace starts the program, with the person's own rights.
+async def read_clipboard_image(workspace: Workspace) -> bytes:
+    """Return the bytes of the image. The workspace runs the program with the person's own rights.
 
     Raises:
-        GooseLikeError: no program or no image is there, it is too large, or the program takes more than two seconds.
+        GooseLikeError: There is no program or no image, the image is too large, or the program is too slow.
     """
-    program, line = _program()
+    program, line = _find_program()
     process = await workspace.spawn(
         ["sh", "-c", f"exec 2>/dev/null; {line}"],
         access="full",
         writes=False,
-        env={name: os.environ[name] for name in _DOORS if name in os.environ},
+        env={name: os.environ[name] for name in _EXTRA_VARIABLES if name in os.environ},
         is_own=True,
     )
     try:
         async with asyncio.timeout(LIMIT_S):
-            data = await _read(process)
+            data = await _read_output(process)
     except TimeoutError as error:
-        raise GooseLikeError(f"{program} did not give the clipboard within {LIMIT_S:g} s; try again") from error
+        raise GooseLikeError(f"{program} did not return the clipboard within {LIMIT_S:g} s; try again") from error
     finally:
         await asyncio.shield(process.stop(0))
-    if len(data) > LIMIT_BYTES:
-        raise GooseLikeError(f"the image in the clipboard has more than {LIMIT_BYTES:,} bytes; copy a smaller part")
-    if media_type(data) is None:
-        raise GooseLikeError("there is no image in the clipboard; copy one, or name a file")
+    if len(data) > MAX_IMAGE_BYTES:
+        raise GooseLikeError(f"the image in the clipboard has more than {MAX_IMAGE_BYTES:,} bytes; copy a smaller part")
+    if detect_media_type(data) is None:
+        raise GooseLikeError("there is no image in the clipboard; copy one, or attach a file with @PATH")
     return data
 
 
-async def _read(process: Process) -> bytes:
-    """All that it writes, or enough to know that it is too much."""
+async def _read_output(process: Process) -> bytes:
+    """Return the output of a process, or a part that shows that it is too long."""
     data = bytearray()
-    while len(data) <= LIMIT_BYTES and (chunk := await process.read()):
+    while len(data) <= MAX_IMAGE_BYTES and (chunk := await process.read()):
         data += chunk
     return bytes(data)
 
 
-def _program() -> tuple[str, str]:
+def _find_program() -> tuple[str, str]:
     for program, (variable, line) in _PROGRAMS.items():
         if (variable is None or os.environ.get(variable)) and shutil.which(program):
             return program, line
     raise GooseLikeError(
-        "no image can be taken from a clipboard here: there is none, or neither wl-paste (Wayland) nor xclip (X); "
-        "name a file instead"
+        "cannot paste an image: no clipboard, or neither wl-paste (Wayland) nor xclip (X) is installed; "
+        "attach a file with @PATH"
     )

@@ -1,4 +1,4 @@
-"""Commands as Markdown files: each says its text to the model, with the arguments in it."""
+"""Slash commands from Markdown files: the text of the file, with the arguments filled in, is sent to the model."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -8,132 +8,135 @@ from pathlib import Path, PurePath
 
 from pydantic import ValidationError
 
-from goose_like.agent.slash_command import Command
+from goose_like.agent.slash_command import SlashCommand
 from goose_like.config.paths import config_folder
-from goose_like.config.trust import COMMANDS, Project
-from goose_like.config.yaml_source import Source, explain, parsed
+from goose_like.config.trust import COMMANDS, ProjectConfig
+from goose_like.config.yaml_source import YamlSource, describe_validation_error, parse_yaml
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.message import Value
+from goose_like.core.message import FrozenModel
 
 LIMIT_BYTES = 256_000
 
-_FRONT = re.compile(r"---[ \t]*\n(?P<front>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(?P<front>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _NAME = re.compile(r"\w[\w-]*")
 _ARGUMENT = re.compile(r"\"([^\"]*)\"|'([^']*)'|(\S+)")
-_PLACE = re.compile(
-    r"\$(?:(?P<all>ARGUMENTS)\b|(?P<bare>[1-9])(?!\d)|\{(?P<number>[1-9])(?::-(?P<otherwise>[^}]*))?\})"
+_PLACEHOLDER = re.compile(
+    r"\$(?:(?P<all>ARGUMENTS)\b|(?P<bare>[1-9])(?!\d)|\{(?P<number>[1-9])(?::-(?P<default>[^}]*))?\})"
 )
 
 
-class _Front(Value):
+class _FrontMatter(FrozenModel):
     description: str = ""
     usage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """A file's text by the command's name; `read` raises where it can't be read."""
+class _CommandFile:
+    """A file with the name of its command; `read` returns its text."""
 
     name: str
     file: Path
     read: Callable[[], str]
 
 
-def with_files(known: Mapping[str, Command], project: Project | None) -> tuple[dict[str, Command], list[str]]:
-    """The known commands, then those of the person's files, then the project's; and a sentence for each that is not.
+def add_command_files(
+    commands: Mapping[str, SlashCommand], project: ProjectConfig | None
+) -> tuple[dict[str, SlashCommand], list[str]]:
+    """Return the commands with those of the person's and the project's files, and a sentence for each bad file.
 
-    `project` is what of it is trusted. None takes the name of one before it.
+    `project` holds the trusted files of the project. A file never replaces a command of the same name.
     """
-    commands, told = dict(known), []
-    for found in [*_own(), *(_of(project) if project else ())]:
+    result, problems = dict(commands), []
+    for command_file in [*_list_own_files(), *(_list_project_files(project) if project else ())]:
+        name, file = command_file.name, command_file.file
         try:
-            if not _NAME.fullmatch(found.name):
-                raise GooseLikeError(f"{found.file}: a command's name has letters, digits, '-' and '_' only; rename it")
-            if taken := commands.get(found.name):
-                by = taken.source or "a command that comes with a package or toolkit"
-                raise GooseLikeError(f"{found.file}: the name /{found.name} is taken by {by}; rename the file")
-            commands[found.name] = _command(found, found.read())
+            if not _NAME.fullmatch(name):
+                raise GooseLikeError(f"{file}: use only letters, digits, '-' and '_' in the file name")
+            if other := result.get(name):
+                owner = other.source or "a command of a package or toolkit"
+                raise GooseLikeError(f"{file}: the name /{name} is taken by {owner}; rename the file")
+            result[name] = _parse_command(command_file, command_file.read())
         except GooseLikeError as error:
-            told.append(f"left out: {error}")
-    return commands, told
+            problems.append(f"skipped: {error}")
+    return result, problems
 
 
-def _own() -> Iterator[_Found]:
+def _list_own_files() -> Iterator[_CommandFile]:
     folder = config_folder() / COMMANDS
     for file in sorted(folder.rglob("*.md")):
         if file.is_file():
-            yield _Found(_name(file.relative_to(folder)), file, partial(_read, file))
+            yield _CommandFile(_make_name(file.relative_to(folder)), file, partial(_read_file, file))
 
 
-def _of(project: Project) -> Iterator[_Found]:
+def _list_project_files(project: ProjectConfig) -> Iterator[_CommandFile]:
     for name in sorted(project.files):
         path = PurePath(name)
         if path.parts[0] == COMMANDS:
-            yield _Found(
-                _name(path.relative_to(COMMANDS)), project.file(name), partial(project.files.__getitem__, name)
-            )
+            read = partial(project.files.__getitem__, name)
+            yield _CommandFile(_make_name(path.relative_to(COMMANDS)), project.get_path(name), read)
 
 
-def _name(path: PurePath) -> str:
+def _make_name(path: PurePath) -> str:
     return "-".join(path.with_suffix("").parts)
 
 
-def _read(file: Path) -> str:
+def _read_file(file: Path) -> str:
     try:
-        with file.open("rb") as opened:
-            data = opened.read(LIMIT_BYTES + 1)
+        with file.open("rb") as source:
+            data = source.read(LIMIT_BYTES + 1)
         if len(data) > LIMIT_BYTES:
             raise GooseLikeError(f"{file} has more than {LIMIT_BYTES:,} bytes; make it shorter")
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise GooseLikeError(f"{file} can't be read: {error.strerror}") from error
+        raise GooseLikeError(f"cannot read {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise GooseLikeError(f"{file}, line {line}: this is no UTF-8 text; save it as UTF-8") from error
+        raise GooseLikeError(f"{file}, line {line}: not UTF-8 text; save the file as UTF-8") from error
 
 
-def _command(found: _Found, text: str) -> Command:
-    """What the text of a file says.
+def _parse_command(command_file: _CommandFile, text: str) -> SlashCommand:
+    """Return the command that a file defines.
 
     Raises:
-        GooseLikeError: its front matter is wrong or there is nothing else; the text names the line.
+        GooseLikeError: The front matter has an error, with its line in the message, or the text is empty.
     """
+    name, file = command_file.name, command_file.file
     text = text.replace("\r\n", "\n")
-    front, body = _Front(), text
-    if match := _FRONT.match(text):
-        front, body = _front(found, match["front"]), text[match.end() :]
+    front, body = _FrontMatter(), text
+    if match := _FRONT_MATTER.match(text):
+        front, body = _parse_front_matter(command_file, match["front"]), text[match.end() :]
     elif text.startswith("---\n"):
-        raise GooseLikeError(f"{found.file}, line 1: what begins here has no end; write a line --- after it")
+        raise GooseLikeError(f"{file}, line 1: the front matter has no end; add a line --- after it")
     body = body.strip()
     if not body:
-        raise GooseLikeError(f"{found.file} says nothing; write what is to be said to the model")
-    about = front.description or body.partition("\n")[0].lstrip("# ")
-    usage = front.usage or ("[ARGUMENTS]" if _PLACE.search(body) else "")
-    return Command(found.name, about, lambda desk, words: filled(body, words), usage, source=str(found.file))
+        raise GooseLikeError(f"{file} is empty; write the message for the model")
+    summary = front.description or body.partition("\n")[0].lstrip("# ")
+    usage = front.usage or ("[ARGUMENTS]" if _PLACEHOLDER.search(body) else "")
+    return SlashCommand(name, summary, lambda context, words: fill_arguments(body, words), usage, source=str(file))
 
 
-def _front(found: _Found, text: str) -> _Front:
-    data = parsed(found.file, f"\n{text}")  # its first line is the file's second
+def _parse_front_matter(command_file: _CommandFile, text: str) -> _FrontMatter:
+    data = parse_yaml(command_file.file, f"\n{text}")  # line 1 of the text is line 2 of the file
     try:
-        return _Front.model_validate(data)
+        return _FrontMatter.model_validate(data)
     except ValidationError as error:
-        source = Source(found.name, found.file, data)
-        near = lambda path: did_you_mean(str(path[-1]), _Front.model_fields)  # noqa: E731
-        raise GooseLikeError(explain(error, source, near, "what stands between ---")) from error
+        source = YamlSource(command_file.name, command_file.file, data)
+        hint = lambda path: did_you_mean(str(path[-1]), _FrontMatter.model_fields)  # noqa: E731
+        raise GooseLikeError(describe_validation_error(error, source, hint, "the front matter")) from error
 
 
-def filled(body: str, words: str) -> str:
-    """The text with the words in the places of `$ARGUMENTS`, `$1` to `$9`, `${1:-default}`; else they follow it."""
-    arguments = [next(filter(None, found.groups()), "") for found in _ARGUMENT.finditer(words)]
+def fill_arguments(body: str, words: str) -> str:
+    """Replace `$ARGUMENTS`, `$1` to `$9` and `${1:-default}` in a text; without any of these, append the words."""
+    arguments = [next(filter(None, match.groups()), "") for match in _ARGUMENT.finditer(words)]
 
-    def put(place: re.Match[str]) -> str:
-        if place["all"]:
+    def fill(placeholder: re.Match[str]) -> str:
+        if placeholder["all"]:
             return words
-        number = int(place["bare"] or place["number"])
-        given = arguments[number - 1] if number <= len(arguments) else ""
-        return given or place["otherwise"] or ""
+        number = int(placeholder["bare"] or placeholder["number"])
+        argument = arguments[number - 1] if number <= len(arguments) else ""
+        return argument or placeholder["default"] or ""
 
-    if _PLACE.search(body):
-        return _PLACE.sub(put, body)
+    if _PLACEHOLDER.search(body):
+        return _PLACEHOLDER.sub(fill, body)
     return f"{body}\n\n{words}" if words else body

@@ -1,52 +1,57 @@
-"""What may come next in a session's input: commands, what they take, and files after an `@`."""
+"""Completion in a session's input: slash commands, their arguments, and files after `@`."""
 
 import re
 from collections.abc import Iterable
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
+from typing_extensions import override
 
-from goose_like.agent.mentions import mention
-from goose_like.agent.slash_context import Desk
+from goose_like.agent.mentions import format_mention
+from goose_like.agent.slash_context import SlashContext
 
-from .file_finder import Files
+from .file_finder import FileFinder
 
 _MENTION = re.compile(r'(?:^|(?<=\s))@(?:"(?P<quoted>[^"\n]*)|(?P<bare>[^\s"]*))\Z')
 
 
 class SessionCompleter(Completer):
-    """Completes `/commands` and their words, and `@files`, once there is a desk to work at."""
+    """Completions for `/commands` with their arguments and for `@files`, as soon as a session is open."""
 
-    _desk: Desk | None = None
-    _files: Files
+    _context: SlashContext | None = None
+    _files: FileFinder
 
-    def open(self, desk: Desk) -> None:
-        """Completes for this desk from now on."""
-        self._files = Files(desk.exchange.workspace.root, desk.exchange.workspace.run)
-        self._desk = desk
+    def open(self, context: SlashContext) -> None:
+        """Complete for this session from now on."""
+        self._files = FileFinder(context.exchange.workspace.root, context.exchange.workspace.run_internal)
+        self._context = context
 
+    @override
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         text = document.text_before_cursor
-        if self._desk is None:
+        if self._context is None:
             return
-        if found := _MENTION.search(text):
-            letters = found["bare"] or found["quoted"] or ""
-            for path in self._files.matching(letters):
-                yield Completion(mention(path), found.start() - len(text), path)
+        if match := _MENTION.search(text):
+            letters = match["bare"] or match["quoted"] or ""
+            for path in self._files.find_paths(letters):
+                yield Completion(format_mention(path), match.start() - len(text), path)
         elif text.startswith("/") and "\n" not in text:
             name, separator, words = text[1:].replace(":", " ", 1).partition(" ")
-            yield from self._words(self._desk, name, words) if separator else self._names(self._desk, name)
+            yield from self._complete_words(name, words) if separator else self._complete_name(name)
 
-    def _names(self, desk: Desk, start: str) -> Iterable[Completion]:
-        for command in desk.commands.values():
+    def _complete_name(self, start: str) -> Iterable[Completion]:
+        assert self._context
+        for command in self._context.commands.values():
             if command.name.startswith(start):
-                yield Completion(command.name, -len(start), f"/{command.name}", command.about)
+                yield Completion(command.name, -len(start), f"/{command.name}", command.summary)
 
-    def _words(self, desk: Desk, name: str, words: str) -> Iterable[Completion]:
-        command = desk.commands.get(name)
+    def _complete_words(self, name: str, words: str) -> Iterable[Completion]:
+        assert self._context
+        command = self._context.commands.get(name)
         if command is None:
             return
         if command.choices == "files":
-            yield from (Completion(path, -len(words)) for path in self._files.matching(words))
+            choices: Iterable[str] = self._files.find_paths(words)
         else:
-            yield from (Completion(each, -len(words)) for each in command.choices(desk) if each.startswith(words))
+            choices = [choice for choice in command.choices(self._context) if choice.startswith(words)]
+        yield from (Completion(choice, -len(words)) for choice in choices)

@@ -1,173 +1,224 @@
-"""Where a person or a program sits: what lines come from, and where everything is shown."""
+"""Input and output of a session: lines through a pipe, or a terminal with a prompt."""
 
 import asyncio
 import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from goose_like.agent.mentions import pasted
-from goose_like.agent.slash_context import Desk
+from typing_extensions import override
+
+from goose_like.agent.mentions import format_pasted_image
+from goose_like.agent.slash_context import SlashContext
 from goose_like.config.profile import SessionChoice
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.images import keep_image
+from goose_like.core.images import save_image
 from goose_like.core.message import ToolCall, ToolResult
 from goose_like.core.notifier import Notifier
 from goose_like.sessions.session import Session
 from goose_like.terminal.input import Prompt
-from goose_like.terminal.interaction import Lines, is_terminal, screen
+from goose_like.terminal.interaction import LineReader, is_terminal, open_screen
 from goose_like.terminal.live import LiveScreen
 
-from .clipboard import clipboard_image
+from .clipboard import read_clipboard_image
 from .completer import SessionCompleter
 from .status_line import StatusLine
 
 
 class Work(Protocol):
-    """What runs because of the lines that were typed."""
+    """Running work that the person can stop or steer."""
 
     def stop(self) -> bool:
-        """Stops what runs; whether something did."""
+        """Stop the work; return whether any was running."""
 
     def steer(self, words: str) -> bool:
-        """Says the words now, in place of what the running step would do; false where no turn runs."""
+        """Send words now instead of finishing the running step; return False if no turn is running."""
 
 
-class Seat(Protocol):
-    """Lines in, everything else out. `waits`: a line is read only when what the last one began is over."""
+class ChatIO(Protocol):
+    """Input lines and output of a session.
 
-    waits: bool
+    With `waits_for_work` the next line is read only when the work of the last one is over.
+    """
+
+    waits_for_work: bool
 
     @property
-    def front(self) -> Notifier: ...
+    def notifier(self) -> Notifier:
+        """The receiver of events."""
 
     @property
     def finished(self) -> Sequence[tuple[ToolCall, ToolResult]]:
-        """The calls that are shown by number, with their results."""
+        """Finished calls with their results, in the order of the numbers that `/show` takes."""
 
-    async def next(self) -> str:
-        """The next input with its line end; '' when there is none any more."""
+    async def read_line(self) -> str:
+        """Return the next input with its line end, or an empty string at the end of input."""
 
     async def ask(self, label: str) -> str:
-        """A line in answer to a question."""
+        """Return a line in answer to a question."""
 
     def show(self, renderable: object) -> None:
-        """Shows text or a Rich renderable."""
+        """Show text or a Rich renderable."""
 
-    def put(self, text: str) -> None:
-        """Puts words into the input, before what is there."""
+    def prepend_text(self, text: str) -> None:
+        """Put text into the input, before the typed text."""
 
-    def copy(self, text: str) -> None:
-        """Puts text into the clipboard, where there is one."""
+    def copy_text(self, text: str) -> None:
+        """Copy text to the clipboard."""
 
-    def leave(self) -> None:
-        """Lets `next` give ''."""
+    def close(self) -> None:
+        """End the input: `read_line` returns an empty string."""
 
-    def begin(self, work: Work) -> None:
-        """Lets the person stop what a conversation is waiting for before it is there."""
+    def show_startup(self, work: Work) -> None:
+        """Let the person stop a session that is still starting."""
 
-    def open(self, desk: Desk, work: Work) -> None:
-        """Shows a conversation from now on, with what it was before; `work` can be stopped."""
+    def show_session(self, context: SlashContext, work: Work) -> None:
+        """Show a session, beginning with its earlier events, and let the person stop its work."""
 
 
-class LineSeat:
-    """Input by lines, output as it comes: for pipes, and terminals that can do no more."""
+class PipeIO(ChatIO):
+    """Input by lines and output as it comes: for pipes and simple terminals."""
 
-    waits = True
-    finished: Sequence[tuple[ToolCall, ToolResult]] = ()
+    waits_for_work = True
 
     def __init__(self) -> None:
-        self.front = screen(says_answer=True)
-        self._lines = Lines()
-        self._left = asyncio.Event()
+        self.screen = open_screen(shows_answer=True)
+        self._lines = LineReader()
+        self._closed = asyncio.Event()
 
-    async def next(self) -> str:
+    @property
+    @override
+    def notifier(self) -> Notifier:
+        return self.screen
+
+    @property
+    @override
+    def finished(self) -> Sequence[tuple[ToolCall, ToolResult]]:
+        return ()
+
+    @override
+    async def read_line(self) -> str:
         return await self.ask("goose> " if is_terminal(sys.stdin) else "")
 
+    @override
     async def ask(self, label: str) -> str:
         print(label, end="", file=sys.stderr, flush=True)
-        line, left = asyncio.ensure_future(self._lines.next()), asyncio.ensure_future(self._left.wait())
+        line, closed = asyncio.ensure_future(self._lines.read_line()), asyncio.ensure_future(self._closed.wait())
         try:
-            await asyncio.wait({line, left}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({line, closed}, return_when=asyncio.FIRST_COMPLETED)
             return line.result() if line.done() else ""
         finally:
             line.cancel()
-            left.cancel()
+            closed.cancel()
 
+    @override
     def show(self, renderable: object) -> None:
-        self.front.log(renderable)
+        self.screen.log(renderable)
 
-    def put(self, text: str) -> None:
-        self.show(f"not said: {text}")
+    @override
+    def prepend_text(self, text: str) -> None:
+        self.show(f"not sent: {text}")
 
-    def begin(self, work: Work) -> None:
-        """Signals are all that stops something here."""
+    @override
+    def show_startup(self, work: Work) -> None:
+        pass  # only signals stop work here
 
-    def open(self, desk: Desk, work: Work) -> None:
-        for damage in desk.exchange.session.damage:
+    @override
+    def show_session(self, context: SlashContext, work: Work) -> None:
+        for damage in context.exchange.session.damage:
             self.show(damage)
-        if messages := desk.exchange.history.messages:
+        if messages := context.exchange.history.messages:
             last = messages[-1].text[:200] or messages[-1].role
             self.show(f"resumed: {len(messages)} messages; the last: {last}")
 
-    def copy(self, text: str) -> None:
-        self.show("there is no terminal to copy by")
+    @override
+    def copy_text(self, text: str) -> None:
+        self.show("cannot copy: no terminal")
 
-    def leave(self) -> None:
-        self._left.set()
+    @override
+    def close(self) -> None:
+        self._closed.set()
 
 
-class LiveSeat:
-    """The prompt at the bottom, and the screen above it."""
+class TerminalIO(ChatIO):
+    """A prompt at the bottom of the terminal and a screen above it."""
 
-    waits = False
+    waits_for_work = False
 
     def __init__(self, prompt: Prompt, choice: SessionChoice) -> None:
         self.prompt = prompt
+        self.screen = LiveScreen(prompt, choice.notify)
         self._session: Session | None = None
         self._pasting: asyncio.Task[None] | None = None
         prompt.completer = self._completer = SessionCompleter()
         if choice.keys == "vi":
             prompt.use_vi_keys()
-        self.front = self.screen = LiveScreen(self.prompt, choice.notify)
-        self.next, self.ask = self.prompt.next, self.prompt.answer
-        self.put, self.copy, self.leave = self.prompt.put_back, self.prompt.copy, self.prompt.close
 
     @property
+    @override
+    def notifier(self) -> Notifier:
+        return self.screen
+
+    @property
+    @override
     def finished(self) -> Sequence[tuple[ToolCall, ToolResult]]:
         return self.screen.finished
 
-    def begin(self, work: Work) -> None:
-        self.prompt.on_interrupt = self.prompt.on_leave = work.stop
-        self.screen.begin()
+    @override
+    async def read_line(self) -> str:
+        return await self.prompt.read_line()
 
-    def open(self, desk: Desk, work: Work) -> None:
-        self.prompt.on_leave = lambda: None  # who leaves is waited for by `next`
-        inbox, session = desk.exchange.inbox, desk.exchange.session
-        self.screen.queued, self.screen.put = lambda: inbox.words, inbox.put
-        self.prompt.on_interrupt, self.prompt.on_steer = work.stop, work.steer
-        self.prompt.on_paste = lambda: self._paste(desk)
-        self.prompt.status = StatusLine(desk.exchange, desk.profile).text
-        self._completer.open(desk)
-        self.prompt.complete()
-        for damage in session.damage:
-            self.show(damage)
-        self.screen.open(session.recent, desk.exchange.history.plan, is_new=session is not self._session)
-        self._session = session
-        session.recent.clear()  # drawn once, however often it is opened
+    @override
+    async def ask(self, label: str) -> str:
+        return await self.prompt.read_answer(label)
 
+    @override
     def show(self, renderable: object) -> None:
         self.screen.show(renderable)
 
-    def _paste(self, desk: Desk) -> None:
-        if self._pasting is None or self._pasting.done():
-            self._pasting = asyncio.create_task(self._take_image(desk))
+    @override
+    def prepend_text(self, text: str) -> None:
+        self.prompt.prepend_text(text)
 
-    async def _take_image(self, desk: Desk) -> None:
-        """Keeps the clipboard's image with the session, and names it in the input."""
+    @override
+    def copy_text(self, text: str) -> None:
+        self.prompt.copy_text(text)
+
+    @override
+    def close(self) -> None:
+        self.prompt.close()
+
+    @override
+    def show_startup(self, work: Work) -> None:
+        self.prompt.on_interrupt = self.prompt.on_leave = work.stop
+        self.screen.show_startup()
+
+    @override
+    def show_session(self, context: SlashContext, work: Work) -> None:
+        prompt, screen = self.prompt, self.screen
+        inbox, session = context.exchange.inbox, context.exchange.session
+        prompt.on_leave = lambda: None  # `read_line` reports it
+        prompt.on_interrupt, prompt.on_steer = work.stop, work.steer
+        prompt.on_paste = lambda: self._start_paste(context)
+        prompt.status = StatusLine(context.exchange, context.profile).format
+        screen.get_queue, screen.add_to_queue = lambda: inbox.pending, inbox.put
+        self._completer.open(context)
+        prompt.refresh_completions()
+        for damage in session.damage:
+            self.show(damage)
+        screen.show_session(session.recent, context.exchange.history.plan, is_new=session is not self._session)
+        self._session = session
+        session.recent.clear()  # earlier events are drawn once
+
+    def _start_paste(self, context: SlashContext) -> None:
+        if self._pasting is None or self._pasting.done():
+            self._pasting = asyncio.create_task(self._paste_image(context))
+
+    async def _paste_image(self, context: SlashContext) -> None:
+        """Save the clipboard's image with the session and mention it in the input."""
         try:
-            data = await clipboard_image(desk.exchange.workspace)
-            image = keep_image(data, "in the clipboard", desk.exchange.session.outputs)
+            data = await read_clipboard_image(context.exchange.workspace)
+            image = save_image(data, "in the clipboard", context.exchange.session.outputs)
         except GooseLikeError as error:
             self.show(str(error))
         else:
-            self.prompt.insert(pasted(image))
+            self.prompt.insert_word(format_pasted_image(image))

@@ -1,30 +1,30 @@
-"""`!command`: what the person runs, shown to them at once and to the model with the next message."""
+"""`!command` in a session: its output is shown to the person at once and to the model with the next message."""
 
 import asyncio
 import codecs
 from collections.abc import AsyncIterator
 
-from goose_like.agent.slash_context import Desk
+from goose_like.agent.slash_context import SlashContext
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Reminded
-from goose_like.core.output_limit import Output
-from goose_like.workspace.workspace import Process
+from goose_like.core.output_limit import LimitedOutput
+from goose_like.workspace.process import Process
 
 STOP_GRACE_S = 0.07
 
 
-async def run_own_command(desk: Desk, command: str) -> None:
-    """Runs it in the workspace with the person's own rights; what it printed is recorded for the model."""
-    exchange = desk.exchange
-    desk.show(f"! {command}")
+async def run_shell_escape(context: SlashContext, command: str) -> None:
+    """Run a command in the workspace with the person's own rights and record its output for the model."""
+    exchange = context.exchange
+    context.show(f"! {command}")
     number = len(exchange.history.messages)
-    output = Output(exchange.session.outputs / f"own-{number}.txt", exchange.limits.output_bytes)
+    output = LimitedOutput(exchange.session.outputs / f"own-{number}.txt", exchange.limits.values.output_bytes)
     end = "interrupted"
     try:
         process = await exchange.workspace.spawn(["bash", "-c", command], access="full", is_own=True)
         try:
-            async for lines in _lines(process, output):
-                desk.show(lines)
+            async for lines in _read_lines(process, output):
+                context.show(lines)
             end = f"exit code {await process.wait()}"
         except BaseException:
             await asyncio.shield(process.stop(STOP_GRACE_S))
@@ -34,12 +34,12 @@ async def run_own_command(desk: Desk, command: str) -> None:
     finally:
         output.close()
         if end != "exit code 0":
-            desk.show(f"[{end}]")
-        exchange.journal.emit(Reminded(text=f"The person ran `{command}`:\n{output.for_model()}\n[{end}]"))
+            context.show(f"[{end}]")
+        exchange.journal.emit(Reminded(text=f"The person ran `{command}`:\n{output.format_for_model()}\n[{end}]"))
 
 
-async def _lines(process: Process, output: Output) -> AsyncIterator[str]:
-    """The output as whole lines, as many as there are; at the end the last one, whole or not."""
+async def _read_lines(process: Process, output: LimitedOutput) -> AsyncIterator[str]:
+    """Yield blocks of whole lines, and at the end the last line even without a line end."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     rest = ""
     while chunk := await process.read():

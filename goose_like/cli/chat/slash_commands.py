@@ -1,4 +1,4 @@
-"""The slash commands that come with goose_like. Each is a function of the desk and the words after its name."""
+"""The built-in slash commands. To add one, write a function here and a line in `core/entry_points.py`."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -10,9 +10,8 @@ from rich.text import Text
 from goose_like.agent.mentions import format_mention
 from goose_like.agent.slash_command import SlashCommand, command
 from goose_like.agent.slash_context import SlashContext
-from goose_like.cli.commands.inspect import examine
-from goose_like.cli.commands.session_actions import write_export
-from goose_like.cli.commands.session_list import LISTED, age
+from goose_like.cli.commands.inspect import diagnose
+from goose_like.cli.commands.session_actions import MAX_LISTED, format_age, write_export
 from goose_like.config.profile import ModelChoice
 from goose_like.config.profile_loader import list_profile_sources, load_profile
 from goose_like.core.entry_points import list_entry_points
@@ -28,232 +27,237 @@ from goose_like.terminal.escape import escape_controls, to_one_line
 from goose_like.terminal.renderer import format_usage
 
 KEYS = (
-    "Say what you want done; Enter sends it. While the model works, Enter leaves a message for its next step and "
-    "Ctrl-S says it now. Alt-Enter (or Esc, Enter) begins a new line, Ctrl-X Ctrl-E opens your editor, Ctrl-R searches "
-    "what you typed before, Tab and the arrows choose a completion, Ctrl-V or Alt-V takes the image in the clipboard.\n"
-    "Ctrl-C stops a turn, twice leaves; so do Ctrl-D, exit and :q.\n"
-    "!COMMAND runs a command yourself and shows it to the model; @PATH gives it a file."
+    "Type a task and press Enter. While the model works, Enter queues a message for the next step and Ctrl-S sends it "
+    "now.\n"
+    "Alt-Enter (or Esc, Enter) starts a new line. Ctrl-X Ctrl-E opens your editor. Ctrl-R searches earlier inputs. Tab "
+    "and the arrow keys choose a completion. Ctrl-V or Alt-V pastes an image.\n"
+    "Ctrl-C stops a turn; pressed twice it leaves, like Ctrl-D, exit and :q.\n"
+    "!COMMAND runs a shell command and shows its output to the model. @PATH attaches a file."
 )
 
 
 @command(anytime=True)
-def show_help(desk: SlashContext, words: str) -> None:
+def show_help(context: SlashContext, words: str) -> None:
     """Show the keys and commands."""
     table = Table("", Column(overflow="fold"), box=None, pad_edge=False, show_header=False)
-    for one in sorted(desk.commands.values(), key=lambda one: one.name):
-        table.add_row(Text(f"/{one.name} {one.usage}".rstrip()), _about(one))
-    desk.show(KEYS)
-    desk.show(table)
+    for each in sorted(context.commands.values(), key=lambda each: each.name):
+        table.add_row(Text(f"/{each.name} {each.usage}".rstrip()), _describe_command(each))
+    context.show(KEYS)
+    context.show(table)
 
 
-def _about(one: SlashCommand) -> Text:
-    source = one.source.replace(str(Path.home()), "~", 1) if one.source else ""
-    return Text.assemble(escape_controls(one.summary), (f"  {escape_controls(source)}" if source else "", "dim"))
+def _describe_command(each: SlashCommand) -> Text:
+    source = each.source.replace(str(Path.home()), "~", 1) if each.source else ""
+    return Text.assemble(escape_controls(each.summary), (f"  {escape_controls(source)}" if source else "", "dim"))
 
 
 @command(anytime=True)
-def plan(desk: SlashContext, words: str) -> None:
+def plan(context: SlashContext, words: str) -> None:
     """Show the plan."""
-    tasks = desk.exchange.history.plan
-    desk.show("\n".join(f"[{task.status}] {escape_controls(task.description)}" for task in tasks) or "there is no plan")
+    tasks = context.exchange.history.plan
+    context.show(
+        "\n".join(f"[{task.status}] {escape_controls(task.description)}" for task in tasks) or "there is no plan"
+    )
 
 
-def _model_names(desk: SlashContext) -> Iterable[str]:
+def _list_model_prefixes(context: SlashContext) -> Iterable[str]:
     return (f"{name}:" for name in list_entry_points("goose_like.provider"))
 
 
-@command(usage="[PROVIDER:MODEL]", choices=_model_names)
-async def model(desk: SlashContext, words: str) -> None:
-    """Show the models, or go on with another one."""
-    models = desk.exchange.models
+@command(usage="[PROVIDER:MODEL]", choices=_list_model_prefixes)
+async def model(context: SlashContext, words: str) -> None:
+    """Show the models, or switch to another one."""
+    models = context.exchange.models
     if not words:
-        desk.show(f"processor    {models.processor.label}\naccelerator  {models.accelerator.label}")
+        context.show(f"processor    {models.processor.label}\naccelerator  {models.accelerator.label}")
         return
     choice = ModelChoice(model=words)
-    await open_model(choice).provider.close()  # raises if it can't be used, while the present one still can
-    desk.switch_session(profile=desk.profile.model_copy(update={"processor": choice, "accelerator": choice}))
+    await open_model(choice).provider.close()  # raises if the model cannot be used
+    context.switch_session(profile=context.profile.model_copy(update={"processor": choice, "accelerator": choice}))
 
 
-def _profile_names(desk: SlashContext) -> Iterable[str]:
+def _list_profiles(context: SlashContext) -> Iterable[str]:
     return sorted({source.name for source in list_profile_sources()})
 
 
-@command(usage="[NAME]", choices=_profile_names)
-def profile(desk: SlashContext, words: str) -> None:
-    """Show the profiles, or go on with another one."""
+@command(usage="[NAME]", choices=_list_profiles)
+def profile(context: SlashContext, words: str) -> None:
+    """List the profiles, or switch to another one."""
     if words:
-        desk.switch_session(profile=load_profile(words)[0])
+        context.switch_session(profile=load_profile(words)[0])
     else:
-        here = desk.profile.name
-        desk.show("\n".join(f"{'>' if name == here else ' '} {name}" for name in _profile_names(desk)))
+        current = context.profile.name
+        context.show("\n".join(f"{'>' if name == current else ' '} {name}" for name in _list_profiles(context)))
 
 
 @command(anytime=True)
-def toolkits(desk: SlashContext, words: str) -> None:
-    """Show the tools that the model has."""
+def toolkits(context: SlashContext, words: str) -> None:
+    """Show the toolkits and the tools of the model."""
     table = Table(box=None, pad_edge=False, show_header=False)
-    for tool in desk.exchange.tools.values():
+    for tool in context.exchange.tools.values():
         table.add_row(tool.name, to_one_line(tool.spec.description, 200))
-    desk.show(", ".join(choice.name for choice in desk.profile.toolkits) or "no toolkits")
-    desk.show(table)
+    context.show(", ".join(choice.name for choice in context.profile.toolkits) or "no toolkits")
+    context.show(table)
 
 
 @command(anytime=True)
-def context(desk: SlashContext, words: str) -> None:
-    """Draw what fills the model's window."""
-    exchange, history = desk.exchange, desk.exchange.history
+def draw_context(context: SlashContext, words: str) -> None:
+    """Draw what fills the model's context window."""
+    exchange, history = context.exchange, context.exchange.history
     window = exchange.models.processor.window
     kinds = {"system prompt": len(exchange.system.encode()) // 4, "tools": 0}
     kinds["tools"] = (
         sum(len(str(tool.spec.schema)) + len(tool.spec.description) for tool in exchange.tools.values()) // 4
     )
-    names = {"user": "your messages", "assistant": "answers and calls", "tool": "results of tools"}
+    names = {"user": "your messages", "assistant": "answers and calls", "tool": "tool results"}
     for message in history.context:
         kind = "summary" if message is history.summary else names[message.role]
         kinds[kind] = kinds.get(kind, 0) + estimate_tokens(message)
     whole = window or max(sum(kinds.values()), 1)
     table = Table(box=None, pad_edge=False, show_header=False)
     for kind, tokens in [*kinds.items(), ("all", sum(kinds.values()))]:
-        table.add_row(kind, _bar(tokens / whole), f"{tokens:,}", f"{tokens / whole:.0%}")
-    desk.show(table)
-    desk.show(
-        f"tokens, estimated; the window has {window:,}" if window else "tokens, estimated; the window is not known"
+        table.add_row(kind, _draw_bar(tokens / whole), f"{tokens:,}", f"{tokens / whole:.0%}")
+    context.show(table)
+    context.show(
+        f"estimated tokens; the window has {window:,}"
+        if window
+        else "estimated tokens; the size of the window is unknown"
     )
 
 
-def _bar(share: float, width: int = 30) -> Text:
+def _draw_bar(share: float, width: int = 30) -> Text:
     full = min(width, round(share * width))
     return Text.assemble(("█" * full, "cyan"), ("░" * (width - full), "dim"))
 
 
 @command(anytime=True)
-def cost(desk: SlashContext, words: str) -> None:
-    """Show tokens and cost by model, of the last turn and of the session."""
-    history = desk.exchange.history
+def cost(context: SlashContext, words: str) -> None:
+    """Show tokens and cost by model for the last turn and the session."""
+    history = context.exchange.history
     for title, usage in (("last turn", history.turn_usage), ("session", history.usage)):
         for name, used in usage.items():
             price = compute_cost_usd({name: used})
             money = "cost unknown" if price is None else f"${price:.4f}"
-            desk.show(f"{title}  {name}: {format_usage(used, None)} · {money}")
+            context.show(f"{title}  {name}: {format_usage(used, None)} · {money}")
     if not history.usage:
-        desk.show("nothing was spent yet")
+        context.show("no tokens were used yet")
 
 
-def _numbers(desk: SlashContext) -> Iterable[str]:
-    return (str(number + 1) for number in range(len(desk.finished_calls)))
+def _list_call_numbers(context: SlashContext) -> Iterable[str]:
+    return (str(number + 1) for number in range(len(context.finished_calls)))
 
 
-@command(usage="[N]", anytime=True, choices=_numbers)
-def show(desk: SlashContext, words: str) -> None:
-    """Show all of a call's output, by its number [the last one]."""
-    if not desk.finished_calls:
+@command(usage="[N]", anytime=True, choices=_list_call_numbers)
+def show(context: SlashContext, words: str) -> None:
+    """Show the whole output of a tool call by its number [the last call]."""
+    if not context.finished_calls:
         raise UsageError("no tool has run yet")
-    number = int(words) if words.isdecimal() else 0 if words else len(desk.finished_calls)
-    if not 1 <= number <= len(desk.finished_calls):
-        raise UsageError(f"{words!r} is none of the numbers 1 to {len(desk.finished_calls)}")
-    call, result = desk.finished_calls[number - 1]
-    file = desk.exchange.session.output_path(call.id)
-    kept = [one for one in (file, file.with_name(f"{file.stem}-shell.txt")) if one.is_file()]
-    text = kept[-1].read_text(errors="replace") if kept else result.output
-    desk.show(Text(escape_controls(text)))
+    number = int(words) if words.isdecimal() else 0 if words else len(context.finished_calls)
+    if not 1 <= number <= len(context.finished_calls):
+        raise UsageError(f"no call {words!r}; choose a number from 1 to {len(context.finished_calls)}")
+    call, result = context.finished_calls[number - 1]
+    file = context.exchange.session.output_path(call.id)
+    saved = [path for path in (file, file.with_name(f"{file.stem}-shell.txt")) if path.is_file()]
+    text = saved[-1].read_text(errors="replace") if saved else result.output
+    context.show(Text(escape_controls(text)))
 
 
 @command(usage="PATH", anytime=True, choices="files")
-def file(desk: SlashContext, words: str) -> None:
-    """Name a file in the message that you write."""
+def file(context: SlashContext, words: str) -> None:
+    """Attach a file to the message that you are writing."""
     if not words:
         raise UsageError("which file? /file PATH")
-    desk.set_input(f"{format_mention(words)} ")
+    context.set_input(f"{format_mention(words)} ")
 
 
 @command(anytime=True)
-def copy(desk: SlashContext, words: str) -> None:
+def copy(context: SlashContext, words: str) -> None:
     """Copy the last answer to the clipboard."""
-    answers = [message.text for message in desk.exchange.history.messages if message.role == "assistant"]
+    answers = [message.text for message in context.exchange.history.messages if message.role == "assistant"]
     text = next(filter(None, reversed(answers)), "")
     if not text:
         raise UsageError("there is no answer yet")
-    desk.copy_to_clipboard(text)
-    desk.show(f"copied {len(text):,} characters, if your terminal lets programs do so")
+    context.copy_to_clipboard(text)
+    context.show(f"copied {len(text):,} characters, if your terminal allows it")
 
 
 @command
-def clear(desk: SlashContext, words: str) -> None:
-    """Begin a new conversation in this session; files stay as they are."""
-    desk.exchange.rewind(0)
-    if desk.exchange.history.plan:
-        desk.exchange.journal.emit(PlanUpdated(tasks=()))
-    desk.show("the model has forgotten everything; `session show` still has it")
+def clear(context: SlashContext, words: str) -> None:
+    """Start a new conversation in this session; files stay unchanged."""
+    context.exchange.rewind(0)
+    if context.exchange.history.plan:
+        context.exchange.journal.emit(PlanUpdated(tasks=()))
+    context.show("the model has forgotten the conversation; `session show` still has it")
 
 
 @command
-def retry(desk: SlashContext, words: str) -> str:
-    """Take the last answer back and ask again."""
-    history = desk.exchange.history
+def retry(context: SlashContext, words: str) -> str:
+    """Undo the last turn and send its message again."""
+    history = context.exchange.history
     if not history.turns:
-        raise UsageError("nothing was asked yet")
+        raise UsageError("there is no turn to retry")
     start = history.turns[-1].start
-    said = history.messages[start].first_text
-    desk.exchange.rewind(start)
-    return said
+    message = history.messages[start].first_text
+    context.exchange.rewind(start)
+    return message
 
 
 @command(usage="[FOCUS]")
-async def compact(desk: SlashContext, words: str) -> None:
-    """Go on with a summary in the place of what was said; with words: what it must not lose."""
-    exchange = desk.exchange
+async def compact(context: SlashContext, words: str) -> None:
+    """Replace the conversation by a summary; FOCUS names what the summary must keep."""
+    exchange = context.exchange
     before = exchange.history.context_tokens
-    desk.show(f"{exchange.models.accelerator.label} writes a summary")
+    context.show(f"{exchange.models.accelerator.label} writes a summary")
     await exchange.compact(words)
-    desk.show(f"about {before:,} tokens before, {exchange.history.context_tokens:,} now; `/rewind` still goes back")
+    context.show(f"about {before:,} tokens before, {exchange.history.context_tokens:,} now; `/rewind` still goes back")
 
 
 @command(usage="[NAME]")
-def fork(desk: SlashContext, words: str) -> None:
-    """Go on in a copy of this session, which stays as it is."""
-    copied = fork_session(find_session(desk.exchange.session.name), name=words or None)
+def fork(context: SlashContext, words: str) -> None:
+    """Continue in a copy of this session."""
+    copied = fork_session(find_session(context.exchange.session.name), name=words or None)
     copied.close()
     resumed = Session.resume(copied.name)
-    resumed.recent.clear()  # it stands on the screen already
-    desk.show(f"this is {resumed.name!r} now")
-    desk.switch_session(session=resumed)
+    resumed.recent.clear()  # the screen shows these events already
+    context.show(f"this is now {resumed.name!r}")
+    context.switch_session(session=resumed)
 
 
 @command(usage="[FILE]", anytime=True)
-def export(desk: SlashContext, words: str) -> None:
-    """Write the session to a file: .md, .html or .json."""
-    file = Path(words or f"{desk.exchange.session.name}.md")
-    file = desk.exchange.workspace.root / file.expanduser()
+def export(context: SlashContext, words: str) -> None:
+    """Export the session to a file: .md, .html or .json."""
+    file = Path(words or f"{context.exchange.session.name}.md")
+    file = context.exchange.workspace.root / file.expanduser()
     if file.exists():
-        raise UsageError(f"{file} is there already; give another name")
-    desk.show(write_export(desk.exchange.session.name, file))
+        raise UsageError(f"{file} already exists; choose another name")
+    context.show(write_export(context.exchange.session.name, file))
 
 
-def _session_names(desk: SlashContext) -> Iterable[str]:
-    return (listed.name for listed in list_sessions())
+def _list_session_names(context: SlashContext) -> Iterable[str]:
+    return (info.name for info in list_sessions())
 
 
-@command(usage="[NAME]", choices=_session_names)
-def resume(desk: SlashContext, words: str) -> None:
-    """Go on with another session; without a name: list them."""
+@command(usage="[NAME]", choices=_list_session_names)
+def resume(context: SlashContext, words: str) -> None:
+    """Switch to another session; without a name, list the sessions."""
     if words:
-        desk.switch_session(session=Session.resume(words))
+        context.switch_session(session=Session.resume(words))
         return
     rows = Table(box=None, pad_edge=False, show_header=False)
-    for listed in islice(list_sessions(), LISTED):
-        rows.add_row(listed.name, age(listed.changed_at), to_one_line(listed.summary, 60))
-    desk.show(rows)
+    for info in islice(list_sessions(), MAX_LISTED):
+        rows.add_row(info.name, format_age(info.changed_at), to_one_line(info.summary, 60))
+    context.show(rows)
 
 
 @command
-async def doctor(desk: SlashContext, words: str) -> None:
-    """Show what is installed and set, and what to do next."""
-    rows, next_step, _ = await examine(desk.profile.name)
-    desk.show(rows)
-    desk.show(f"next: {next_step}")
+async def doctor(context: SlashContext, words: str) -> None:
+    """Show what is installed and configured, and what to do next."""
+    rows, next_step, _ = await diagnose(context.profile.name)
+    context.show(rows)
+    context.show(f"next: {next_step}")
 
 
 @command(anytime=True)
-def leave(desk: SlashContext, words: str) -> None:
-    """Leave; it says how to go on later."""
-    desk.end_session()
+def leave(context: SlashContext, words: str) -> None:
+    """Leave; the session can be resumed later."""
+    context.end_session()

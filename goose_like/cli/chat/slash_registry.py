@@ -1,31 +1,36 @@
-"""Which slash commands there are: the installed ones, those of the toolkits in use, and those written as files."""
+"""All slash commands of a session: from packages, from the toolkits in use, and from files."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, cast
 
-from goose_like.agent.slash_command import Command, make_command
-from goose_like.config.trust import Project
-from goose_like.core.entry_points import found, load
+from goose_like.agent.slash_command import SlashCommand, make_command
+from goose_like.config.trust import ProjectConfig
+from goose_like.core.entry_points import list_entry_points, load_entry_point
 from goose_like.core.errors import GooseLikeError
 
-from .command_files import with_files
+from .command_files import add_command_files
 
 
-def slash_commands(of_toolkits: Mapping[str, Command], project: Project | None) -> tuple[dict[str, Command], list[str]]:
-    """Every command by its name, and sentences on files that give none. `project` is what of it is trusted.
+def collect_commands(
+    toolkit_commands: Mapping[str, SlashCommand], project: ProjectConfig | None
+) -> tuple[dict[str, SlashCommand], list[str]]:
+    """Return all commands by name, and a sentence for each command file with an error.
 
-    A toolkit's counts before an installed one of that name, and both before a file's.
+    Of commands with one name a toolkit's wins, then a package's, then a file's. `project` holds the trusted files of
+    the project.
     """
-    return with_files({name: _installed(name) for name in found("goose_like.command")} | dict(of_toolkits), project)
+    commands = {name: _load_command(name) for name in list_entry_points("goose_like.command")}
+    return add_command_files(commands | dict(toolkit_commands), project)
 
 
-def _installed(name: str) -> Command:
+def _load_command(name: str) -> SlashCommand:
+    """Load a command; one that cannot be imported raises its error when it is used."""
     try:
-        return make_command(cast(Callable[..., Any], load("goose_like.command", name)), name)
+        return make_command(cast(Callable[..., Any], load_entry_point("goose_like.command", name)), name)
     except GooseLikeError as error:
-        told = error
+        cause = error
 
-        def refuse(*_: object) -> NoReturn:
-            raise told
+        def fail(*_: object) -> NoReturn:
+            raise cause
 
-        return Command(name, f"can't be used: {told}", refuse)
+        return SlashCommand(name, f"not available: {cause}", fail)

@@ -1,4 +1,4 @@
-"""A session's first moment: the prompt takes keys before what the session needs is imported."""
+"""Start of a session: the prompt takes keys before the rest of the session is imported."""
 
 import asyncio
 import os
@@ -11,63 +11,59 @@ from typing import Any
 
 from goose_like.config.paths import state_folder
 
-How = tuple[str | None, str | None, str | None, str | None]
-"""Profile, model, sandbox and approval, as the options say."""
-
 
 def has_prompt() -> bool:
-    """Whether a person sits at a terminal that can show a prompt which stays."""
-    is_there = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
-    return is_there and os.environ.get("TERM", "dumb") not in ("dumb", "")
+    """Return whether a person sits at a terminal that can show a permanent prompt."""
+    is_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+    return is_terminal and os.environ.get("TERM", "dumb") not in ("dumb", "")
 
 
-def open_session(
-    how: How = (None, None, None, None),
-    *,
-    session: str | None = None,
-    is_resumed: bool = False,
-    is_trusted: bool = False,
-    **work: Any,
-) -> int:
-    """Begins a session, or goes on with one, and talks; gives the exit code. `work` is as for `chat`.
+def start_session(options: Any = None, *, session: str | None = None, is_resumed: bool = False, **work: Any) -> int:
+    """Start or resume a session, run it to its end, and return the exit code.
+
+    `options` are ProfileOptions (None: the defaults). `work` goes to `run_chat`: a plan and a first message.
 
     Raises:
-        GooseLikeError: what kept it from starting.
+        GooseLikeError: The session cannot start.
     """
-    settle = partial(_settled, how, session=session, is_resumed=is_resumed, is_trusted=is_trusted)
-    # A project that brings something may be asked about, which needs the terminal to itself.
-    is_asked = any((folder / ".goose-like").exists() for folder in (Path.cwd(), *Path.cwd().parents))
-    return asyncio.run(_opened(settle() if is_asked or not has_prompt() else None, settle, work))
+    prepare = partial(_prepare, options, session, is_resumed)
+    # A project's own settings can cause a question, which needs the terminal for itself.
+    has_settings = any((folder / ".goose-like").exists() for folder in (Path.cwd(), *Path.cwd().parents))
+    prepared = prepare() if has_settings or not has_prompt() else None
+    return asyncio.run(_run(prepared, prepare, work))
 
 
-def _settled(how: How, **which: Any) -> tuple[Any, Any]:
-    from goose_like.cli.options import begin
+def _prepare(options: Any, session: str | None, is_resumed: bool) -> tuple[Any, Any]:
+    from goose_like.cli.launch import open_session
+    from goose_like.cli.options import ProfileOptions
 
-    return begin(*how, **which)
+    return open_session(options or ProfileOptions(), session=session, is_resumed=is_resumed)
 
 
-async def _opened(settled: tuple[Any, Any] | None, settle: Callable[[], tuple[Any, Any]], work: dict[str, Any]) -> int:
+async def _run(prepared: tuple[Any, Any] | None, prepare: Callable[[], tuple[Any, Any]], work: dict[str, Any]) -> int:
     if not has_prompt():
-        chat, closing = _imported()
-        chosen, kept = settled or settle()
-        return int(await closing(chat(chosen.profile, kept, project=chosen.project, **work), chosen, kept))
+        run_chat, close_after = _import_chat()
+        choice, session = prepared or prepare()
+        return int(
+            await close_after(run_chat(choice.profile, session, project=choice.project, **work), choice, session)
+        )
     from goose_like.terminal.input import Prompt
 
     async with Prompt(state_folder() / "history") as prompt:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, prompt.close)
-        chat, closing = await asyncio.to_thread(_imported)
-        if settled is None:
-            settled = await asyncio.to_thread(settle)
-        chosen, kept = settled
-        talk = chat(chosen.profile, kept, project=chosen.project, prompt=prompt, **work)
-        return int(await closing(talk, chosen, kept))
+        run_chat, close_after = await asyncio.to_thread(_import_chat)
+        if prepared is None:
+            prepared = await asyncio.to_thread(prepare)
+        choice, session = prepared
+        chat = run_chat(choice.profile, session, project=choice.project, prompt=prompt, **work)
+        return int(await close_after(chat, choice, session))
 
 
-def _imported() -> tuple[Any, Any]:
-    from goose_like.cli.options import closing
+def _import_chat() -> tuple[Any, Any]:
+    from goose_like.cli.launch import close_after
 
-    from .loop import chat
+    from .loop import run_chat
 
-    return chat, closing
+    return run_chat, close_after

@@ -1,1 +1,1 @@
-"""The subcommands of goose-like, one module each."""
+"""The commands of goose-like. `run`, `session`, `profile`, `toolkit`, `provider` and `trust` declare options only."""

@@ -1,4 +1,4 @@
-"""`profile edit`: the person's editor on a copy, which takes the file's place when nothing is wrong with it."""
+"""The work of `profile edit`: the person's editor on a copy, which replaces the file only if it has no errors."""
 
 import os
 import re
@@ -13,128 +13,132 @@ from pathlib import Path
 import typer
 
 from goose_like.config.paths import config_folder
-from goose_like.config.profile import own_file, sources, unknown
+from goose_like.config.profile_loader import describe_unknown_profile, get_profiles_file, list_profile_sources
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
 from goose_like.terminal.interaction import has_person
 
-from .profile_editor import NEW_FILE, fault_in, is_own, read, replace
+from .profiles_yaml import NEW_FILE, find_errors, is_own_profile, read_profiles_file, replace_profiles_file
 
-_AT_LINE = {
+_LINE_ARGUMENTS = {
     "+{line} {file}": ("vi", "vim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "mg"),
     "{file}:{line}": ("hx", "subl", "zed"),
     "--wait --goto {file}:{line}": ("code", "codium", "cursor"),
 }
-"""How an editor is told the line; others are given the file alone."""
+"""Arguments that open an editor at a line; other editors get only the file."""
 
 
 def edit_profile(name: str | None) -> None:
-    """Edits the file that a profile of the person's is in, at its line; without a name `profiles.yaml`.
+    """Open an editor at one of the person's own profiles, or at the start of `profiles.yaml`.
 
     Raises:
-        ProfileError: no such profile, one of a package, or a bad edit and nobody there to mend it.
-        GooseLikeError: the editor failed, or the file was changed meanwhile; the copy is kept and named.
+        ProfileError: The profile does not exist or belongs to a package, or the edit has errors.
+        GooseLikeError: The editor failed, or the file has changed meanwhile. The message names the copy with the edit.
     """
-    file, line = _where(name)
-    editor = _editor()
-    before = read(file)
+    file, line = _find_profile(name)
+    editor = _find_editor()
+    before = read_profiles_file(file)
     text = NEW_FILE if before is None else before
-    descriptor, copy_name = tempfile.mkstemp(prefix=".edit-", suffix=".yaml", dir=_folder())
-    copy = Path(copy_name)
-    with open(descriptor, "wb") as new:
-        new.write(text.encode())
-    kept = f"what you wrote is in {copy}"
+    copy = _make_copy(text)
+    saved = f"your edit is in {copy}"
     while True:
-        code = _edit(editor, copy, line)
-        try:
-            edited = read(copy)
-        except ProfileError as error:
-            raise ProfileError(f"{error}; nothing was saved") from None
+        code = _run_editor(editor, copy, line)
+        edited = _read_edit(copy)
         if edited is None or edited == text:
             copy.unlink(missing_ok=True)
             if code:
-                raise GooseLikeError(f"the editor ended with {code}; nothing was changed")
+                raise GooseLikeError(f"the editor exited with code {code}; nothing was changed")
             print("nothing was changed")
             return
         if code:
-            raise GooseLikeError(f"the editor ended with {code}; {file} is as it was, and {kept}")
-        fault = fault_in(file, edited)
-        if fault is None:
+            raise GooseLikeError(f"the editor exited with code {code}; {file} is unchanged, and {saved}")
+        errors = find_errors(file, edited)
+        if errors is None:
             break
         if not has_person():
-            raise ProfileError(f"{fault}\n{file} is as it was; {kept}")
-        print(f"goose-like: {fault}", file=sys.stderr)
+            raise ProfileError(f"{errors}\n{file} is unchanged; {saved}")
+        print(f"goose-like: {errors}", file=sys.stderr)
         try:
-            if not typer.confirm("edit again? (no drops this edit)", default=True, err=True):
+            if not typer.confirm("edit again? (no discards the edit)", default=True, err=True):
                 copy.unlink(missing_ok=True)
-                print(f"dropped; {file} is as it was")
+                print(f"edit discarded; {file} is unchanged")
                 return
         except typer.Abort:
-            raise GooseLikeError(f"{file} is as it was, and {kept}") from None
-        line = int(found[1]) if (found := re.search(r", line (\d+)", fault)) else line
+            raise GooseLikeError(f"{file} is unchanged, and {saved}") from None
+        line = int(match[1]) if (match := re.search(r", line (\d+)", errors)) else line
     try:
-        print(f"saved: {replace(file, before, edited)}")
+        print(f"saved: {replace_profiles_file(file, before, edited)}")
     except GooseLikeError as error:
-        raise GooseLikeError(f"{error}; {kept}") from error
+        raise GooseLikeError(f"{error}; {saved}") from error
     copy.unlink(missing_ok=True)
 
 
-def _where(name: str | None) -> tuple[Path, int]:
-    """The file of a profile, and its line there."""
+def _find_profile(name: str | None) -> tuple[Path, int]:
+    """Return the file of a profile and the line where the profile begins."""
     try:
-        every = sources()
-    except ProfileError:  # `profiles.yaml` is broken, which is why it is edited
-        return own_file(), 1
+        sources = list_profile_sources()
+    except ProfileError:  # profiles.yaml is broken: the person wants to repair it
+        return get_profiles_file(), 1
     if name is None:
-        return own_file(), 1
-    source = next((source for source in every if source.name == name), None)
+        return get_profiles_file(), 1
+    source = next((source for source in sources if source.name == name), None)
     if source is None:
-        raise ProfileError(unknown(name, [source.name for source in every]))
-    if not is_own(source.file):
+        raise ProfileError(describe_unknown_profile(name, [source.name for source in sources]))
+    if not is_own_profile(source.file):
         raise ProfileError(
-            f"the profile {name!r} comes with an installed package; make one of your own that extends it: "
+            f"the profile {name!r} belongs to an installed package; extend it with a profile of your own: "
             f"goose-like profile new {name}"
         )
     key = re.compile(rf"['\"]?{re.escape(name)}['\"]?\s*:")
-    lines = (read(source.file) or "").splitlines() if source.file == own_file() else []
+    lines = (read_profiles_file(source.file) or "").splitlines() if source.file == get_profiles_file() else []
     return source.file, next((number for number, line in enumerate(lines, 1) if key.match(line)), 1)
 
 
-def _folder() -> Path:
-    """Where the copy lies: beside the schema that its first line may name, and where no profiles are looked for."""
+def _make_copy(text: str) -> Path:
+    """Write text to a file next to the schema, which the text can name, under a name that is not a profile's."""
     try:
         config_folder().mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise GooseLikeError(f"{config_folder()} can't be used: {error}") from error
-    return config_folder()
+        raise GooseLikeError(f"{config_folder()} cannot be used: {error}") from error
+    descriptor, name = tempfile.mkstemp(prefix=".edit-", suffix=".yaml", dir=config_folder())
+    with open(descriptor, "wb") as file:
+        file.write(text.encode())
+    return Path(name)
 
 
-def _editor() -> list[str]:
-    """The words that start the person's editor."""
-    given = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    if not given:
-        given = next((name for name in ("editor", "nano", "vi") if shutil.which(name)), None)
-        if not given:
-            raise UsageError("there is no editor; set VISUAL or EDITOR, e.g. EDITOR=nano")
+def _read_edit(copy: Path) -> str | None:
     try:
-        words = shlex.split(given)
+        return read_profiles_file(copy)
+    except ProfileError as error:
+        raise ProfileError(f"{error}; nothing was saved") from None
+
+
+def _find_editor() -> list[str]:
+    """Return the command of the person's editor."""
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not command:
+        command = next((name for name in ("editor", "nano", "vi") if shutil.which(name)), None)
+        if not command:
+            raise UsageError("no editor was found; set VISUAL or EDITOR, such as EDITOR=nano")
+    try:
+        words = shlex.split(command)
     except ValueError:
         words = []
     if not words or not shutil.which(words[0]):
-        raise UsageError(f"the editor {given!r} is not there; set VISUAL or EDITOR")
+        raise UsageError(f"the editor {command!r} was not found; set VISUAL or EDITOR")
     return words
 
 
-def _edit(editor: list[str], file: Path, line: int) -> int:
-    """The exit code of the editor, opened at that line if we know how."""
+def _run_editor(editor: list[str], file: Path, line: int) -> int:
+    """Open a file at a line, if the editor is known, and return the editor's exit code."""
     name = Path(editor[0]).name
-    form = next((form for form, editors in _AT_LINE.items() if name in editors), "{file}")
-    # Ctrl-C is the editor's own. A handler of ours is not inherited by it, as ignoring the signal would be.
+    form = next((form for form, editors in _LINE_ARGUMENTS.items() if name in editors), "{file}")
+    # Ctrl-C belongs to the editor. A handler is not inherited by the editor, while SIG_IGN would be.
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
         words = [word.format(file=file, line=line) for word in form.split()]
         return subprocess.run([*editor, *words], check=False).returncode
     except OSError as error:
         print(f"goose-like: {error}", file=sys.stderr)
-        return 126  # as a shell has it
+        return 126  # the exit code of a shell for a command that cannot run
     finally:
         signal.signal(signal.SIGINT, before)

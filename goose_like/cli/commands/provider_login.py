@@ -1,62 +1,60 @@
-"""Keeping and forgetting a provider's API key."""
+"""Storing and deleting API keys of providers."""
 
 import getpass
 import os
 import sys
 
-from goose_like.config import secrets as keys
+from goose_like.config import secrets
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import UsageError
-from goose_like.providers.base import Probed
-from goose_like.providers.registry import provider_class
+from goose_like.providers.base import SupportsProbe
+from goose_like.providers.registry import find_provider_factory
 
 
 def read_key(name: str) -> str:
-    """The key for a provider, asked for without echo, or the first line of standard input.
+    """Read the API key of a provider from a hidden prompt, or from the first line of standard input.
 
     Raises:
-        UsageError: none was given, or the provider takes none.
+        UsageError: There is no key, or the provider needs none.
     """
-    variable = _variable(name)
+    variable = _get_key_variable(name)
     typed = getpass.getpass(f"{variable} (not shown): ") if sys.stdin.isatty() else sys.stdin.readline()
     key = typed.strip()
     if not key:
         raise UsageError(f"no key was given; type it, or: goose-like provider login {name} < FILE")
     if not (key.isascii() and key.isprintable()):
-        raise UsageError("what was given holds characters that no key has; copy it anew")
+        raise UsageError("the key contains characters that no key has; copy it again")
     return key
 
 
 async def log_in(name: str, key: str, *, is_checked: bool) -> int:
-    """Keeps the key, once the provider's server took it, and says where.
+    """Store a key after the provider's server accepted it.
 
     Raises:
-        CredentialError: the server refused it, or it can't be kept; then nothing is.
-        ModelUnavailableError: the server can't be reached.
+        CredentialError: The server refuses the key, or the key cannot be stored.
+        ModelUnavailableError: The server cannot be reached.
     """
-    variable, kind = _variable(name), provider_class(name)
-    said = "not checked"
-    if is_checked and isinstance(kind, Probed):
-        probe = await kind.probe(ModelChoice(model=name), key)
-        said = (
-            f"{probe.address} accepted it" if probe.is_key_proven else f"{probe.address} answers, and did not check it"
-        )
-    print(f"{variable} is kept in {keys.store(variable, key)} ({said})")
+    variable, factory = _get_key_variable(name), find_provider_factory(name)
+    verdict = "not checked"
+    if is_checked and isinstance(factory, SupportsProbe):
+        probe = await factory.probe(ModelChoice(model=name), key)
+        verdict = f"{probe.address} {'accepted it' if probe.is_key_verified else 'answers, but did not check it'}"
+    print(f"{variable} is stored in {secrets.store_key(variable, key)} ({verdict})")
     if os.environ.get(variable):
-        print(f"but {variable} is set in the environment, which comes first")
+        print(f"note: {variable} in the environment takes precedence")
     return 0
 
 
 def log_out(name: str) -> None:
-    """Removes what `log_in` kept, and says from where."""
-    variable = _variable(name)
-    places = keys.forget(variable)
-    print(f"{variable} is gone from {' and '.join(places)}" if places else f"no {variable} was kept")
-    if place := keys.where(variable):
-        print(f"it is still set in {place}")
+    """Delete the stored key of a provider."""
+    variable = _get_key_variable(name)
+    places = secrets.delete_key(variable)
+    print(f"deleted {variable} from {' and '.join(places)}" if places else f"no {variable} is stored")
+    if place := secrets.find_key_location(variable):
+        print(f"note: {variable} is still set in {place}")
 
 
-def _variable(name: str) -> str:
-    if variable := provider_class(name).facts.key_variable:
+def _get_key_variable(name: str) -> str:
+    if variable := find_provider_factory(name).info.key_variable:
         return variable
-    raise UsageError(f"provider {name!r} takes no key")
+    raise UsageError(f"provider {name!r} needs no key")

@@ -1,88 +1,179 @@
-"""What `session list` and `session clear` print."""
+"""The commands `session ...`."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from itertools import islice
+import os
+import shlex
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from goose_like.core.errors import DeniedError
-from goose_like.providers.prices import cost_usd
-from goose_like.sessions.index import list_sessions, search, tally
-from goose_like.sessions.session import delete_session
-from goose_like.terminal.escape import one_line, visible
-from goose_like.terminal.interaction import has_person
-from goose_like.terminal.report_table import print_table
+from goose_like.cli.options import (
+    ApprovalOption,
+    ModelOption,
+    ProfileOption,
+    ProfileOptions,
+    SandboxOption,
+    SessionArgument,
+    TrustOption,
+    list_session_names,
+)
 
-LISTED = 20
-
-
-def show_sessions(words: Sequence[str], *, cwd: str | None, has_all: bool) -> None:
-    """The sessions with these words, newest first, and what each cost."""
-    found = search(words, cwd)
-    rows = []
-    for listed in found if has_all else islice(found, LISTED):
-        counted = tally(listed)
-        rows.append(
-            (
-                listed.name,
-                age(listed.changed),
-                visible(listed.cwd),
-                str(counted.turns),
-                money(cost_usd(counted.usage)),
-                f"{sum(spent.total_tokens for spent in counted.usage.values()):,}",
-                one_line(listed.about, 60),
-            )
-        )
-    none = "no sessions yet; start one with `goose-like session start`"
-    if words or cwd:
-        none = "no session is like that; `goose-like session list --all` lists every one"
-    print_table(("name", "age", "folder", "turns", "cost", "tokens", "about"), rows, none)
-    if next(found, None):
-        print(f"\nthe newest {LISTED}; all of them: goose-like session list --all")
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Start, resume and manage conversations of several turns."
+)
 
 
-def age(then: datetime) -> str:
-    """How long ago that is, in words."""
-    seconds = max(0.0, (datetime.now(UTC) - then).total_seconds())
-    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if count := int(seconds // size):
-            return f"{count} {unit}{'s' * (count > 1)}"
-    return "now"
+class ExportFormat(StrEnum):
+    """Values of `session export --format`."""
+
+    markdown = "markdown"
+    html = "html"
+    json = "json"
 
 
-def money(cost: float | None) -> str:
-    """US dollars; `?` where a price is not known."""
-    return "?" if cost is None else f"${cost:.4f}" if cost else "$0"
+PlanOption = Annotated[str | None, typer.Option(help="Start with the plan in a file: Markdown with a list, or YAML.")]
+ArgsOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=VALUE,...", help="Values for variables in the plan.")
+]
 
 
-def clear_sessions(keep: int, *, is_agreed: bool) -> None:
-    """Deletes all but the newest `keep` sessions, once somebody has agreed; those that are open stay.
-
-    Raises:
-        DeniedError: nobody has.
-    """
-    old = list_sessions()[keep:]
-    if not old:
-        print(f"there are no more than {keep} sessions; nothing was deleted")
-        return
-    rows = [(listed.name, age(listed.changed), visible(listed.cwd), one_line(listed.about, 60)) for listed in old]
-    print_table(("name", "age", "folder", "about"), rows, "")
-    if not is_agreed:
-        _ask_to_delete(len(old))
-    left = [listed for listed in old if not delete_session(listed)]
-    print(f"deleted {len(old) - len(left)}")
-    for listed in left:
-        print(f"left, as it is open in another process: {listed.name}")
+@app.command(epilog="Example: goose-like session start --profile local")
+def start(
+    name: Annotated[str | None, typer.Argument(help="Session name [default: a short one].")] = None,
+    plan: PlanOption = None,
+    args: ArgsOption = None,
+    profile: ProfileOption = None,
+    model: ModelOption = None,
+    sandbox: SandboxOption = None,
+    approval: ApprovalOption = None,
+    trust: TrustOption = False,
+) -> None:
+    """Start a session. Ctrl-C stops a turn, Ctrl-D leaves."""
+    if args and not plan:
+        raise typer.BadParameter("--args needs --plan")
+    _start(name, plan, args, ProfileOptions(profile, model, sandbox, approval, trust))
 
 
-def _ask_to_delete(count: int) -> None:
-    what = f"delete {'this session' if count == 1 else f'these {count} sessions'} for good?"
-    if not has_person():
-        raise DeniedError(f"{what} nobody can be asked; say so with --yes")
-    try:
-        is_agreed = typer.confirm(what, default=False, err=True)
-    except typer.Abort:
-        is_agreed = False
-    if not is_agreed:
-        raise DeniedError("nothing was deleted; see them with `goose-like session list --all`")
+@app.command("planned", epilog="Example: goose-like session planned --plan plan.md --args name=parser")
+def start_with_plan(
+    plan: Annotated[str, typer.Option(help="File with the plan: Markdown with a list, or YAML.")],
+    args: ArgsOption = None,
+    profile: ProfileOption = None,
+    model: ModelOption = None,
+    sandbox: SandboxOption = None,
+    approval: ApprovalOption = None,
+    trust: TrustOption = False,
+) -> None:
+    """Start a session with a plan."""
+    _start(None, plan, args, ProfileOptions(profile, model, sandbox, approval, trust))
+
+
+def _start(name: str | None, plan: str | None, args: list[str] | None, options: ProfileOptions) -> None:
+    from goose_like.cli.chat.startup import start_session
+
+    work: dict[str, Any] = {}
+    if plan:
+        from goose_like.config.task_file import parse_arguments, read_task_file
+
+        task_file = read_task_file(plan, parse_arguments(args or []))
+        work = {"plan": task_file.tasks, "first": task_file.first_message}
+    raise typer.Exit(start_session(options, session=name, **work))
+
+
+@app.command(epilog="Example: goose-like session resume")
+def resume(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Session name [default: newest of this folder].", autocompletion=list_session_names),
+    ] = None,
+    profile: ProfileOption = None,
+    model: ModelOption = None,
+    sandbox: SandboxOption = None,
+    approval: ApprovalOption = None,
+    trust: TrustOption = False,
+) -> None:
+    """Resume a session."""
+    from goose_like.cli.chat.startup import start_session
+
+    options = ProfileOptions(profile, model, sandbox, approval, trust)
+    raise typer.Exit(start_session(options, session=name, is_resumed=True))
+
+
+@app.command("list", epilog="Example: goose-like session list --here")
+def list_(
+    words: Annotated[
+        list[str] | None, typer.Argument(help="List only sessions with these words in name, folder or messages.")
+    ] = None,
+    here: Annotated[bool, typer.Option("--here", help="List only sessions of this folder.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="List all sessions instead of the newest 20.")] = False,
+) -> None:
+    """List sessions, newest first: name, age, folder, turns, cost, tokens, title."""
+    from .session_actions import print_sessions
+
+    print_sessions(words or [], cwd=os.getcwd() if here else None, is_complete=every)
+
+
+@app.command(epilog="Example: goose-like session show NAME")
+def show(name: SessionArgument) -> None:
+    """Show a session: its turns, the files it changed, its tokens and cost."""
+    from .session_actions import print_session
+
+    print_session(name)
+
+
+@app.command(epilog="Example: goose-like session export NAME -o talk.html")
+def export(
+    name: SessionArgument,
+    form: Annotated[
+        ExportFormat | None, typer.Option("--format", help="Format [default: by the suffix of FILE, else markdown].")
+    ] = None,
+    file: Annotated[str | None, typer.Option("-o", "--output", help="File to write [default: stdout].")] = None,
+) -> None:
+    """Export a session as Markdown, as a web page, or as JSON for `session import`."""
+    from .session_actions import export_session
+
+    export_session(name, form.value if form else None, Path(file) if file else None)
+
+
+@app.command("import", epilog="Example: goose-like session import talk.json")
+def import_(
+    file: Annotated[str, typer.Argument(help="File from `session export --format json` or from goose 0.9.")],
+    name: Annotated[str | None, typer.Option(help="Session name [default: the exported name, if it is free].")] = None,
+) -> None:
+    """Create a session from an exported file."""
+    from .session_actions import import_session
+
+    import_session(Path(file), name)
+
+
+@app.command(epilog="Example: goose-like session fork NAME --at 2")
+def fork(
+    name: SessionArgument,
+    at: Annotated[int | None, typer.Option(help="Copy only what precedes this turn [default: everything].")] = None,
+    new: Annotated[str | None, typer.Option("--name", help="Name of the copy [default: a short one].")] = None,
+) -> None:
+    """Copy a session into a new one; the original, which can be open, stays unchanged."""
+    from .session_actions import copy_session
+
+    copy_session(name, at, new)
+
+
+@app.command(epilog="Example: goose-like session rename NAME parser")
+def rename(name: SessionArgument, new: Annotated[str, typer.Argument(help="New name.")]) -> None:
+    """Rename a session."""
+    from goose_like.sessions.index import rename_session
+
+    rename_session(name, new)
+    print(f"renamed {name!r} to {new!r}; resume with: goose-like session resume {shlex.quote(new)}")
+
+
+@app.command(epilog="Example: goose-like session clear --keep 10 --yes")
+def clear(
+    keep: Annotated[int, typer.Option(min=0, help="Number of newest sessions to keep.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
+) -> None:
+    """Delete old sessions, after asking. Open sessions stay."""
+    from .session_actions import delete_sessions
+
+    delete_sessions(keep, is_confirmed=yes)

@@ -1,28 +1,28 @@
-"""Writes the package of a new toolkit: code, a test that needs no model, and how to install it."""
+"""A package for a new toolkit, from a template: code, a test that needs no model, and a README."""
 
 import re
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from goose_like.core.entry_points import found, owner
+from goose_like.core.entry_points import get_package_name, list_entry_points
 from goose_like.core.errors import UsageError
 
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
-_LONGEST = 40
+_MAX_CHARACTERS = 40
 
 
 def write_toolkit(name: str, parent: Path) -> Path:
-    """The folder `parent/name` with a package that can be installed.
+    """Create the folder `parent/name` with an installable package.
 
     Raises:
-        UsageError: that is no name, or it is taken, or the folder is there or can't be written.
+        UsageError: The name is invalid or taken, or the folder exists or cannot be written.
     """
-    if not _NAME.fullmatch(name) or len(name) > _LONGEST:
-        raise UsageError(f"{name!r} is no name for a toolkit; use small letters, digits and '-', e.g. my-tools")
-    if name in (toolkits := found("goose_like.toolkit")):
-        package = owner(toolkits[name])
-        raise UsageError(f"there is a toolkit {name!r} already, of the package {package!r}; choose another name")
+    if not _NAME.fullmatch(name) or len(name) > _MAX_CHARACTERS:
+        raise UsageError(f"{name!r} is no valid toolkit name; use lowercase letters, digits and '-', such as my-tools")
+    if name in (toolkits := list_entry_points("goose_like.toolkit")):
+        package = get_package_name(toolkits[name])
+        raise UsageError(f"the package {package!r} already has a toolkit {name!r}; choose another name")
     folder = parent / name
     stem = name.replace("-", "_")
     module, kind = f"{stem}_toolkit", "".join(map(str.capitalize, stem.split("_"))) + "Toolkit"
@@ -34,7 +34,7 @@ def write_toolkit(name: str, parent: Path) -> Path:
             target = folder / template.name.removesuffix(".txt").replace("toolkit.py", f"{module}.py")
             target.write_text(text, encoding="utf-8")
     except FileExistsError as error:
-        raise UsageError(f"{error.filename} is there already; choose another name or --path") from error
+        raise UsageError(f"{error.filename} already exists; choose another name or --path") from error
     except OSError as error:
-        raise UsageError(f"{folder} can't be written: {error.strerror}; choose another --path") from error
+        raise UsageError(f"cannot write {folder}: {error.strerror}; choose another --path") from error
     return folder

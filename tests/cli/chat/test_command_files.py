@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from goose_like.agent.slash_command import Command
-from goose_like.cli.chat.command_files import filled, with_files
-from goose_like.config.trust import Project
+from goose_like.agent.slash_command import SlashCommand
+from goose_like.cli.chat.command_files import add_command_files, fill_arguments
+from goose_like.config.trust import ProjectConfig
 
-OURS = {"help": Command("help", "Show the keys.", lambda desk, words: None)}
+OURS = {"help": SlashCommand("help", "Show the keys.", lambda desk, words: None)}
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ def own(home: Path):
     return own
 
 
-def brought(root: Path, **files: str) -> Project:
-    return Project(root, {f"commands/{name}.md": text for name, text in files.items()})
+def brought(root: Path, **files: str) -> ProjectConfig:
+    return ProjectConfig(root, {f"commands/{name}.md": text for name, text in files.items()})
 
 
 @pytest.mark.parametrize(
@@ -46,19 +46,19 @@ def brought(root: Path, **files: str) -> Project:
     ],
 )
 def test_arguments(body, words, said):
-    assert filled(body, words) == said
+    assert fill_arguments(body, words) == said
 
 
 def test_names_words_and_where_they_come_from(own, tmp_path):
     fix = own("fix.md", "---\ndescription: Mend it.\nusage: FILE\n---\n\nMend $1.\n")
     own("git/log.md", "# Say what happened\r\n\r\nof late")
-    commands, told = with_files(OURS, brought(tmp_path, look="Look at $ARGUMENTS"))
+    commands, told = add_command_files(OURS, brought(tmp_path, look="Look at $ARGUMENTS"))
     assert told == []
     assert list(commands) == ["help", "fix", "git-log", "look"]
     found = commands["fix"]
-    assert (found.about, found.usage, found.source) == ("Mend it.", "FILE", str(fix))
+    assert (found.summary, found.usage, found.source) == ("Mend it.", "FILE", str(fix))
     assert found.run(None, "a.py") == "Mend a.py."
-    assert (commands["git-log"].about, commands["git-log"].usage) == ("Say what happened", "")
+    assert (commands["git-log"].summary, commands["git-log"].usage) == ("Say what happened", "")
     assert commands["git-log"].run(None, "") == "# Say what happened\n\nof late"
     assert commands["look"].usage == "[ARGUMENTS]"
     assert commands["look"].source == str(tmp_path / ".goose-like/commands/look.md")
@@ -66,48 +66,48 @@ def test_names_words_and_where_they_come_from(own, tmp_path):
 
 def test_without_trust_there_are_none_of_a_project(own):
     own("fix.md", "Mend it.")
-    assert list(with_files(OURS, None)[0]) == ["help", "fix"]
+    assert list(add_command_files(OURS, None)[0]) == ["help", "fix"]
 
 
 def test_nobody_takes_a_name_that_is_taken(own, tmp_path):
     mine = own("fix.md", "Mend it.")
     other = own("help.md", "No help.")
     theirs = brought(tmp_path, fix="Break it.", help="No help.")
-    commands, told = with_files(OURS, theirs)
+    commands, told = add_command_files(OURS, theirs)
     assert commands["help"] is OURS["help"]
     assert commands["fix"].source == str(mine)
-    by = "a command that comes with a package or toolkit"
+    by = "a command of a package or toolkit"
     assert told == [
-        f"left out: {other}: the name /help is taken by {by}; rename the file",
-        f"left out: {theirs.file('commands/fix.md')}: the name /fix is taken by {mine}; rename the file",
-        f"left out: {theirs.file('commands/help.md')}: the name /help is taken by {by}; rename the file",
+        f"skipped: {other}: the name /help is taken by {by}; rename the file",
+        f"skipped: {theirs.get_path('commands/fix.md')}: the name /fix is taken by {mine}; rename the file",
+        f"skipped: {theirs.get_path('commands/help.md')}: the name /help is taken by {by}; rename the file",
     ]
 
 
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
-        ("a b.md", "x", "a command's name has letters, digits, '-' and '_' only; rename it"),
-        ("bad.md", b"one\ntwo \xff", ", line 2: this is no UTF-8 text; save it as UTF-8"),
+        ("a b.md", "x", "use only letters, digits, '-' and '_' in the file name"),
+        ("bad.md", b"one\ntwo \xff", ", line 2: not UTF-8 text; save the file as UTF-8"),
         ("bad.md", "---\ndescription: x\nusag: y\n---\nx", ", line 3: unknown key 'usag'; did you mean 'usage'?"),
         ("bad.md", "---\nusage: [y]\n---\nx", ", line 2: usage: expected text, not ['y']"),
         ("bad.md", "---\nusage: {\n---\nx", "this is no valid YAML"),
-        ("bad.md", "---\nusage: y\n", ", line 1: what begins here has no end; write a line --- after it"),
-        ("bad.md", "---\nusage: y\n---\n\n", " says nothing; write what is to be said to the model"),
-        ("bad.md", "", " says nothing"),
+        ("bad.md", "---\nusage: y\n", ", line 1: the front matter has no end; add a line --- after it"),
+        ("bad.md", "---\nusage: y\n---\n\n", " is empty; write the message for the model"),
+        ("bad.md", "", " is empty"),
         ("bad.md", "x" * 256_001, "has more than 256,000 bytes; make it shorter"),
     ],
 )
 def test_what_can_not_be_used_is_told_and_the_others_work(own, name, text, told):
     file = own(name, text)
     own("fine.md", "x")
-    commands, sentences = with_files({}, None)
+    commands, sentences = add_command_files({}, None)
     assert list(commands) == ["fine"]
     (sentence,) = sentences
-    assert sentence.startswith(f"left out: {file}")
+    assert sentence.startswith(f"skipped: {file}")
     assert told in sentence
 
 
 def test_what_is_no_file_is_not_waited_for(own):
     os.mkfifo(own("fine.md", "x").with_name("pipe.md"))
-    assert list(with_files({}, None)[0]) == ["fine"]
+    assert list(add_command_files({}, None)[0]) == ["fine"]

@@ -1,11 +1,11 @@
-"""A conversation that is stopped while it begins."""
+"""A session that is stopped while it starts."""
 
 import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
 
-from goose_like.agent.slash_context import Reopen
+from goose_like.agent.slash_context import SwitchSession
 from goose_like.cli.chat import loop as chat
 from goose_like.config.profile import Profile
 from goose_like.core.errors import GooseLikeError
@@ -13,15 +13,15 @@ from goose_like.core.notifier import Notifier
 from goose_like.sessions.session import Session
 
 
-class StoppingSeat:
-    """Stops what begins, as soon as it waits."""
+class StoppingIO:
+    """Stops a session as soon as it starts."""
 
-    waits, finished = True, ()
+    waits_for_work, finished = True, ()
 
     def __init__(self):
-        self.front, self.stopped = Notifier(), []
+        self.notifier, self.stopped = Notifier(), []
 
-    def begin(self, work):
+    def show_startup(self, work):
         asyncio.get_running_loop().call_soon(lambda: self.stopped.append(work.stop()))
 
 
@@ -36,11 +36,11 @@ async def test_one_that_fails_when_it_is_stopped_leaves_nothing_of_the_stop(monk
 
     monkeypatch.setattr(chat, "build_exchange", fails_instead)
     session = Session.temporary()
-    talk = chat.Chat(seat := StoppingSeat())
+    talk = chat.ChatLoop(io := StoppingIO())
     for times in (1, 2):
         with pytest.raises(GooseLikeError, match="a toolkit's own words"):
-            await talk.run(Reopen(Profile(toolkits=()), session), (), "")
-        assert seat.stopped == [True] * times
+            await talk.run(SwitchSession(Profile(toolkits=()), session), (), "")
+        assert io.stopped == [True] * times
     assert asyncio.current_task().cancelling() == 0
-    assert not talk.is_given_up
+    assert not talk.is_start_cancelled
     session.close()

@@ -1,4 +1,4 @@
-"""What the commands that list, show and check print."""
+"""The reports of commands that list, show and check."""
 
 import importlib.metadata
 import re
@@ -6,12 +6,12 @@ import re
 import pytest
 
 from goose_like.cli.commands import inspect as reports
-from goose_like.config.profile import find_profile
-from goose_like.core import entry_points as plugins
-from goose_like.core.entry_points import found
+from goose_like.config.profile_loader import load_profile
+from goose_like.core import entry_points
+from goose_like.core.entry_points import list_entry_points
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
 from goose_like.providers.local import LocalProvider
-from goose_like.providers.registry import default_profile
+from goose_like.providers.registry import load_default_profile
 from goose_like.toolkit import Requirements, Toolkit, tool
 
 
@@ -95,12 +95,12 @@ def offered(monkeypatch):
     """Makes these classes the toolkits of a package, beside what is installed."""
 
     def offer(**kinds: type) -> None:
-        group, scan = "goose_like.toolkit", plugins._installed
+        group, scan = "goose_like.toolkit", entry_points._scan_packages
         points = [
             importlib.metadata.EntryPoint(name, f"{__name__}:{kind.__name__}", group) for name, kind in kinds.items()
         ]
         monkeypatch.setattr(
-            plugins, "_installed", lambda path: (every := scan(path)) | {group: (*every[group], *points)}
+            entry_points, "_scan_packages", lambda path: (every := scan(path)) | {group: (*every[group], *points)}
         )
 
     return offer
@@ -113,7 +113,7 @@ def needy(offered):
 
 
 async def test_a_toolkits_tools_are_shown_without_a_model(capsys):
-    assert await reports.show_toolkit("developer") == 0
+    assert await reports.print_toolkit("developer") == 0
     out = capsys.readouterr().out
     assert out.startswith("Shell, files and plan.")
     assert "\nshell: Run a bash command." in out
@@ -124,7 +124,7 @@ async def test_a_toolkits_tools_are_shown_without_a_model(capsys):
 async def test_a_toolkit_that_requires_others_is_shown(needy, capsys):
     with pytest.raises(ProfileError):
         Needy(None, Requirements("needy", {}))
-    assert await reports.show_toolkit("needy") == 0
+    assert await reports.print_toolkit("needy") == 0
     assert capsys.readouterr().out == (
         "Books rooms.\n\nbook: Book a room.\n"
         "    room (string) its name\n    hours (list of integer)\n    kind (string | null, optional)\n"
@@ -133,7 +133,7 @@ async def test_a_toolkit_that_requires_others_is_shown(needy, capsys):
 
 async def test_what_an_author_forgot_is_warned_of(offered, capsys):
     offered(hasty=Hasty)
-    assert await reports.show_toolkit("hasty") == 0
+    assert await reports.print_toolkit("hasty") == 0
     assert capsys.readouterr().out.partition("\n\nwarning: ")[2].splitlines() == [
         "tool 'roll': argument 'sides' has no type hint, so a model may send anything; write e.g. `sides: str`",
         "warning: tool 'roll': its docstring describes 'side', which is none of its arguments; did you mean 'sides'?",
@@ -143,17 +143,17 @@ async def test_what_an_author_forgot_is_warned_of(offered, capsys):
 
 async def test_a_toolkit_without_a_tool_is_warned_of(offered, capsys):
     offered(unmarked=Unmarked, guide=Guide, needy=Needy)
-    assert await reports.show_toolkit("unmarked") == 0
+    assert await reports.print_toolkit("unmarked") == 0
     words = "no method is marked with @tool, so a model gets none; mark those that it may call: roll"
     assert capsys.readouterr().out == f"Rolls.\n\nwarning: {words}\n"
     for name in ("guide", "needy"):
-        assert await reports.show_toolkit(name) == 0
+        assert await reports.print_toolkit(name) == 0
         assert "warning" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", found("goose_like.toolkit"))
+@pytest.mark.parametrize("name", list_entry_points("goose_like.toolkit"))
 async def test_our_toolkits_have_no_oversights(name, capsys):
-    assert await reports.show_toolkit(name) == 0
+    assert await reports.print_toolkit(name) == 0
     assert "warning" not in capsys.readouterr().out
 
 
@@ -163,18 +163,20 @@ async def test_a_toolkit_that_can_not_be_shown_is_one_sentence(offered):
         r"^toolkit 'varied' can't be used: TypeError: tool 'add': parameter \*values: int has no JSON form; name each"
     )
     with pytest.raises(GooseLikeError, match=words):
-        await reports.show_toolkit("varied")
+        await reports.print_toolkit("varied")
 
 
 async def test_without_a_model_a_check_tells_of_the_toolkits_first(offered, profiles, monkeypatch, capsys):
-    monkeypatch.setattr(LocalProvider, "missing", staticmethod(lambda choice: ModelUnavailableError("not here")))
+    monkeypatch.setattr(
+        LocalProvider, "find_setup_error", staticmethod(lambda choice: ModelUnavailableError("not here"))
+    )
     offered(varied=Varied, hasty=Hasty)
     profiles("bad: {toolkits: [varied]}\nmisspelt: {toolkits: [hastie]}\nhasty: {toolkits: [hasty], sandbox: full}")
     for name, words in {"bad": "tool 'add'", "misspelt": "did you mean 'hasty'"}.items():
         with pytest.raises(GooseLikeError, match=words):
-            await reports.check_profile(*find_profile(name))
+            await reports.check_profile(*load_profile(name))
     with pytest.raises(CredentialError, match="no model to work with"):
-        await reports.check_profile(*find_profile("hasty"))
+        await reports.check_profile(*load_profile("hasty"))
     out = capsys.readouterr().out
     assert "warning: toolkit 'hasty': tool 'bare': it has no docstring" in out
     assert "ready" not in out
@@ -187,24 +189,24 @@ async def test_two_packages_with_one_name_are_told(tmp_path, monkeypatch, capsys
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
         (info / "entry_points.txt").write_text(f"[goose_like.toolkit]\nunits = {__name__}:Needy\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    reports.show_toolkits()
-    told = r"'units' of the package '(first|second)', since '(first|second)' offers one of that name too; uninstall"
+    reports.print_toolkits()
+    told = r"'units' of the package '(first|second)', because the package '(first|second)' has the same name; uninstall"
     both = re.search(rf"^not used: {told}", capsys.readouterr().out, re.MULTILINE)
     assert both
     assert {both[1], both[2]} == {"first", "second"}
-    await reports.show_doctor(None)
+    await reports.run_doctor(None)
     assert re.search(rf"^not used +{told}", capsys.readouterr().out, re.MULTILINE)
 
 
 async def test_a_misspelt_toolkit_is_told(capsys):
     with pytest.raises(ProfileError, match="did you mean 'developer'"):
-        await reports.show_toolkit("developr")
+        await reports.print_toolkit("developr")
 
 
 def test_tables_are_not_cut_in_a_pipe(profiles, capsys):
     name = "n" * 150
     profiles(f"{name}: {{processor: scripted:{'x' * 150}}}")
-    reports.show_profiles()
+    reports.print_profiles()
     row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith(name))
     assert "x" * 150 in row
     assert row.endswith("profiles.yaml")
@@ -212,14 +214,14 @@ def test_tables_are_not_cut_in_a_pipe(profiles, capsys):
 
 def test_a_profile_of_ones_own_hides_the_shipped_one(profiles, capsys):
     profiles("default: {extends: default, processor: 'openai:mine'}")
-    reports.show_profiles()
+    reports.print_profiles()
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("default")]
     assert [row[1] for row in rows] == ["openai:mine", "(overridden)"]
 
 
 def test_only_what_is_broken_is_called_broken(profiles, capsys):
     profiles("mine: {procesor: x}\ngood: {processor: local}")
-    reports.show_profiles()
+    reports.print_profiles()
     broken = [line for line in capsys.readouterr().out.splitlines() if "broken:" in line]
     assert [line.split()[0] for line in broken] == ["mine"]
     assert "line 1" in broken[0]
@@ -230,28 +232,28 @@ async def test_a_check_says_when_the_profile_is_used(home, capsys, tmp_path, mon
     script = tmp_path / "script.yaml"
     script.write_text("- hi")
     profiles(f"mine: {{processor: 'scripted:{script}', sandbox: full}}")
-    assert await reports.check_profile(*find_profile("mine")) == 0
-    assert "with --profile mine; when none is named, 'local' is, since no key is set" in capsys.readouterr().out
+    assert await reports.check_profile(*load_profile("mine")) == 0
+    assert "with --profile mine; the default is 'local', because no API key is set" in capsys.readouterr().out
     profiles(f"default: {{processor: 'scripted:{script}', sandbox: full}}")
-    assert await reports.check_profile(*default_profile()) == 0
-    assert "used     when no profile is named\n" in capsys.readouterr().out
+    assert await reports.check_profile(*load_default_profile()) == 0
+    assert "used     by default\n" in capsys.readouterr().out
 
 
 def test_without_a_name_the_profile_that_run_uses_is_shown(monkeypatch, capsys):
-    reports.show_profile()
+    reports.print_profile()
     assert capsys.readouterr().out.startswith("# local: ")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
-    reports.show_profile()
+    reports.print_profile()
     assert capsys.readouterr().out.startswith("# default: ")
 
 
 def test_an_unknown_profile_is_told():
     with pytest.raises(GooseLikeError, match="did you mean 'local'"):
-        reports.show_profile("locl")
+        reports.print_profile("locl")
 
 
 async def test_the_doctor_names_the_next_step(home, capsys):
-    await reports.show_doctor(None)
+    await reports.run_doctor(None)
     out = capsys.readouterr().out
     assert out.splitlines()[-2].startswith("next: ")
     assert f"{home / 'config'}" in out
@@ -259,5 +261,5 @@ async def test_the_doctor_names_the_next_step(home, capsys):
 
 async def test_the_doctor_says_what_is_wrong_with_a_profile(profiles, capsys):
     profiles("mine: {procesor: x}")
-    assert await reports.show_doctor("mine") == 2
+    assert await reports.run_doctor("mine") == 2
     assert "did you mean 'processor'" in capsys.readouterr().out.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""Changes of the person's profiles.yaml: what is not meant to change stays as it is, byte by byte."""
+"""Changes to profiles.yaml: the rest of the file stays the same, byte by byte."""
 
 import json
 import os
@@ -10,17 +10,18 @@ from textwrap import indent
 import pytest
 from ruamel.yaml import YAML
 
-from goose_like.cli.commands.profile_editor import (
+from goose_like.cli.commands.profiles_yaml import (
     NEW_FILE,
     add_profile,
-    fault_in,
-    read,
-    replace,
-    schema_text,
+    find_errors,
+    format_schema,
+    read_profiles_file,
+    replace_profiles_file,
     use_profile,
 )
-from goose_like.config.profile import Profile, find_profile, own_file, sources
-from goose_like.config.profile_schema import profiles_schema
+from goose_like.config.profile import Profile
+from goose_like.config.profile_loader import get_profiles_file, list_profile_sources, load_profile
+from goose_like.config.profile_schema import build_profiles_schema
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
 from tests import ROOT
 
@@ -39,15 +40,15 @@ small:
 @pytest.fixture
 def file(home):
     """profiles.yaml, with a layout that a YAML library would not write."""
-    own_file().parent.mkdir(parents=True)
-    own_file().write_text(WRITTEN)
-    return own_file()
+    get_profiles_file().parent.mkdir(parents=True)
+    get_profiles_file().write_text(WRITTEN)
+    return get_profiles_file()
 
 
 def test_the_first_profile_makes_the_file(home):
-    assert add_profile("mine", "local") == own_file()
-    assert own_file().read_text() == f"{NEW_FILE}\nmine:\n  extends: local\n"
-    profile, source = find_profile("mine")
+    assert add_profile("mine", "local") == get_profiles_file()
+    assert get_profiles_file().read_text() == f"{NEW_FILE}\nmine:\n  extends: local\n"
+    profile, source = load_profile("mine")
     assert profile.processor.model == "local"
     assert source.extended[0].name == "local"
 
@@ -58,7 +59,7 @@ def test_all_that_was_written_stays(file):
     use_profile("third")
     assert file.read_text() == f"{WRITTEN}\nthird:\n  extends: big\n\nuse: third\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
-    assert find_profile(None)[0].processor.model == "openai:big"
+    assert load_profile(None)[0].processor.model == "openai:big"
     use_profile("small")
     assert file.read_text() == f"{WRITTEN}\nthird:\n  extends: big\n\nuse: small\n"
 
@@ -86,19 +87,19 @@ def test_line_ends_and_a_last_line_without_one(file):
 def test_a_profile_of_a_shipped_name_extends_that_one(home):
     add_profile("local", None)
     add_profile("mine", None)
-    assert (find_profile("local")[0].limits.output_bytes, find_profile("mine")[0].limits.output_bytes) == (3000, 16000)
+    assert (load_profile("local")[0].limits.output_bytes, load_profile("mine")[0].limits.output_bytes) == (3000, 16000)
 
 
 def test_what_is_used_may_extend_the_default(home):
     """`use` is no profile: nothing that extends `default` turns in a circle by it."""
     add_profile("mine", "default")
     use_profile("mine")
-    assert find_profile(None)[0] == find_profile("mine")[0] == Profile(name="mine")
+    assert load_profile(None)[0] == load_profile("mine")[0] == Profile(name="mine")
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", "1", "a" * 65, "use", "a:", "../a", "ä b"])
 def test_names_that_are_none(file, name):
-    with pytest.raises(UsageError, match="no name for a profile"):
+    with pytest.raises(UsageError, match="not a valid profile name"):
         add_profile(name, None)
     assert file.read_text() == WRITTEN
 
@@ -107,7 +108,7 @@ REFUSED = {
     "a name that is taken": (lambda: add_profile("big", None), r"'big' already: .*profiles.yaml, line 2; edit it"),
     "an unknown base": (lambda: add_profile("a", "bigg"), r"unknown profile 'bigg'; did you mean 'big'\?"),
     "an unknown profile": (lambda: use_profile("smal"), r"unknown profile 'smal'; did you mean 'small'\?"),
-    "a word that means nothing in YAML": (lambda: add_profile("null", None), r"put this in it by hand: \"null\""),
+    "a word that means nothing in YAML": (lambda: add_profile("null", None), r"add this by hand: \"null\""),
 }
 
 
@@ -144,21 +145,21 @@ def test_a_link_to_the_file_stays_one(file, tmp_path):
 
 
 def test_what_somebody_else_wrote_meanwhile_is_not_lost(file):
-    before = read(file)
+    before = read_profiles_file(file)
     file.write_text("theirs: {}")
-    with pytest.raises(GooseLikeError, match="changed by somebody else"):
-        replace(file, before, "ours: {}")
+    with pytest.raises(GooseLikeError, match="changed by another program"):
+        replace_profiles_file(file, before, "ours: {}")
     assert file.read_text() == "theirs: {}"
 
 
 def test_commands_at_once_lose_nothing(home):
     names = ["a", "b", "c", "d"]
     program = (
-        "import sys; from goose_like.cli.commands.profile_editor import add_profile; add_profile(sys.argv[1], None)"
+        "import sys; from goose_like.cli.commands.profiles_yaml import add_profile; add_profile(sys.argv[1], None)"
     )
     running = [subprocess.Popen([sys.executable, "-c", program, name], env=os.environ) for name in names]
     assert [process.wait(60) for process in running] == [0] * 4
-    assert sorted(find_profile(name)[0].name for name in names) == names
+    assert sorted(load_profile(name)[0].name for name in names) == names
 
 
 FAULTS = {
@@ -172,22 +173,22 @@ FAULTS = {
 
 @pytest.mark.parametrize("text", FAULTS)
 def test_faults_are_found_before_a_text_is_saved(file, text):
-    assert FAULTS[text] in fault_in(file, text)
+    assert FAULTS[text] in find_errors(file, text)
     assert file.read_text() == WRITTEN
 
 
 def test_what_is_wrong_in_another_file_hinders_no_edit(file):
     (file.parent / "profiles").mkdir()
     (file.parent / "profiles/old.yaml").write_text("sandbx: x")
-    assert fault_in(file, "m: {extends: old}") is None
-    assert "old.yaml, line 1" in fault_in(file.parent / "profiles/old.yaml", "sandbx: y")
+    assert find_errors(file, "m: {extends: old}") is None
+    assert "old.yaml, line 1" in find_errors(file.parent / "profiles/old.yaml", "sandbx: y")
 
 
 def test_the_schema_in_the_docs_is_current(home):
     kept = ROOT / "docs/profiles.schema.json"
-    assert kept.read_text() == schema_text(), "goose-like profile schema > docs/profiles.schema.json"
+    assert kept.read_text() == format_schema(), "goose-like profile schema > docs/profiles.schema.json"
     add_profile("a", None)
-    assert json.loads((own_file().parent / "profiles.schema.json").read_text()) == profiles_schema()
+    assert json.loads((get_profiles_file().parent / "profiles.schema.json").read_text()) == build_profiles_schema()
 
 
 READ = ["processor: local", "processor: {window: 5}", "provider: openai\nprocessor: big", "toolkits: [a, {name: b}]"]
@@ -202,14 +203,14 @@ READ += [
 
 @pytest.mark.parametrize("text", [*READ, "processr: x", "limits: {steps: 0}", "sandbox: none", "toolkits: a"])
 def test_an_editor_accepts_what_is_read_and_nothing_else(home, text):
-    validator = pytest.importorskip("jsonschema").Draft202012Validator(profiles_schema())
+    validator = pytest.importorskip("jsonschema").Draft202012Validator(build_profiles_schema())
     written = "m:\n" + indent(text, "  ")
     # What a mapping leaves out may be extended: `{window: 5}` alone is right for an editor.
-    is_read = text in READ or fault_in(own_file(), written) is None
+    is_read = text in READ or find_errors(get_profiles_file(), written) is None
     assert validator.is_valid(YAML(typ="safe").load(written)) == is_read
 
 
-@pytest.mark.parametrize("source", sources(), ids=lambda source: source.name)
+@pytest.mark.parametrize("source", list_profile_sources(), ids=lambda source: source.name)
 def test_an_editor_accepts_the_shipped_profiles(source):
-    validator = pytest.importorskip("jsonschema").Draft202012Validator(profiles_schema())
+    validator = pytest.importorskip("jsonschema").Draft202012Validator(build_profiles_schema())
     validator.validate({"use": source.name, source.name: YAML(typ="safe").load(source.file)})

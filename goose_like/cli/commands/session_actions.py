@@ -1,0 +1,214 @@
+"""The work of the commands `session list`, `show`, `export`, `import`, `fork` and `clear`."""
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from shlex import quote
+
+import typer
+
+from goose_like.core.errors import DeniedError, SessionError
+from goose_like.core.events import TurnFinished, TurnStarted
+from goose_like.core.message import Usage
+from goose_like.providers.prices import compute_cost_usd
+from goose_like.sessions.archive import export_archive, import_file
+from goose_like.sessions.export_html import export_html
+from goose_like.sessions.export_markdown import export_markdown
+from goose_like.sessions.fork import fork
+from goose_like.sessions.index import (
+    count_totals,
+    find_session,
+    list_sessions,
+    list_subagent_sessions,
+    search_sessions,
+)
+from goose_like.sessions.session import delete_session
+from goose_like.sessions.transcript import Transcript, format_time
+from goose_like.terminal.escape import escape_controls, to_one_line
+from goose_like.terminal.interaction import has_person
+from goose_like.terminal.report_table import print_table
+
+MAX_LISTED = 20
+_FORMATS = {".html": "html", ".htm": "html", ".json": "json"}
+
+
+# --- list and delete
+
+
+def print_sessions(words: Sequence[str], *, cwd: str | None, is_complete: bool) -> None:
+    """Print the sessions that contain these words, newest first, with their cost."""
+    sessions = search_sessions(words, cwd)
+    rows = []
+    for info in sessions if is_complete else islice(sessions, MAX_LISTED):
+        totals = count_totals(info)
+        tokens = sum(usage.total_tokens for usage in totals.usage.values())
+        cost = format_money(compute_cost_usd(totals.usage))
+        folder, summary = escape_controls(info.cwd), to_one_line(info.summary, 60)
+        rows.append((info.name, format_age(info.changed_at), folder, str(totals.turns), cost, f"{tokens:,}", summary))
+    empty = "no sessions yet; start one: goose-like session start"
+    if words or cwd:
+        empty = "no matching sessions; see all: goose-like session list --all"
+    print_table(("name", "age", "folder", "turns", "cost", "tokens", "about"), rows, empty)
+    if next(sessions, None):
+        print(f"\nthe newest {MAX_LISTED}; see all: goose-like session list --all")
+
+
+def format_age(time: datetime) -> str:
+    """Return how long ago a time was, in words."""
+    seconds = max(0.0, (datetime.now(UTC) - time).total_seconds())
+    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if count := int(seconds // size):
+            return f"{count} {unit}{'s' * (count > 1)}"
+    return "now"
+
+
+def format_money(cost_usd: float | None) -> str:
+    """Return US dollars, or `?` for an unknown price."""
+    return "?" if cost_usd is None else f"${cost_usd:.4f}" if cost_usd else "$0"
+
+
+def delete_sessions(keep: int, *, is_confirmed: bool) -> None:
+    """Delete all but the newest `keep` sessions after asking; open sessions stay.
+
+    Raises:
+        DeniedError: The person said no, or nobody can be asked.
+    """
+    old = list_sessions()[keep:]
+    if not old:
+        print(f"there are at most {keep} sessions; nothing was deleted")
+        return
+    rows = [
+        (info.name, format_age(info.changed_at), escape_controls(info.cwd), to_one_line(info.summary, 60))
+        for info in old
+    ]
+    print_table(("name", "age", "folder", "about"), rows, "")
+    if not is_confirmed:
+        _confirm_deletion(len(old))
+    kept = [info for info in old if not delete_session(info)]
+    print(f"deleted {len(old) - len(kept)}")
+    for info in kept:
+        print(f"kept, because another process has it open: {info.name}")
+
+
+def _confirm_deletion(count: int) -> None:
+    question = f"delete {'this session' if count == 1 else f'these {count} sessions'} permanently?"
+    if not has_person():
+        raise DeniedError(f"{question} nobody can be asked; confirm with --yes")
+    try:
+        is_confirmed = typer.confirm(question, default=False, err=True)
+    except typer.Abort:
+        is_confirmed = False
+    if not is_confirmed:
+        raise DeniedError("nothing was deleted; see the sessions: goose-like session list --all")
+
+
+# --- show
+
+
+def print_session(name: str) -> None:
+    """Print the facts of a session, its turns, the files it changed, its tokens and cost."""
+    transcript = Transcript.read(find_session(name))
+    info, header = transcript.info, transcript.history.header
+    facts = {
+        "name": info.name,
+        "folder": info.cwd,
+        "last used": f"{format_time(info.changed_at)} ({format_age(info.changed_at)})",
+        "profile": header.profile if header else "",
+        "models": ", ".join(f"{role} {model}" for role, model in header.models.items()) if header else "",
+        "file": str(info.file),
+    }
+    print_table(("", ""), [(key, escape_controls(value)) for key, value in facts.items() if value], "")
+    print()
+    print_table(("turn", "first words", "end"), _list_turns(transcript), "")
+    if nested := list_subagent_sessions(info):
+        print()
+        rows = [(to_one_line(each.first_words, 60), escape_controls(str(each.file))) for each in nested]
+        print_table(("delegated", "events"), rows, "")
+    paths = (path for each in (transcript, *map(Transcript.read, nested)) for path in each.changed_files)
+    if changed := list(dict.fromkeys(paths)):
+        print("\nfiles written by tools:")
+        print(*(f"  {escape_controls(path)}" for path in changed), sep="\n")
+    print()
+    _print_usage(transcript)
+    _print_problems(transcript.damage)
+
+
+def _list_turns(transcript: Transcript) -> list[tuple[str, str, str]]:
+    """Return number, first words and end of every turn; a turn that was undone says so."""
+    current = {turn.number for turn in transcript.history.turns}
+    turns: list[tuple[str, str, str]] = []
+    for event in transcript.events:
+        if isinstance(event, TurnStarted):
+            turns.append((str(len(turns) + 1), to_one_line(event.message.first_text, 60), "not finished"))
+        elif isinstance(event, TurnFinished) and turns:
+            end = f"{event.reason.replace('_', ' ')} {event.detail}".strip()
+            turns[-1] = (*turns[-1][:2], to_one_line(end, 60))
+    return [turn if int(turn[0]) in current else (*turn[:2], f"{turn[2]}, taken back") for turn in turns]
+
+
+def _print_usage(transcript: Transcript) -> None:
+    def make_row(model: str, usage: Usage, cost_usd: float | None) -> tuple[str, str, str, str, str]:
+        counts = (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
+        first, second, third = (f"{count:,}" for count in counts)
+        return escape_controls(model), first, second, third, format_money(cost_usd)
+
+    rows = [make_row(model, usage, compute_cost_usd({model: usage})) for model, usage in transcript.usage.items()]
+    if len(rows) > 1:
+        rows.append(make_row("all", transcript.history.total_usage, compute_cost_usd(transcript.usage)))
+    print_table(("model", "tokens in", "cached", "out", "cost"), rows, "no tokens were counted")
+
+
+def _print_problems(problems: Sequence[str]) -> None:
+    for problem in problems:
+        print(f"goose-like: {escape_controls(problem)}", file=sys.stderr)
+
+
+# --- export, import, fork
+
+
+def export_session(name: str, form: str | None, file: Path | None) -> None:
+    """Write a session to a file, or to standard output as Markdown unless `form` says otherwise."""
+    if file is not None:
+        print(write_export(name, file, form))
+    else:
+        print(_export_text(name, form or "markdown"), end="")
+
+
+def write_export(name: str, file: Path, form: str | None = None) -> str:
+    """Write a session to a file and return a message; without `form` the file's suffix decides the format.
+
+    Raises:
+        SessionError: The session does not exist, or the file cannot be written.
+    """
+    text = _export_text(name, form or _FORMATS.get(file.suffix.lower(), "markdown"))
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SessionError(f"cannot write {str(file)!r}: {error}; choose another file with -o") from None
+    return f"wrote {file}"
+
+
+def _export_text(name: str, form: str) -> str:
+    info = find_session(name)
+    if form == "json":
+        return export_archive(info)
+    transcript = Transcript.read(info)
+    _print_problems(transcript.damage)
+    return export_html(transcript) if form == "html" else export_markdown(transcript)
+
+
+def import_session(file: Path, name: str | None) -> None:
+    """Create a session from an exported file."""
+    session = import_file(file, name)
+    session.close()
+    print(f"imported as {session.name!r}; resume with: goose-like session resume {quote(session.name)}")
+
+
+def copy_session(name: str, at: int | None, new: str | None) -> None:
+    """Copy a session, up to turn `at`, into a new one."""
+    session = fork(find_session(name), at=at, name=new)
+    session.close()
+    _print_problems(session.damage)
+    print(f"forked {name!r} as {session.name!r}; resume with: goose-like session resume {quote(session.name)}")

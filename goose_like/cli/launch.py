@@ -1,0 +1,64 @@
+"""Commands from their options to a profile and a session, and from their work to an exit code."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+from goose_like.agent.profile_choice import ProfileChoice, choose_profile
+from goose_like.core.errors import ProfileError
+from goose_like.sessions.session import Session
+from goose_like.workspace.policy import describe_risk
+
+from .options import ProfileOptions
+from .project_trust import settle_project_trust
+
+
+def settle_profile(options: ProfileOptions, session: Session | None = None) -> ProfileChoice:
+    """Choose the profile, after asking about untrusted files of the project; warn of risky settings."""
+    project = settle_project_trust(is_trusted_now=options.is_trusted)
+    choice = choose_profile(options.profile, options.model, options.sandbox, options.approval, session, project)
+    if risk := describe_risk(choice.profile.sandbox, choice.profile.approval):
+        print(f"goose-like: {risk}", file=sys.stderr)
+    return choice
+
+
+def open_session(
+    options: ProfileOptions, *, session: str | None, is_resumed: bool, keep_open_turn: bool = False
+) -> tuple[ProfileChoice, Session]:
+    """Choose the profile and open a new session or resume one: by name, else the newest of this folder.
+
+    With `keep_open_turn` an interrupted turn of a resumed session stays open.
+    """
+    if not is_resumed:
+        choice = settle_profile(options)
+        return choice, Session.create(session)
+    resumed = Session.resume(session, cwd=None if session else os.getcwd(), keep_open_turn=keep_open_turn)
+    try:
+        return settle_profile(options, resumed), resumed
+    except BaseException:
+        resumed.close()
+        raise
+
+
+def run_and_close(
+    work: Coroutine[Any, Any, int], choice: ProfileChoice | None = None, session: Session | None = None
+) -> int:
+    """Run work in a new event loop, close the session, and return the exit code of the work.
+
+    Raises:
+        ProfileError: The profile is wrong; the message has the file and the line.
+    """
+    return asyncio.run(close_after(work, choice, session))
+
+
+async def close_after(work: Coroutine[Any, Any, int], choice: ProfileChoice | None, session: Session | None) -> int:
+    """Do the work of `run_and_close` in the running event loop."""
+    try:
+        return await work
+    except ProfileError as error:
+        raise (choice.locate_error(error) if choice else error) from None
+    finally:
+        if session:
+            session.close()
