@@ -1,5 +1,6 @@
 """Command-line options that several commands share. Imports of this file must stay light: `--help` needs it."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
@@ -48,11 +49,11 @@ def list_session_names() -> list[tuple[str, str]]:
     """Return printable names of sessions with their titles, for shell completion."""
     from goose_like.sessions.index import list_sessions
 
-    return [
-        (info.name, "".join(filter(str.isprintable, info.summary[:60])))
-        for info in list_sessions()
-        if info.name.isprintable()
-    ]
+    sessions = [info for info in list_sessions() if info.name.isprintable()]
+    titles = ["".join(filter(str.isprintable, info.summary[:60])) for info in sessions]
+    # Typer parses Rich markup in the help of candidates.
+    escaped = [re.sub(r"\[[a-z#/@][^\[]*?\]", r"\\\g<0>", title) for title in titles]
+    return [(info.name, title) for info, title in zip(sessions, escaped, strict=True)]
 
 
 def list_profile_names() -> list[str]:

@@ -1,4 +1,4 @@
-"""Completion: what may come next, and the scripts in real shells on a pseudo-terminal."""
+"""Shell completion: the candidates, and the scripts in real shells on a pseudo-terminal."""
 
 import shutil
 import subprocess
@@ -17,10 +17,17 @@ SHELLS = {
 }
 
 
+def request(*words: str) -> dict[str, str]:
+    """The variables with which the scripts ask for candidates of the last word."""
+    line = " ".join(["goose-like", *words])
+    fish = {"_GOOSE_LIKE_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    return {**fish, "_TYPER_COMPLETE_ARGS": line, "COLUMNS": "9999"}
+
+
 def candidates(place: Place, *words: str) -> list[str]:
-    done = place.run("complete", "--", *words)
+    done = place.run(env=request(*words))
     assert done.returncode == 0, done.stderr
-    return [line.partition("\t")[0] for line in done.stdout.splitlines()]
+    return [line.partition("\t")[0] for line in done.stdout.splitlines() if line]
 
 
 def talk(place: Place, name: str) -> None:
@@ -39,7 +46,7 @@ def test_what_may_come_next(place):
     assert candidates(place, "profile", "edit", "") == ["mine", "my own"]
     assert "local" in candidates(place, "profile", "new", "x", "--from", "")
     assert candidates(place, "run", "-p", "def") == ["default"]
-    assert candidates(place, "run", "--profile=def") == ["--profile=default"]
+    assert candidates(place, "run", "--profile=def") == ["default"]
     assert candidates(place, "run", "--model", "scr") == ["scripted:"]
     assert candidates(place, "run", "--output-format", "s") == ["stream-json"]
     assert "--output-format" in candidates(place, "run", "--out")
@@ -48,12 +55,16 @@ def test_what_may_come_next(place):
     assert candidates(place, "help", "exit") == ["exit-codes"]
     assert candidates(place, "help", "profile", "e") == ["edit"]
     assert candidates(place, "run", "-i", "") == []
-    assert "complete" not in candidates(place, "")
 
 
 def test_what_sessions_say_is_no_command_of_the_terminal(place):
     assert place.run("run", "--model", place.script("x"), "--session", "s", "a\x1b]0;b\u202ec\td").returncode == 0
-    assert place.run("complete", "--", "session", "resume", "").stdout == "s\ta]0;bc d\n"
+    assert place.run(env=request("session", "resume", "")).stdout == "s\ta]0;bc d\n"
+
+
+def test_brackets_in_a_title_are_no_markup(place):
+    assert place.run("run", "--model", place.script("x"), "--session", "s", "see [/a] and [b] and [1]").returncode == 0
+    assert place.run(env=request("session", "resume", "")).stdout == "s\tsee [/a] and [b] and [1]\n"
 
 
 def test_completing_imports_nothing_heavy(place):
@@ -61,18 +72,18 @@ def test_completing_imports_nothing_heavy(place):
     program = f"""
 import sys
 from goose_like.cli.app import run_command_line
-sys.argv[1:] = ["complete", "--", "profile", "show", "l"]
+sys.argv[1:] = []
 run_command_line()
 print(*sorted(set({heavy.split("|")}) & set(sys.modules)))
 """
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env=place.env(),
+        env=place.env(_GOOSE_LIKE_COMPLETE="complete_bash", COMP_WORDS="goose-like profile show l", COMP_CWORD="3"),
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout == "local\t\n\n", done.stderr
+    assert done.stdout == "local\n\n", done.stderr
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -50,7 +50,7 @@ def test_the_first_profile_makes_the_file(home):
     assert get_profiles_file().read_text() == f"{NEW_FILE}\nmine:\n  extends: local\n"
     profile, source = load_profile("mine")
     assert profile.processor.model == "local"
-    assert source.extended[0].name == "local"
+    assert source.bases[0].name == "local"
 
 
 def test_all_that_was_written_stays(file):
