@@ -2,11 +2,8 @@
 
 from typing import Any
 
-from goose_like.agent.subagent import narrow_limits, remaining_limits
 from goose_like.core.events import Question, StateSaved
 from goose_like.core.history import INTERRUPTED
-from goose_like.core.tool import current_call
-from goose_like.providers.base import ModelPair
 from goose_like.toolkit import ToolError, Toolkit, TransientResult, tool
 from goose_like_toolkits.boss.memory.log import cut_line
 from goose_like_toolkits.boss.memory.plan_text import extract_plan, mark_steps
@@ -96,7 +93,8 @@ class PlanActions:
         sections = [("Goal", self._rounds.goal), *self._rounds.memory.build_sections()]
         name = f"plan-{number}"
         while True:
-            text = await self._ask_planner(name, build_question(directions, sections, self._list_actions(), reason))
+            question = build_question(directions, sections, self._list_actions(), reason)
+            text = await ask_planner(host, self._setup, question, name)
             feedback = await self._ask_user(text) if spec.review_plan else ""
             if not feedback:
                 break
@@ -106,22 +104,6 @@ class PlanActions:
         plan = {"number": number, "text": text, "previous": previous, "is_put": False}
         host.notifier.notify(StateSaved(toolkit=PLAN_STATE, value=plan))
         return plan
-
-    async def _ask_planner(self, session_name: str, question: str) -> str:
-        host, planner, view = self._host, self._spec.planner, self._host.exchange_view
-        chosen = view.accelerator if planner and planner.model == "accelerator" else view.processor
-        session = host.session.open_subagent_session(session_name)
-        left = remaining_limits(host.limits, host.session.history, resumed=session.history)
-        return await ask_planner(
-            question,
-            profile=self._setup.profile,
-            notifier=host.notifier,
-            session=session,
-            within=host.workspace,
-            limits=narrow_limits(host.limits, {key: value for key, value in left.items() if key != "steps"}),
-            models=ModelPair(self._setup.boss.planner or chosen.model, view.accelerator.model),
-            call_id=current_call.get(session_name),
-        )
 
     def _list_actions(self) -> str:
         branches = [(name, branch.description) for name, branch in self._spec.branches.items() if branch.toolkits]

@@ -7,41 +7,40 @@ from importlib.resources import files
 from goose_like.agent.build import build_exchange
 from goose_like.agent.exchange import Exchange
 from goose_like.agent.subagent import EventRelay
-from goose_like.config.profile import Limits, ModeratorChoice, Profile
+from goose_like.config.profile import ModeratorChoice
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.message import Message
-from goose_like.core.notifier import Notifier
+from goose_like.core.tool import current_call
 from goose_like.providers.base import ModelPair
-from goose_like.sessions.session import Session
-from goose_like.workspace.workspace import Workspace
+from goose_like.toolkit import Toolkit
 from goose_like_toolkits.boss.memory.plan_text import extract_plan
+
+from .setup import ControllerSetup, get_remaining_limits
 
 _MAX_STEPS = 3
 
 
-async def ask_planner(
-    question: str,
-    *,
-    profile: Profile,
-    notifier: Notifier,
-    session: Session,
-    within: Workspace,
-    limits: Limits,
-    models: ModelPair,
-    call_id: str,
-) -> str:
-    """Return the plan. `session` is the planner's own; after a crash it may hold an answer, or a part of one.
+async def ask_planner(host: Toolkit, setup: ControllerSetup, question: str, session_name: str) -> str:
+    """Return the plan. After a crash, the session may already hold an answer, or a part of one.
 
     Raises:
-        GooseLikeError: the planner made no plan.
+        GooseLikeError: the planner made no plan, or the limits are used up.
     """
-    bare = profile.model_copy(update={"toolkits": (), "moderator": ModeratorChoice(name="passive")})
-    relay = EventRelay(notifier, call_id, who="the planner", purpose="plan")
-    limits = limits.model_copy(update={"steps": min(limits.steps, _MAX_STEPS)})
+    boss, view = setup.boss, host.exchange_view
+    is_fast = boss.spec.planner is not None and boss.spec.planner.model == "accelerator"
+    model = boss.planner or (view.accelerator if is_fast else view.processor).model
+    profile = setup.profile.model_copy(update={"toolkits": (), "moderator": ModeratorChoice(name="passive")})
+    session = host.session.open_subagent_session(session_name)
 
     async def work() -> str:
+        limits = get_remaining_limits(host, session.history)
         async with build_exchange(
-            bare, relay, session=session, parent_workspace=within, limits=limits, models=models
+            profile,
+            EventRelay(host.notifier, current_call.get(session_name), who="the planner", purpose="plan"),
+            session=session,
+            parent_workspace=host.workspace,
+            limits=limits.model_copy(update={"steps": min(limits.steps, _MAX_STEPS)}),
+            models=ModelPair(model, view.accelerator.model),
         ) as exchange:
             return await _get_answer(exchange, question)
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from goose_like.agent.build import build_exchange
 from goose_like.agent.goose09 import load_toolkit
-from goose_like.agent.subagent import narrow_limits
+from goose_like.agent.subagent import narrow_limits, remaining_limits
 from goose_like.config.profile import Limits, ModeratorChoice, Profile, ToolkitChoice
 from goose_like.core.errors import ProfileError, UsageError
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
 from goose_like.providers.base import ModelPair
 from goose_like.sessions.session import Session
+from goose_like.toolkit import Toolkit
 from goose_like.workspace.workspace import Workspace
 from goose_like_toolkits.boss.memory.files import MemoryFiles
 from goose_like_toolkits.boss.spec import (
@@ -94,6 +95,12 @@ async def open_boss(
             yield run
         finally:
             setup.active_runs.remove(run)
+
+
+def get_remaining_limits(host: Toolkit, history: History) -> Limits:
+    """Return the limits of a toolkit's turn that remain for a subagent with this history. Rounds are not shared."""
+    left = remaining_limits(host.limits, host.session.history, resumed=history)
+    return narrow_limits(host.limits, {name: value for name, value in left.items() if name != "steps"})
 
 
 def _complete_spec(spec: BossSpec, profile: Profile, session: Session) -> BossSpec:

@@ -3,18 +3,17 @@
 import asyncio
 from contextvars import Context
 
-from goose_like.agent.subagent import EventRelay, narrow_limits, remaining_limits
+from goose_like.agent.subagent import EventRelay
 from goose_like.config.profile import Profile
 from goose_like.core.message import Message
 from goose_like.core.tool import current_call
 from goose_like.providers.base import ModelPair
-from goose_like.sessions.session import Session
 from goose_like.toolkit import Toolkit, TransientResult
 from goose_like_toolkits.boss.memory.files import MemoryFiles
 
 from .boss import Boss, BossRun
 from .outcome import Outcome, build_outcome
-from .setup import open_boss
+from .setup import get_remaining_limits, open_boss
 
 
 async def run_sub_boss(
@@ -36,12 +35,11 @@ async def run_sub_boss(
     view = caller.exchange_view
     models = ModelPair(view.processor.model, view.accelerator.model)
 
-    async def work(session: Session) -> Outcome:
-        limits, end = caller.limits, session.history.last_turn
-        has_ended = end is not None and end.reason != "cancelled"
-        if not has_ended:
-            left = remaining_limits(limits, caller.session.history, resumed=session.history)
-            limits = narrow_limits(limits, {key: value for key, value in left.items() if key != "steps"})
+    end = session.history.last_turn
+    has_ended = end is not None and end.reason != "cancelled"
+
+    async def work() -> Outcome:
+        limits = caller.limits if has_ended else get_remaining_limits(caller, session.history)
         async with open_boss(
             boss,
             profile,
@@ -59,7 +57,7 @@ async def run_sub_boss(
 
     try:
         # A new context: the boss runs outside of the current tool call.
-        outcome = await asyncio.create_task(work(session), context=Context())
+        outcome = await asyncio.create_task(work(), context=Context())
     finally:
         session.close()
     for note in await caller.workspace.inspect_changes():
