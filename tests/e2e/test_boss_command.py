@@ -80,7 +80,7 @@ def test_every_event_is_a_line(place):
     done = boss(place, "look", "--output-format", "stream-json", steps=[PLAN, LOOK, FINISH])
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert [told[0]["type"], told[-1]["type"], told[-1]["reason"]] == ["session_started", "run_finished", "finished"]
-    assert {"plan_updated", "nested", "tool_finished"} <= {event["type"] for event in told}
+    assert {"plan_updated", "subagent", "tool_finished"} <= {event["type"] for event in told}
 
 
 def test_without_names_the_memory_lies_beside_the_session(place):
@@ -125,7 +125,7 @@ def test_how_it_ends_is_told(place, words, steps, code, status):
         (("look", "--config", "wrong.yaml"), "wrong.yaml, line 2: unknown key 'branchs'; did you mean 'branches'?"),
         (("look", "--config", "torn.yaml"), "torn.yaml, line 2: this is no valid YAML"),
         (("look", "--config", "none.yaml"), "none.yaml: can't be read"),
-        (("--resume", "--memory", "plan=plan.md"), "goes on with what it was told"),
+        (("--resume", "--memory", "plan=plan.md"), "a run keeps its configuration"),
     ],
 )
 def test_a_mistake_is_one_line(place, words, said):
@@ -148,7 +148,7 @@ def test_the_name_of_a_run_is_taken(place):
     boss(place, "look", "--session", "w", steps=[PLAN, FINISH])
     done = boss(place, "look", "--session", "w", steps=[PLAN, FINISH])
     assert (done.returncode, done.stdout) == (1, "")
-    assert "there is a run 'w' already; go on with it: goose-like boss --resume --session w" in done.stderr
+    assert "there is a run 'w' already; continue it with: goose-like boss --resume --session w" in done.stderr
 
 
 def test_memory_that_would_be_lost_is_refused(place):
@@ -161,11 +161,11 @@ def test_memory_that_would_be_lost_is_refused(place):
 def test_there_must_be_a_run_to_go_on_with(place):
     done = boss(place, "--resume")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "no run of a boss to go on with" in done.stderr
+    assert "there is no boss run to continue" in done.stderr
     assert place.run("run", "--session", "talk", "--model", place.script("hello"), "hi").returncode == 0
-    assert "no run of a boss to go on with" in boss(place, "--resume").stderr
+    assert "there is no boss run to continue" in boss(place, "--resume").stderr
     done = boss(place, "--resume", "--session", "talk")
-    assert "session 'talk' is no run of a boss; go on with it: goose-like session resume talk" in done.stderr
+    assert "session 'talk' is no boss run; continue it with: goose-like session resume talk" in done.stderr
 
 
 # --- going on
@@ -176,7 +176,7 @@ def test_a_finished_run_says_its_outcome_again(place):
     before = place.run("boss", "look", "--sandbox", "full", "--model", model)
     again = place.run("boss", "--resume", "--sandbox", "full")
     assert (again.returncode, again.stdout) == (0, before.stdout)
-    assert "it is finished already" in again.stderr
+    assert "this run is finished" in again.stderr
     assert len([event for event in place.events() if event["type"] == "tool_finished"]) == 2
     assert place.run("boss", "look", "--resume").returncode == 0
     other = place.run("boss", "something else", "--resume")
@@ -189,7 +189,7 @@ def test_rounds_that_are_used_up_can_be_added_to(place):
     boss(place, "look", *words, "--max-round", "1", steps=[PLAN, LOOK])
     done = boss(place, "--resume", "--session", "work", steps=[LOOK, FINISH])
     assert done.returncode == 2
-    assert "its 1 rounds are used up; go on with more of them, e.g. --max-round 2" in done.stderr
+    assert "all 1 rounds are used up; continue with more of them, e.g. --max-round 2" in done.stderr
     done = boss(place, "--resume", "--max-round", "3", "--output-format", "json", steps=[LOOK, FINISH])
     told = json.loads(done.stdout)
     assert (done.returncode, told["status"], told["rounds"]) == (0, "finished", 2)
@@ -213,7 +213,7 @@ def test_a_run_is_gone_on_with_where_its_memory_is(place):
     words = ("--resume", "--session", "w", "--max-round", "9")
     done = boss(Place(place.home, place.work / "below"), *words, steps=[FINISH])
     assert done.returncode == 1
-    assert f"that run works in {place.work}; go on with it there: cd {place.work}" in done.stderr
+    assert f"that run works in {place.work}; continue it there: cd {place.work}" in done.stderr
     assert boss(place, *words, steps=[LOOK, FINISH]).returncode == 0
 
 
@@ -228,7 +228,7 @@ def test_a_signal_ends_the_run_which_can_be_gone_on_with(place, opened, number, 
     assert terminal.ended() == code
     assert "■ cancelled" in terminal.text
     assert "not finished (interrupted)\nno action was taken\n" in terminal.text, "the result says so, too"
-    assert "go on with: goose-like boss --resume --session w" in terminal.text
+    assert "continue with: goose-like boss --resume --session w" in terminal.text
     done = boss(place, "--resume", steps=[FINISH, FINISH])
     assert (done.returncode, done.stdout) == (0, "all is done\n")
 
@@ -268,7 +268,7 @@ def test_ctrl_c_during_the_note_ends_all(place, opened):
     terminal.see("answer:")
     terminal.type("\x03")
     assert terminal.ended() == 130
-    assert "go on with: goose-like boss --resume" in terminal.text
+    assert "continue with: goose-like boss --resume" in terminal.text
     done = boss(place, "--resume", steps=[FINISH, FINISH])
     assert (done.returncode, done.stdout) == (0, "all is done\n"), done.stderr
 
