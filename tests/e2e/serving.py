@@ -18,7 +18,7 @@ from tests.e2e.command import Place
 PATIENCE_S = 60
 
 
-def until(is_so: Callable[[], Any]) -> Any:
+def wait_until(is_so: Callable[[], Any]) -> Any:
     """What it gives once it gives something true."""
     end = time.monotonic() + PATIENCE_S
     while not (given := is_so()):
@@ -27,7 +27,7 @@ def until(is_so: Callable[[], Any]) -> Any:
     return given
 
 
-def asked(text: str, **more: Any) -> dict[str, Any]:
+def build_body(text: str, **more: Any) -> dict[str, Any]:
     """The body of a first question, as today's Workspace sends it."""
     return {"messages": [{"role": "human", "content": text}], "timezone": "UTC", **more}
 
@@ -66,7 +66,7 @@ class Server:
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
-    def counted(self, pattern: str) -> float:
+    def sum_metric(self, pattern: str) -> float:
         """The sum of the metrics whose lines begin so."""
         lines = self.get("/metrics").text.splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if re.match(pattern, line))
@@ -81,18 +81,18 @@ def _events(response: httpx2.Response) -> Iterator[tuple[str, Any]]:
             yield name, json.loads(line.removeprefix("data: "))
 
 
-def events_of(response: httpx2.Response) -> list[tuple[str, Any]]:
+def read_events(response: httpx2.Response) -> list[tuple[str, Any]]:
     """The events of an answer that is over."""
     assert response.status_code == 200, response.text
     return list(_events(response))
 
 
-def words(events: list[tuple[str, Any]]) -> str:
+def join_text(events: list[tuple[str, Any]]) -> str:
     """What the answer says."""
     return "".join(data["delta"] for name, data in events if name == "copilotMessageChunk")
 
 
-def children(pid: int) -> list[int]:
+def list_children(pid: int) -> list[int]:
     """The processes that a process has started."""
     return [
         int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
@@ -110,7 +110,7 @@ def serving(place: Place, *options: str, env: dict[str, str] | None = None) -> I
         found = re.search(r"http://\S+", first)
         assert found, f"{first}{log.read_text()}"
         server = Server(process, found[0], log)
-        until(lambda: _answers(server))
+        wait_until(lambda: _answers(server))
         yield server
     finally:
         if process.poll() is None:

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from tests.e2e.command import shell
-from tests.e2e.serving import asked, children, events_of, serving, until, words
+from tests.e2e.serving import build_body, join_text, list_children, read_events, serving, wait_until
 
 pytest.importorskip("uvicorn")
 
@@ -21,7 +21,7 @@ SLOW = {"text": "one two three four five six", "delta_delay_s": 0.3}
 NEVER = {"text": "late", "delay_s": 600}
 
 
-def alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists() and "zombie" not in Path(f"/proc/{pid}/status").read_text()
 
 
@@ -30,11 +30,11 @@ def alive(pid: int) -> bool:
 
 def test_a_question_is_answered_in_a_stream(place):
     with serving(place, "--model", place.script("It is noon.", "It is late.")) as server:
-        with server.stream(asked("what time is it?")) as events:
+        with server.stream(build_body("what time is it?")) as events:
             first, *rest = events
         assert first[0] == "copilotStatusUpdate"
-        assert words(rest) == "It is noon."
-        assert words(events_of(server.post(asked("and now?"), "/query"))) == "It is late."
+        assert join_text(rest) == "It is noon."
+        assert join_text(read_events(server.post(build_body("and now?"), "/query"))) == "It is late."
 
 
 def test_a_call_is_handed_off_and_goes_on_with_what_the_client_gave(place):
@@ -43,8 +43,8 @@ def test_a_call_is_handed_off_and_goes_on_with_what_the_client_gave(place):
     model = place.script(call, {"text": "AAPL is at 231.", "expect": "231"})
     widget = {"uuid": uuid, "origin": "OpenBB", "widget_id": "price", "name": "Price", "description": "", "params": []}
     with serving(place, "--model", model) as server:
-        body = asked("what is the price?", widgets={"primary": [widget], "secondary": [], "extra": []})
-        *_, (name, asks) = events_of(server.post(body))
+        body = build_body("what is the price?", widgets={"primary": [widget], "secondary": [], "extra": []})
+        *_, (name, asks) = read_events(server.post(body))
         assert (name, asks["function"]) == ("copilotFunctionCall", "get_widget_data")
         body["messages"] += [
             {"role": "ai", "content": httpx2.Request("POST", server.url, json=asks).read().decode()},
@@ -56,25 +56,25 @@ def test_a_call_is_handed_off_and_goes_on_with_what_the_client_gave(place):
                 "extra_state": asks.get("extra_state", {}),
             },
         ]
-        assert words(events_of(server.post(body))) == "AAPL is at 231."
+        assert join_text(read_events(server.post(body))) == "AAPL is at 231."
 
 
 def test_an_error_is_told_in_the_stream(place):
     model = place.script({"error": {"status": 400, "text": "no such thing"}})
     with serving(place, "--model", model) as server:
-        told = events_of(server.post(asked("hello")))
+        told = read_events(server.post(build_body("hello")))
         assert "no such thing" in str(told)
 
 
 def test_time_of_a_request_is_limited(place):
     with serving(place, "--model", place.script(NEVER), "--timeout", "0.5") as server:
-        assert "time limit of 0.5 s" in str(events_of(server.post(asked("hello"))))
+        assert "time limit of 0.5 s" in str(read_events(server.post(build_body("hello"))))
 
 
 # --- starting
 
 
-def refused(place, *options, env=None) -> tuple[int, str]:
+def fail_to_start(place, *options, env=None) -> tuple[int, str]:
     done = place.run("serve", *options, env=env)
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert "Traceback" not in done.stdout
@@ -83,34 +83,34 @@ def refused(place, *options, env=None) -> tuple[int, str]:
 
 def test_what_keeps_it_from_starting_is_one_line(place):
     model = ("--model", place.script("hi"))
-    code, told = refused(place, *model, "--host", "0.0.0.0", "--port", "0")
+    code, told = fail_to_start(place, *model, "--host", "0.0.0.0", "--port", "0")
     assert code == 2
     assert "GOOSE_LIKE_SERVE_TOKEN" in told
     with socket.create_server(("127.0.0.1", 0)) as other:
-        code, told = refused(place, *model, "--port", str(other.getsockname()[1]))
+        code, told = fail_to_start(place, *model, "--port", str(other.getsockname()[1]))
     assert code == 2
     assert "--port 0" in told
-    code, told = refused(place, *model, "--host", "no.such.host.invalid")
+    code, told = fail_to_start(place, *model, "--host", "no.such.host.invalid")
     assert (code, "'no.such.host.invalid' is not known" in told) == (2, True)
-    code, told = refused(place, "--profile", "opnbb")
+    code, told = fail_to_start(place, "--profile", "opnbb")
     assert (code, "did you mean 'openbb'?" in told) == (2, True)
-    code, told = refused(place, "--model", "openai:gpt-5-mini")
+    code, told = fail_to_start(place, "--model", "openai:gpt-5-mini")
     assert (code, "OPENAI_API_KEY" in told) == (76, True)
-    code, told = refused(place, *model, "--origin", "*")
+    code, told = fail_to_start(place, *model, "--origin", "*")
     assert (code, "no origin" in told) == (2, True)
-    code, told = refused(place, *model, env={"GOOSE_LIKE_SERVE_SECRET": "short"})
+    code, told = fail_to_start(place, *model, env={"GOOSE_LIKE_SERVE_SECRET": "short"})
     assert (code, "at least 32" in told) == (2, True)
     key = place.home / "state" / "serve.key"
     assert key.stat().st_mode & 0o777 == 0o600
     key.chmod(0o644)
-    code, told = refused(place, *model)
+    code, told = fail_to_start(place, *model)
     assert (code, "chmod 600" in told) == (2, True)
 
 
 def test_a_missing_extra_is_named(place):
     (place.work / "absent").mkdir()
     (place.work / "absent" / "uvicorn.py").write_text("raise ModuleNotFoundError('gone', name='uvicorn')\n")
-    code, told = refused(place, env={"PYTHONPATH": str(place.work / "absent")})
+    code, told = fail_to_start(place, env={"PYTHONPATH": str(place.work / "absent")})
     assert code == 1
     assert "pip install 'goose-like[serve]'" in told
 
@@ -134,11 +134,11 @@ def test_a_token_is_wanted_but_for_what_is_open(place):
             assert server.get(path).status_code == 200
         assert server.get("/metrics").status_code == 401
         for given in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Basic s3cret"}):
-            answer = server.post(asked("hello"), headers=given)
+            answer = server.post(build_body("hello"), headers=given)
             assert answer.status_code == 401
             assert answer.headers["www-authenticate"].startswith("Bearer")
         right = {"authorization": "Bearer s3cret"}
-        assert words(events_of(server.post(asked("hello"), headers=right))) == "in"
+        assert join_text(read_events(server.post(build_body("hello"), headers=right))) == "in"
         assert server.post({"vote": "up"}, "/v1/feedback").status_code == 401
         assert server.post({"vote": "up"}, "/v1/feedback", headers=right).json() == {"status": "ok"}
         metrics = server.get("/metrics", headers=right).text
@@ -148,11 +148,11 @@ def test_a_token_is_wanted_but_for_what_is_open(place):
 def test_pages_of_others_are_refused(place):
     with serving(place, "--model", place.script("hi", "ho"), "--origin", "https://desk.example.com") as server:
         for origin in ("https://evil.example", "null", "https://pro.openbb.co.evil.example", "http://localhost:7778"):
-            assert server.post(asked("x"), headers={"origin": origin}).status_code == 403
+            assert server.post(build_body("x"), headers={"origin": origin}).status_code == 403
         for name in ("evil.example", "evil.example:7777", "127.0.0.1.evil.example"):
             assert server.get("/healthz", headers={"host": name}).status_code == 403
         for origin in ("https://pro.openbb.co", "https://desk.example.com"):
-            answer = server.post(asked("x"), headers={"origin": origin})
+            answer = server.post(build_body("x"), headers={"origin": origin})
             assert answer.status_code == 200
             assert answer.headers["access-control-allow-origin"] == origin
             assert answer.headers["access-control-allow-credentials"] == "true"
@@ -182,7 +182,7 @@ def test_a_preflight_passes(place):
 def test_what_is_too_much_is_refused(place):
     options = ("--model", place.script("hi"), "--max-body", "1", "--max-messages", "3")
     with serving(place, *options) as server:
-        large = asked("x" * 1_000_001)
+        large = build_body("x" * 1_000_001)
         assert server.post(large).status_code == 413
         with server.client() as client:
             pieces = (b"x" * 100_000 for _ in range(20))
@@ -202,13 +202,13 @@ def test_what_is_too_much_is_refused(place):
 @pytest.mark.parametrize(("option", "status"), [("--max-concurrent", 503), ("--max-concurrent-per-client", 429)])
 def test_queries_at_once_are_limited(place, option, status):
     with serving(place, "--model", place.script(NEVER, "free again"), option, "1") as server:
-        with server.stream(asked("x")) as events:
+        with server.stream(build_body("x")) as events:
             next(events)
-            full = server.post(asked("y"))
+            full = server.post(build_body("y"))
             assert full.status_code == status
             assert int(full.headers["retry-after"]) > 0
-        until(lambda: not server.counted("goose_like_running"))
-        assert words(events_of(server.post(asked("z")))) == "free again"
+        wait_until(lambda: not server.sum_metric("goose_like_running"))
+        assert join_text(read_events(server.post(build_body("z")))) == "free again"
 
 
 def test_a_connection_outlasts_a_pause(place):
@@ -251,10 +251,10 @@ def test_a_client_that_goes_stops_the_model(place):
     with model_that_waits() as (url, left):
         env = {"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": url}
         with serving(place, "--model", "openai:m", env=env) as server:
-            with server.stream(asked("x")) as events:
-                until(lambda: next(events)[0] == "copilotMessageChunk")
+            with server.stream(build_body("x")) as events:
+                wait_until(lambda: next(events)[0] == "copilotMessageChunk")
             assert left.wait(30)
-            until(lambda: server.counted(r'goose_like_requests_total\{.*ending="cancelled"'))
+            wait_until(lambda: server.sum_metric(r'goose_like_requests_total\{.*ending="cancelled"'))
 
 
 def test_a_client_that_goes_stops_the_tools(place):
@@ -265,11 +265,11 @@ def test_a_client_that_goes_stops_the_tools(place):
     (place.home / "config" / "profiles.yaml").write_text(profile)
     with serving(place, "--profile", "machine", "--toolkit", "developer", "--model", model) as server:
         file = place.work / "pid"
-        with server.stream(asked("x")) as events:
+        with server.stream(build_body("x")) as events:
             next(events)
-            pid = int(until(lambda: file.exists() and file.read_text().strip()))
-            assert alive(pid)
-        until(lambda: not alive(pid))
+            pid = int(wait_until(lambda: file.exists() and file.read_text().strip()))
+            assert is_alive(pid)
+        wait_until(lambda: not is_alive(pid))
 
 
 def test_nobody_answers_questions(place):
@@ -280,7 +280,7 @@ def test_nobody_answers_questions(place):
     (place.home / "config").mkdir()
     (place.home / "config" / "profiles.yaml").write_text(profile)
     with serving(place, "--profile", "machine", "--toolkit", "developer", "--model", model) as server:
-        assert "as you like" in words(events_of(server.post(asked("x"))))
+        assert "as you like" in join_text(read_events(server.post(build_body("x"))))
     assert not (place.work / "made").exists()
 
 
@@ -289,19 +289,19 @@ def test_nobody_answers_questions(place):
 
 def test_sigterm_lets_answers_finish(place):
     with serving(place, "--model", place.script(SLOW)) as server:
-        with server.stream(asked("x")) as events:
+        with server.stream(build_body("x")) as events:
             next(events)
             server.signal(signal.SIGTERM)
-            assert until(lambda: server.get("/healthz").status_code == 503)
-            late = server.post(asked("y"))
+            assert wait_until(lambda: server.get("/healthz").status_code == 503)
+            late = server.post(build_body("y"))
             assert (late.status_code, "retry-after" in late.headers) == (503, True)
-            assert words(list(events)) == SLOW["text"]
+            assert join_text(list(events)) == SLOW["text"]
         assert server.process.wait(30) == 0
 
 
 def test_what_takes_longer_than_the_drain_ends_with_words(place):
     with serving(place, "--model", place.script(NEVER), "--drain", "0.1") as server:
-        with server.stream(asked("x")) as events:
+        with server.stream(build_body("x")) as events:
             next(events)
             server.signal(signal.SIGTERM)
             assert "being stopped" in str(list(events))
@@ -311,11 +311,11 @@ def test_what_takes_longer_than_the_drain_ends_with_words(place):
 def test_a_second_ctrl_c_is_at_once(place):
     with (
         serving(place, "--model", place.script(NEVER), "--drain", "600") as server,
-        server.stream(asked("x")) as events,
+        server.stream(build_body("x")) as events,
     ):
         next(events)
         server.signal(signal.SIGINT)
-        until(lambda: server.get("/healthz").status_code == 503)
+        wait_until(lambda: server.get("/healthz").status_code == 503)
         server.signal(signal.SIGINT)
         assert server.process.wait(30) == 0
         assert "Traceback" not in server.log.read_text()
@@ -324,52 +324,54 @@ def test_a_second_ctrl_c_is_at_once(place):
 # --- several workers
 
 
-def answered(server) -> float:
-    return server.counted("goose_like_query_seconds_count")
+def count_answers(server) -> float:
+    return server.sum_metric("goose_like_query_seconds_count")
 
 
 def test_workers_share_a_port_and_their_counts(place):
     with serving(place, "--model", place.script(*["hi"] * 40), "--workers", "2") as server:
         for _ in range(20):
-            assert words(events_of(server.post(asked("x")))) == "hi"
-        until(lambda: answered(server) == 20)
-        assert [answered(server) for _ in range(8)] == [20] * 8  # whichever is asked
+            assert join_text(read_events(server.post(build_body("x")))) == "hi"
+        wait_until(lambda: count_answers(server) == 20)
+        assert [count_answers(server) for _ in range(8)] == [20] * 8  # whichever is asked
         server.signal(signal.SIGTERM)
         assert server.process.wait(30) == 0
 
 
-def workers_of(server) -> set[int]:
-    return {pid for pid in children(server.process.pid) if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()}
+def list_workers(server) -> set[int]:
+    return {
+        pid for pid in list_children(server.process.pid) if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()
+    }
 
 
 def test_a_worker_that_is_killed_is_started_again(place):
     with serving(place, "--model", place.script(*["hi"] * 9), "--workers", "2") as server:
-        assert words(events_of(server.post(asked("x")))) == "hi"
-        until(lambda: answered(server) == 1)
-        first = workers_of(server)
+        assert join_text(read_events(server.post(build_body("x")))) == "hi"
+        wait_until(lambda: count_answers(server) == 1)
+        first = list_workers(server)
         assert len(first) == 2
         os.kill(min(first), signal.SIGKILL)
-        until(lambda: len(workers_of(server) - first) == 1)
-        assert [answered(server) for _ in range(8)] == [1] * 8  # nothing of what was counted is lost
+        wait_until(lambda: len(list_workers(server) - first) == 1)
+        assert [count_answers(server) for _ in range(8)] == [1] * 8  # nothing of what was counted is lost
 
 
 def test_workers_end_with_their_parent(place):
     with serving(place, "--model", place.script("hi"), "--workers", "2") as server:
-        workers = workers_of(server)
+        workers = list_workers(server)
         server.process.kill()
-        until(lambda: not any(map(alive, workers)))
+        wait_until(lambda: not any(map(is_alive, workers)))
 
 
 def test_workers_finish_their_answers_or_are_stopped_at_once(place):
     options = ("--model", place.script(NEVER), "--workers", "2", "--drain", "600")
-    with serving(place, *options) as server, server.stream(asked("x")) as events:
+    with serving(place, *options) as server, server.stream(build_body("x")) as events:
         next(events)
         server.signal(signal.SIGTERM)
-        until(lambda: len(workers_of(server)) == 1)  # the one that had nothing to do
-        workers = workers_of(server)
+        wait_until(lambda: len(list_workers(server)) == 1)  # the one that had nothing to do
+        workers = list_workers(server)
         server.signal(signal.SIGINT)
         assert server.process.wait(30) == 0
-        assert not any(map(alive, workers))
+        assert not any(map(is_alive, workers))
 
 
 # --- logs
@@ -379,8 +381,10 @@ def test_logs_hold_content_only_when_that_is_asked_for(place):
     model = place.script("the answer is blue")
     for options in ((), ("--log-content",)):
         with serving(place, "--model", model, *options) as server:
-            server.post(asked("which colour?"))
-            line = until(lambda log=server.log: re.search(r".*POST /query 200 workspace stop.*", log.read_text()))[0]
+            server.post(build_body("which colour?"))
+            line = wait_until(lambda log=server.log: re.search(r".*POST /query 200 workspace stop.*", log.read_text()))[
+                0
+            ]
         for content in ("which colour?", "the answer is blue"):
             assert (content in line) is bool(options)
 
@@ -393,5 +397,5 @@ def test_files_of_the_page_and_signs_of_life_are_not_logged(place):
     with serving(place, "--model", place.script("yes")) as server:
         for path in ("/", "/page.css", "/healthz", "/metrics", "/agents.json"):
             assert server.get(path).status_code == 200
-        until(lambda: "GET /agents 200" in server.log.read_text())
+        wait_until(lambda: "GET /agents 200" in server.log.read_text())
         assert server.log.read_text().count("\n") == 1

@@ -15,7 +15,7 @@ import httpx2
 import pytest
 
 from tests import ROOT
-from tests.e2e.serving import asked, serving, until
+from tests.e2e.serving import build_body, serving, wait_until
 
 pytest.importorskip("uvicorn")
 FILES = ROOT / "docs/serve"
@@ -72,7 +72,7 @@ def balanced(name: str, folder: Path, *ports: int) -> Iterator[str]:
             return False
 
     try:
-        until(answers)
+        wait_until(answers)
         yield url
     finally:
         process.terminate()
@@ -95,12 +95,14 @@ def test_streams_pass_a_balancer_as_they_come_and_both_servers_are_used(place, t
         open_lines = []  # an iterator that is let go closes its response
         with ExitStack() as streams:
             for count in (1, 2):
-                response = streams.enter_context(client.stream("POST", found, json=asked("x")))
+                response = streams.enter_context(client.stream("POST", found, json=build_body("x")))
                 open_lines.append(response.iter_lines())
                 assert (response.status_code, next(open_lines[-1])) == (200, "event: copilotStatusUpdate")
-                until(lambda count=count: sum(server.counted("goose_like_running") for server in servers) == count)
-            assert [server.counted("goose_like_running") for server in servers] == [1, 1]
-        until(lambda: [server.counted("goose_like_running") for server in servers] == [0, 0])
+                wait_until(
+                    lambda count=count: sum(server.sum_metric("goose_like_running") for server in servers) == count
+                )
+            assert [server.sum_metric("goose_like_running") for server in servers] == [1, 1]
+        wait_until(lambda: [server.sum_metric("goose_like_running") for server in servers] == [0, 0])
 
 
 def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path):

@@ -26,7 +26,7 @@ from hypothesis.strategies import SearchStrategy
 from openbb_ai.models import QueryRequest
 
 from tests.e2e.crowd import Crowd, Letter
-from tests.e2e.serving import Server, asked, children, serving, until
+from tests.e2e.serving import Server, build_query, list_children, serving, wait_until
 from tests.faulty_model import STALL_S
 from tests.faulty_model import __file__ as MODEL
 from tests.serve.request_bodies import any_body
@@ -50,7 +50,7 @@ def test_a_server_is_the_same_after_a_crowd(place, tmp_path, count, letters, wor
         words = ("--profile", "soak", "--token", TOKEN, "--max-body", str(LIMIT_MB), "--workers", str(workers))
         with serving(place, *words, env=env) as server:
             server.headers["authorization"] = f"Bearer {TOKEN}"
-            until(lambda: len([*temporary.iterdir()]) == workers)
+            wait_until(lambda: len([*temporary.iterdir()]) == workers)
             crowd = Crowd(server.url, TOKEN, letters, LIMIT_MB * 1_000_000, SEED)
             began, held = time.monotonic(), list[Held]()
             for tenth in (1, 4, 7, 10):
@@ -62,10 +62,10 @@ def test_a_server_is_the_same_after_a_crowd(place, tmp_path, count, letters, wor
             strange = Counter(line for line in lines if not re.match(r"\d{4}-\S+Z 127\.0\.0\.1 ", line))
             assert crowd.wrong == []
             assert strange.keys() <= {"Invalid HTTP request received."}
-            assert not server.counted(r'goose_like_requests_total\{.*status="500"')
+            assert not server.sum_metric(r'goose_like_requests_total\{.*status="500"')
             first = held[0]
             assert held[-1].folders == workers
-            until(lambda: at_rest(server, temporary).files <= first.files + workers)
+            wait_until(lambda: at_rest(server, temporary).files <= first.files + workers)
             last = Held.by(server, temporary)
             assert last.threads <= first.threads + POOL * workers
             assert last.memory_kb <= first.memory_kb + GROWTH_KB * workers
@@ -92,7 +92,7 @@ class Held:
 
     @classmethod
     def by(cls, server: Server, temporary: Path) -> "Held":
-        processes = [Path(f"/proc/{pid}") for pid in (server.process.pid, *children(server.process.pid))]
+        processes = [Path(f"/proc/{pid}") for pid in (server.process.pid, *list_children(server.process.pid))]
         status = "".join((process / "status").read_text() for process in processes)
         memory, threads = (
             sum(map(int, re.findall(rf"^{what}:\s*(\d+)", status, re.M))) for what in ("VmRSS", "Threads")
@@ -103,8 +103,8 @@ class Held:
 
 def at_rest(server: Server, temporary: Path) -> Held:
     """What it holds once nothing runs. The question closes connections to the model that nobody used for a while."""
-    server.post(asked("anything"))
-    until(lambda: not server.counted("goose_like_running"))
+    server.post(build_query("anything"))
+    wait_until(lambda: not server.sum_metric("goose_like_running"))
     return Held.by(server, temporary)
 
 

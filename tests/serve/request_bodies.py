@@ -12,16 +12,16 @@ from tests import ROOT
 BODIES = ROOT / "tests/fixtures" / "openbb"
 
 
-def body(name: str) -> dict[str, Any]:
+def load_body(name: str) -> dict[str, Any]:
     """A fixture as the object that it is."""
     return json.loads((BODIES / f"{name}.json").read_text())
 
 
-def query_of(name: str) -> Query:
+def load_query(name: str) -> Query:
     return parse_query((BODIES / f"{name}.json").read_bytes())
 
 
-def asked(*messages: dict[str, Any], **fields: Any) -> Query:
+def build_query(*messages: dict[str, Any], **fields: Any) -> Query:
     """The query that a body of these messages is."""
     return parse_query(json.dumps({"messages": messages, **fields}).encode())
 

@@ -56,7 +56,7 @@ async def ask(port, body):
     return await send(port, f"{HEAD}connection: close\r\ncontent-length: {len(text.encode())}\r\n\r\n{text}")
 
 
-async def settled(is_so):
+async def wait_until(is_so):
     while not is_so():  # noqa: ASYNC110
         await asyncio.sleep(0.01)
 
@@ -65,16 +65,16 @@ async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch):
     async with serving(monkeypatch, [raw()], body_timeout_s=0.05) as (port, metrics):
         reader, writer = await send(port, f'{HEAD}content-length: 100\r\n\r\n{{"messages"')
         assert b" 408 " in await reader.readline()
-        await settled(lambda: metrics.running_queries == 0)
+        await wait_until(lambda: metrics.running_queries == 0)
         writer.close()
 
 
 async def test_a_client_that_leaves_while_it_sends_leaves_nothing(monkeypatch):
     async with serving(monkeypatch, [raw()]) as (port, metrics):
         _, writer = await send(port, f'{HEAD}content-length: 100\r\n\r\n{{"messages"')
-        await settled(lambda: metrics.running_queries == 1)
+        await wait_until(lambda: metrics.running_queries == 1)
         writer.close()
-        await settled(lambda: metrics.running_queries == 0)
+        await wait_until(lambda: metrics.running_queries == 0)
 
 
 @pytest.mark.parametrize("header", ["host: [::1", "host: 127.0.0.1\r\norigin: http://["])
@@ -91,14 +91,14 @@ async def test_a_stream_is_kept_open_while_nothing_comes(monkeypatch):
         for body, beginning in (({"timezone": "UTC"}, b"event: copilotStatusUpdate\n"), ({}, b"event: copilotMessage")):
             reader, writer = await ask(port, body | {"messages": [{"role": "human", "content": "x"}]})
             await reader.readuntil(b"\r\n\r\n")
-            answer = b"".join([piece async for piece in _pieces(reader)])
+            answer = b"".join([piece async for piece in read_pieces(reader)])
             assert answer.startswith(beginning)
             assert b"at last" in answer
             assert b"\n:\n\n" in answer
             writer.close()
 
 
-async def _pieces(reader):
+async def read_pieces(reader):
     """The body of a response in HTTP chunks."""
     while size := int(await reader.readline(), 16):
         yield await reader.readexactly(size)
@@ -137,7 +137,7 @@ async def test_after_a_call_comes_nothing(monkeypatch, chatty):
         widgets = {"primary": [{"uuid": "w", "origin": "o", "widget_id": "i", "name": "n"}]}
         reader, writer = await ask(port, {"messages": [{"role": "human", "content": "x"}], "widgets": widgets})
         await reader.readuntil(b"\r\n\r\n")
-        answer = b"".join([piece async for piece in _pieces(reader)])
+        answer = b"".join([piece async for piece in read_pieces(reader)])
         assert answer.split(b"\n\n")[-2].startswith(b"event: copilotFunctionCall")
         writer.close()
 
@@ -149,7 +149,7 @@ async def test_a_tool_of_the_client_may_have_the_name_of_one_that_runs_here(monk
         theirs = [{"name": "look", "server_id": "mcp"}]
         reader, writer = await ask(port, {"messages": [{"role": "human", "content": "x"}], "tools": theirs})
         await reader.readuntil(b"\r\n\r\n")
-        answer = b"".join([piece async for piece in _pieces(reader)])
+        answer = b"".join([piece async for piece in read_pieces(reader)])
         assert b'"function":"execute_agent_tool","input_arguments":{"server_id":"mcp","tool_name":"look"' in answer
         writer.close()
 
@@ -159,7 +159,7 @@ async def test_a_client_that_reads_no_more_is_left(monkeypatch):
     async with serving(monkeypatch, [raw(*[word] * 400, hang_s=600)], send_timeout_s=0.2) as (port, metrics):
         _, writer = await ask(port, {"messages": [{"role": "human", "content": "x"}]})
         writer.transport.pause_reading()
-        await settled(lambda: metrics.running_queries == 1)
-        await settled(lambda: metrics.running_queries == 0)
+        await wait_until(lambda: metrics.running_queries == 1)
+        await wait_until(lambda: metrics.running_queries == 0)
         assert b'ending="cancelled"' in metrics.export()
         writer.transport.abort()

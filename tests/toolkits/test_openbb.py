@@ -34,7 +34,7 @@ def query(*widgets, dialect="workspace", tools=()):
     return Query(dialect=dialect, messages=(UserMessage(text="hi"),), widgets=widgets, tools=tools)
 
 
-def offered(asked=None, **config):
+def build_tools(asked=None, **config):
     made = OpenBBToolkit(None, Requirements("openbb", {}), config=config | ({"query": asked} if asked else {}))
     return {each.name: each for each in made.tools()}
 
@@ -53,7 +53,7 @@ def offered(asked=None, **config):
     ],
 )
 def test_what_is_offered_depends_on_the_dashboard(asked, more):
-    tools = offered(asked)
+    tools = build_tools(asked)
     assert list(tools) == [*more, *SHOWING]
     assert [tool.name for tool in tools.values() if tool.options.remote] == more
 
@@ -61,15 +61,15 @@ def test_what_is_offered_depends_on_the_dashboard(asked, more):
 def test_the_older_client_is_offered_what_it_knows():
     tool = ClientTool(name="lookup")
     asked = query(PRICES, NEWS, dialect="copilot", tools=(tool,))
-    assert list(offered(asked, functions=["save_skill"])) == ["get_widget_data", "show_table", "show_chart"]
+    assert list(build_tools(asked, functions=["save_skill"])) == ["get_widget_data", "show_table", "show_chart"]
 
 
 def test_functions_and_tools_are_picked_by_the_profile():
     asked = query(PRICES, NEWS)
-    tools = offered(asked, functions=["get_skill_content"], tools=["show_table", "get_widget_data"])
+    tools = build_tools(asked, functions=["get_skill_content"], tools=["show_table", "get_widget_data"])
     assert list(tools) == ["show_table", "get_widget_data", "get_skill_content"]
     assert tools["get_skill_content"].spec.schema["required"] == ["slug"]
-    assert list(offered(query(), tools=["get_widget_data"])) == []
+    assert list(build_tools(query(), tools=["get_widget_data"])) == []
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_functions_and_tools_are_picked_by_the_profile():
 )  # fmt: skip
 def test_a_config_that_is_wrong(config, told, path):
     with pytest.raises(ProfileError) as caught:
-        offered(**config)
+        build_tools(**config)
     assert str(caught.value).startswith(told)
     assert caught.value.path == path
 
@@ -111,12 +111,12 @@ def test_tools_of_the_client_keep_their_schemas():
         "required": ["city"],
     }
     asked = query(tools=(ClientTool(name="weather.now", description="The weather.", input_schema=schema),))
-    (tool,) = (each for each in offered(asked).values() if each.options.remote)
+    (tool,) = (each for each in build_tools(asked).values() if each.options.remote)
     assert (tool.name, tool.spec.description, tool.spec.schema) == ("weather_now", "The weather.", schema)
 
 
 def test_a_tool_of_the_client_may_have_the_name_of_one_of_ours():
-    tools = offered(query(tools=(ClientTool(name="show_table"),)))
+    tools = build_tools(query(tools=(ClientTool(name="show_table"),)))
     assert sorted(tools) == sorted(SHOWING)
     assert tools["show_table"].options.remote
 
@@ -189,7 +189,7 @@ async def test_data_that_came_is_not_asked_for_again(tmp_path):
     came = [ToolResult(call_id=id, output="1.5") for id in "ac"]
     assert (await bench.exchange.reply("Hi.")).reason == "handed_off"
     assert (await bench.exchange.reply(Message(role="user", parts=(came[0],)))).reason == "handed_off"
-    assert ["answer from it" in output for output in bench.outputs] == [False, True]
+    assert ["read it above" in output for output in bench.outputs] == [False, True]
     assert [each for each in "abcd" if bench.exchange.history.is_open(each)] == ["c"]
     assert (await bench.exchange.reply(Message(role="user", parts=(came[1], Text(text="And now?"))))).exit_code == 0
     assert [each for each in "abcd" if bench.exchange.history.is_open(each)] == ["d"]  # a new question, new data

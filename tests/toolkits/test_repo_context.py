@@ -59,7 +59,7 @@ def project(tmp_path):
     return folder
 
 
-async def mapped(project, **arguments):
+async def map_project(project, **arguments):
     async with trial(RepoContextToolkit, project) as context:
         return await context.call("map_repository", **arguments)
 
@@ -71,7 +71,7 @@ def shown(text):
 
 
 async def test_the_most_used_come_first_with_their_lines(project):
-    text = await mapped(project)
+    text = await map_project(project)
     files, lines = shown(text)
     assert text.splitlines()[0] == "[.: definitions of 5 of 5 files, most used first]"
     assert files[0] == "lib/ledger.py"
@@ -91,7 +91,7 @@ async def test_the_most_used_come_first_with_their_lines(project):
 
 async def test_what_does_not_fit_is_what_is_used_least(project):
     (project / "lib/ledger.py").write_text(LIBRARY + "".join(f"\ndef rare_{n}(): ...\n" for n in range(100)))
-    text = await mapped(project, budget=1_000)
+    text = await map_project(project, budget=1_000)
     assert len(text) <= 1_000
     assert "class Ledger(dict):" in text
     assert "def balance(" in text
@@ -105,24 +105,24 @@ async def test_names_that_each_file_has_for_itself_do_not_count(project):
     for number in range(9):
         (project / f"web/part_{number}.py").write_text(f"{', '.join(own)} = range(60)\n")
     (project / "web/user.py").write_text("shared()\n")
-    assert "   61 def shared(): ..." in shown(await mapped(project, path="web", budget=1_000))[1]
+    assert "   61 def shared(): ..." in shown(await map_project(project, path="web", budget=1_000))[1]
 
 
 async def test_a_method_comes_with_its_class(project):
     methods = "".join(f"    def method_{n}(self): ...\n" for n in range(100))
     (project / "box.py").write_text(f"X = 1\nclass Box:\n{methods}    def wanted(self): ...\n")
-    _, lines = shown(await mapped(project, path="box.py", about="wanted", budget=1_000))
+    _, lines = shown(await map_project(project, path="box.py", about="wanted", budget=1_000))
     assert (lines[1], lines[-1]) == ("    2 class Box:", "  103     def wanted(self): ...")
     assert len(lines) < 30
 
 
 @pytest.mark.parametrize("about", ["serve", "the Server", "web_server"])
 async def test_words_of_a_task_come_first(project, about):
-    assert shown(await mapped(project, about=about))[0][0] == "web/server.py"
+    assert shown(await map_project(project, about=about))[0][0] == "web/server.py"
 
 
 async def test_a_word_that_nothing_has_is_told(project):
-    assert "[no name that was looked at has 'frobnicate']" in await mapped(project, about="frobnicate balance")
+    assert "[no name that was looked at has 'frobnicate']" in await map_project(project, about="frobnicate balance")
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ async def test_a_word_that_nothing_has_is_told(project):
     ],
 )
 async def test_of_a_folder_or_a_file(project, path, files):
-    assert set(shown(await mapped(project, path=path))[0]) == files
+    assert set(shown(await map_project(project, path=path))[0]) == files
 
 
 @pytest.mark.parametrize(
@@ -152,27 +152,27 @@ async def test_of_a_folder_or_a_file(project, path, files):
 async def test_what_can_not_be_mapped(project, path, words):
     (project / "out").symlink_to(project.parent)
     with pytest.raises(ToolError, match=words):
-        await mapped(project, path=path)
+        await map_project(project, path=path)
 
 
 async def test_what_is_no_text_or_too_large_is_told(project):
     (project / "blob.py").write_bytes(b"def blob(): ...\n\0")
     (project / "large.py").write_text("def large(): ...\n" * 20_000)
-    text = await mapped(project)
+    text = await map_project(project)
     assert "[2 files could not be read, are too large, or no text]" in text
     assert "large" not in text.replace("too large", "")
     with pytest.raises(ToolError, match=r"1 files in 'blob.py' define nothing, of which 1 could not be read"):
-        await mapped(project, path="blob.py")
+        await map_project(project, path="blob.py")
 
 
 async def test_broken_syntax_and_deep_nesting(project):
     (project / "web/broken.py").write_text("def fine(): ...\ndef half(: x\nclass Later:\n  def end(self): ...\n")
     (project / "web/deep.py").write_text("x = " + "[" * 100_000)
-    _, lines = shown(await mapped(project, path="web/broken.py"))
+    _, lines = shown(await map_project(project, path="web/broken.py"))
     assert "    1 def fine(): ..." in lines
     assert "    3 class Later:" in lines
     with pytest.raises(ToolError, match=r"1 files in 'web/deep.py' define nothing; read"):
-        await mapped(project, path="web/deep.py")
+        await map_project(project, path="web/deep.py")
 
 
 @pytest.mark.parametrize(
@@ -209,51 +209,51 @@ def test_of_a_line_that_is_a_whole_file_its_beginning_is_shown():
 async def test_without_the_extra_a_model_is_told(project, monkeypatch):
     monkeypatch.setitem(sys.modules, "tree_sitter", None)
     with pytest.raises(ToolError, match=r"pip install 'goose-like\[map\]'"):
-        await mapped(project)
+        await map_project(project)
 
 
 # --- what is kept
 
 
-def settle(folder):
+def wait_for_clock(folder):
     """Waits until a change of any file would leave another mark than the last one did."""
     changed = max(path.stat().st_ctime_ns for path in folder.rglob("*"))
     while time.time_ns() - changed < 60_000_000:
         time.sleep(0.01)
 
 
-async def reads(project, monkeypatch, **arguments):
+async def count_reads(project, monkeypatch, **arguments):
     """The files that are read for a map, and the map."""
     seen = []
     read = Workspace.read_bytes
     with monkeypatch.context() as patch:
         patch.setattr(Workspace, "read_bytes", lambda self, path, *rest: seen.append(path) or read(self, path, *rest))
-        return await mapped(project, **arguments), seen
+        return await map_project(project, **arguments), seen
 
 
 async def test_what_has_not_changed_is_not_read_again(project, monkeypatch):
-    settle(project)
-    first, seen = await reads(project, monkeypatch)
+    wait_for_clock(project)
+    first, seen = await count_reads(project, monkeypatch)
     assert len(set(seen)) == 5
-    assert await reads(project, monkeypatch) == (first, [])
-    with_words, seen = await reads(project, monkeypatch, about="serve")
+    assert await count_reads(project, monkeypatch) == (first, [])
+    with_words, seen = await count_reads(project, monkeypatch, about="serve")
     assert (with_words == first, seen) == (False, [])
 
     (project / "web/server.py").write_text("def other(): ...\n")
-    settle(project)
-    changed, seen = await reads(project, monkeypatch)
+    wait_for_clock(project)
+    changed, seen = await count_reads(project, monkeypatch)
     assert "def other" in changed
     assert "def serve" not in changed
     assert set(seen) == {"web/server.py"}
 
 
 async def test_a_file_that_is_new_gone_or_renamed_is_minded(project):
-    settle(project)
-    await mapped(project)
+    wait_for_clock(project)
+    await map_project(project)
     (project / "app.py").rename(project / "main.py")
     (project / "web/report.js").unlink()
     (project / "more.go").write_text("package p\nfunc Added() {}\n")
-    files, lines = shown(await mapped(project))
+    files, lines = shown(await map_project(project))
     assert {"main.py", "more.go"} < set(files)
     assert not {"app.py", "web/report.js"} & set(files)
     assert "    2 func Added() {}" in lines
@@ -262,31 +262,31 @@ async def test_a_file_that_is_new_gone_or_renamed_is_minded(project):
 async def test_a_change_of_the_same_size_is_seen(project):
     for name in ("serve", "nerve", "verve"):
         (project / "web/server.py").write_text(f"def {name}(): ...\n")
-        assert f"def {name}()" in await mapped(project)
+        assert f"def {name}()" in await map_project(project)
 
 
 @pytest.mark.parametrize("damage", [b"no database at all" * 100, b"SQLite format 3\0" + b"\xff" * 5_000])
 async def test_a_damaged_cache_is_begun_anew(project, home, monkeypatch, damage):
-    settle(project)
-    first = await mapped(project)
+    wait_for_clock(project)
+    first = await map_project(project)
     (file,) = (home / "cache/repo_context").iterdir()
     file.write_bytes(damage)
-    assert await mapped(project) == first
-    assert await reads(project, monkeypatch) == (first, [])
+    assert await map_project(project) == first
+    assert await count_reads(project, monkeypatch) == (first, [])
 
 
 async def test_what_is_kept_in_a_wrong_form_is_made_anew(project, home):
-    first = await mapped(project)
+    first = await map_project(project)
     (file,) = (home / "cache/repo_context").iterdir()
     with sqlite3.connect(file) as database:
         database.execute("UPDATE kept SET text = '[]'")
-    assert await mapped(project) == first
+    assert await map_project(project) == first
 
 
 async def test_without_a_place_for_a_cache(project, home):
     (home / "cache").parent.mkdir(exist_ok=True)
     (home / "cache").write_text("a file in its place")
-    assert shown(await mapped(project))[0][0] == "lib/ledger.py"
+    assert shown(await map_project(project))[0][0] == "lib/ledger.py"
 
 
 def test_the_store_is_bounded_and_the_latest_stay(tmp_path):
@@ -372,6 +372,6 @@ async def test_in_the_sandbox(project):
 def test_a_name_that_is_no_utf8(tmp_path):
     os.close(os.open(os.fsencode(tmp_path) + b"/\xff.py", os.O_CREAT | os.O_WRONLY))
     (tmp_path / "a.py").write_text("def a(): ...\n")
-    text = asyncio.run(mapped(tmp_path))
+    text = asyncio.run(map_project(tmp_path))
     assert "1 files could not be read" in text
     assert "def a(): ..." in text

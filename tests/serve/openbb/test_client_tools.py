@@ -75,7 +75,7 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
     return ToolCall(id="call_1", name=name, arguments=json.dumps(arguments))
 
 
-def refusal(name: str, query: Query = WORKSPACE, /, **arguments: Any) -> str:
+def get_refusal(name: str, query: Query = WORKSPACE, /, **arguments: Any) -> str:
     with pytest.raises(ToolError) as raised:
         check_call(name, arguments, query)
     return str(raised.value)
@@ -273,44 +273,44 @@ def test_what_the_client_can_run_passes(name, arguments):
 
 
 def test_a_widget_that_is_none_is_named_with_the_near_ones():
-    assert refusal("get_widget_data", widget_uuid=PRICE[:-1] + "1") == (
+    assert get_refusal("get_widget_data", widget_uuid=PRICE[:-1] + "1") == (
         f"no widget has the uuid {PRICE[:-1] + '1'!r}; did you mean {PRICE!r}?"
     )
-    assert refusal("get_widget_data", widget_uuid="company news") == (
+    assert get_refusal("get_widget_data", widget_uuid="company news") == (
         f"'company news' is no uuid of a widget; did you mean {NEWS} (Company News)?"
     )
-    assert refusal("get_widget_data", widget_uuid="?") == (
+    assert get_refusal("get_widget_data", widget_uuid="?") == (
         f"no widget has the uuid '?'; there are: {PRICE} (Price), {NEWS} (Company News), {FILE} (Report)"
     )
     many = tuple(Widget(uuid=f"{number}", name="W") for number in range(20, 40))
-    assert refusal("get_widget_data", WORKSPACE.model_copy(update={"widgets": many}), widget_uuid="x").endswith(
+    assert get_refusal("get_widget_data", WORKSPACE.model_copy(update={"widgets": many}), widget_uuid="x").endswith(
         "31 (W) and 8 more"
     )
     none = COPILOT.model_copy(update={"widgets": ()})
-    assert refusal("get_widget_data", none, widget_uuid="x").endswith("the dashboard has none")
+    assert get_refusal("get_widget_data", none, widget_uuid="x").endswith("the dashboard has none")
 
 
 def test_each_function_is_for_its_own_widgets():
-    assert refusal("get_widget_data", widget_uuid=FILE).endswith("call get_extra_widget_data")
-    assert refusal("get_extra_widget_data", widget_uuid=NEWS).endswith("call get_widget_data")
+    assert get_refusal("get_widget_data", widget_uuid=FILE).endswith("call get_extra_widget_data")
+    assert get_refusal("get_extra_widget_data", widget_uuid=NEWS).endswith("call get_widget_data")
 
 
 def test_arguments_are_held_against_the_widgets_parameters():
-    told = refusal("get_widget_data", widget_uuid=PRICE, arguments={"symbl": "T"})
+    told = get_refusal("get_widget_data", widget_uuid=PRICE, arguments={"symbl": "T"})
     assert told == f"{PRICE} (Price) has no parameter 'symbl'; did you mean 'symbol'?"
-    told = refusal("get_widget_data", widget_uuid=PRICE, arguments={"interval": "1 week"})
+    told = get_refusal("get_widget_data", widget_uuid=PRICE, arguments={"interval": "1 week"})
     assert told == f"'1 week' is no option of parameter 'interval' of {PRICE} (Price); there are: 1d, 1w"
-    assert "'high'" in refusal("get_widget_data", widget_uuid=PRICE, arguments={"fields": "open,high"})
-    assert "there are none" in refusal("get_widget_data", widget_uuid=NEWS, arguments={"symbol": "T"})
-    assert "leave `arguments` out" in refusal("get_widget_data", COPILOT, widget_uuid=PRICE, arguments={"a": 1})
+    assert "'high'" in get_refusal("get_widget_data", widget_uuid=PRICE, arguments={"fields": "open,high"})
+    assert "there are none" in get_refusal("get_widget_data", widget_uuid=NEWS, arguments={"symbol": "T"})
+    assert "leave `arguments` out" in get_refusal("get_widget_data", COPILOT, widget_uuid=PRICE, arguments={"a": 1})
 
 
 def test_options_are_asked_for_only_where_they_are_not_known():
-    assert "did you mean 'symbol'?" in refusal("get_params_options", widget_uuid=PRICE, param="symbols")
-    assert refusal("get_params_options", widget_uuid=PRICE, param="interval").endswith("it takes one of: 1d, 1w")
-    assert refusal("get_params_options", widget_uuid=PRICE, param="is_adjusted").endswith("it takes any boolean")
+    assert "did you mean 'symbol'?" in get_refusal("get_params_options", widget_uuid=PRICE, param="symbols")
+    assert get_refusal("get_params_options", widget_uuid=PRICE, param="interval").endswith("it takes one of: 1d, 1w")
+    assert get_refusal("get_params_options", widget_uuid=PRICE, param="is_adjusted").endswith("it takes any boolean")
 
 
 def test_a_clients_tool_is_not_called_without_what_it_requires():
-    assert refusal("search", limit=1) == "search: field 'query' is missing; required are: query"
-    assert refusal("search", query="a", limits=1) == "search: there is no field 'limits'; did you mean 'limit'?"
+    assert get_refusal("search", limit=1) == "search: field 'query' is missing; required are: query"
+    assert get_refusal("search", query="a", limits=1) == "search: there is no field 'limits'; did you mean 'limit'?"

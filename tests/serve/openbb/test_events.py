@@ -1,4 +1,4 @@
-"""A turn's events as clients of both eras are told them, held against upstream's own models and parsers."""
+"""A turn's events as clients of both eras are events them, held against upstream's own models and parsers."""
 
 import json
 import re
@@ -74,36 +74,36 @@ def stream(
         else translator.closing_frames(end)
     )
     sent = StreamEncoder(FRAME_PREFIX, MASKED_WORDS).encode(frames)
-    told = read_events(sent)
-    for name, data in told:
+    events = read_events(sent)
+    for name, data in events:
         read = MODELS[name].model_validate_json(json.dumps(data))
         if query.dialect == "workspace":  # nothing is sent that upstream does not know or would leave out
             assert json.loads(read.model_dump_json(exclude_none=True, exclude_unset=True)) == data
-    if told:
+    if events:
         parsed = CopilotResponse(sent.decode())
-        assert parsed.text == words(told)
-        if "copilotFunctionCall" not in dict(told):
-            assert capture_stream_response(sent.decode())[1] == words(told)
-    return told
+        assert parsed.text == words(events)
+        if "copilotFunctionCall" not in dict(events):
+            assert capture_stream_response(sent.decode())[1] == words(events)
+    return events
 
 
-def words(told: list[tuple[str, Any]]) -> str:
-    return "".join(data["delta"] for name, data in told if name == "copilotMessageChunk")
+def words(events: list[tuple[str, Any]]) -> str:
+    return "".join(data["delta"] for name, data in events if name == "copilotMessageChunk")
 
 
-def statuses(told: list[tuple[str, Any]]) -> list[str]:
-    return [data["message"] for name, data in told if name == "copilotStatusUpdate"][1:]
+def statuses(events: list[tuple[str, Any]]) -> list[str]:
+    return [data["message"] for name, data in events if name == "copilotStatusUpdate"][1:]
 
 
-def kinds(told: list[tuple[str, Any]]) -> list[str]:
-    return [name.removeprefix("copilot") for name, _ in told]
+def kinds(events: list[tuple[str, Any]]) -> list[str]:
+    return [name.removeprefix("copilot") for name, _ in events]
 
 
-def said(*texts: str) -> list[TextDelta]:
+def text_deltas(*texts: str) -> list[TextDelta]:
     return [TextDelta(text=text) for text in texts]
 
 
-def thought(*texts: str) -> list[ThinkingDelta]:
+def thinking_deltas(*texts: str) -> list[ThinkingDelta]:
     return [ThinkingDelta(text=text) for text in texts]
 
 
@@ -119,8 +119,8 @@ def result(is_error: bool = False) -> ToolFinished:
 
 
 def test_words_go_out_as_they_come_and_what_is_there_at_once_goes_together():
-    told = stream(COPILOT, said("The", " current"), said(" price"))
-    assert told == [
+    events = stream(COPILOT, text_deltas("The", " current"), text_deltas(" price"))
+    assert events == [
         ("copilotMessageChunk", {"delta": "The current"}),
         ("copilotMessageChunk", {"delta": " price"}),
     ]
@@ -136,80 +136,85 @@ TEXTS = st.text() | st.lists(st.sampled_from(["data", "event", "id", "retry", ":
 
 @given(st.lists(st.lists(TEXTS)))
 def test_any_words_arrive_and_no_delta_has_what_looks_like_a_field(batches):
-    told = stream(COPILOT, *(said(*batch) for batch in batches))
-    expected = "".join(event.text for batch in batches for event in said(*batch))
-    assert words(told) == (expected or "The model gave no answer.")
-    for _, data in told:
+    events = stream(COPILOT, *(text_deltas(*batch) for batch in batches))
+    expected = "".join(event.text for batch in batches for event in text_deltas(*batch))
+    assert words(events) == (expected or "The model gave no answer.")
+    for _, data in events:
         assert not re.search(r"data:|event:|^id:|^retry:", data["delta"], re.MULTILINE)
 
 
 def test_the_words_of_two_messages_are_two_paragraphs():
-    told = stream(COPILOT, said("Let me look."), [DONE, ToolStarted(call=call()), result(), *said("It is 5.")])
-    assert words(told) == "Let me look.\n\nIt is 5."
-    assert words(stream(COPILOT, [DONE], said("It is 5."))) == "It is 5."
+    events = stream(
+        COPILOT, text_deltas("Let me look."), [DONE, ToolStarted(call=call()), result(), *text_deltas("It is 5.")]
+    )
+    assert words(events) == "Let me look.\n\nIt is 5."
+    assert words(stream(COPILOT, [DONE], text_deltas("It is 5."))) == "It is 5."
 
 
 def test_a_retry_takes_nothing_back_and_says_so():
     retry = Retrying(text="the stream broke off; asking again", wait_s=1)
-    told = stream(WORKSPACE, said("The pri"), [retry], said("The price is 5."))
-    assert words(told) == "The pri\n\n(The answer broke off here and begins again.)\n\nThe price is 5."
+    events = stream(WORKSPACE, text_deltas("The pri"), [retry], text_deltas("The price is 5."))
+    assert words(events) == "The pri\n\n(The answer broke off here and begins again.)\n\nThe price is 5."
     assert ("the stream broke off; asking again", "WARNING") in [
-        (data.get("message"), data.get("eventType")) for _, data in told
+        (data.get("message"), data.get("eventType")) for _, data in events
     ]
-    assert words(stream(COPILOT, [retry, DONE, retry], said("5"))) == "5"
-    assert words(stream(COPILOT, said("Look."), [DONE, retry], said("5"))) == "Look.\n\n5"
+    assert words(stream(COPILOT, [retry, DONE, retry], text_deltas("5"))) == "5"
+    assert words(stream(COPILOT, text_deltas("Look."), [DONE, retry], text_deltas("5"))) == "Look.\n\n5"
 
 
 # --- statuses
 
 
 def test_thinking_is_told_by_paragraph():
-    told = stream(
-        WORKSPACE, thought("The person", " asks.\n", "\nSo I"), thought(" look it", " up."), said("It is", " 5.")
+    events = stream(
+        WORKSPACE,
+        thinking_deltas("The person", " asks.\n", "\nSo I"),
+        thinking_deltas(" look it", " up."),
+        text_deltas("It is", " 5."),
     )
-    assert statuses(told) == ["The person asks.", "So I look it up."]
-    assert kinds(told) == ["StatusUpdate", "StatusUpdate", "StatusUpdate", "MessageChunk"]
+    assert statuses(events) == ["The person asks.", "So I look it up."]
+    assert kinds(events) == ["StatusUpdate", "StatusUpdate", "StatusUpdate", "MessageChunk"]
 
 
 def test_long_thinking_is_told_in_pieces_and_none_is_lost():
     text = "word " * 1000
-    told = statuses(stream(WORKSPACE, *([event] for event in thought(*re.findall(".{1,7}", text)))))
-    assert 5 <= len(told) <= 10
-    assert " ".join(told).split() == text.split()
-    letters = statuses(stream(WORKSPACE, thought("x" * 5000)))
+    events = statuses(stream(WORKSPACE, *([event] for event in thinking_deltas(*re.findall(".{1,7}", text)))))
+    assert 5 <= len(events) <= 10
+    assert " ".join(events).split() == text.split()
+    letters = statuses(stream(WORKSPACE, thinking_deltas("x" * 5000)))
     assert "".join(letters) == "x" * 5000
 
 
 @given(st.lists(st.text(alphabet="ab \n")))
 def test_all_that_was_thought_is_told_in_its_order(pieces):
-    told = statuses(stream(WORKSPACE, *([event] for event in thought(*pieces)), said("done")))
-    assert " ".join(told).split() == "".join(pieces).split()
+    events = statuses(stream(WORKSPACE, *([event] for event in thinking_deltas(*pieces)), text_deltas("done")))
+    assert " ".join(events).split() == "".join(pieces).split()
 
 
 def test_what_goes_on_is_told():
     question = Question(kind="command", subject="rm -r x", text="May it?")
     wondered = Question(kind="text", subject="wonder", text="Which?")
     fetch = call("fetch", path="a", url="u", UUID="1", rows=[{"é": None}], long="x" * 999)
-    told = stream(
+    events = stream(
         WORKSPACE,
         [Status(text=""), Status(text="choosing files"), Logged(text="3 files")],
         [ToolStarted(call=fetch), result(), result(is_error=True)],
         [Answered(question=question, answer=Answer()), Answered(question=question, answer=Answer(choice="allow"))],
         [Answered(question=wondered, answer=Answer())],
-        said("done"),
+        text_deltas("done"),
     )
-    assert statuses(told) == ["choosing files", "3 files", "Using fetch", "fetch failed", "Not allowed here: rm -r x"]
-    details = next(data["details"] for _, data in told if data.get("details"))
+    assert statuses(events) == ["choosing files", "3 files", "Using fetch", "fetch failed", "Not allowed here: rm -r x"]
+    details = next(data["details"] for _, data in events if data.get("details"))
     assert details == [{"path": "a", "rows": '[{"é":null}]', "long": "x" * 200 + "…"}]
-    assert "hunter2" not in json.dumps(told)
+    assert "hunter2" not in json.dumps(events)
     untold = HIDDEN_DETAILS | {"url"}
     assert untold == {*models.EXCLUDE_STATUS_UPDATE_DETAILS_FIELDS} | {*models.EXCLUDE_CITATION_DETAILS_FIELDS}
 
 
 def test_a_status_whose_figures_only_change_is_told_once():
     texts = [*(f"the model reads {'█' * n} {n}%" for n in range(100)), "the model writes", "the model reads 1%"]
-    told = stream(WORKSPACE, *([Status(text=text)] for text in texts), said("done"))
-    assert statuses(told) == ["the model reads  0%", "the model writes", "the model reads 1%"]
+    events = stream(WORKSPACE, *([Status(text=text)] for text in texts), text_deltas("done"))
+    assert statuses(events) == ["the model reads  0%", "the model writes", "the model reads 1%"]
 
 
 def test_progress_is_not_told_and_of_nested_work_its_steps_only():
@@ -221,27 +226,27 @@ def test_progress_is_not_told_and_of_nested_work_its_steps_only():
         {"type": "tool_started", "call": None},
         {},
     ]
-    told = stream(
+    events = stream(
         WORKSPACE,
         [ToolStarted(call=call("delegate"))],
         [ToolProgress(call_id="call_1", text=f"{line}\n") for line in range(999)],
         [SubagentEvent(call_id="call_1", event=event) for event in nested],
-        said("done"),
+        text_deltas("done"),
     )
-    assert statuses(told) == ["Using delegate", "Using shell", "found it"]
+    assert statuses(events) == ["Using delegate", "Using shell", "found it"]
 
 
 def test_the_older_client_is_sent_words_and_calls_only():
-    told = stream(
+    events = stream(
         COPILOT,
-        thought("Hm.\n\nSo."),
+        thinking_deltas("Hm.\n\nSo."),
         [Status(text="busy"), Logged(text="a"), ToolStarted(call=call()), result(is_error=True)],
         [UsageRecorded(model="m", usage=Usage(), purpose="p"), PromptsSuggested(prompts=("More?",))],
         [Retrying(text="again", wait_s=0)],
-        said("5"),
+        text_deltas("5"),
         sources=[DataSource(uuid=PRICE, name="Price")],
     )
-    assert told == [("copilotMessageChunk", {"delta": "5"})]
+    assert events == [("copilotMessageChunk", {"delta": "5"})]
 
 
 # --- ends
@@ -259,13 +264,17 @@ def test_the_older_client_is_sent_words_and_calls_only():
 )
 def test_an_end_that_nobody_wished_for_is_told_in_words(finished, sentence):
     assert words(stream(COPILOT, end=finished)) == f"{sentence}."
-    assert words(stream(COPILOT, said("The price"), end=finished)) == f"The price\n\n{sentence}."
-    told = stream(
-        WORKSPACE, thought("Hm"), said("The price"), end=finished, sources=[DataSource(uuid=PRICE, name="Price")]
+    assert words(stream(COPILOT, text_deltas("The price"), end=finished)) == f"The price\n\n{sentence}."
+    events = stream(
+        WORKSPACE,
+        thinking_deltas("Hm"),
+        text_deltas("The price"),
+        end=finished,
+        sources=[DataSource(uuid=PRICE, name="Price")],
     )
-    assert kinds(told) == ["StatusUpdate", "StatusUpdate", "MessageChunk", "StatusUpdate", "MessageChunk"]
-    assert (told[-2][1]["eventType"], told[-2][1]["message"]) == ("ERROR", sentence)
-    assert words(told) == f"The price\n\n{sentence}."
+    assert kinds(events) == ["StatusUpdate", "StatusUpdate", "MessageChunk", "StatusUpdate", "MessageChunk"]
+    assert (events[-2][1]["eventType"], events[-2][1]["message"]) == ("ERROR", sentence)
+    assert words(events) == f"The price\n\n{sentence}."
 
 
 @pytest.mark.parametrize("query", [COPILOT, WORKSPACE])
@@ -274,14 +283,14 @@ def test_a_turn_without_words_is_said_to_be_one(query):
 
 
 def test_sources_and_suggestions_come_last():
-    told = stream(
+    events = stream(
         WORKSPACE,
         [PromptsSuggested(prompts=("Old?",)), PromptsSuggested(prompts=("And TSLA?", "Why?"))],
-        said("It is 5."),
+        text_deltas("It is 5."),
         sources=[DataSource(uuid=PRICE, name="Price")],
     )
-    assert kinds(told) == ["StatusUpdate", "MessageChunk", "CitationCollection", "PromptSuggestions"]
-    assert told[-1][1] == {"suggestions": ["And TSLA?", "Why?"]}
+    assert kinds(events) == ["StatusUpdate", "MessageChunk", "CitationCollection", "PromptSuggestions"]
+    assert events[-1][1] == {"suggestions": ["And TSLA?", "Why?"]}
 
 
 def test_a_call_is_the_last_thing_and_brings_what_was_sealed():
@@ -292,9 +301,9 @@ def test_a_call_is_the_last_thing_and_brings_what_was_sealed():
             {"function": "get_widget_data", "input_arguments": {"widget_uuid": PRICE}, "goose_like": "sealed"},
         )
     ]
-    told = stream(WORKSPACE, thought("Hm"), said("Let me look."), [DONE], end=asked)
-    assert kinds(told) == ["StatusUpdate", "StatusUpdate", "MessageChunk", "FunctionCall"]
-    assert told[-1][1]["extra_state"] == {"goose_like": "sealed"}
+    events = stream(WORKSPACE, thinking_deltas("Hm"), text_deltas("Let me look."), [DONE], end=asked)
+    assert kinds(events) == ["StatusUpdate", "StatusUpdate", "MessageChunk", "FunctionCall"]
+    assert events[-1][1]["extra_state"] == {"goose_like": "sealed"}
     for query in (COPILOT, WORKSPACE):
         _, data = EventTranslator(query).function_call_frame(asked, "")
         assert data == {"function": "get_widget_data", "input_arguments": {"widget_uuid": PRICE}}
@@ -351,13 +360,13 @@ def test_the_clients_own_citations_go_back_as_far_as_they_are_ones():
         {"source_info": {"type": "web"}, "details": "x"},
         {"source_info": {"type": "web"}, "quote_bounding_boxes": [box]},
     ]
-    told = build_citations([DataSource(citations=(whole, bare, *broken, whole))])
-    assert [entry["source_info"]["type"] for entry in told] == ["web", "artifact"]
-    assert told[0]["id"] == PRICE
-    assert told[0]["details"] == [{"Page": 3}]
-    assert told[0]["quote_bounding_boxes"] == [[box]]
-    assert UUID(told[1]["id"])
-    stream(WORKSPACE, said("a"), sources=[DataSource(citations=(whole, bare))])
+    events = build_citations([DataSource(citations=(whole, bare, *broken, whole))])
+    assert [entry["source_info"]["type"] for entry in events] == ["web", "artifact"]
+    assert events[0]["id"] == PRICE
+    assert events[0]["details"] == [{"Page": 3}]
+    assert events[0]["quote_bounding_boxes"] == [[box]]
+    assert UUID(events[1]["id"])
+    stream(WORKSPACE, text_deltas("a"), sources=[DataSource(citations=(whole, bare))])
 
 
 # --- artifacts
@@ -369,17 +378,19 @@ ROWS: tuple[dict[str, Any], ...] = (
 )
 
 
-def shown(query: Query, artifact: Artifact, call_id: str = "call_1") -> Any:
-    told = stream(query, [ArtifactShown(call_id=call_id, artifact=artifact)], said("There."))
-    return words(told) if query is COPILOT else next(data for name, data in told if name == "copilotMessageArtifact")
+def encode(query: Query, artifact: Artifact, call_id: str = "call_1") -> Any:
+    events = stream(query, [ArtifactShown(call_id=call_id, artifact=artifact)], text_deltas("There."))
+    return (
+        words(events) if query is COPILOT else next(data for name, data in events if name == "copilotMessageArtifact")
+    )
 
 
 def test_a_table_has_every_column_in_every_row_and_nothing_that_can_not_be_shown():
-    told = shown(WORKSPACE, Artifact(kind="table", name="Prices", rows=ROWS))
-    assert (told["type"], told["name"], told["description"]) == ("table", "Prices", "")
-    first, second, third = told["content"]
+    events = encode(WORKSPACE, Artifact(kind="table", name="Prices", rows=ROWS))
+    assert (events["type"], events["name"], events["description"]) == ("table", "Prices", "")
+    first, second, third = events["content"]
     columns = ["date", "close", "volume", "tags", "is_final", "note"]
-    assert [list(row) for row in told["content"]] == [columns] * 3
+    assert [list(row) for row in events["content"]] == [columns] * 3
     assert first["close"] == 233.85
     assert (second["close"], second["tags"], third["close"]) == ("", '["a", {"b": 1}]', "")
     assert (third["volume"], third["is_final"]) == (str(2**60), True)
@@ -388,30 +399,30 @@ def test_a_table_has_every_column_in_every_row_and_nothing_that_can_not_be_shown
 def test_a_chart_says_how_it_is_drawn_and_what_is_missing_is_a_gap():
     for kind in ("line", "bar", "scatter"):
         chart = Chart(kind=kind, x="date", y=("close", "volume"))
-        told = shown(WORKSPACE, Artifact(kind="chart", name="Prices", rows=ROWS, chart=chart))
-        assert told["chart_params"] == {"chartType": kind, "xKey": "date", "yKey": ["close", "volume"]}
-        assert "close" not in told["content"][1]
+        events = encode(WORKSPACE, Artifact(kind="chart", name="Prices", rows=ROWS, chart=chart))
+        assert events["chart_params"] == {"chartType": kind, "xKey": "date", "yKey": ["close", "volume"]}
+        assert "close" not in events["content"][1]
     for kind in ("pie", "donut"):
-        told = shown(
+        events = encode(
             WORKSPACE, Artifact(kind="chart", name="P", rows=ROWS, chart=Chart(kind=kind, x="date", y=("close",)))
         )
-        assert told["chart_params"] == {"chartType": kind, "angleKey": "close", "calloutLabelKey": "date"}
-    assert shown(WORKSPACE, Artifact(kind="chart", name="P", rows=ROWS))["type"] == "table"
+        assert events["chart_params"] == {"chartType": kind, "angleKey": "close", "calloutLabelKey": "date"}
+    assert encode(WORKSPACE, Artifact(kind="chart", name="P", rows=ROWS))["type"] == "table"
 
 
 def test_pages_and_texts_are_sent_as_they_are():
     for kind in ("html", "text"):
-        told = shown(WORKSPACE, Artifact(kind=kind, name="Page", description="d", text="<b>Hi</b> & data: x"))
-        assert (told["type"], told["content"], told["description"]) == (kind, "<b>Hi</b> & data: x", "d")
+        events = encode(WORKSPACE, Artifact(kind=kind, name="Page", description="d", text="<b>Hi</b> & data: x"))
+        assert (events["type"], events["content"], events["description"]) == (kind, "<b>Hi</b> & data: x", "d")
 
 
 def test_an_artifacts_uuid_is_its_calls_and_contents():
     table = Artifact(kind="table", name="Prices", rows=ROWS)
     uuids = [
-        shown(WORKSPACE, table)["uuid"],
-        shown(WORKSPACE, table)["uuid"],
-        shown(WORKSPACE, table, "call_2")["uuid"],
-        shown(WORKSPACE, table.model_copy(update={"rows": ROWS[:1]}))["uuid"],
+        encode(WORKSPACE, table)["uuid"],
+        encode(WORKSPACE, table)["uuid"],
+        encode(WORKSPACE, table, "call_2")["uuid"],
+        encode(WORKSPACE, table.model_copy(update={"rows": ROWS[:1]}))["uuid"],
     ]
     assert uuids[0] == uuids[1]
     assert len(set(uuids)) == 3
@@ -428,12 +439,12 @@ JSON = st.recursive(
 @given(st.lists(st.dictionaries(ANY_TEXT, JSON, max_size=4), max_size=4))
 def test_any_rows_are_a_table_and_a_chart_for_both(rows):
     for query in (WORKSPACE, COPILOT):
-        shown(query, Artifact(kind="table", name="t", rows=tuple(rows)))
-        shown(query, Artifact(kind="chart", name="c", rows=tuple(rows), chart=Chart(kind="pie", x="a", y=("b",))))
+        encode(query, Artifact(kind="table", name="t", rows=tuple(rows)))
+        encode(query, Artifact(kind="chart", name="c", rows=tuple(rows), chart=Chart(kind="pie", x="a", y=("b",))))
 
 
 def test_for_the_older_client_a_table_is_markdown():
-    assert shown(COPILOT, Artifact(kind="table", name="Prices", description="Of AAPL.", rows=ROWS)) == (
+    assert encode(COPILOT, Artifact(kind="table", name="Prices", description="Of AAPL.", rows=ROWS)) == (
         "**Prices**\n\nOf AAPL.\n\n"
         "| date | close | volume | tags | is_final | note |\n"
         "| --- | --- | --- | --- | --- | --- |\n"
@@ -446,17 +457,17 @@ def test_for_the_older_client_a_table_is_markdown():
 
 def test_a_long_table_says_how_much_of_it_is_left_out():
     rows = tuple({f"k{column}": "x" * 999 for column in range(14)} for _ in range(1_051))
-    text = shown(COPILOT, Artifact(kind="table", name="Long", rows=rows))
+    text = encode(COPILOT, Artifact(kind="table", name="Long", rows=rows))
     assert text.count("\n|") == 52
     assert "\n\n(1,001 more rows and 2 more columns not shown)\n\n" in text
     assert len(text) < 150_000
-    assert "(1 more row not shown)" in shown(COPILOT, Artifact(kind="table", name="L", rows=({"a": 1},) * 51))
-    assert "(no rows)" in shown(COPILOT, Artifact(kind="table", name="Empty"))
+    assert "(1 more row not shown)" in encode(COPILOT, Artifact(kind="table", name="L", rows=({"a": 1},) * 51))
+    assert "(no rows)" in encode(COPILOT, Artifact(kind="table", name="Empty"))
 
 
 def test_for_the_older_client_a_chart_is_its_figures_and_a_page_its_text():
     chart = Chart(kind="line", x="date", y=("close",))
-    assert shown(COPILOT, Artifact(kind="chart", name="Prices", rows=ROWS[:1], chart=chart)) == (
+    assert encode(COPILOT, Artifact(kind="chart", name="Prices", rows=ROWS[:1], chart=chart)) == (
         "**Prices**\n\nA line chart of close by date:\n\n| date | close |\n| --- | --- |\n| 2024-10-15 | 233.85 |\n\n"
         "There."
     )
@@ -464,10 +475,10 @@ def test_for_the_older_client_a_chart_is_its_figures_and_a_page_its_text():
         "<html><head><title>T</title><style>p {}</style></head><body><h1>A &amp; B</h1>\n<p>One <b>two</b>\nthree</p>"
         "<table><tr><td>1</td><td>2</td></tr></table><script>var x = '</p>';</script>end"
     )
-    assert shown(COPILOT, Artifact(kind="html", name="Page", text=page)) == (
+    assert encode(COPILOT, Artifact(kind="html", name="Page", text=page)) == (
         "**Page**\n\n# A & B\n\nOne **two** three\n\n| 1 | 2 |\n| --- | --- |\n\nend\n\nThere."
     )
-    text = shown(COPILOT, Artifact(kind="text", name="Note", text="x" * 30_000))
+    text = encode(COPILOT, Artifact(kind="text", name="Note", text="x" * 30_000))
     assert text.endswith("x…\n\n(10,000 more characters not shown)\n\nThere.")
 
 
@@ -497,9 +508,9 @@ TAGS = [
 
 @given(st.lists(st.sampled_from(TAGS)).map("".join))
 def test_any_page_is_words(page):
-    assert shown(COPILOT, Artifact(kind="html", name="Page", text=page)).startswith("**Page**\n\n")
+    assert encode(COPILOT, Artifact(kind="html", name="Page", text=page)).startswith("**Page**\n\n")
 
 
 def test_an_artifact_is_an_answer():
-    told = stream(WORKSPACE, [ArtifactShown(call_id="call_1", artifact=Artifact(kind="text", name="a", text="b"))])
-    assert kinds(told) == ["StatusUpdate", "MessageArtifact"]
+    events = stream(WORKSPACE, [ArtifactShown(call_id="call_1", artifact=Artifact(kind="text", name="a", text="b"))])
+    assert kinds(events) == ["StatusUpdate", "MessageArtifact"]

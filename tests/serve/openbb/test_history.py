@@ -1,7 +1,6 @@
 """A conversation as clients send it, whole or damaged, becomes the history that an exchange would hold."""
 
 import copy
-import dataclasses
 import json
 import sys
 from collections.abc import Sequence
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.agent.journal import Journal
 from goose_like.core.events import PlanUpdated, StateSaved, Task
 from goose_like.core.history import INTERRUPTED, PROMPT_STATE_KEY, History
 from goose_like.core.images import save_image
@@ -37,8 +35,9 @@ from goose_like.serve.openbb.query import (
 )
 from goose_like.serve.openbb.request import RequestError, parse_query
 from goose_like.serve.openbb.state import StateSigner, build_turn_state
-from tests.fakes import HEADER, ExchangeHarness, is_well_formed
-from tests.serve.request_bodies import ai, any_body, asked, body, call, data, human, query_of
+from goose_like.toolkit import Toolkit
+from tests.fakes import HEADER, ExchangeHarness, FakeToolkit, is_well_formed
+from tests.serve.request_bodies import ai, any_body, build_query, call, data, human, load_body, load_query
 
 SIGNER = StateSigner(b"k" * 32)
 ONE, TWO = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
@@ -46,7 +45,7 @@ LISTED = [{"uuid": ONE, "name": "One"}, {"uuid": TWO, "name": "Two"}]
 TIERS = {"primary": [widget | {"origin": "o", "widget_id": widget["name"]} for widget in LISTED]}
 
 
-def told(messages: Sequence[Message]) -> list[tuple[str, str]]:
+def summarize(messages: Sequence[Message]) -> list[tuple[str, str]]:
     """Who said what: of calls their names, of results their outputs."""
     return [
         (message.role, " ".join([message.first_text, *(c.name for c in message.tool_calls)]).strip())
@@ -56,53 +55,53 @@ def told(messages: Sequence[Message]) -> list[tuple[str, str]]:
     ]
 
 
-def whole(folded: Conversation) -> History:
+def start_turn(folded: Conversation) -> History:
     """The history as the exchange begins with it."""
     history = copy.deepcopy(folded.history)
     history._start_turn(folded.message)
     return history
 
 
-def folded(*messages: dict[str, Any], **fields: Any) -> Conversation:
-    return build_conversation(asked(*messages, **fields), SIGNER)
+def converse(*messages: dict[str, Any], **fields: Any) -> Conversation:
+    return build_conversation(build_query(*messages, **fields), SIGNER)
 
 
 # --- conversations that are whole
 
 
 def test_the_seeds_conversation():
-    query = query_of("seed_followup")
-    made = build_conversation(query, SIGNER)
-    assert told(made.history.messages) == [
+    query = load_query("seed_followup")
+    conversation = build_conversation(query, SIGNER)
+    assert summarize(conversation.history.messages) == [
         ("user", "What is the current stock price of AAPL?"),
         ("assistant", "get_widget_data"),
     ]
-    [wanted] = made.history.open_calls.values()
+    [wanted] = conversation.history.open_calls.values()
     assert (wanted.id, json.loads(wanted.arguments)) == (
         "call_1",
         {"widget_uuid": "38181a68-9650-4940-84fb-a3f29c8869f3"},
     )
-    assert made.history.last_turn.reason == "handed_off"
-    [result] = made.message.tool_results
+    assert conversation.history.last_turn.reason == "handed_off"
+    [result] = conversation.message.tool_results
     assert result.call_id == "call_1"
     assert json.loads(result.output)[0]["close"] == 233.85
-    [source] = made.sources
+    [source] = conversation.sources
     assert (source.name, source.uuid) == ("Historical Stock Price", "38181a68-9650-4940-84fb-a3f29c8869f3")
 
 
 def test_people_and_answers():
-    made = build_conversation(query_of("seed_conversation"), SIGNER)
-    assert told(made.history.messages) == [
+    conversation = build_conversation(load_query("seed_conversation"), SIGNER)
+    assert summarize(conversation.history.messages) == [
         ("user", "Hi there."),
         ("assistant", "Hi there, I'm a copilot. How are you?"),
     ]
-    assert made.message == Message.user("I'm fine, thank you. What is the weather in Tokyo?")
-    assert (made.pending_calls, made.sources, made.images) == ((), (), ())
+    assert conversation.message == Message.user("I'm fine, thank you. What is the weather in Tokyo?")
+    assert (conversation.pending_calls, conversation.sources, conversation.images) == ((), (), ())
 
 
 def test_the_dashboard_stands_with_the_persons_last_words_only():
-    made = folded(human("a"), ai("b"), human("c"), call(ONE), data("d"), widgets=LISTED)
-    first, _, last, _ = made.history.messages
+    conversation = converse(human("a"), ai("b"), human("c"), call(ONE), data("d"), widgets=LISTED)
+    first, _, last, _ = conversation.history.messages
     assert first == Message.user("a")
     assert last.first_text == "c"
     assert ONE in last.parts[1].text
@@ -128,50 +127,50 @@ def test_the_dashboard_stands_with_the_persons_last_words_only():
     ],
 )
 def test_each_call_has_its_outcome(name, outputs, errors):
-    made = build_conversation(query_of(name), SIGNER)
-    results = made.message.tool_results
-    assert [result.call_id for result in results] == list(made.history.open_calls)
+    conversation = build_conversation(load_query(name), SIGNER)
+    results = conversation.message.tool_results
+    assert [result.call_id for result in results] == list(conversation.history.open_calls)
     assert [result.output for result in results] == outputs
     assert [result.is_error for result in results] == errors
 
 
 def test_a_tool_of_the_client_has_its_own_name():
-    [wanted] = build_conversation(query_of("today_status"), SIGNER).history.open_calls.values()
+    [wanted] = build_conversation(load_query("today_status"), SIGNER).history.open_calls.values()
     assert (wanted.name, wanted.arguments) == ("list_filings", '{"ticker": "MSFT"}')
 
 
 def test_files_and_pictures(tmp_path):
-    made = build_conversation(query_of("today_files"), SIGNER)
-    [result] = made.message.tool_results
+    conversation = build_conversation(load_query("today_files"), SIGNER)
+    [result] = conversation.message.tool_results
     assert result.output == (
         "[pdf report.pdf, 19 bytes, which can't be read here]\n\n[rows.csv]\na,b\n1,2\n\n\n[notes.md]\n# Notes\n"
     )
-    [(picture, source)] = made.images
+    [(picture, source)] = conversation.images
     assert picture.startswith(b"\x89PNG")
     assert result.images == (save_image(picture, source, tmp_path),)
 
 
 def test_sources_are_those_since_the_person_spoke():
     messages = [human("a"), call(ONE), data("1"), ai("b"), human("c"), call(TWO), data("2")]
-    assert [source.name for source in folded(*messages, widgets=LISTED).sources] == ["Two"]
-    assert folded(*messages[:5], widgets=LISTED).sources == ()
-    [price] = build_conversation(query_of("today_two_sources"), SIGNER).sources  # of what failed nothing is cited
+    assert [source.name for source in converse(*messages, widgets=LISTED).sources] == ["Two"]
+    assert converse(*messages[:5], widgets=LISTED).sources == ()
+    [price] = build_conversation(load_query("today_two_sources"), SIGNER).sources  # of what failed nothing is cited
     assert (price.origin, price.widget_id) == ("OpenBB Sandbox", "stock_price_quote")
     assert price.arguments == {"symbol": "MSFT", "fields": "price"}
-    [page] = build_conversation(query_of("today_urls"), SIGNER).sources
+    [page] = build_conversation(load_query("today_urls"), SIGNER).sources
     assert page.citations[0]["source_info"]["name"] == "Example"
 
 
 def test_an_answer_that_another_agent_gave_is_gone_on_from():
-    made = folded(human("a"), ai("b", agent_id="prices"))
-    assert told(made.history.messages) == [("user", "a"), ("assistant", "b")]
-    assert made.message == Message.user(NO_NEW_MESSAGE)
+    conversation = converse(human("a"), ai("b", agent_id="prices"))
+    assert summarize(conversation.history.messages) == [("user", "a"), ("assistant", "b")]
+    assert conversation.message == Message.user(NO_NEW_MESSAGE)
 
 
 def test_a_task_of_the_orchestrator_is_what_to_reply_to():
-    made = build_conversation(query_of("today_orchestration"), SIGNER)
-    assert made.message.first_text == "Find the newest price of MSFT."
-    assert "Stock price" in made.message.parts[1].text
+    conversation = build_conversation(load_query("today_orchestration"), SIGNER)
+    assert conversation.message.first_text == "Find the newest price of MSFT."
+    assert "Stock price" in conversation.message.parts[1].text
 
 
 # --- conversations that are damaged
@@ -229,8 +228,8 @@ def test_a_task_of_the_orchestrator_is_what_to_reply_to():
     ],
 )
 def test_damaged_conversations(messages, expected):
-    history = whole(folded(*messages))
-    assert told(history.messages) == expected
+    history = start_turn(converse(*messages))
+    assert summarize(history.messages) == expected
     assert is_well_formed(history.messages)
 
 
@@ -272,11 +271,11 @@ def test_whatever_is_read_folds(text):
 
 
 def check_conversation(query: Query) -> None:
-    made = build_conversation(query, SIGNER)
-    assert made == build_conversation(query, SIGNER)
-    assert made.message.parts
-    assert all(message.parts for message in made.history.messages)
-    history = whole(made)
+    conversation = build_conversation(query, SIGNER)
+    assert conversation == build_conversation(query, SIGNER)
+    assert conversation.message.parts
+    assert all(message.parts for message in conversation.history.messages)
+    history = start_turn(conversation)
     assert is_well_formed(history.messages)
     assert len(history.call_ids) == sum(len(message.tool_calls) for message in history.messages)
     assert not history.open_calls
@@ -298,36 +297,36 @@ def look(at: str) -> str:
 
 
 class Client:
-    """Plays a client's part: records what comes, and answers calls. Each exchange begins with a folded history."""
+    """A client that records the conversation and answers calls; each request gets an exchange of its own."""
 
-    def __init__(self, folder: Any, dialect: str, *said: dict[str, Any], records_text: bool = False) -> None:
-        self.folder, self.dialect, self.messages, self.records_text = folder, dialect, [*said], records_text
-        self.benches: list[ExchangeHarness] = []
+    def __init__(self, folder: Any, dialect: str, *messages: dict[str, Any], records_text: bool = False) -> None:
+        self.folder, self.dialect, self.messages, self.records_text = folder, dialect, [*messages], records_text
+        self.harnesses: list[ExchangeHarness] = []
 
     def query(self) -> Query:
-        return asked(*self.messages, widgets=LISTED if self.dialect == "copilot" else TIERS)
+        return build_query(*self.messages, widgets=LISTED if self.dialect == "copilot" else TIERS)
 
-    def folded(self) -> Conversation:
+    def build_conversation(self) -> Conversation:
         return build_conversation(self.query(), SIGNER)
 
-    async def ask(self, *script: Any, doubts: Sequence[Any] = ()) -> History:
-        """What one request came to; its history is as the exchange left it."""
-        made = self.folded()
-        bench = ExchangeHarness(script, look, get_widget_data, folder=self.folder / str(len(self.benches)))
-        journal = Journal(made.history, bench.session, bench.recorder)
-        journal.emit(HEADER)
-        bench.exchange = dataclasses.replace(bench.exchange, journal=journal, doubts=doubts)
-        self.benches.append(bench)
-        await bench.exchange.reply(made.message)
-        bench.session.close()
-        return made.history
+    async def ask(self, *script: Any, toolkits: Sequence[Toolkit] = ()) -> History:
+        """Run one request and return its history as the exchange left it."""
+        conversation = self.build_conversation()
+        folder = self.folder / str(len(self.harnesses))
+        harness = ExchangeHarness(script, look, get_widget_data, folder=folder, toolkits=toolkits)
+        harness.session.history = conversation.history
+        harness.journal.emit(HEADER)
+        self.harnesses.append(harness)
+        await harness.exchange.reply(conversation.message)
+        harness.session.close()
+        return conversation.history
 
     def hand_off(self, history: History, waiting: Sequence[ToolCall] = (), *answers: str) -> None:
-        """The call goes to the client, which says what came of it in its next request."""
+        """Send the call to the client, which returns the answers with its next request."""
         opened = [wanted for wanted in history.open_calls.values() if history.is_open(wanted.id)]
         calls = [*waiting] or opened
         wanted = to_client_call(calls, self.query())
-        state = SIGNER.sign(build_turn_state(history, len(opened) - len(calls) + wanted.count), self.about)
+        state = SIGNER.sign(build_turn_state(history, len(opened) - len(calls) + wanted.count), self.last_user_text)
         written = {"function": wanted.function, "input_arguments": wanted.arguments}
         if self.records_text:
             self.messages += [ai("said "), ai("before")]
@@ -339,7 +338,7 @@ class Client:
             self.messages += [ai(json.dumps(written)), given]
 
     @property
-    def about(self) -> str:
+    def last_user_text(self) -> str:
         return [message["content"] for message in self.messages if message["role"] == "human"][-1]
 
 
@@ -347,7 +346,7 @@ def widget_call(uuid: str, id: str) -> ToolCall:
     return ToolCall(id=id, name="get_widget_data", arguments=json.dumps({"widget_uuid": uuid}))
 
 
-def step(*parts: Any) -> Message:
+def assistant(*parts: Any) -> Message:
     return Message(role="assistant", parts=tuple(Text(text=part) if isinstance(part, str) else part for part in parts))
 
 
@@ -361,19 +360,19 @@ dialects = pytest.mark.parametrize("dialect", ["copilot", "workspace"])
 async def test_local_calls_and_thinking_come_back_as_they_were(tmp_path, dialect, records_text):
     client = Client(tmp_path, dialect, human("a"), records_text=records_text)
     first = await client.ask(
-        step(THOUGHT, "said before", LOOK), step(RedactedThinking(data="x"), widget_call(ONE, "toolu_2"))
+        assistant(THOUGHT, "said before", LOOK), assistant(RedactedThinking(data="x"), widget_call(ONE, "toolu_2"))
     )
     client.hand_off(first, (), "1")
-    made = client.folded()
-    assert made.history.messages == first.messages
-    assert made.history.context == first.context
-    assert list(made.history.open_calls) == ["toolu_2"]
-    second = await client.ask(step(widget_call(TWO, "toolu_3")))
+    conversation = client.build_conversation()
+    assert conversation.history.messages == first.messages
+    assert conversation.history.context == first.context
+    assert list(conversation.history.open_calls) == ["toolu_2"]
+    second = await client.ask(assistant(widget_call(TWO, "toolu_3")))
     client.hand_off(second, (), "2")
-    assert client.folded().history.messages == second.messages
+    assert client.build_conversation().history.messages == second.messages
     third = await client.ask("done")
     assert third.messages[: len(second.messages)] == second.messages
-    assert told(third.messages) == [
+    assert summarize(third.messages) == [
         ("user", "a"),
         ("assistant", "said before look"),
         ("tool", "saw it"),
@@ -384,15 +383,15 @@ async def test_local_calls_and_thinking_come_back_as_they_were(tmp_path, dialect
         ("assistant", "done"),
     ]
     client.messages += [ai("done"), human("b")]
-    assert told(client.folded().history.messages) == told(third.messages)
+    assert summarize(client.build_conversation().history.messages) == summarize(third.messages)
 
 
 async def test_what_another_agent_said_before_a_call_stands_before_it(tmp_path):
     client = Client(tmp_path, "workspace", human("a"))
-    history = await client.ask(step("mine", widget_call(ONE, "c1")))
+    history = await client.ask(assistant("mine", widget_call(ONE, "c1")))
     client.hand_off(history, (), "1")
     client.messages[1:1] = [ai("theirs", agent_id="prices"), ai("mine", agent_id="me")]
-    assert told(client.folded().history.messages) == [
+    assert summarize(client.build_conversation().history.messages) == [
         ("user", "a"),
         ("assistant", "theirs"),
         ("assistant", "mine get_widget_data"),
@@ -402,56 +401,56 @@ async def test_what_another_agent_said_before_a_call_stands_before_it(tmp_path):
 @dialects
 async def test_thinking_is_kept_while_the_words_before_it_are_the_same(tmp_path, dialect):
     client = Client(tmp_path, dialect, human("a"))
-    history = await client.ask(step(THOUGHT, widget_call(ONE, "c1")))
+    history = await client.ask(assistant(THOUGHT, widget_call(ONE, "c1")))
     client.hand_off(history, (), "1")
-    made = client.folded()
-    assert made.history.messages[1].parts[0] == THOUGHT
-    assert made.history.state[PROMPT_STATE_KEY] == client.benches[0].exchange.prompt_digest
+    conversation = client.build_conversation()
+    assert conversation.history.messages[1].parts[0] == THOUGHT
+    assert conversation.history.state[PROMPT_STATE_KEY] == history.state[PROMPT_STATE_KEY]
     client.messages += [ai("b"), human("c")]  # the dashboard stands with these words now, no more with the first
-    assert not any(isinstance(part, Thinking) for m in client.folded().history.messages for part in m.parts)
+    assert not any(isinstance(part, Thinking) for m in client.build_conversation().history.messages for part in m.parts)
 
 
 async def test_thinking_after_another_prompt_is_sent_no_more(tmp_path):
     client = Client(tmp_path, "workspace", human("a"))
-    history = await client.ask(step(THOUGHT, widget_call(ONE, "c1")))
+    history = await client.ask(assistant(THOUGHT, widget_call(ONE, "c1")))
     history.apply(StateSaved(toolkit=PROMPT_STATE_KEY, value="another"))
     client.hand_off(history, (), "1")
     await client.ask("done")
-    [request] = client.benches[-1].provider.requests
+    [request] = client.harnesses[-1].provider.requests
     assert not any(isinstance(part, Thinking) for message in request.messages for part in message.parts)
 
 
 async def test_a_call_at_a_time_where_the_client_takes_no_more(tmp_path):
     client = Client(tmp_path, "copilot", human("a"))
-    history = await client.ask(step(widget_call(ONE, "c1"), LOOK, widget_call(TWO, "c2")))
+    history = await client.ask(assistant(widget_call(ONE, "c1"), LOOK, widget_call(TWO, "c2")))
     client.hand_off(history, (), "1")
-    made = client.folded()
-    assert [wanted.id for wanted in made.pending_calls] == ["c2"]
-    assert [source.name for source in made.sources] == ["One"]
-    client.hand_off(made.history, made.pending_calls, "2")
-    made = client.folded()
-    assert made.pending_calls == ()
-    assert made.history.messages == history.messages
-    assert [source.name for source in made.sources] == ["One", "Two"]
-    assert whole(made).messages[-1].tool_results[1].output == "saw it"
-    assert told(whole(made).messages)[-1] == ("tool", "1 | saw it | 2")
-    assert told((await client.ask("done")).messages)[-1] == ("assistant", "done")
+    conversation = client.build_conversation()
+    assert [wanted.id for wanted in conversation.pending_calls] == ["c2"]
+    assert [source.name for source in conversation.sources] == ["One"]
+    client.hand_off(conversation.history, conversation.pending_calls, "2")
+    conversation = client.build_conversation()
+    assert conversation.pending_calls == ()
+    assert conversation.history.messages == history.messages
+    assert [source.name for source in conversation.sources] == ["One", "Two"]
+    assert start_turn(conversation).messages[-1].tool_results[1].output == "saw it"
+    assert summarize(start_turn(conversation).messages)[-1] == ("tool", "1 | saw it | 2")
+    assert summarize((await client.ask("done")).messages)[-1] == ("assistant", "done")
 
 
 async def test_calls_that_go_together_are_answered_together(tmp_path):
     client = Client(tmp_path, "workspace", human("a"))
-    history = await client.ask(step(widget_call(ONE, "c1"), widget_call(TWO, "c2")))
+    history = await client.ask(assistant(widget_call(ONE, "c1"), widget_call(TWO, "c2")))
     client.hand_off(history, (), "1", "2")
-    made = client.folded()
-    assert made.pending_calls == ()
-    assert told(whole(made).messages)[-1] == ("tool", "1 | 2")
+    conversation = client.build_conversation()
+    assert conversation.pending_calls == ()
+    assert summarize(start_turn(conversation).messages)[-1] == ("tool", "1 | 2")
 
 
 async def test_waiting_calls_without_what_was_sent_along_are_interrupted(tmp_path):
     client = Client(tmp_path, "copilot", human("a"))
-    client.hand_off(await client.ask(step(widget_call(ONE, "c1"), widget_call(TWO, "c2"))), (), "1")
+    client.hand_off(await client.ask(assistant(widget_call(ONE, "c1"), widget_call(TWO, "c2"))), (), "1")
     client.messages += [human("b")]
-    assert told(client.folded().history.messages)[-1] == ("tool", f"1 | {INTERRUPTED}")
+    assert summarize(client.build_conversation().history.messages)[-1] == ("tool", f"1 | {INTERRUPTED}")
 
 
 @dialects
@@ -460,62 +459,71 @@ async def test_waiting_calls_without_what_was_sent_along_are_interrupted(tmp_pat
 )
 async def test_what_is_forged_cut_or_foreign_is_as_if_it_were_not_there(tmp_path, dialect, forge):
     client = Client(tmp_path, dialect, human("a"))
-    client.hand_off(await client.ask(step(LOOK), step(widget_call(ONE, "toolu_2"))), (), "1")
+    client.hand_off(await client.ask(assistant(LOOK), assistant(widget_call(ONE, "toolu_2"))), (), "1")
     text = json.dumps(client.messages)
     [state] = {word for word in text.replace("\\", "").split('"') if len(word) > 100}
     client.messages = json.loads(text.replace(state, forge(state) or "null"))
-    assert told(whole(client.folded()).messages) == [("user", "a"), ("assistant", "get_widget_data"), ("tool", "1")]
+    assert summarize(start_turn(client.build_conversation()).messages) == [
+        ("user", "a"),
+        ("assistant", "get_widget_data"),
+        ("tool", "1"),
+    ]
 
 
 async def test_what_was_sent_along_with_other_words_is_not_taken(tmp_path):
     client = Client(tmp_path, "workspace", human("a"))
-    client.hand_off(await client.ask(step(LOOK), step(widget_call(ONE, "c2"))), (), "1")
+    client.hand_off(await client.ask(assistant(LOOK), assistant(widget_call(ONE, "c2"))), (), "1")
     client.messages[0] = human("b")
-    assert told(whole(client.folded()).messages)[1:] == [("assistant", "get_widget_data"), ("tool", "1")]
+    assert summarize(start_turn(client.build_conversation()).messages)[1:] == [
+        ("assistant", "get_widget_data"),
+        ("tool", "1"),
+    ]
 
 
 async def test_a_client_that_repeats_itself_does_not_repeat_ids(tmp_path):
     client = Client(tmp_path, "workspace", human("a"))
-    client.hand_off(await client.ask(step(LOOK), step(widget_call(ONE, "c2"))), (), "1")
+    client.hand_off(await client.ask(assistant(LOOK), assistant(widget_call(ONE, "c2"))), (), "1")
     client.messages += [ai("b"), *client.messages]
-    history = whole(client.folded())
+    history = start_turn(client.build_conversation())
     assert is_well_formed(history.messages)
     assert [c.id for m in history.messages for c in m.tool_calls] == ["toolu_1", "c2", "call_3", "call_4"]
 
 
 async def test_reminders_plan_and_state_come_back(tmp_path):
     client = Client(tmp_path, "workspace", human("a"))
-    history = await client.ask("done?", step(widget_call(ONE, "c2")), doubts=[lambda: "Look again."])
+    history = await client.ask(
+        "done?", assistant(widget_call(ONE, "c2")), toolkits=[FakeToolkit(before_finish=lambda: "Look again.")]
+    )
     history.apply(StateSaved(toolkit="notes", value=[1]))
     history.apply(PlanUpdated(tasks=(Task(description="t"),)))
     client.hand_off(history, (), "1")
-    made = client.folded().history
-    assert made.messages == history.messages
-    assert told(made.messages)[1:3] == [("assistant", "done?"), ("user", "Look again.")]
-    assert (made.state["notes"], made.plan) == ([1], history.plan)
+    conversation = client.build_conversation().history
+    assert conversation.messages == history.messages
+    assert summarize(conversation.messages)[1:3] == [("assistant", "done?"), ("user", "Look again.")]
+    assert (conversation.state["notes"], conversation.plan) == ([1], history.plan)
 
 
 async def test_a_picture_that_a_tool_made_here_is_named(tmp_path):
     client = Client(tmp_path, "workspace", human("a"))
-    history = await client.ask(step(LOOK), step(widget_call(ONE, "c2")))
+    history = await client.ask(assistant(LOOK), assistant(widget_call(ONE, "c2")))
     [result] = history.messages[2].tool_results
     image = Image(name="a.png", media_type="image/png", source="a.png")
     history.messages[2] = Message(role="tool", parts=(result.model_copy(update={"images": (image,)}),))
     client.hand_off(history, (), "1")
-    [result] = client.folded().history.messages[2].tool_results
+    [result] = client.build_conversation().history.messages[2].tool_results
     assert (result.output, result.images) == ("saw it\n[its picture is not kept]", ())
 
 
 def test_carried_without_a_turn_of_its_own_is_small():
-    made = build_conversation(query_of("seed_followup"), SIGNER)
-    assert build_turn_state(whole(made), 1)["messages"] == []
+    conversation = build_conversation(load_query("seed_followup"), SIGNER)
+    assert build_turn_state(start_turn(conversation), 1)["messages"] == []
 
 
 # --- what stands around the words
 
 
 def test_the_surroundings_of_todays_dashboard():
-    assert format_client_context(query_of("today_query")).startswith(
+    assert format_client_context(load_query("today_query")).startswith(
         "[Widgets that the person picked]\n"
         "- 91ae1153-7b4d-451c-adc5-49856e90a0e6 Stock price: The newest price of a share\n"
         '  - symbol (ticker) = "MSFT", its options can be asked for: The ticker\n'
@@ -540,29 +548,29 @@ def test_the_surroundings_of_todays_dashboard():
 
 
 def test_the_seeds_widgets_and_context():
-    assert format_client_context(query_of("seed_query")) == (
+    assert format_client_context(load_query("seed_query")) == (
         "[Widgets on the dashboard]\n- 38181a68-9650-4940-84fb-a3f29c8869f3 Historical Stock Price "
         '{"symbol":"AAPL","source":"Financial Modelling Prep"}'
     )
     assert "- Analyst Estimates: Contains analyst estimates for a ticker" in format_client_context(
-        query_of("seed_context")
+        load_query("seed_context")
     )
-    assert format_client_context(query_of("seed_greeting")) == ""
+    assert format_client_context(load_query("seed_greeting")) == ""
 
 
 @pytest.mark.parametrize("name", ["today_context", "today_context_content"])
 def test_data_that_was_added(name):
     assert (
         '[Data that the person added]\n- Notes: What was noted {"symbol":"MSFT"}\nbuy below 400'
-        in format_client_context(query_of(name))
+        in format_client_context(load_query(name))
     )
 
 
 def test_a_refreshed_dashboard_is_the_same_one():
-    refreshed = body("today_query")
+    refreshed = load_body("today_query")
     refreshed["widgets"]["primary"][0]["metadata"]["lastUpdated"] += 1
-    assert format_client_context(asked(*refreshed.pop("messages"), **refreshed)) == format_client_context(
-        query_of("today_query")
+    assert format_client_context(build_query(*refreshed.pop("messages"), **refreshed)) == format_client_context(
+        load_query("today_query")
     )
 
 
@@ -574,14 +582,14 @@ def test_surroundings_of_any_size_fit():
     }
     many = {tier: [widget | {"uuid": f"{tier}{n}"} for n in range(500)] for tier in ("primary", "secondary", "extra")}
     context = [{"name": "c", "data": {"items": [{"content": "x" * 500_000}]}}] * 3
-    text = format_client_context(asked(human("a"), widgets=many, context=context, urls=["u" * 9999] * 99))
+    text = format_client_context(build_query(human("a"), widgets=many, context=context, urls=["u" * 9999] * 99))
     assert len(text) < 160_000
     assert "primary0" in text
     assert "more are left out here]" in text
     assert "440,0" in text
 
 
-def calls_made(work):
+def count_calls(work):
     """How many functions are called meanwhile: what a time would say, but the same each time."""
     count = 0
 
@@ -597,7 +605,7 @@ def calls_made(work):
     return count
 
 
-def _of_size(size):
+def build_large_query(size):
     asked = {"function": "get_widget_data", "input_arguments": {"data_sources": [{"origin": "x", "id": "y"}] * size}}
     run = {"function": "execute_agent_tool", "input_arguments": {"tool_name": "x", "server_id": "s"}}
     many = {"role": "tool", "function": "x", "data": [{"items": [{"content": "1"}]}] * size}
@@ -615,8 +623,8 @@ def _of_size(size):
 
 
 def test_the_work_grows_no_faster_than_the_request():
-    small, large = _of_size(40), _of_size(160)
+    small, large = build_large_query(40), build_large_query(160)
     build_conversation(small, SIGNER)
-    assert calls_made(lambda: build_conversation(large, SIGNER)) < 8 * calls_made(
+    assert count_calls(lambda: build_conversation(large, SIGNER)) < 8 * count_calls(
         lambda: build_conversation(small, SIGNER)
     )

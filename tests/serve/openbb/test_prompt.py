@@ -10,7 +10,7 @@ from goose_like.serve.openbb.query import DataItem, Outcome
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
-def encoded(text: str) -> str:
+def to_base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
@@ -18,15 +18,15 @@ def encoded(text: str) -> str:
     ("item", "text"),
     [
         (DataItem(content="[1]"), "[1]"),
-        (DataItem(content=encoded("a\nb")), encoded("a\nb")),  # what is no file is as it is
+        (DataItem(content=to_base64("a\nb")), to_base64("a\nb")),  # what is no file is as it is
         (DataItem(kind="md", content="# a", filename="a.md"), "[a.md]\n# a"),
-        (DataItem(kind="csv", content=encoded("a,b\n1,é\n"), filename="a.csv"), "[a.csv]\na,b\n1,é\n"),
+        (DataItem(kind="csv", content=to_base64("a,b\n1,é\n"), filename="a.csv"), "[a.csv]\na,b\n1,é\n"),
         (DataItem(kind="txt", content="word"), "word"),  # which is base64 of bytes that are no text
         (
-            DataItem(kind="xlsx", content=encoded("1234"), filename="a.xls"),
+            DataItem(kind="xlsx", content=to_base64("1234"), filename="a.xls"),
             "[xlsx a.xls, 4 bytes, which can't be read here]",
         ),
-        (DataItem(kind="pdf", content=encoded("12345")), "[pdf, 5 bytes, which can't be read here]"),
+        (DataItem(kind="pdf", content=to_base64("12345")), "[pdf, 5 bytes, which can't be read here]"),
         (DataItem(kind="png", url="https://example.com/a.png"), "[png at https://example.com/a.png, not fetched]"),
         (DataItem(url="https://example.com/a"), "[data at https://example.com/a, not fetched]"),
     ],
@@ -37,19 +37,19 @@ def test_items(item, text):
 
 @pytest.mark.parametrize("content", [PNG, f"data:image/png;base64,{PNG}"])
 def test_a_picture_is_seen(content):
-    made, pictures = build_tool_result("c", [Outcome(items=(DataItem(kind="png", content=content, filename="a.png"),))])
-    assert (made.output, made.is_error) == ("", False)
-    [image] = made.images
+    built, images = build_tool_result("c", [Outcome(items=(DataItem(kind="png", content=content, filename="a.png"),))])
+    assert (built.output, built.is_error) == ("", False)
+    [image] = built.images
     assert (image.media_type, image.source) == ("image/png", "a.png")
-    assert pictures == [(base64.b64decode(PNG), "a.png")]
+    assert images == [(base64.b64decode(PNG), "a.png")]
 
 
 def test_a_picture_that_is_none_is_told():
-    made, pictures = build_tool_result(
-        "c", [Outcome(items=(DataItem(kind="png", content=encoded("text"), filename="a.png"),))]
+    built, images = build_tool_result(
+        "c", [Outcome(items=(DataItem(kind="png", content=to_base64("text"), filename="a.png"),))]
     )
-    assert made.output == "[a.png is not a PNG, JPEG, GIF or WebP image; convert it first]"
-    assert (made.images, pictures) == ((), [])
+    assert built.output == "[a.png is not a PNG, JPEG, GIF or WebP image; convert it first]"
+    assert (built.images, images) == ((), [])
 
 
 def test_nothing_is_an_error_and_so_is_what_failed_throughout():
@@ -65,5 +65,5 @@ def test_nothing_is_an_error_and_so_is_what_failed_throughout():
 
 
 def test_a_result_of_any_size_fits():
-    made, _ = build_tool_result("c", [Outcome(items=(DataItem(content="x" * (MAX_RESULT_CHARACTERS + 7)),))])
-    assert made.output == "x" * MAX_RESULT_CHARACTERS + "\n[7 more characters are left out here]"
+    built, _ = build_tool_result("c", [Outcome(items=(DataItem(content="x" * (MAX_RESULT_CHARACTERS + 7)),))])
+    assert built.output == "x" * MAX_RESULT_CHARACTERS + "\n[7 more characters are left out here]"

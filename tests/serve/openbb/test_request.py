@@ -16,14 +16,14 @@ from goose_like.serve.openbb.query import (
     UserMessage,
 )
 from goose_like.serve.openbb.request import RequestError, parse_query
-from tests.serve.request_bodies import BODIES, ai, any_body, asked, body, human, query_of
+from tests.serve.request_bodies import BODIES, ai, any_body, build_query, human, load_body, load_query
 
 W = "38181a68-9650-4940-84fb-a3f29c8869f3"
 PRICE = "91ae1153-7b4d-451c-adc5-49856e90a0e6"
 NAMES = sorted(path.stem for path in BODIES.glob("*.json") if path.stem != "copilots")
 
 
-def refused(text: str | bytes) -> list[dict]:
+def list_errors(text: str | bytes) -> list[dict]:
     with pytest.raises(RequestError) as caught:
         parse_query(text.encode() if isinstance(text, str) else text)
     assert all(error.keys() == {"loc", "msg", "type"} and error["loc"][0] == "body" for error in caught.value.errors)
@@ -35,14 +35,14 @@ def refused(text: str | bytes) -> list[dict]:
 def test_todays_fixtures_are_what_upstream_accepts(name):
     if name == "today_context_content":  # which the Workspace's own examples send
         with pytest.raises(ValueError, match="items"):
-            QueryRequest.model_validate(body(name))
+            QueryRequest.model_validate(load_body(name))
     else:
-        QueryRequest.model_validate(body(name))
+        QueryRequest.model_validate(load_body(name))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_body_tells_the_dialect(name):
-    assert query_of(name).dialect == ("workspace" if name.startswith("today_") else "copilot")
+    assert load_query(name).dialect == ("workspace" if name.startswith("today_") else "copilot")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_the_body_tells_the_dialect(name):
     ],
 )
 def test_a_field_that_one_dialect_has_tells(fields, dialect):
-    assert asked(human("Hi."), **fields).dialect == dialect
+    assert build_query(human("Hi."), **fields).dialect == dialect
 
 
 @pytest.mark.parametrize(
@@ -81,23 +81,23 @@ def test_a_field_that_one_dialect_has_tells(fields, dialect):
     ],
 )
 def test_a_message_tells(message, dialect):
-    assert asked(human("Hi."), message).dialect == dialect
+    assert build_query(human("Hi."), message).dialect == dialect
 
 
 def test_the_seeds_conversation():
-    said, call, result = query_of("seed_followup").messages
+    said, call, result = load_query("seed_followup").messages
     assert said == UserMessage(text="What is the current stock price of AAPL?")
     assert call == FunctionCall(function="get_widget_data", arguments={"widget_uuid": W})
     assert isinstance(result, FunctionResult)
     [one] = result.outcomes
     assert [row["close"] for row in json.loads(one.items[0].content)] == [233.85, 231.3, 231.0]
-    [widget] = query_of("seed_query").widgets
+    [widget] = load_query("seed_query").widgets
     assert (widget.uuid, widget.name, widget.metadata["symbol"]) == (W, "Historical Stock Price", "AAPL")
 
 
 def test_content_and_arguments_where_the_first_copilots_had_them():
-    plain, with_arguments = query_of("seed_era_followup"), query_of("seed_era_arguments")
-    assert plain.messages[2].outcomes == query_of("seed_followup").messages[2].outcomes
+    plain, with_arguments = load_query("seed_era_followup"), load_query("seed_era_arguments")
+    assert plain.messages[2].outcomes == load_query("seed_followup").messages[2].outcomes
     assert with_arguments.messages[2].arguments == {"widget_uuid": W}
     assert plain.context == (AddedContext(name="context", items=(DataItem(content="The person looks at Apple."),)),)
     assert with_arguments.context == ()
@@ -105,7 +105,7 @@ def test_content_and_arguments_where_the_first_copilots_had_them():
 
 @pytest.mark.parametrize("name", ["today_doubly_encoded", "today_object_call"])
 def test_a_call_in_any_writing_is_the_same(name):
-    assert query_of(name) == query_of("today_followup")
+    assert load_query(name) == load_query("today_followup")
 
 
 @pytest.mark.parametrize(
@@ -122,26 +122,26 @@ def test_a_call_in_any_writing_is_the_same(name):
     ],
 )
 def test_words_that_look_like_a_call_are_words(content):
-    assert asked(human("Hi."), ai(content)).messages[1] == AgentMessage(text=content)
+    assert build_query(human("Hi."), ai(content)).messages[1] == AgentMessage(text=content)
 
 
 def test_arguments_may_be_json_text_once_more():
     content = json.dumps({"function": "f", "input_arguments": json.dumps({"a": 1})})
-    assert asked(human("Hi."), ai(content)).messages[1] == FunctionCall(function="f", arguments={"a": 1})
+    assert build_query(human("Hi."), ai(content)).messages[1] == FunctionCall(function="f", arguments={"a": 1})
 
 
 def test_outcomes():
-    price, news = query_of("today_two_sources").messages[2].outcomes
+    price, news = load_query("today_two_sources").messages[2].outcomes
     assert (price.items[0].content, price.is_error) == ('[{"symbol":"MSFT","price":417.32}]', False)
     assert (news.message, news.is_error) == ("fetch_failed: the news feed is down", True)
-    [status] = query_of("today_status").messages[2].outcomes
+    [status] = load_query("today_status").messages[2].outcomes
     assert (status.message, status.items[0].content) == ("2 filings", '{"filings":["10-K","10-Q"]}')
-    [refusal] = query_of("today_refused").messages[2].outcomes
+    [refusal] = load_query("today_refused").messages[2].outcomes
     assert (refusal.message, refusal.is_error) == ("error: the server is not connected", True)
-    [page] = query_of("today_urls").messages[2].outcomes
+    [page] = load_query("today_urls").messages[2].outcomes
     assert (page.items[0].url, page.items[0].kind) == ("https://example.com/report.pdf", "pdf")
     assert page.citations[0]["source_info"]["name"] == "Example"
-    files = query_of("today_files").messages[2].outcomes[0].items
+    files = load_query("today_files").messages[2].outcomes[0].items
     assert [item.kind for item in files] == ["png", "pdf", "csv", "md"]
 
 
@@ -157,22 +157,22 @@ def test_outcomes():
     ],
 )
 def test_data_in_no_known_shape_is_data(data, content):
-    [one] = asked(human("Hi."), {"role": "tool", "function": "f", "data": data}).messages[1].outcomes
+    [one] = build_query(human("Hi."), {"role": "tool", "function": "f", "data": data}).messages[1].outcomes
     assert [item.content for item in one.items] == [content]
 
 
 def test_what_was_sent_along_is_found_in_both_dialects():
     call = json.dumps({"function": "f", "input_arguments": {}, "goose_like": "s"})
     today = {"role": "tool", "function": "f", "data": [], "extra_state": {"goose_like": "t", "other": 1}}
-    _, asked_for, given_for = asked(human("Hi."), ai(call), today).messages
+    _, asked_for, given_for = build_query(human("Hi."), ai(call), today).messages
     assert (asked_for.state, given_for.state) == ("s", "t")
     inside = json.dumps({"function": "f", "input_arguments": {}, "extra_state": {"goose_like": "u"}})
-    assert asked(human("Hi."), ai(inside)).messages[1].state == "u"
-    assert query_of("today_two_sources").messages[2].state == ""
+    assert build_query(human("Hi."), ai(inside)).messages[1].state == "u"
+    assert load_query("today_two_sources").messages[2].state == ""
 
 
 def test_todays_dashboard():
-    query = query_of("today_query")
+    query = load_query("today_query")
     assert [(widget.name, widget.tier) for widget in query.widgets] == [
         ("Stock price", "primary"),
         ("Company news", "secondary"),
@@ -181,7 +181,7 @@ def test_todays_dashboard():
     assert query.widgets[0].current_values == {"symbol": "MSFT", "fields": "price"}
     assert query.widgets[0].params[0].has_options_endpoint
     assert query.widgets[0].params[1].is_multiple
-    assert query.widgets[1].current == {"limit": 10}
+    assert query.widgets[1].current_values == {"limit": 10}
     assert (query.timezone, query.options["tone"]) == ("Europe/London", "brief")
     assert query.workspace["current_dashboard_info"]["name"] == "Shares"
     assert [(tool.server_id, tool.name) for tool in query.tools] == [("server-1", "list_filings")]
@@ -189,18 +189,18 @@ def test_todays_dashboard():
 
 
 def test_a_widget_without_a_uuid_gets_the_workspaces():
-    without = body("today_query")["widgets"]["extra"][0]
-    assert query_of("today_query").widgets[2].uuid == str(WorkspaceWidget.model_validate(without).uuid)
+    without = load_body("today_query")["widgets"]["extra"][0]
+    assert load_query("today_query").widgets[2].uuid == str(WorkspaceWidget.model_validate(without).uuid)
 
 
 def test_the_orchestrators_task_is_the_persons_words():
-    assert query_of("today_orchestration").messages[1] == UserMessage(text="Find the newest price of MSFT.")
-    assert query_of("today_other_agent").messages[1] == AgentMessage(text="It costs 417.32.", agent_id="prices")
+    assert load_query("today_orchestration").messages[1] == UserMessage(text="Find the newest price of MSFT.")
+    assert load_query("today_other_agent").messages[1] == AgentMessage(text="It costs 417.32.", agent_id="prices")
 
 
 @pytest.mark.parametrize("messages", ["[]", "null", "{}"])
 def test_no_messages(messages):
-    [error] = refused(f'{{"messages": {messages}}}')
+    [error] = list_errors(f'{{"messages": {messages}}}')
     assert error["loc"] == ("body", "messages")
     assert "messages list cannot be empty" in error["msg"]
 
@@ -234,11 +234,11 @@ def test_no_messages(messages):
     ],
 )
 def test_what_is_wrong_is_named(text, loc):
-    assert refused(text)[0]["loc"] == ("body", *loc)
+    assert list_errors(text)[0]["loc"] == ("body", *loc)
 
 
 def test_a_thousand_wrong_messages_are_not_told_one_by_one():
-    assert len(refused(json.dumps({"messages": [1] * 1000}))) == 20
+    assert len(list_errors(json.dumps({"messages": [1] * 1000}))) == 20
 
 
 def test_numbers_and_characters_that_json_has_not_are_taken():
@@ -268,7 +268,7 @@ def test_any_body_is_a_query_or_refused(text):
     try:
         query = parse_query(text)
     except RequestError:
-        refused(text)
+        list_errors(text)
     else:
         assert query.messages
         assert query.model_validate_json(query.model_dump_json()) == query
