@@ -60,15 +60,15 @@ async def measure_ours(mode: str) -> dict[str, float]:
     import tempfile
     from pathlib import Path
 
-    from tests.toolkits.code.cell_harness import cells
+    from tests.toolkits.code.cell_harness import open_harness
 
     with tempfile.TemporaryDirectory() as folder:
-        async with cells(Path(folder), mode) as made:  # type: ignore[arg-type]
+        async with open_harness(Path(folder), mode) as made:  # type: ignore[arg-type]
             await made.workspace.run_internal(["true"])  # a session has entered its sandbox before the first cell
             began = time.perf_counter()
-            await made.ok("1")
+            await made.run("1")
             first = time.perf_counter() - began
-            trip = await measure_round_trip_s(lambda: made.ok("1"))
+            trip = await measure_round_trip_s(lambda: made.run("1"))
     return {"first": first, "trip": trip}
 
 

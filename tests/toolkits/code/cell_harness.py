@@ -1,4 +1,4 @@
-"""The toolkit `code` on a real workspace with a real kernel, driven as a model drives it: by the JSON of its calls."""
+"""The toolkit `code` with a real workspace and kernel, called with JSON arguments as a model calls it."""
 
 import asyncio
 import json
@@ -20,17 +20,20 @@ from goose_like.providers.base import Model, ModelPair
 from goose_like.sessions.session import Session
 from goose_like.toolkit import Requirements
 from goose_like.workspace.workspace import Workspace
-from tests.fakes import Played, call
+from tests.fakes import FakeProvider
+from tests.fakes import call as make_call
 
 
-class Cells:
-    """One toolkit, its workspace, and everything it told people."""
+class CodeHarness:
+    """A toolkit `code` with its workspace and a record of everything that users see."""
 
     def __init__(self, session: Session, workspace: Workspace, recorder: Recorder, **config: Any) -> None:
         self.session, self.workspace, self.recorder = session, workspace, recorder
         self.root = workspace.root
-        models = ModelPair(Model(Played(), "strong", "scripted:strong"), Model(Played(), "fast", "scripted:fast"))
-        self.kit = CodeToolkit(
+        models = ModelPair(
+            Model(FakeProvider(), "strong", "scripted:strong"), Model(FakeProvider(), "fast", "scripted:fast")
+        )
+        self.toolkit = CodeToolkit(
             recorder,
             Requirements("code", {}),
             workspace=workspace,
@@ -39,45 +42,45 @@ class Cells:
             exchange_view=ExchangeView(session, models, recorder),
             config=config,
         )
-        self.tools = {tool.name: tool for tool in self.kit.tools()}
+        self.tools = {tool.name: tool for tool in self.toolkit.tools()}
 
-    async def outcome(self, name: str, /, **arguments: Any) -> CallOutcome:
+    async def call(self, name: str, /, **arguments: Any) -> CallOutcome:
         current_call.set("c1")
-        return await call_tool(self.tools, call(name, json.dumps(arguments)))
+        return await call_tool(self.tools, make_call(name, json.dumps(arguments)))
 
-    async def ok(self, code: str, **arguments: Any) -> str:
-        """What the model reads of a cell."""
-        outcome = await self.outcome("run_python", code=code, **arguments)
+    async def run(self, code: str, **arguments: Any) -> str:
+        """Run a cell and return the text for the model."""
+        outcome = await self.call("run_python", code=code, **arguments)
         assert not outcome.is_error, outcome.output
         return outcome.output
 
-    async def stopped(self, code: str, **arguments: Any) -> str:
-        """What the model reads of a cell that did not end by itself."""
-        outcome = await self.outcome("run_python", code=code, **arguments)
+    async def run_stopped(self, code: str, **arguments: Any) -> str:
+        """Run a cell that gets stopped, and return the text for the model."""
+        outcome = await self.call("run_python", code=code, **arguments)
         assert outcome.is_error, outcome.output
         return outcome.output
 
     @property
-    def shown(self) -> str:
-        """What came on the screen while cells ran."""
+    def screen_text(self) -> str:
+        """The live output of all cells."""
         return "".join(event.text for event in self.recorder.events if isinstance(event, ToolProgress))
 
     @property
-    def logged(self) -> list[str]:
+    def log_lines(self) -> list[str]:
         return [event.text for event in self.recorder.events if isinstance(event, Logged)]
 
     @property
-    def saved(self) -> Any:
-        """What a resumed session would know."""
+    def saved_state(self) -> Any:
+        """The state that a resumed session gets."""
         return [event.value for event in self.recorder.events if isinstance(event, StateSaved)][-1]
 
-    def outputs(self, pattern: str = "*") -> list[Path]:
-        """The files that cells left."""
+    def list_outputs(self, pattern: str = "*") -> list[Path]:
+        """Return the files that cells saved."""
         return sorted(self.session.outputs.glob(pattern))
 
 
 @asynccontextmanager
-async def cells(
+async def open_harness(
     folder: Path,
     mode: SandboxMode = "workspace",
     /,
@@ -86,14 +89,14 @@ async def cells(
     answer: Answer = Answer(),
     history: History | None = None,
     **config: Any,
-) -> AsyncIterator[Cells]:
+) -> AsyncIterator[CodeHarness]:
     root = folder / "project"
     root.mkdir(exist_ok=True)
     recorder, session = Recorder(answer), Session(folder / "session", "n", history or History())
     where = Workspace(root, mode=mode, approval=approval, notifier=recorder, session_folder=session.folder)
     async with where as workspace:
-        made = Cells(session, workspace, recorder, **config)
+        harness = CodeHarness(session, workspace, recorder, **config)
         try:
-            yield made
+            yield harness
         finally:
-            await asyncio.wait_for(made.kit.close(), 30)
+            await asyncio.wait_for(harness.toolkit.close(), 30)

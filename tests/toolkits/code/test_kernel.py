@@ -1,4 +1,4 @@
-"""Cells in a real kernel: what the model reads of them, however they end; nothing hangs, and nothing outlives us."""
+"""Cells in a real kernel: text for the model, all ways to end, and no process left behind."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
 from goose_like.workspace import sandbox
 from goose_like.workspace.child import ChildWorkspace
-from tests.toolkits.code.cell_harness import Cells, cells
+from tests.toolkits.code.cell_harness import CodeHarness, open_harness
 from tests.toolkits.developer.shell_harness import until
 
 needs_sandbox = pytest.mark.skipif(
@@ -39,18 +39,18 @@ MODES = [pytest.param("workspace", marks=needs_sandbox), "full"]
 @pytest.fixture(params=MODES)
 async def here(request, tmp_path):
     """Cells in each of the two modes."""
-    async with cells(tmp_path, request.param) as made:
+    async with open_harness(tmp_path, request.param) as made:
         yield made
 
 
 @pytest.fixture
 async def free(tmp_path):
-    async with cells(tmp_path, "full") as made:
+    async with open_harness(tmp_path, "full") as made:
         yield made
 
 
 def alive(mark: str) -> list[int]:
-    """The processes that have these words in their command line."""
+    """Return the processes with these words in their command line."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -62,87 +62,87 @@ def alive(mark: str) -> list[int]:
 # --- values, and what is printed
 
 
-async def test_what_the_model_reads_of_cells(here: Cells):
-    assert await here.ok("import json\nx = 5") == "x = 5"
-    assert await here.ok("x + 1") == "6"
-    assert await here.ok("print('a'); print('b', end=''); x") == "a\nb\n5"
-    assert await here.ok("x;") == "[no output]"
-    assert await here.ok("def f():\n    return [x] * 3") == "[no output]"
-    assert await here.ok("y = f()") == "y = [5, 5, 5]"
-    assert await here.ok("x += 1") == "x = 6"
-    assert await here.ok("a, b = 1, 2") == "[no output]"
-    assert await here.ok("long = {'k' * 40: 1, 'l' * 60: 2}") == f"long =\n{{'{'k' * 40}': 1,\n '{'l' * 60}': 2}}"
-    assert await here.ok("None") == "[no output]"
-    assert await here.ok("import os; os.getcwd()") == f"{str(here.root)!r}"
-    assert here.saved == {"names": ["a", "b", "f", "json", "long", "os", "x", "y"]}
+async def test_what_the_model_reads_of_cells(here: CodeHarness):
+    assert await here.run("import json\nx = 5") == "x = 5"
+    assert await here.run("x + 1") == "6"
+    assert await here.run("print('a'); print('b', end=''); x") == "a\nb\n5"
+    assert await here.run("x;") == "[no output]"
+    assert await here.run("def f():\n    return [x] * 3") == "[no output]"
+    assert await here.run("y = f()") == "y = [5, 5, 5]"
+    assert await here.run("x += 1") == "x = 6"
+    assert await here.run("a, b = 1, 2") == "[no output]"
+    assert await here.run("long = {'k' * 40: 1, 'l' * 60: 2}") == f"long =\n{{'{'k' * 40}': 1,\n '{'l' * 60}': 2}}"
+    assert await here.run("None") == "[no output]"
+    assert await here.run("import os; os.getcwd()") == f"{str(here.root)!r}"
+    assert here.saved_state == {"names": ["a", "b", "f", "json", "long", "os", "x", "y"]}
 
 
-async def test_top_level_await_magics_and_help_work(free: Cells):
-    assert await free.ok("import asyncio\nawait asyncio.sleep(0)\n7") == "7"
-    assert await free.ok("%%bash\necho from bash") == "from bash"
-    assert "Docstring" in await free.ok("len?")
+async def test_top_level_await_magics_and_help_work(free: CodeHarness):
+    assert await free.run("import asyncio\nawait asyncio.sleep(0)\n7") == "7"
+    assert await free.run("%%bash\necho from bash") == "from bash"
+    assert "Docstring" in await free.run("len?")
 
 
-async def test_what_is_printed_comes_on_the_screen_as_it_comes(free: Cells):
+async def test_what_is_printed_comes_on_the_screen_as_it_comes(free: CodeHarness):
     asked = asyncio.create_task(
-        free.ok("print('first', flush=True)\ninput_file = open('go')\nwhile not input_file.read(): pass")
+        free.run("print('first', flush=True)\ninput_file = open('go')\nwhile not input_file.read(): pass")
     )
     (free.root / "go").touch()
-    await until(lambda: "first" in free.shown)
+    await until(lambda: "first" in free.screen_text)
     assert not asked.done()
     (free.root / "go").write_text("now")
     assert "first" in await asked
 
 
-async def test_of_a_progress_bar_the_model_reads_the_end(free: Cells):
+async def test_of_a_progress_bar_the_model_reads_the_end(free: CodeHarness):
     bar = "for i in range(5):\n    print(f'\\r{i}/4', end='', file=sys.stderr, flush=True)\n"
     code = f"import sys\n{bar}print(' done', file=sys.stderr)"
-    assert await free.ok(code) == "4/4 done"
+    assert await free.run(code) == "4/4 done"
 
 
-async def test_long_output_is_paged_to_a_file(free: Cells):
-    text = await free.ok("for i in range(100_000): print(i)")
+async def test_long_output_is_paged_to_a_file(free: CodeHarness):
+    text = await free.run("for i in range(100_000): print(i)")
     assert len(text) < 17_000
     assert text.startswith("0\n1\n")
     assert text.endswith("99999")
-    (file,) = free.outputs("*.txt")
+    (file,) = free.list_outputs("*.txt")
     assert f"all of it is in {file}" in text
     assert file.read_text().splitlines() == [str(n) for n in range(100_000)]
 
 
-async def test_of_a_very_long_value_the_middle_is_left_out(free: Cells):
-    said = await free.ok("x = 'a' * 1_000_000")
+async def test_of_a_very_long_value_the_middle_is_left_out(free: CodeHarness):
+    said = await free.run("x = 'a' * 1_000_000")
     assert len(said) < 17_000
-    (file,) = free.outputs("*.txt")
+    (file,) = free.list_outputs("*.txt")
     assert "[... 900,002 characters of this value left out; print what you need ...]" in file.read_text()
 
 
-async def test_what_a_thread_prints_later_goes_to_the_next_cell_or_nowhere(free: Cells):
+async def test_what_a_thread_prints_later_goes_to_the_next_cell_or_nowhere(free: CodeHarness):
     late = "def late():\n    go.wait(); print('late')\n"
-    await free.ok(f"import threading\ngo = threading.Event()\n{late}t = threading.Thread(target=late); t.start()")
-    assert await free.ok("go.set(); t.join(); import sys; sys.stdout.flush(); 1") in ("late\n1", "1")
-    assert await free.ok("2") in ("late\n2", "2")
+    await free.run(f"import threading\ngo = threading.Event()\n{late}t = threading.Thread(target=late); t.start()")
+    assert await free.run("go.set(); t.join(); import sys; sys.stdout.flush(); 1") in ("late\n1", "1")
+    assert await free.run("2") in ("late\n2", "2")
 
 
-async def test_code_that_makes_no_cell(free: Cells):
-    assert await free.stopped(" \n") == "the code is empty"
-    assert "at most 3600" in await free.stopped("1", timeout_s=0)
-    assert await free.ok("'\\ud83d'") == r"'\ud83d'"
+async def test_code_that_makes_no_cell(free: CodeHarness):
+    assert await free.run_stopped(" \n") == "the code is empty"
+    assert "at most 3600" in await free.run_stopped("1", timeout_s=0)
+    assert await free.run("'\\ud83d'") == r"'\ud83d'"
 
 
-async def test_half_of_a_surrogate_pair_that_is_printed_comes_through(free: Cells):
+async def test_half_of_a_surrogate_pair_that_is_printed_comes_through(free: CodeHarness):
     for _ in range(5):
-        assert await free.ok("print('a\\ud83db')") == "a?b"
-    assert "ValueError: a?b" in await free.ok("raise ValueError('a\\ud83db')")
-    assert await free.ok("print('\\udcff')") in ("?", "\ufffd")
+        assert await free.run("print('a\\ud83db')") == "a?b"
+    assert "ValueError: a?b" in await free.run("raise ValueError('a\\ud83db')")
+    assert await free.run("print('\\udcff')") in ("?", "\ufffd")
 
 
 # --- errors
 
 
-async def test_an_error_has_the_lines_of_the_cell_and_not_those_of_libraries(free: Cells):
-    assert await free.ok("import json\ndef read(text):\n    return json.loads(text)") == "[no output]"
-    assert await free.ok("x = 1\nread('{')") == (
+async def test_an_error_has_the_lines_of_the_cell_and_not_those_of_libraries(free: CodeHarness):
+    assert await free.run("import json\ndef read(text):\n    return json.loads(text)") == "[no output]"
+    assert await free.run("x = 1\nread('{')") == (
         "Traceback (most recent call last):\n"
         "  cell line 2\n"
         "    read('{')\n"
@@ -152,123 +152,123 @@ async def test_an_error_has_the_lines_of_the_cell_and_not_those_of_libraries(fre
         "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)\n"
         "[raised JSONDecodeError]"
     )
-    assert await free.ok("x") == "1"
+    assert await free.run("x") == "1"
 
 
-async def test_errors_of_other_kinds(free: Cells):
-    assert "    x = (\n" in (said := await free.ok("x = ("))
+async def test_errors_of_other_kinds(free: CodeHarness):
+    assert "    x = (\n" in (said := await free.run("x = ("))
     assert "SyntaxError" in said.splitlines()[-1]
-    assert "    x\n" in (said := await free.ok("def f():\nx"))
+    assert "    x\n" in (said := await free.run("def f():\nx"))
     assert "IndentationError: expected an indented block" in said
     (free.root / "mine.py").write_text("def f():\n    raise KeyError('k')\n")
-    assert "  mine.py line 2, in f\n    raise KeyError('k')\nKeyError: 'k'" in await free.ok("import mine; mine.f()")
-    chained = await free.ok("try:\n    {}['a']\nexcept KeyError as error:\n    raise ValueError('no') from error")
+    assert "  mine.py line 2, in f\n    raise KeyError('k')\nKeyError: 'k'" in await free.run("import mine; mine.f()")
+    chained = await free.run("try:\n    {}['a']\nexcept KeyError as error:\n    raise ValueError('no') from error")
     assert chained.index("KeyError: 'a'") < chained.index("which led to:") < chained.index("ValueError: no")
-    group = await free.ok("raise ExceptionGroup('many', [ValueError('a'), KeyError('b')])")
+    group = await free.run("raise ExceptionGroup('many', [ValueError('a'), KeyError('b')])")
     assert "  - ValueError: a\n  - KeyError: 'b'\n" in group
-    deep = await free.ok("def r(n): return r(n + 1)\nr(0)")
+    deep = await free.run("def r(n): return r(n + 1)\nr(0)")
     assert "RecursionError" in deep
     assert len(deep.splitlines()) < 20
-    assert "no repr" in await free.ok("class A:\n    def __repr__(self): raise ValueError('no repr')\nA()")
-    assert await free.ok("import sys\nsys.exit()") == "[no output]"
-    assert await free.ok("import warnings\nwarnings.warn('old')") == "cell line 2: UserWarning: old"
-    assert await free.ok("%nomagic") != "[no output]"
-    assert "SystemExit: 3" in await free.ok("sys.exit(3)")
+    assert "no repr" in await free.run("class A:\n    def __repr__(self): raise ValueError('no repr')\nA()")
+    assert await free.run("import sys\nsys.exit()") == "[no output]"
+    assert await free.run("import warnings\nwarnings.warn('old')") == "cell line 2: UserWarning: old"
+    assert await free.run("%nomagic") != "[no output]"
+    assert "SystemExit: 3" in await free.run("sys.exit(3)")
 
 
 @pytest.mark.parametrize(
     "code", ["input('name? ')", "import getpass; getpass.getpass()", "breakpoint()", "import pdb; pdb.set_trace()"]
 )
-async def test_nobody_can_type(free: Cells, code):
-    said = await free.ok(code)
+async def test_nobody_can_type(free: CodeHarness, code):
+    said = await free.run(code)
     assert "nobody can type" in said
     assert len(said.splitlines()) < 10
-    assert await free.ok("1") == "1"
+    assert await free.run("1") == "1"
 
 
 # --- tables, figures, documents
 
 
-async def test_a_table_is_short_and_all_of_it_a_file(here: Cells):
-    said = await here.ok("t = pd.DataFrame({'n': range(50_000), 'half': [n / 2 for n in range(50_000)]})")
+async def test_a_table_is_short_and_all_of_it_a_file(here: CodeHarness):
+    said = await here.run("t = pd.DataFrame({'n': range(50_000), 'half': [n / 2 for n in range(50_000)]})")
     assert said.startswith("t =\n")
     assert "[50,000 rows, 2 columns]" in said
     assert len(said.splitlines()) < 30
-    (file,) = here.outputs("*-t.csv")
+    (file,) = here.list_outputs("*-t.csv")
     assert f"[the whole table: {file}]" in said
     assert file.read_text().splitlines()[:2] == ["n,half", "0,0.0"]
     assert len(file.read_text().splitlines()) == 50_001
-    assert len((await here.ok("t.n")).splitlines()) < 30
-    assert (await here.ok("t.head(2)")).splitlines() == ["   n  half", "0  0   0.0", "1  1   0.5"]
-    assert "too large to save automatically" in await here.ok("pd.concat([t] * 25)")
-    assert here.outputs("*.csv") == [file]
+    assert len((await here.run("t.n")).splitlines()) < 30
+    assert (await here.run("t.head(2)")).splitlines() == ["   n  half", "0  0   0.0", "1  1   0.5"]
+    assert "too large to save automatically" in await here.run("pd.concat([t] * 25)")
+    assert here.list_outputs("*.csv") == [file]
 
 
-async def test_a_figure_is_a_file_and_a_picture(here: Cells):
-    outcome = await here.outcome("run_python", code="fig, ax = plt.subplots()\nax.plot([1, 2])\nfig")
-    (file,) = here.outputs("*.png")
+async def test_a_figure_is_a_file_and_a_picture(here: CodeHarness):
+    outcome = await here.call("run_python", code="fig, ax = plt.subplots()\nax.plot([1, 2])\nfig")
+    (file,) = here.list_outputs("*.png")
     assert outcome.image is not None
     assert outcome.image.data == file.read_bytes()
     assert outcome.output == f"[figure: {file}]"
-    assert await here.ok("plt.get_fignums()") == "[]"
-    two = await here.ok("plt.plot([1, 2]); plt.show(); plt.hist([1, 1, 2]); plt.title('second'); print('and text')")
+    assert await here.run("plt.get_fignums()") == "[]"
+    two = await here.run("plt.plot([1, 2]); plt.show(); plt.hist([1, 1, 2]); plt.title('second'); print('and text')")
     assert two.count("[figure: ") == 2
     assert "and text" in two
 
 
 async def test_figures_can_be_kept_from_the_model(tmp_path):
-    async with cells(tmp_path, "full", figures=False) as here:
-        outcome = await here.outcome("run_python", code="plt.plot([1, 2]);")
+    async with open_harness(tmp_path, "full", figures=False) as here:
+        outcome = await here.call("run_python", code="plt.plot([1, 2]);")
         assert outcome.image is None
-        assert len(here.outputs("*.png")) == 1
+        assert len(here.list_outputs("*.png")) == 1
 
 
-async def test_images_and_documents_are_saved(free: Cells):
-    assert "[figure: " in await free.ok("from PIL import Image\nImage.new('RGB', (3, 3))")
-    said = await free.ok(
+async def test_images_and_documents_are_saved(free: CodeHarness):
+    assert "[figure: " in await free.run("from PIL import Image\nImage.new('RGB', (3, 3))")
+    said = await free.run(
         "from IPython.display import HTML, SVG, Markdown, display\ndisplay(Markdown('# hello'))\nHTML('<b>x</b>')"
     )
-    (page,) = free.outputs("*.html")
+    (page,) = free.list_outputs("*.html")
     assert said == f"# hello\n[HTML: {page}]"
     assert page.read_text() == "<b>x</b>"
-    await free.ok("SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"/>')")
-    assert len(free.outputs("*.svg")) == 1
-    assert "<b>" not in await free.ok(
+    await free.run("SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"/>')")
+    assert len(free.list_outputs("*.svg")) == 1
+    assert "<b>" not in await free.run(
         "class Both:\n    def _repr_html_(self): return '<b>'\n    def __repr__(self): return 'said'\nBoth()"
     )
-    assert len(free.outputs("*.html")) == 1
+    assert len(free.list_outputs("*.html")) == 1
 
 
 # --- how a cell ends that does not end by itself
 
 
-async def test_at_its_time_limit_a_cell_is_interrupted_and_the_kernel_stays(here: Cells):
-    await here.ok("x = 1")
-    said = await here.stopped("import time\nprint('so far')\nwhile True: time.sleep(0.1)", timeout_s=1)
+async def test_at_its_time_limit_a_cell_is_interrupted_and_the_kernel_stays(here: CodeHarness):
+    await here.run("x = 1")
+    said = await here.run_stopped("import time\nprint('so far')\nwhile True: time.sleep(0.1)", timeout_s=1)
     assert said.startswith("so far\nTraceback")
     assert "KeyboardInterrupt" in said
     assert said.endswith("[stopped: its time limit of 1 s was over; the kernel still runs, with its variables]")
-    assert await here.ok("x") == "1"
+    assert await here.run("x") == "1"
 
 
-async def test_a_cell_that_awaits_is_interrupted_too(free: Cells):
-    said = await free.stopped("x = 1\nimport asyncio\nawait asyncio.sleep(1000)", timeout_s=0.5)
+async def test_a_cell_that_awaits_is_interrupted_too(free: CodeHarness):
+    said = await free.run_stopped("x = 1\nimport asyncio\nawait asyncio.sleep(1000)", timeout_s=0.5)
     assert "CancelledError" in said
     assert "the kernel still runs" in said
-    assert await free.ok("x") == "1"
+    assert await free.run("x") == "1"
 
 
-async def test_a_cell_that_ignores_its_end_takes_the_kernel_along(here: Cells):
-    await here.ok("x = 1")
-    said = await here.stopped(STUBBORN, timeout_s=0.5)
+async def test_a_cell_that_ignores_its_end_takes_the_kernel_along(here: CodeHarness):
+    await here.run("x = 1")
+    said = await here.run_stopped(STUBBORN, timeout_s=0.5)
     assert "the cell ignored the interrupt, so the kernel was ended too; its variables are gone (x)" in said
-    assert "NameError" in await here.ok("x")
+    assert "NameError" in await here.run("x")
 
 
-async def test_a_kernel_that_stands_still_is_ended(free: Cells):
-    said = await free.stopped("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", timeout_s=0.5)
+async def test_a_kernel_that_stands_still_is_ended(free: CodeHarness):
+    said = await free.run_stopped("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", timeout_s=0.5)
     assert "the kernel was ended too" in said
-    assert await free.ok("1") == "1"
+    assert await free.run("1") == "1"
 
 
 @pytest.mark.parametrize(
@@ -281,140 +281,140 @@ async def test_a_kernel_that_stands_still_is_ended(free: Cells):
         ("import os; os.execv('/bin/echo', ['echo', 'another program'])", "the kernel died (exit code 0)"),
     ],
 )
-async def test_a_kernel_that_dies_is_told_and_begins_anew(here: Cells, code, told):
-    await here.ok("kept = 1; also = 2")
-    said = await here.stopped(code)
+async def test_a_kernel_that_dies_is_told_and_begins_anew(here: CodeHarness, code, told):
+    await here.run("kept = 1; also = 2")
+    said = await here.run_stopped(code)
     assert f"[{told}; its variables are gone (also, kept" in said
     assert said.endswith("; the next cell starts a new kernel]")
-    assert "NameError" in (again := await here.ok("kept"))
+    assert "NameError" in (again := await here.run("kept"))
     assert "new kernel" not in again  # that was told before
-    assert here.saved == {"names": []}
+    assert here.saved_state == {"names": []}
 
 
-async def test_of_a_crash_the_model_reads_where_it_was(free: Cells):
+async def test_of_a_crash_the_model_reads_where_it_was(free: CodeHarness):
     printed = "import time\nfor i in range(10_000): print(i)\ntime.sleep(1)\n"
-    said = await free.stopped(f"{printed}def f():\n    import ctypes; ctypes.string_at(0)\nf()")
+    said = await free.run_stopped(f"{printed}def f():\n    import ctypes; ctypes.string_at(0)\nf()")
     assert "\n9999\n" in said
     assert "Fatal Python error: Segmentation fault" in said
     assert 'File "<cell>", line 5 in f\n  File "<cell>", line 6 in <module>\n[' in said
 
 
-async def test_a_kernel_that_dies_between_cells_is_told_at_the_next(free: Cells):
+async def test_a_kernel_that_dies_between_cells_is_told_at_the_next(free: CodeHarness):
     end = "threading.Thread(target=lambda: (go.wait(), os._exit(7))).start()"
-    await free.ok(f"import os, threading\nx = 1\ngo = threading.Event()\n{end}")
-    await free.ok("threading.Timer(0.2, go.set).start()")
+    await free.run(f"import os, threading\nx = 1\ngo = threading.Event()\n{end}")
+    await free.run("threading.Timer(0.2, go.set).start()")
     await until(
-        lambda: free.kit._kernel_session._manager.kernel and free.kit._kernel_session._manager.kernel.exit_reason
+        lambda: (
+            free.toolkit._kernel_session._manager.kernel and free.toolkit._kernel_session._manager.kernel.exit_reason
+        )
     )
-    said = await free.ok("1")
+    said = await free.run("1")
     assert said == (
         "1\n[this is a new kernel: the last one ended (exit code 7); its variables are gone (go, os, threading, x)]"
     )
 
 
-async def test_more_memory_than_there_may_be_is_an_error_of_the_cell(free: Cells):
-    said = await free.ok(
+async def test_more_memory_than_there_may_be_is_an_error_of_the_cell(free: CodeHarness):
+    said = await free.run(
         "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))\nbytearray(1 << 33)"
     )
     assert said.endswith("MemoryError\n[raised MemoryError]")
 
 
-async def test_what_a_cell_started_ends_with_the_kernel(here: Cells):
+async def test_what_a_cell_started_ends_with_the_kernel(here: CodeHarness):
     words = ["sleep", f"9876{time.time_ns() % 100_000}"]
     begun = f"subprocess.Popen({words}, start_new_session=s)"
-    await here.ok(f"import subprocess\nkept = [{begun} for s in (True, False)];")
+    await here.run(f"import subprocess\nkept = [{begun} for s in (True, False)];")
     assert len(alive("\0".join(words))) == 2
-    assert (
-        await here.outcome("kernel_reset")
-    ).output == "the kernel was ended; its variables are gone: kept, subprocess"
+    assert (await here.call("kernel_reset")).output == "the kernel was ended; its variables are gone: kept, subprocess"
     assert alive("\0".join(words)) == []
-    assert "NameError" in await here.ok("kept")
+    assert "NameError" in await here.run("kept")
 
 
-async def test_a_flood_of_forks_ends_with_the_cell(here: Cells):
+async def test_a_flood_of_forks_ends_with_the_cell(here: CodeHarness):
     child = "    if os.fork() == 0:\n        time.sleep(76543)\n        os._exit(0)\n"
     code = f"import os, time\nwhile True:\n{child}    time.sleep(0.05)"
-    await here.stopped(code, timeout_s=1)
-    await here.outcome("kernel_reset")
-    assert await here.ok("1") == "1"
+    await here.run_stopped(code, timeout_s=1)
+    await here.call("kernel_reset")
+    assert await here.run("1") == "1"
 
 
-async def test_a_fork_that_runs_on_does_not_take_the_kernels_messages(free: Cells):
-    await free.ok("import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)")
+async def test_a_fork_that_runs_on_does_not_take_the_kernels_messages(free: CodeHarness):
+    await free.run("import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)")
     for number in range(20):
-        assert await free.ok(f"{number}") == f"{number}"
+        assert await free.run(f"{number}") == f"{number}"
 
 
-async def test_a_flood_of_output_is_stopped(free: Cells, monkeypatch):
+async def test_a_flood_of_output_is_stopped(free: CodeHarness, monkeypatch):
     monkeypatch.setattr("goose_like_toolkits.code.kernel.cell.MAX_OUTPUT_BYTES", 1 << 20)
-    said = await free.stopped("while True: print('x' * 1000)")
+    said = await free.run_stopped("while True: print('x' * 1000)")
     assert "[stopped: it printed more than 1 GiB; the kernel still runs" in said
 
 
-async def test_every_message_comes_however_many_there_are(free: Cells):
+async def test_every_message_comes_however_many_there_are(free: CodeHarness):
     code = "from IPython.display import display\nfor i in range(5000): display(i)"
-    assert (await free.ok(code)).splitlines()[-1] == "4999"
+    assert (await free.run(code)).splitlines()[-1] == "4999"
 
 
 # --- cancelling
 
 
-async def test_cancelling_interrupts_the_cell_and_keeps_the_kernel(here: Cells):
-    await here.ok("x = 1")
-    asked = asyncio.create_task(here.ok("import time\nprint('begun', flush=True)\ntime.sleep(1000)"))
-    await until(lambda: "begun" in here.shown)
+async def test_cancelling_interrupts_the_cell_and_keeps_the_kernel(here: CodeHarness):
+    await here.run("x = 1")
+    asked = asyncio.create_task(here.run("import time\nprint('begun', flush=True)\ntime.sleep(1000)"))
+    await until(lambda: "begun" in here.screen_text)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
-    assert await here.ok("x") == "1"
+    assert await here.run("x") == "1"
 
 
-async def test_what_a_cancelled_cell_still_prints_does_no_harm(free: Cells):
-    await free.ok("x = 1")
+async def test_what_a_cancelled_cell_still_prints_does_no_harm(free: CodeHarness):
+    await free.run("x = 1")
     flood = "print('yyy\\n' * 30_000, flush=True)\n"
     late = f"except KeyboardInterrupt:\n    {flood}    print('last')"
-    asked = asyncio.create_task(free.ok(f"import time\ntry:\n    {flood}    time.sleep(1000)\n{late}"))
-    await until(lambda: "yyy" in free.shown)
+    asked = asyncio.create_task(free.run(f"import time\ntry:\n    {flood}    time.sleep(1000)\n{late}"))
+    await until(lambda: "yyy" in free.screen_text)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
-    assert await free.ok("x") == "1"
+    assert await free.run("x") == "1"
 
 
-async def test_a_cancelled_cell_that_goes_on_is_ended_and_the_next_one_told(free: Cells, monkeypatch):
+async def test_a_cancelled_cell_that_goes_on_is_ended_and_the_next_one_told(free: CodeHarness, monkeypatch):
     monkeypatch.setattr("goose_like_toolkits.code.kernel.manager.INTERRUPT_GRACE_S", 0.3)
-    await free.ok("x = 1")
-    asked = asyncio.create_task(free.ok(STUBBORN))
-    await until(lambda: "begun" in free.shown)
+    await free.run("x = 1")
+    asked = asyncio.create_task(free.run(STUBBORN))
+    await until(lambda: "begun" in free.screen_text)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
-    assert await free.ok("1") == (
+    assert await free.run("1") == (
         "1\n[this is a new kernel: a cancelled cell did not stop, so the last kernel was ended; "
         "its variables are gone (x)]"
     )
 
 
-async def test_cancelling_the_start_leaves_nothing(free: Cells):
-    asked = asyncio.create_task(free.ok("1"))
+async def test_cancelling_the_start_leaves_nothing(free: CodeHarness):
+    asked = asyncio.create_task(free.run("1"))
     await until(lambda: alive(str(free.workspace.tmp)))
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
     await until(lambda: not alive(str(free.workspace.tmp)))
     assert list(free.workspace.tmp.glob("kernel-*")) == []
-    assert await free.ok("1") == "1"
+    assert await free.run("1") == "1"
 
 
-async def test_two_cells_at_once_run_one_after_the_other(free: Cells):
+async def test_two_cells_at_once_run_one_after_the_other(free: CodeHarness):
     code = "import time\nprint('in'); time.sleep(0.2); print('out')"
-    assert await asyncio.gather(free.ok(code), free.ok(code)) == ["in\nout", "in\nout"]
+    assert await asyncio.gather(free.run(code), free.run(code)) == ["in\nout", "in\nout"]
 
 
 async def test_closing_leaves_no_process_no_thread_and_no_file(tmp_path):
     before = {thread.ident for thread in threading.enumerate()}
-    async with cells(tmp_path, "full") as here:
-        await here.ok("x = 1")
+    async with open_harness(tmp_path, "full") as here:
+        await here.run("x = 1")
         folder = str(here.workspace.tmp)
         assert alive(folder)
     assert not alive(folder)
@@ -429,58 +429,58 @@ async def test_closing_leaves_no_process_no_thread_and_no_file(tmp_path):
 @needs_sandbox
 async def test_cells_are_confined_as_commands_are(tmp_path):
     outside = tmp_path / "outside"
-    async with cells(tmp_path, "workspace") as here:
-        await here.ok(f"open({str(outside)!r}, 'w')")
+    async with open_harness(tmp_path, "workspace") as here:
+        await here.run(f"open({str(outside)!r}, 'w')")
         assert not outside.exists()  # it lies in the private /tmp
-        assert "Read-only file system" in await here.ok("open('/usr/x', 'w')")
-        assert await here.ok("open('inside', 'w').write('x')") == "1"
+        assert "Read-only file system" in await here.run("open('/usr/x', 'w')")
+        assert await here.run("open('inside', 'w').write('x')") == "1"
         refused = "import socket\nsocket.create_connection(('192.0.2.1', 80), 2)"
-        assert "Network is unreachable" in await here.ok(refused)
-    async with cells(tmp_path, "read-only") as here:
-        assert "Read-only file system" in await here.ok("open('inside', 'w')")
-        assert await here.ok("open('/tmp/x', 'w').write('x'), open('inside').read()") == "(1, 'x')"
-        assert "[figure: " in await here.ok("plt.plot([1, 2]);")
+        assert "Network is unreachable" in await here.run(refused)
+    async with open_harness(tmp_path, "read-only") as here:
+        assert "Read-only file system" in await here.run("open('inside', 'w')")
+        assert await here.run("open('/tmp/x', 'w').write('x'), open('inside').read()") == "(1, 'x')"
+        assert "[figure: " in await here.run("plt.plot([1, 2]);")
 
 
 async def test_a_cell_is_asked_about_like_a_command_and_the_start_is_not(tmp_path):
-    async with cells(tmp_path, "full", approval="ask", answer=Answer(choice="deny", by="person")) as here:
+    async with open_harness(tmp_path, "full", approval="ask", answer=Answer(choice="deny", by="person")) as here:
         changes = []
 
         async def listener(path, argv):
             changes.append((path, list(argv)))
 
         here.workspace.add_change_listener(listener)
-        assert "the person said no" in await here.stopped("x = 1")
+        assert "the person said no" in await here.run_stopped("x = 1")
         (question,) = here.recorder.questions
         assert (question.kind, question.text) == ("command", "run this Python:\nx = 1")
-        assert here.kit._kernel_session._manager.kernel is None
+        assert here.toolkit._kernel_session._manager.kernel is None
         here.recorder._answer = Answer(choice="allow", by="person")
-        assert await here.ok("x = 1") == "x = 1"
+        assert await here.run("x = 1") == "x = 1"
         assert changes == [(None, ["python", "-c", "x = 1"])]
 
 
 @needs_sandbox
 async def test_what_a_cell_leaves_in_a_repository_is_asked_about(tmp_path):
-    async with cells(tmp_path) as here:
-        await here.ok("import subprocess; subprocess.run(['git', 'init', '-q', 'inner']);")
-        said = await here.ok("open('inner/.git/hooks/pre-commit', 'w').write('#!/bin/sh\\n');")
-        assert "the command left in the repository" in said + await here.ok("1")
+    async with open_harness(tmp_path) as here:
+        await here.run("import subprocess; subprocess.run(['git', 'init', '-q', 'inner']);")
+        said = await here.run("open('inner/.git/hooks/pre-commit', 'w').write('#!/bin/sh\\n');")
+        assert "the command left in the repository" in said + await here.run("1")
 
 
 @needs_sandbox
 async def test_a_delegate_has_a_kernel_of_its_own_in_its_narrower_workspace(tmp_path):
-    async with cells(tmp_path) as parent:
-        await parent.ok("x = 1")
+    async with open_harness(tmp_path) as parent:
+        await parent.run("x = 1")
         recorder = Recorder()
         child = ChildWorkspace(
             parent.workspace, mode="read-only", approval="auto", notifier=recorder, session_folder=parent.session.folder
         )
         async with child:
-            made = Cells(parent.session, child, recorder)
-            assert "NameError" in await made.ok("x")
-            assert "Read-only" in await made.ok("open('f', 'w')")
-            await made.kit.close()
-        assert await parent.ok("x") == "1"
+            made = CodeHarness(parent.session, child, recorder)
+            assert "NameError" in await made.run("x")
+            assert "Read-only" in await made.run("open('f', 'w')")
+            await made.toolkit.close()
+        assert await parent.run("x") == "1"
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -488,21 +488,21 @@ async def test_a_folder_with_a_long_path_is_no_hindrance(tmp_path, monkeypatch, 
     long = tmp_path / ("long" * 40)
     long.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(long))
-    async with cells(tmp_path, mode) as here:
+    async with open_harness(tmp_path, mode) as here:
         assert str(here.workspace.tmp).startswith(str(long))
-        assert await here.ok("1") == "1"
+        assert await here.run("1") == "1"
 
 
-async def test_files_of_the_workspace_are_modules_for_cells_and_not_for_the_start(free: Cells):
+async def test_files_of_the_workspace_are_modules_for_cells_and_not_for_the_start(free: CodeHarness):
     for name in ("json", "zmq", "pandas", "comm", "re", "traitlets"):
         (free.root / f"{name}.py").write_text(f"raise RuntimeError('{name} of the workspace')")
     (free.root / "mine.py").write_text("value = 3")
-    assert await free.ok("import mine; mine.value") == "3"
+    assert await free.run("import mine; mine.value") == "3"
 
 
-async def test_no_secret_is_in_the_kernel_and_no_setting_of_the_persons_notebooks(free: Cells, monkeypatch):
-    assert await free.ok("import os; [name for name in os.environ if 'SECRET' in name]") == "[]"
-    assert str(free.workspace.tmp) in await free.ok("os.environ['IPYTHONDIR']")
+async def test_no_secret_is_in_the_kernel_and_no_setting_of_the_persons_notebooks(free: CodeHarness, monkeypatch):
+    assert await free.run("import os; [name for name in os.environ if 'SECRET' in name]") == "[]"
+    assert str(free.workspace.tmp) in await free.run("os.environ['IPYTHONDIR']")
 
 
 # --- over the session
@@ -511,18 +511,18 @@ async def test_no_secret_is_in_the_kernel_and_no_setting_of_the_persons_notebook
 async def test_a_resumed_session_is_told_that_its_variables_are_gone(tmp_path):
     history = History()
     history.apply(StateSaved(toolkit="code", value={"names": ["df", "model"]}))
-    async with cells(tmp_path, "full", history=history) as here:
+    async with open_harness(tmp_path, "full", history=history) as here:
         lost = "the previous kernel ended with its session; its variables are gone (df, model)"
-        assert await here.ok("1") == f"1\n[this is a new kernel: {lost}]"
-        assert await here.ok("1") == "1"
-        assert here.saved == {"names": []}
-        await here.ok("x = 1")
-        assert here.kit.state_sections() == [("Variables in the Python kernel", "x")]
+        assert await here.run("1") == f"1\n[this is a new kernel: {lost}]"
+        assert await here.run("1") == "1"
+        assert here.saved_state == {"names": []}
+        await here.run("x = 1")
+        assert here.toolkit.state_sections() == [("Variables in the Python kernel", "x")]
 
 
-async def test_what_the_desk_tells(free: Cells):
-    await free.ok("1")
-    kernel = free.kit._kernel_session._manager.kernel
+async def test_what_the_desk_tells(free: CodeHarness):
+    await free.run("1")
+    kernel = free.toolkit._kernel_session._manager.kernel
     folder = os.open(f"/proc/self/fd/{kernel.folder.artifacts}", os.O_RDONLY)
     try:
         made = os.open("o.txt", os.O_WRONLY | os.O_CREAT, dir_fd=folder)
@@ -532,25 +532,25 @@ async def test_what_the_desk_tells(free: Cells):
         os.mkfifo("pipe.txt", dir_fd=folder)
     finally:
         os.close(folder)
-    take = free.kit._kernel_session._manager.handle
+    take = free.toolkit._kernel_session._manager.handle
     for name in ("o.txt", "link.txt", "../k-1", "gone.txt", "pipe.txt"):
         take({"type": "artifact", "id": "1", "name": name, "file": f"/x/{name}", "kind": "file", "description": "d"})
     take({"type": "failed", "plugin": "p", "error": "no module"})
-    take({"type": "reloaded", "plugin": "q", "lost_state": True})
+    take({"type": "reloaded", "plugin": "q"})
     take({"type": "log", "level": "info", "tag": "Plugin-p", "text": "said"})
     take({"type": "artifact", "name": 5})
-    said = await free.ok("1")
-    (copied,) = free.outputs("*o.txt")
+    said = await free.run("1")
+    (copied,) = free.list_outputs("*o.txt")
     assert copied.read_text() == "made"
     assert f"[artifact o.txt: {copied} (d)]" in said
-    assert "root:" not in "".join(path.read_text() for path in free.outputs())
+    assert "root:" not in "".join(path.read_text() for path in free.list_outputs())
     assert "'k-1'" in said
     assert "'pipe.txt' is no plain file" in said
     assert "'gone.txt' was announced" in said
     assert "[plugin p failed and is off: no module]" in said
-    assert "[plugin q changed and was reloaded; its state is lost]" in said
-    assert free.logged == ["Plugin-p: said"]
-    assert await free.ok("1") == "1"
+    assert "[plugin q changed and was reloaded, without its former state]" in said
+    assert free.log_lines == ["Plugin-p: said"]
+    assert await free.run("1") == "1"
 
 
 FORGED = """
@@ -567,60 +567,62 @@ finally:
 """
 
 
-async def test_whatever_a_cell_says_in_the_desks_name_does_no_harm(free: Cells):
+async def test_whatever_a_cell_says_in_the_desks_name_does_no_harm(free: CodeHarness):
     strange = [5, None, [1], "x", {}, {"type": []}, {"type": "names", "names": 5}, {"type": "log", "tag": 1}]
     bad = {"type": "artifact", "name": "n" * 100_000}
     files = [bad | {"file": file} for file in ("a\0b", "..", "", "/x/\ud800", "z" * 100_000, 5)]
     log = {"type": "log", "tag": "\ud800", "text": "x" * 1_000_000}
     failed = {"type": "failed", "plugin": "p", "error": "{{DELIMITER_START_TEMPORAL}}" * 200_000}
     names = {"type": "names", "names": ["\ud800", "a b", "a" * 1_000_000, ["x"], *(f"v{n}" for n in range(100_000))]}
-    said = await free.ok(FORGED.format(data=[*strange, *files, failed, log, names]))
+    said = await free.run(FORGED.format(data=[*strange, *files, failed, log, names]))
     assert "embedded null byte" in said
     assert len(said) < 50_000
-    assert len(free.logged) == 1
-    assert len(free.logged[0]) < 5_000
-    assert len(json.dumps(free.saved)) < 50_000
-    assert await free.ok("1") == "1"
+    assert len(free.log_lines) == 1
+    assert len(free.log_lines[0]) < 5_000
+    assert len(json.dumps(free.saved_state)) < 50_000
+    assert await free.run("1") == "1"
 
 
-async def test_a_flood_of_messages_is_passed_over(free: Cells):
+async def test_a_flood_of_messages_is_passed_over(free: CodeHarness):
     log, failed = {"type": "log", "tag": "t", "text": "x"}, {"type": "failed", "plugin": "p", "error": "x"}
-    said = await free.ok(FORGED.format(data=f"[{log}, {failed}] * 2_000"))
+    said = await free.run(FORGED.format(data=f"[{log}, {failed}] * 2_000"))
     assert said.count("plugin p") == 500
-    assert len(free.logged) == 501
-    assert "more messages of this cell are not shown" in free.logged[-1]
-    await free.ok(FORGED.format(data=[log]))
-    assert len(free.logged) == 502
+    assert len(free.log_lines) == 501
+    assert "more messages of this cell are not shown" in free.log_lines[-1]
+    await free.run(FORGED.format(data=[log]))
+    assert len(free.log_lines) == 502
 
 
-async def test_of_artifacts_no_more_than_there_is_room_for_is_kept(free: Cells, monkeypatch):
+async def test_of_artifacts_no_more_than_there_is_room_for_is_kept(free: CodeHarness, monkeypatch):
     monkeypatch.setattr("goose_like_toolkits.code.kernel.outputs.CALL_LIMIT_BYTES", 25)
-    await free.ok("1")
-    kernel = free.kit._kernel_session._manager.kernel
+    await free.run("1")
+    kernel = free.toolkit._kernel_session._manager.kernel
     made = os.open("o.txt", os.O_WRONLY | os.O_CREAT, dir_fd=kernel.folder.artifacts)
     os.write(made, b"0123456789")
     os.close(made)
     for _ in range(3):
-        free.kit._kernel_session._manager.handle({"type": "artifact", "name": "o", "file": "/x/o.txt"})
-    said = await free.ok("1")
-    assert len(free.outputs("*o*.txt")) == 2
+        free.toolkit._kernel_session._manager.handle({"type": "artifact", "name": "o", "file": "/x/o.txt"})
+    said = await free.run("1")
+    assert len(free.list_outputs("*o*.txt")) == 2
     assert "artifact 'o.txt' is not saved: the artifacts of one call may have 25 bytes together" in said
 
 
 @pytest.mark.parametrize("header", ["{}", "[]", '{"msg_id": 1}', "[" * 100_000])
-async def test_a_signed_message_of_no_known_shape_ends_the_kernel_and_is_told(free: Cells, header):
+async def test_a_signed_message_of_no_known_shape_ends_the_kernel_and_is_told(free: CodeHarness, header):
     sign = "parts = [header.encode(), b'{}', b'{}', b'{}']\nframes = [b'<IDS|MSG>', kernel.session.sign(parts), *parts]"
     code = f"kernel = get_ipython().kernel\nheader = {header!r}\n{sign}\nkernel.iopub_socket.send_multipart(frames)"
-    assert "its messages can't be trusted" in await free.stopped(f"{code}\nimport time\ntime.sleep(100)", timeout_s=60)
-    assert await free.ok("1") == "1"
+    assert "its messages can't be trusted" in await free.run_stopped(
+        f"{code}\nimport time\ntime.sleep(100)", timeout_s=60
+    )
+    assert await free.run("1") == "1"
 
 
-async def test_of_very_many_variables_the_model_is_told_of_some(free: Cells):
-    await free.ok("for n in range(5_000): globals()[f'v{n}'] = n")
-    (live,) = free.kit.state_sections()
+async def test_of_very_many_variables_the_model_is_told_of_some(free: CodeHarness):
+    await free.run("for n in range(5_000): globals()[f'v{n}'] = n")
+    (live,) = free.toolkit.state_sections()
     assert len(live[1]) < 3_000
     assert live[1].endswith(" more")
-    gone = (await free.outcome("kernel_reset")).output
+    gone = (await free.call("kernel_reset")).output
     assert len(gone) < 500
     assert gone.endswith(" more")
 
@@ -640,34 +642,34 @@ async def test_of_very_many_variables_the_model_is_told_of_some(free: Cells):
 )
 async def test_a_wrong_setting_is_told_with_the_right_one(tmp_path, config, words):
     with pytest.raises(ProfileError, match=words):
-        async with cells(tmp_path, "full", **config):
+        async with open_harness(tmp_path, "full", **config):
             pass
 
 
 async def test_the_time_limit_of_the_profile_holds(tmp_path):
-    async with cells(tmp_path, "full", timeout_s=0.5) as here:
-        assert "its time limit of 0.5 s was over" in await here.stopped("import time; time.sleep(60)")
+    async with open_harness(tmp_path, "full", timeout_s=0.5) as here:
+        assert "its time limit of 0.5 s was over" in await here.run_stopped("import time; time.sleep(60)")
 
 
 @pytest.fixture
 def bare(tmp_path):
-    """A Python in which nothing is installed."""
+    """A Python without installed packages."""
     venv.create(tmp_path / "bare", symlinks=True)
     return str(tmp_path / "bare" / "bin" / "python")
 
 
 async def test_another_python(tmp_path, bare):
-    async with cells(tmp_path, "full", python=bare) as here:
-        assert f"{bare} has no ipykernel; ask the user to install it there" in await here.stopped("1")
-    async with cells(tmp_path, "full", python=str(tmp_path / "no-such-python")) as here:
-        assert "No such file" in await here.stopped("1")
+    async with open_harness(tmp_path, "full", python=bare) as here:
+        assert f"{bare} has no ipykernel; ask the user to install it there" in await here.run_stopped("1")
+    async with open_harness(tmp_path, "full", python=str(tmp_path / "no-such-python")) as here:
+        assert "No such file" in await here.run_stopped("1")
         assert list(here.workspace.tmp.glob("kernel-*")) == []
-    async with cells(tmp_path, "full", python=sys.executable) as here:
-        assert await here.ok("import sys; sys.executable") == repr(sys.executable)
+    async with open_harness(tmp_path, "full", python=sys.executable) as here:
+        assert await here.run("import sys; sys.executable") == repr(sys.executable)
 
 
 async def test_without_the_extra_the_way_to_it_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("goose_like_toolkits.code.toolkit.find_spec", lambda name: None)
     with pytest.raises(ProfileError, match=r"pip install 'goose-like\[kernel\]'"):
-        async with cells(tmp_path, "full"):
+        async with open_harness(tmp_path, "full"):
             pass

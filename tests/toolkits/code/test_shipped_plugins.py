@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from tests import ROOT
 from tests.loopback import Response, raw, threaded
 from tests.toolkits.code.messy_orders import write
-from tests.toolkits.code.test_worker import Kernel, KernelRun, plugin
+from tests.toolkits.code.test_worker import KernelDouble, KernelRun, plugin
 
 pytest.importorskip("pandas", reason="the extra `analyst` is not installed")
 duckdb = pytest.importorskip("duckdb", reason="the extra `analyst` is not installed")
@@ -28,12 +28,12 @@ Play = Callable[..., KernelRun]
 
 
 @pytest.fixture
-def kernel(tmp_path: Path) -> Kernel:
-    return Kernel(tmp_path)
+def kernel(tmp_path: Path) -> KernelDouble:
+    return KernelDouble(tmp_path)
 
 
 @pytest.fixture
-def work(kernel: Kernel) -> Path:
+def work(kernel: KernelDouble) -> Path:
     """The folder that cells run in."""
     return kernel.folder / "work"
 
@@ -48,19 +48,19 @@ def ours(name: str, **config: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def play(kernel: Kernel) -> Play:
+def play(kernel: KernelDouble) -> Play:
     """Plays cells in which all six are there."""
 
     def play(*cells: str, path: Path | None = None, **config: Any) -> KernelRun:
         plugins = [ours(name, **config.get(name, {})) for name in NAMES]
-        return kernel.play(kernel.setup(*plugins), *cells, path=path)
+        return kernel.run(kernel.make_setup(*plugins), *cells, path=path)
 
     return play
 
 
-def errors(played: KernelRun) -> list[str]:
-    assert None not in [cell["error"] for cell in played.cells], played.cells
-    return [cell["error"] for cell in played.cells]
+def errors(result: KernelRun) -> list[str]:
+    assert None not in [cell["error"] for cell in result.cells], result.cells
+    return [cell["error"] for cell in result.cells]
 
 
 def test_all_are_here():
@@ -73,11 +73,11 @@ def test_their_yaml_and_python_agree():
 
 
 def test_each_passes_its_own_tests(kernel):
-    played = kernel.play(
-        kernel.setup(*map(ours, NAMES)), *({"take": {"type": "test", "plugin": name}} for name in NAMES)
+    result = kernel.run(
+        kernel.make_setup(*map(ours, NAMES)), *({"take": {"type": "test", "plugin": name}} for name in NAMES)
     )
-    told = {message["plugin"]: message["tests"] for message in played.of("tested")}
-    assert sorted(told) == NAMES, played.messages
+    told = {message["plugin"]: message["tests"] for message in result.list_messages("tested")}
+    assert sorted(told) == NAMES, result.messages
     assert [test for name in NAMES for test in told[name] if test["error"]] == []
     assert all(told.values())
 
@@ -97,9 +97,9 @@ def test_a_library_that_is_missing_is_named(play, work, tmp_path):
     for name in ("pandas", "matplotlib", "duckdb"):
         (tmp_path / "none" / name).mkdir(parents=True)
         (tmp_path / "none" / name / "__init__.py").write_text(f"raise ModuleNotFoundError({name!r})")
-    played = play(*(call for _, call in LIBRARIES.values()), "sql('select 1')", path=tmp_path / "none")
+    result = play(*(call for _, call in LIBRARIES.values()), "sql('select 1')", path=tmp_path / "none")
     libraries = {**LIBRARIES, "sql ": ("duckdb", "")}
-    assert errors(played) == [
+    assert errors(result) == [
         f"RuntimeError: {name.strip()} needs {library}, which is not installed here: pip install {library}"
         for name, (library, _) in libraries.items()
     ]
@@ -120,7 +120,7 @@ def databases(work: Path) -> None:
 
 @pytest.mark.parametrize("database", ["shop.db", "shop.duckdb"])
 def test_sql_of_both_kinds(play, databases, database):
-    played = play(
+    result = play(
         f"{PD}of = {{'database': {database!r}}}\n"
         "labels = pd.DataFrame({'town': ['t0', 't1'], 'label': ['Ulm', None]})",
         "sql('select town, count(*) as n from sales group by 1 order by 1', **of).to_dict('list')",
@@ -132,23 +132,23 @@ def test_sql_of_both_kinds(play, databases, database):
         "sql('select count(*) n from file_of_labels', tables={'file_of_labels': 'l.csv'}, **of).n[0] == 2",
         "len(sql('select * from sales', limit=5000, **of)), sql.connections.keys().__len__()",
     )
-    assert played.values[1:] == [
+    assert result.values[1:] == [
         "{'town': ['t0', 't1', 't2'], 'n': [1667, 1667, 1666]}",
         "[0, 1, 2]",
         "[('', 1667), ('Ulm', 1667)]",
         "np.True_",
         "(5000, 1)",
     ]
-    assert "only the first 3 rows" in played.cells[2]["out"]
-    assert "only the first" not in played.cells[5]["out"]
+    assert "only the first 3 rows" in result.cells[2]["out"]
+    assert "only the first" not in result.cells[5]["out"]
 
 
 def test_sql_of_variables_and_files(play):
-    played = play(
+    result = play(
         f"{PD}frame = pd.DataFrame({{'a': [1, 2, 3]}})\nsql('select sum(a) s from frame').s[0] == 6",
         "frame.to_csv('f.csv', index=False)\nsql(\"select max(a) m from 'f.csv'\").m[0] == 3",
     )
-    assert played.values == ["np.True_", "np.True_"]
+    assert result.values == ["np.True_", "np.True_"]
 
 
 WRITES = {
@@ -173,8 +173,8 @@ WRITES = {
 @pytest.mark.parametrize("database", WRITES)
 def test_sql_writes_nothing(play, work, databases, database):
     before = {file.name: file.read_bytes() for file in work.iterdir()}
-    played = play(*(f"sql({query!r}, {database!r})" for query in WRITES[database]))
-    for error in errors(played):
+    result = play(*(f"sql({query!r}, {database!r})" for query in WRITES[database]))
+    for error in errors(result):
         assert error.startswith("ValueError: sql only reads, and this would "), error
         assert "`read_only: false` allows it" in error
     assert {file.name: file.read_bytes() for file in work.iterdir()} == before
@@ -182,25 +182,25 @@ def test_sql_writes_nothing(play, work, databases, database):
 
 @pytest.mark.parametrize("database", ["new.db", "new.duckdb"])
 def test_sql_writes_where_it_is_allowed(play, database):
-    played = play(
+    result = play(
         f"sql('create table t (a int)', {database!r})",
         f"sql('insert into t values (1), (2)', {database!r})",
         f"sql('select sum(a) s from t', {database!r}).s[0] == 3",
         sql={"read_only": False},
     )
-    assert played.values[-1] == "np.True_"
+    assert result.values[-1] == "np.True_"
 
 
 @pytest.mark.parametrize("database", ["shop.db", "shop.duckdb"])
 def test_sql_sees_a_file_that_took_the_place_of_another(play, databases, database):
     other = "sqlite3" if database == "shop.db" else "duckdb"
-    played = play(
+    result = play(
         f"sql('select count(*) n from sales', {database!r}).n[0] == 5000",
         f"import os, {other}\nwith {other}.connect('new') as connection: connection.execute('create table t (a int)')\n"
         f"connection.close(); os.replace('new', {database!r})",
         f"len(sql('select * from t', {database!r}))",
     )
-    assert played.values[::2] == ["np.True_", "0"]
+    assert result.values[::2] == ["np.True_", "0"]
 
 
 def test_what_sql_refuses(play, work, databases):
@@ -258,12 +258,12 @@ Ahr;2024-01-09;1.002,5;a;yes
 )
 def test_a_profile_says_what_is_odd(play, work, encoding, delimiter):
     (work / "messy.csv").write_bytes(MESSY.replace(";", delimiter).encode(encoding))
-    played = play(
+    result = play(
         "columns, text = csv_profile('messy.csv')\nprint(text)",
         "columns[['column', 'type', 'missing', 'distinct', 'lowest', 'highest']].values.tolist()",
     )
     shown = "utf-8" if "sig" in encoding else encoding
-    first, *odd = played.cells[0]["out"].splitlines()[:6]
+    first, *odd = result.cells[0]["out"].splitlines()[:6]
     assert first == (
         f"messy.csv: 9 rows, 5 columns; {shown}, delimiter {delimiter!r}; rows left out, without 5 values: 1"
     )
@@ -274,7 +274,7 @@ def test_a_profile_says_what_is_odd(play, work, encoding, delimiter):
         "- amount: 2 missing, some written 'N/A'; 1 not a number: 'many'; 1 far from the others: '1e6'",
         "- note: 1 in a wrong encoding: 'MÃ¼ller'",
     ]
-    assert eval(played.values[1]) == [
+    assert eval(result.values[1]) == [
         ["name", "text", 0, 8, "Ahr", "Ulm"],
         ["when", "date", 0, 8, None, None],
         ["amount", "number", 2, 6, 1.5, 1e6],
@@ -287,16 +287,16 @@ def test_a_profile_of_parquet(play, work):
     duckdb.sql("select range as a, null as b, date '2024-01-01' as c from range(9)").write_parquet(
         str(work / "p.parquet")
     )
-    played = play("columns, text = csv_profile('p.parquet')\n[text, *columns['type']]")
-    text, *types = eval(played.values[0])
+    result = play("columns, text = csv_profile('p.parquet')\n[text, *columns['type']]")
+    text, *types = eval(result.values[0])
     assert text == "p.parquet: 9 rows, 3 columns; Parquet\n- b: 9 missing\n- c: always the same"
     assert types == ["number", "empty", "date"]
 
 
 def test_of_a_large_file_the_beginning_is_read(play, work):
     (work / "large.csv").write_text("a,b\n" + "1,ä\n" * 400_000)
-    played = play("columns, text = csv_profile('large.csv')\ntext.splitlines()[0]", csv_profile={"limit_mb": 1})
-    assert eval(played.values[0]) == (
+    result = play("columns, text = csv_profile('large.csv')\ntext.splitlines()[0]", csv_profile={"limit_mb": 1})
+    assert eval(result.values[0]) == (
         "large.csv: 199,999 rows, 2 columns; utf-8, delimiter ','; only the first 1 MB of it were read"
     )
 
@@ -339,13 +339,13 @@ PAGE = """<html><head><meta charset="{charset}"><style>td {{ color: red }}</styl
 
 def test_a_table_with_spans_from_a_file(play, work):
     (work / "towns.html").write_bytes(PAGE.format(charset="iso-8859-15").encode("iso-8859-15", "xmlcharrefreplace"))
-    played = play("web_table('towns.html').fillna(0).to_dict('list')", "len(web_table('towns.html', number=2))")
-    assert eval(played.values[0]) == {
+    result = play("web_table('towns.html').fillna(0).to_dict('list')", "len(web_table('towns.html', number=2))")
+    assert eval(result.values[0]) == {
         "town": ["Köln am Rhein", "Köln am Rhein", "Ulm"],
         "people 1990": [953551.0, 0.0, 110529.0],
         "people 2020": [1083498, -5, 126949],
     }
-    assert played.cells[0]["out"].splitlines()[:4] == [
+    assert result.cells[0]["out"].splitlines()[:4] == [
         "table 1 of 3:",
         "0: rows: 1, columns: column_1, column_2",
         "1: Städte, rows: 3, columns: town, people 1990, people 2020",
@@ -357,15 +357,15 @@ def test_a_table_from_the_web(play):
     page = PAGE.format(charset="latin-1").encode()
     kind = "text/html; charset=utf-8"
     with threaded([raw(page, kind=kind), Response(404), raw(b"x" * 3_000_000, kind=kind)]) as server:
-        played = play(
+        result = play(
             f"web_table('http://127.0.0.1:{server.port}/towns', contains='KÖLN').columns.to_list()",
             f"web_table('http://127.0.0.1:{server.port}/towns')",
             f"web_table('http://127.0.0.1:{server.port}/large')",
             web_table={"limit_mb": 2},
         )
-    assert played.cells[0]["value"] == "['town', 'people 1990', 'people 2020']"
-    assert played.cells[1]["error"] == f"ConnectionError: 'http://127.0.0.1:{server.port}/towns' answered 404 (X)"
-    assert played.cells[2]["error"] == f"ValueError: 'http://127.0.0.1:{server.port}/large' has more than 2 MB"
+    assert result.cells[0]["value"] == "['town', 'people 1990', 'people 2020']"
+    assert result.cells[1]["error"] == f"ConnectionError: 'http://127.0.0.1:{server.port}/towns' answered 404 (X)"
+    assert result.cells[2]["error"] == f"ValueError: 'http://127.0.0.1:{server.port}/large' has more than 2 MB"
 
 
 def test_what_is_no_table(play, work):
@@ -415,25 +415,25 @@ PICTURES = {
 
 def test_each_kind_of_chart(play):
     code = "; ".join(f"paths.append({call})" for call in PICTURES)
-    played = play(f"{FRAME}paths = []; {code}", "[open(path, 'rb').read()[:8] for path in paths]", "paths")
-    assert set(eval(played.values[1])) == {b"\x89PNG\r\n\x1a\n"}
-    told = played.of("artifact")
+    result = play(f"{FRAME}paths = []; {code}", "[open(path, 'rb').read()[:8] for path in paths]", "paths")
+    assert set(eval(result.values[1])) == {b"\x89PNG\r\n\x1a\n"}
+    told = result.list_messages("artifact")
     assert [message["description"] for message in told] == list(PICTURES.values())
-    assert [message["file"] for message in told] == eval(played.values[2])
+    assert [message["file"] for message in told] == eval(result.values[2])
     assert {message["kind"] for message in told} == {"image"}
-    assert "pyplot" not in played.cells[0]["out"]
+    assert "pyplot" not in result.cells[0]["out"]
 
 
 def test_what_a_chart_shows(play):
     """In pixels: bars of which one is far higher, and a title that makes the picture another one."""
-    played = play(
+    result = play(
         f"{FRAME}import matplotlib.image\n"
         "def blue(rows): return [int((matplotlib.image.imread(plot(pd.DataFrame({'a': ['x', 'y'], 'n': rows}), 'bar'))"
         "[..., :3] @ [-1, 0, 1] > .3)[:, at].sum()) for at in (320, 760)]",
         "low, high = blue([1, 10]); high > 5 * low",
         "left, right = blue([10, 10]); abs(left - right) < 3",
     )
-    assert played.values[1:] == ["True", "True"]
+    assert result.values[1:] == ["True", "True"]
 
 
 def test_what_can_not_be_drawn(play):
@@ -460,7 +460,7 @@ def test_what_can_not_be_drawn(play):
         "ValueError: there is no value in 'a'; there is nothing to draw",
         "ValueError: 'a' is the name of two columns; rename one",
     ]
-    assert told.of("artifact") == []
+    assert told.list_messages("artifact") == []
 
 
 # --- fuzzy_join
@@ -474,14 +474,14 @@ right = pd.DataFrame({{"name": ["Acme Corp", "Mueller und Soehne", "Sohne and Mu
 
 
 def test_each_row_has_its_one_best_match(play):
-    played = play(
+    result = play(
         NAMES_OF_FIRMS,
         "joined = fuzzy_join(left, right, 'firm', 'name')\njoined.fillna(-1).reset_index().values.tolist()",
         "fuzzy_join(left, right, 'firm', 'name', how='inner').index.to_list()",
         "fuzzy_join(left, right, 'firm', 'name', threshold=1).id_right.to_list()[::5]",
         "fuzzy_join(left.head(1), right, 'firm', 'name').id_right.dtype.kind",
     )
-    rows = eval(played.values[1])
+    rows = eval(result.values[1])
     assert [(row[0], row[2], row[3], row[4]) for row in rows] == [
         ("a", 0, "Acme Corp", 10.0),
         ("b", 1, "Sohne and Muller", 12.0),
@@ -492,22 +492,22 @@ def test_each_row_has_its_one_best_match(play):
     ]
     assert [row[5] == 1 for row in rows] == [True, False, False, False, False, True]
     assert 0.8 <= rows[1][5] < 1
-    assert played.values[2:] == ["['a', 'b', 'f']", "[10.0, 10.0]", "'i'"]
-    assert played.cells[1]["out"].startswith("3 of 6 rows matched; repeated keys in right: 1, the first was taken\n")
+    assert result.values[2:] == ["['a', 'b', 'f']", "[10.0, 10.0]", "'i'"]
+    assert result.cells[1]["out"].startswith("3 of 6 rows matched; repeated keys in right: 1, the first was taken\n")
 
 
 def test_numbers_may_differ_where_that_is_said(play):
-    played = play(
+    result = play(
         NAMES_OF_FIRMS,
         "fuzzy_join(left, right, 'firm', 'name').id_right['e']",
         fuzzy_join={"same_digits": False},
     )
-    assert played.values[1] == "np.float64(13.0)"
+    assert result.values[1] == "np.float64(13.0)"
 
 
 def test_thousands_by_thousands_are_joined(play):
     """Each key is found again with a letter changed; all pairs would be 9 million comparisons of texts."""
-    played = play(
+    result = play(
         f"""{PD}import random
 draw = random.Random(1)
 words = ["".join(draw.choices("abcdefghijklmnoprstuw", k=6)) for _ in range(300)]
@@ -519,7 +519,7 @@ right = pd.DataFrame({{"key": keys}})
 left = pd.DataFrame({{"key": map(other, keys)}})""",
         "joined = fuzzy_join(left, right, 'key')\nbool((joined.key_right == right.key).mean() > .995)",
     )
-    assert played.values[1] == "True"
+    assert result.values[1] == "True"
 
 
 def test_what_can_not_be_joined(play):
@@ -570,22 +570,22 @@ FOUND = {
 
 
 def test_what_is_strange_and_what_is_not(play):
-    played = play(SERIES, *FOUND)
-    assert dict(zip(FOUND, played.values[1:], strict=True)) == FOUND
+    result = play(SERIES, *FOUND)
+    assert dict(zip(FOUND, result.values[1:], strict=True)) == FOUND
 
 
 def test_a_reason_says_what_was_expected(play):
-    played = play(
+    result = play(
         SERIES,
         "found = anomalies(df, 'value', 'time')\n[found.columns.to_list(), *found.reason]",
         "df.loc[5, 'value'] = None; _ = anomalies(df, 'value', 'time')",
         "anomalies(pd.DataFrame({'v': [5] * 10 + [6] + [5] * 10}), 'v').reason.iloc[0]",
     )
-    columns, reason = eval(played.values[1])
+    columns, reason = eval(result.values[1])
     assert columns == ["time", "value", "expected", "deviation", "reason"]
     assert "expected for this hour of the day: " in reason
-    assert "rows left out, without a value or a time: 1 of 1,440" in played.cells[2]["out"]
-    assert eval(played.values[3]) == "6 is 1 above the 5 expected: 16.8 times the usual deviation"
+    assert "rows left out, without a value or a time: 1 of 1,440" in result.cells[2]["out"]
+    assert eval(result.values[3]) == "6 is 1 above the 5 expected: 16.8 times the usual deviation"
 
 
 def test_what_is_no_series(play):
@@ -629,11 +629,11 @@ def test_the_examples_of_the_page(play, work, databases):
     (work / "daily.csv").write_text("\n".join(["day,sold", *lines]))
     page = (ROOT / "docs/analyst.md").read_text()
     cells = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    played = play(*cells, "list(known.itertuples(index=False, name=None)), list(joined.people), list(odd.sold)")
-    known, people, odd = eval(played.values[-1].replace("nan", "None"))
+    result = play(*cells, "list(known.itertuples(index=False, name=None)), list(joined.people), list(odd.sold)")
+    known, people, odd = eval(result.values[-1].replace("nan", "None"))
     assert [(town, owner) for town, owner, _ in known] == [("Berlin", "Ada"), ("Köln", "Bo")]
     assert people[0] == 3677472
     assert odd == [900]
     for words in ("earlier one: 1,000", "written in more than one way", "wrong encoding", "D.M.Y"):
-        assert words in played.cells[0]["out"]
-    assert [message["description"] for message in played.of("artifact")] == ["Sold a day"]
+        assert words in result.cells[0]["out"]
+    assert [message["description"] for message in result.list_messages("artifact")] == ["Sold a day"]

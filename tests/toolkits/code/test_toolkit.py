@@ -1,4 +1,4 @@
-"""The toolkit `code` with a project's plugins, from their files to what a model reads, in a real kernel."""
+"""The toolkit `code` with the plugins of a project, in a real kernel."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from goose_like.core.history import History
 from goose_like.core.message import Message, ToolCall, ToolResult, Usage
 from goose_like.core.notifier import render_plain_text
 from tests import ROOT
-from tests.toolkits.code.cell_harness import cells
+from tests.toolkits.code.cell_harness import open_harness
 from tests.toolkits.code.test_plugins import SEED
 from tests.toolkits.developer.shell_harness import until
 
@@ -34,7 +34,7 @@ configurations:
 
 @pytest.fixture
 def project(tmp_path):
-    """A project below the workspace: `add` puts a plugin of the wild there, or one that is given."""
+    """A function that adds plugins to a project in the workspace: a fixture, or the given source."""
     plugins = tmp_path / "project" / "work" / "plugins"
     plugins.mkdir(parents=True)
 
@@ -57,7 +57,7 @@ def project(tmp_path):
 
 
 def with_project(tmp_path, **config):
-    return cells(tmp_path, "full", project="work", **config)
+    return open_harness(tmp_path, "full", project="work", **config)
 
 
 # --- the seed's
@@ -69,9 +69,10 @@ async def test_the_seeds_generator_and_its_yaml_as_written(tmp_path, project, co
     shutil.copy(WILD / f"{code}.py", project.folder / "random_generator.py")
     async with with_project(tmp_path) as here:
         assert (
-            "def random_generator(\n    # The number of random numbers to generate.\n    n: int," in here.kit.prompt()
+            "def random_generator(\n    # The number of random numbers to generate.\n    n: int,"
+            in here.toolkit.prompt()
         )
-        found = await here.ok("result = random_generator(n=5)")
+        found = await here.run("result = random_generator(n=5)")
         numbers = json.loads(found.partition("result = ")[2].partition("\n")[0])
         assert len(numbers) == 5
         assert set(numbers) == {7} if configured else set(numbers) <= set(range(1, 101))
@@ -86,11 +87,11 @@ async def test_the_seeds_database_keeps_its_connection(tmp_path, project):
     connection.close()
     project("sql_pull_data", "sql_pull_data", "query str true", more=f"configurations: {{sqlite_db_path: {database}}}")
     async with with_project(tmp_path) as here:
-        found = await here.ok("df, about = sql_pull_data('select sum(sum) as total from sales')\nprint(about)\ndf")
+        found = await here.run("df, about = sql_pull_data('select sum(sum) as total from sales')\nprint(about)\ndf")
         assert "there are 1 rows" in found
         assert "7" in found
-        await here.ok("first = sql_pull_data.db")
-        assert "True" in await here.ok("sql_pull_data('select 1')\nfirst is sql_pull_data.db")
+        await here.run("first = sql_pull_data.db")
+        assert "True" in await here.run("sql_pull_data('select 1')\nfirst is sql_pull_data.db")
 
 
 # --- what is told, and what goes wrong
@@ -101,24 +102,24 @@ async def test_one_that_fails_is_off_and_says_why(tmp_path, project):
     project("needs_key", "needs_key")
     project("word_count", "word_count", "text str true", "top int false")
     async with with_project(tmp_path) as here:
-        found = await here.ok("try:\n    reads_images('x')\nexcept NameError as error:\n    print('told:', error)")
+        found = await here.run("try:\n    reads_images('x')\nexcept NameError as error:\n    print('told:', error)")
         assert "[plugin reads_images failed and is off:" in found
         assert "Please install no_such_reader" in found
-        assert "KeyError: 'key'" in await here.ok("needs_key()")
-        assert "{'a': 2}" in await here.ok("word_count('a b a', top=1)")
+        assert "KeyError: 'key'" in await here.run("needs_key()")
+        assert "{'a': 2}" in await here.run("word_count('a b a', top=1)")
 
 
 async def test_drift_is_told_at_the_start_and_the_plugin_is_off(tmp_path, project):
     file = project("word_count", "word_count", "words str true")
     project("counter", "counter")
     async with with_project(tmp_path) as here:
-        assert "word_count" not in here.kit.prompt()
-        assert (await here.outcome("list_plugins")).output.splitlines()[1].startswith("word_count: (off: ")
-        assert "NameError" in await here.ok("word_count('a')")
+        assert "word_count" not in here.toolkit.prompt()
+        assert (await here.call("list_plugins")).output.splitlines()[1].startswith("word_count: (off: ")
+        assert "NameError" in await here.run("word_count('a')")
         yaml = project.folder / "word_count.yaml"
         yaml.write_text(yaml.read_text() + "allow_drift: true\n")
-        assert "{'a': 1}" in await here.ok("word_count('a')")
-        assert any(f"{yaml.name}:" in line for line in here.logged)
+        assert "{'a': 1}" in await here.run("word_count('a')")
+        assert any(f"{yaml.name}:" in line for line in here.log_lines)
     assert file.is_file()
 
 
@@ -126,7 +127,7 @@ async def test_two_descriptions_of_one_file(tmp_path, project):
     project("from_one", "counter", more="configurations: {start: 1}")
     project("from_ten", "counter", more="configurations: {start: 10}")
     async with with_project(tmp_path) as here:
-        found = await here.ok("from_one(), from_ten(), from_one()")
+        found = await here.run("from_one(), from_ten(), from_one()")
         assert "('from_one', 2, 1, 'taskweaver_ext.plugin.from_one')" in found
         assert "('from_ten', 11, 1, 'taskweaver_ext.plugin.from_ten')" in found
         assert "('from_one', 3, 2," in found
@@ -135,14 +136,14 @@ async def test_two_descriptions_of_one_file(tmp_path, project):
 async def test_a_changed_file_is_loaded_anew(tmp_path, project):
     file = project("counter", "counter")
     async with with_project(tmp_path) as here:
-        assert "'counter', 1" in await here.ok("counter()")
-        assert "'counter', 2" in await here.ok("counter()")
+        assert "'counter', 1" in await here.run("counter()")
+        assert "'counter', 2" in await here.run("counter()")
         file.write_text(file.read_text().replace("self.count += 1", "self.count += 100"))
-        found = await here.ok("counter()")
+        found = await here.run("counter()")
         assert "'counter', 100" in found
-        assert "[plugin counter changed and was reloaded; its state is lost]" in found
+        assert "[plugin counter changed and was reloaded, without its former state]" in found
         (project.folder / "counter.yaml").unlink()
-        assert "NameError" in await here.ok("counter()")
+        assert "NameError" in await here.run("counter()")
 
 
 async def test_artifacts_variables_and_environment(tmp_path, project, monkeypatch):
@@ -150,32 +151,32 @@ async def test_artifacts_variables_and_environment(tmp_path, project, monkeypatc
     monkeypatch.setenv("PLUGIN_other_KEY", "k2")
     project("reporter", "reporter")
     async with with_project(tmp_path, session_vars={"user": "ada"}) as here:
-        found = await here.ok("reporter.user(), reporter.get_env('KEY'), reporter()")
+        found = await here.run("reporter.user(), reporter.get_env('KEY'), reporter()")
         assert "('ada', None), 'k1'" in found
-        (report,) = here.outputs("*report.txt")
+        (report,) = here.list_outputs("*report.txt")
         assert report.read_text() == "all is well"
         assert f"[artifact report: {report}" in found
-        assert "LookupError" in await here.ok("reporter.ctx.get_env('other', 'KEY')")
-        assert "k1" not in await here.ok("import os\n[name for name in os.environ if 'PLUGIN' in name]")
-        here.kit.plugins(Shown(), "user=grace")
-        assert "'grace'" in await here.ok("reporter.user()")
+        assert "LookupError" in await here.run("reporter.ctx.get_env('other', 'KEY')")
+        assert "k1" not in await here.run("import os\n[name for name in os.environ if 'PLUGIN' in name]")
+        here.toolkit.plugins(Shown(), "user=grace")
+        assert "'grace'" in await here.run("reporter.user()")
 
 
 async def test_what_is_said_for_now_is_not_sent_later(tmp_path, project):
     project("reporter", "reporter")
     async with with_project(tmp_path) as here:
-        outcome = await here.outcome("run_python", code="print('stays', reporter.say('passes'))")
+        outcome = await here.call("run_python", code="print('stays', reporter.say('passes'))")
         assert "stays passes" in outcome.output
         assert outcome.replacement is not None
         assert "stays" in outcome.replacement
         assert "passes" not in outcome.replacement
-        assert "Plugin-reporter: passes" in here.logged
+        assert "Plugin-reporter: passes" in here.log_lines
 
 
 async def test_beside_a_figure_too(tmp_path, project):
     project("reporter", "reporter")
     async with with_project(tmp_path) as here:
-        outcome = await here.outcome("run_python", code="print(reporter.say('passes'))\nplt.plot([1, 2])\nplt.show()")
+        outcome = await here.call("run_python", code="print(reporter.say('passes'))\nplt.plot([1, 2])\nplt.show()")
         assert outcome.image is not None
         assert "passes" in outcome.output
         assert outcome.replacement is not None
@@ -233,18 +234,18 @@ async def test_what_was_broken_is_there_when_it_is_mended_and_what_breaks_is_tol
     good = yaml.read_text()
     yaml.write_text("name: [")
     async with with_project(tmp_path) as here:
-        assert "NameError" in await here.ok("standalone('a')")
+        assert "NameError" in await here.run("standalone('a')")
         yaml.write_text(good)
-        assert "'A'" in await here.ok("standalone('a')")
-        assert "def standalone(" in (await here.kit.context_updates())["plugins"]
+        assert "'A'" in await here.run("standalone('a')")
+        assert "def standalone(" in (await here.toolkit.context_updates())["plugins"]
         yaml.write_text(good.replace("name: text", "name: words"))
-        said = await here.ok("standalone('a')")
+        said = await here.run("standalone('a')")
         assert "NameError" in said
         assert "[plugin standalone is off now: " in said
         assert "takes no parameter 'words'; did you mean 'text'" in said
         yaml.write_text(good.replace("The plugin", "A plugin"))
-        await here.ok("1")
-        assert "A plugin standalone" in (await here.kit.context_updates())["plugins"]
+        await here.run("1")
+        assert "A plugin standalone" in (await here.toolkit.context_updates())["plugins"]
 
 
 async def test_a_change_is_not_lost_with_a_cell_that_was_cancelled(tmp_path, project):
@@ -252,17 +253,17 @@ async def test_a_change_is_not_lost_with_a_cell_that_was_cancelled(tmp_path, pro
     busy = "import os\ntry:\n    print('begun', counter())\n    while True: pass\nexcept KeyboardInterrupt:\n"
     busy += "    while not os.path.exists('go'): pass"
     async with with_project(tmp_path) as here:
-        first = asyncio.create_task(here.ok(busy))
-        await until(lambda: "begun" in here.shown)
+        first = asyncio.create_task(here.run(busy))
+        await until(lambda: "begun" in here.screen_text)
         first.cancel()
         file.write_text(file.read_text().replace("self.count += 1", "self.count += 100"))
-        second = asyncio.create_task(here.ok("counter()"))
-        await until(here.kit._kernel_session._lock.locked)
+        second = asyncio.create_task(here.run("counter()"))
+        await until(here.toolkit._kernel_session._lock.locked)
         await asyncio.sleep(0.1)
         second.cancel()
         (here.root / "go").touch()
         await asyncio.wait({first, second})
-        assert "'counter', 100" in await here.ok("counter()")
+        assert "'counter', 100" in await here.run("counter()")
 
 
 @pytest.mark.parametrize("text", ["name: " + "a" * 300, "name: b\ncode: " + "a" * 300, 'name: b\ncode: "a\\0b"'])
@@ -270,14 +271,14 @@ async def test_a_name_that_no_file_can_have_keeps_no_other_plugin_from_being_rea
     project("counter", "counter")
     (project.folder / "odd.yaml").write_text(f"{text}\ndescription: odd\n")
     async with with_project(tmp_path) as here:
-        assert "(off: " in (await here.outcome("list_plugins")).output
-        assert "'counter', 1" in await here.ok("counter()")
+        assert "(off: " in (await here.call("list_plugins")).output
+        assert "'counter', 1" in await here.run("counter()")
 
 
 @pytest.mark.parametrize("folder", ["~nobody-of-this-name/x", "a\0b", "a" * 5_000])
 async def test_a_folder_that_there_can_not_be_is_told(tmp_path, folder):
     with pytest.raises(ProfileError, match="there is no such folder"):
-        async with cells(tmp_path, "full", project=folder):
+        async with open_harness(tmp_path, "full", project=folder):
             pass
 
 
@@ -286,14 +287,14 @@ async def test_a_plugin_may_have_the_name_of_a_builtin(tmp_path, project):
     for name in ("open", "print"):
         project(name, name, "a int true", source=source)
     async with with_project(tmp_path) as here:
-        assert "('mine', 1)" in await here.ok("open(1)")
-        assert "('mine', 2)" in await here.ok("print(2)")
+        assert "('mine', 1)" in await here.run("open(1)")
+        assert "('mine', 2)" in await here.run("print(2)")
         for name in ("open", "print"):
-            here.kit.plugins(Shown(), f"off {name}")
-        assert "<function io.open" in await here.ok("open")
-        await here.ok("open = 5")
-        here.kit.plugins(Shown(), "on open")
-        assert await here.ok("open") == "5"
+            here.toolkit.plugins(Shown(), f"off {name}")
+        assert "<function io.open" in await here.run("open")
+        await here.run("open = 5")
+        here.toolkit.plugins(Shown(), "on open")
+        assert await here.run("open") == "5"
 
 
 @pytest.mark.parametrize(
@@ -302,8 +303,8 @@ async def test_a_plugin_may_have_the_name_of_a_builtin(tmp_path, project):
 )
 async def test_a_state_of_another_shape_is_passed_over(tmp_path, state):
     history = History.replay([StateSaved(toolkit="code", value=state)])
-    async with cells(tmp_path, "full", history=history) as here:
-        assert await here.ok("1") == "1"
+    async with open_harness(tmp_path, "full", history=history) as here:
+        assert await here.run("1") == "1"
 
 
 # --- sets, selection, modes
@@ -322,29 +323,29 @@ async def test_sets_by_profile_and_by_session(tmp_path, project):
     )
     desk = Shown()
     async with with_project(tmp_path, plugins=["counter", "word_count"]) as here:
-        assert "def counter()" in here.kit.prompt()
-        assert "shapes" not in here.kit.prompt()
-        assert await here.kit.context_updates() == {}
-        assert "NameError" in await here.ok("shapes()")
-        here.kit.plugins(desk, "on shapes")
-        here.kit.plugins(desk, "off counter")
-        here.kit.plugins(desk, "")
+        assert "def counter()" in here.toolkit.prompt()
+        assert "shapes" not in here.toolkit.prompt()
+        assert await here.toolkit.context_updates() == {}
+        assert "NameError" in await here.run("shapes()")
+        here.toolkit.plugins(desk, "on shapes")
+        here.toolkit.plugins(desk, "off counter")
+        here.toolkit.plugins(desk, "")
         assert [re.split(r"  +", line.rstrip()) for line in desk[2].splitlines()] == [
             ["plugin", "state", "description"],
             ["counter", "off: switched off in this session", "The plugin counter."],
             ["shapes", "on", "The plugin shapes."],
             ["word_count", "on", "The plugin word_count."],
         ]
-        assert "def shapes()" in (await here.kit.context_updates())["plugins"]
-        assert "Shape(points=[])" in await here.ok("shapes()")
-        assert "NameError" in await here.ok("counter()")
-        saved = here.saved
+        assert "def shapes()" in (await here.toolkit.context_updates())["plugins"]
+        assert "Shape(points=[])" in await here.run("shapes()")
+        assert "NameError" in await here.run("counter()")
+        saved = here.saved_state
     again = tmp_path / "again"
     shutil.copytree(tmp_path / "project", again / "project")
     history = History.replay([StateSaved(toolkit="code", value=saved)])
-    async with cells(again, "full", project="work", plugins=["counter", "word_count"], history=history) as here:
-        assert "def shapes()" in here.kit.prompt()
-        assert "def counter()" not in here.kit.prompt()
+    async with open_harness(again, "full", project="work", plugins=["counter", "word_count"], history=history) as here:
+        assert "def shapes()" in here.toolkit.prompt()
+        assert "def counter()" not in here.toolkit.prompt()
 
 
 async def test_among_many_those_that_fit_are_told_and_all_can_be_called(tmp_path, project):
@@ -355,15 +356,15 @@ async def test_among_many_those_that_fit_are_told_and_all_can_be_called(tmp_path
     yaml = project.folder / "counter.yaml"
     yaml.write_text(yaml.read_text().replace("The plugin counter.", "Counts how often something happened."))
     async with with_project(tmp_path, select_top_k=2) as here:
-        assert "There are 4 plugins," in here.kit.prompt()
+        assert "There are 4 plugins," in here.toolkit.prompt()
         here.session.history.apply(TurnStarted(message=Message.user("how often did that happen?")))
-        told = (await here.kit.context_updates())["plugins that may fit"]
+        told = (await here.toolkit.context_updates())["plugins that may fit"]
         assert "def counter()" in told
         assert "def shapes()" in told
         assert "def waits" not in told
-        assert "'HELLO'" in await here.ok("standalone('hello')")
-        assert (await here.outcome("list_plugins", about="points on a map")).output.startswith("shapes:")
-        described = await here.outcome("describe_plugin", name="shape")
+        assert "'HELLO'" in await here.run("standalone('hello')")
+        assert (await here.call("list_plugins", about="points on a map")).output.startswith("shapes:")
+        described = await here.call("describe_plugin", name="shape")
         assert described.is_error
         assert "did you mean 'shapes'" in described.output
 
@@ -376,12 +377,12 @@ async def test_plugins_only_have_their_schema_and_there_is_no_free_code(tmp_path
         schema = here.tools["word_count"].spec.schema
         assert schema["properties"]["top"]["type"] == "integer"
         assert schema["required"] == ["text"]
-        assert "{'a': 2}" in (await here.outcome("word_count", text="a b a", top=1)).output
-        assert "__import__" in (await here.outcome("word_count", text="') or __import__('os')")).output
-        wrong = await here.outcome("word_count", text="a", top="many")
+        assert "{'a': 2}" in (await here.call("word_count", text="a b a", top=1)).output
+        assert "__import__" in (await here.call("word_count", text="') or __import__('os')")).output
+        wrong = await here.call("word_count", text="a", top="many")
         assert wrong.is_error
         assert "field 'top'" in wrong.output
-        assert "'counter', 2" in [(await here.outcome("counter")).output for _ in range(2)][1]
+        assert "'counter', 2" in [(await here.call("counter")).output for _ in range(2)][1]
 
 
 async def test_plugins_only_are_those_of_the_set_or_those_that_are_marked(tmp_path, project):
@@ -390,7 +391,7 @@ async def test_plugins_only_are_those_of_the_set_or_those_that_are_marked(tmp_pa
     project("shapes", "shapes", more="allow_drift: true")
     async with with_project(tmp_path, mode="plugin_only") as here:
         assert set(here.tools) == {"list_plugins", "describe_plugin", "kernel_reset", "counter"}
-        assert "waits: (off: no `plugin_only: true` in its YAML)" in (await here.outcome("list_plugins")).output
+        assert "waits: (off: no `plugin_only: true` in its YAML)" in (await here.call("list_plugins")).output
     async with with_project(tmp_path, mode="plugin_only", plugins=["counter", "waits"]) as here:
         assert set(here.tools) == {"list_plugins", "describe_plugin", "kernel_reset", "counter", "waits"}
 
@@ -400,11 +401,11 @@ async def test_plugins_only_where_they_are_many(tmp_path, project):
         project(name, name, more="allow_drift: true")
     async with with_project(tmp_path, mode="plugin_only", select_top_k=2) as here:
         assert set(here.tools) == {"list_plugins", "describe_plugin", "kernel_reset", "call_plugin"}
-        assert "'counter', 1" in (await here.outcome("call_plugin", name="counter", arguments={})).output
-        assert (await here.outcome("call_plugin", name="contre", arguments={})).is_error
+        assert "'counter', 1" in (await here.call("call_plugin", name="counter", arguments={})).output
+        assert (await here.call("call_plugin", name="contre", arguments={})).is_error
         code = {"name='a')\nprint('free')\ndict(b": 1}
         for arguments in (code, {"size": 1}):
-            outcome = await here.outcome("call_plugin", name="shapes", arguments=arguments)
+            outcome = await here.call("call_plugin", name="shapes", arguments=arguments)
             assert outcome.is_error
             assert "shapes takes no " in outcome.output
 
@@ -414,8 +415,8 @@ async def test_without_free_code_nothing_is_told_of_what_can_not_be_called(tmp_p
         project(name, name, more="allow_drift: true\nplugin_only: true" if name != "waits" else "allow_drift: true")
     async with with_project(tmp_path, mode="plugin_only", select_top_k=1) as here:
         here.session.history.apply(TurnStarted(message=Message.user("waits, the plugin that waits")))
-        assert "def waits" not in (await here.kit.context_updates())["plugins that may fit"]
-        assert "There are 2 plugins," in here.kit.prompt()
+        assert "def waits" not in (await here.toolkit.context_updates())["plugins that may fit"]
+        assert "There are 2 plugins," in here.toolkit.prompt()
     async with with_project(tmp_path, mode="plugin_only", select_top_k=2) as here:
         assert set(here.tools) == {"list_plugins", "describe_plugin", "kernel_reset", "shapes", "counter"}
 
@@ -424,12 +425,12 @@ async def test_plugins_only_are_switched_too(tmp_path, project):
     project("counter", "counter")
     project("standalone", "standalone", "text str true")
     async with with_project(tmp_path, mode="plugin_only", plugins=["counter"]) as here:
-        assert (await here.outcome("call_plugin", name="standalone", arguments={"text": "a"})).is_error
-        here.kit.plugins(Shown(), "on standalone")
-        here.kit.plugins(Shown(), "off counter")
-        called = await here.outcome("call_plugin", name="standalone", arguments={"text": "a"})
+        assert (await here.call("call_plugin", name="standalone", arguments={"text": "a"})).is_error
+        here.toolkit.plugins(Shown(), "on standalone")
+        here.toolkit.plugins(Shown(), "off counter")
+        called = await here.call("call_plugin", name="standalone", arguments={"text": "a"})
         assert "'A'" in called.output
-        off = await here.outcome("counter")
+        off = await here.call("counter")
         assert off.is_error
         assert off.output == "counter can't be called: switched off in this session"
 
@@ -460,7 +461,7 @@ async def test_a_wrong_config_is_told_with_its_key(tmp_path, project, config, ex
     project("counter", "counter")
     (project.folder / "rough.yaml").write_text("name: rough\n")
     with pytest.raises(ProfileError, match=f"(?s){expected}") as error:
-        async with cells(tmp_path, "full", **config):
+        async with open_harness(tmp_path, "full", **config):
             pass
     assert error.value.path[0] == "config"
 
@@ -472,14 +473,14 @@ async def test_a_wrong_config_is_told_with_its_key(tmp_path, project, config, ex
 async def test_cells_are_verified_and_plugins_are_not(tmp_path, project, mode):
     project("counter", "counter", source=(WILD / "counter.py").read_text() + "\nimport os\n")
     rules = {"allowed_modules": ["math", "pandas"], "blocked_functions": ["open"]}
-    async with cells(tmp_path, mode, project="work", verify=rules) as here:
-        assert "2.0" in await here.ok("import math\nroot = math.sqrt(4)")
-        assert "'counter', 1" in await here.ok("counter()")
-        refused = await here.ok("x = 1\nimport os")
+    async with open_harness(tmp_path, mode, project="work", verify=rules) as here:
+        assert "2.0" in await here.run("import math\nroot = math.sqrt(4)")
+        assert "'counter', 1" in await here.run("counter()")
+        refused = await here.run("x = 1\nimport os")
         assert "Error on line 2: import os" in refused
         for bypass in ("x = open\nx('f')", "!id", "%%timeit\nimport os", "counter.__init__", "getattr(math, 'pi')"):
-            assert "[raised " in await here.ok(bypass), bypass
-        assert "1" in await here.ok("1")
+            assert "[raised " in await here.run(bypass), bypass
+        assert "1" in await here.run("1")
 
 
 async def test_a_projects_own_rules_count(tmp_path, project):
@@ -487,15 +488,15 @@ async def test_a_projects_own_rules_count(tmp_path, project):
     settings = {"code_interpreter.code_verification_on": True, "code_interpreter.allowed_modules": ["math"]}
     (project.folder.parent / "taskweaver_config.json").write_text(json.dumps(settings))
     async with with_project(tmp_path) as here:
-        assert "[raised " in await here.ok("import os")
-    async with cells(tmp_path, "full", project="work", verify=False) as here:
-        assert "raised" not in await here.ok("import os")
+        assert "[raised " in await here.run("import os")
+    async with open_harness(tmp_path, "full", project="work", verify=False) as here:
+        assert "raised" not in await here.run("import os")
 
 
 async def test_every_key_and_every_tool_is_on_the_page(tmp_path):
     page = (ROOT / "docs" / "code.md").read_text()
     for key in Config.model_fields.keys() - {"tools"}:
         assert f"`{key}`" in page or f"      {key}: " in page, key
-    async with cells(tmp_path, "full") as full:
+    async with open_harness(tmp_path, "full") as full:
         for name in ("call_plugin", *full.tools):
             assert f"`{name}(" in page

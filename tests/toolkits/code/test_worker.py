@@ -1,4 +1,4 @@
-"""Plugins in the kernel: files of varied style, found in the wild or made up, in a real IPython shell."""
+"""Plugins in a real IPython shell: files of varied style, real ones and invented ones."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ SHELL = ROOT / "tests/toolkits/code/kernel_double.py"
 
 @dataclass
 class KernelRun:
-    """What came of the steps."""
+    """The results of the cells, the messages to the host, and new environment variables."""
 
     cells: list[dict[str, Any]]
     messages: list[dict[str, Any]]
@@ -31,7 +31,7 @@ class KernelRun:
         assert [cell["error"] for cell in self.cells] == [None] * len(self.cells), self.cells
         return [cell["value"] for cell in self.cells]
 
-    def of(self, type: str) -> list[dict[str, Any]]:
+    def list_messages(self, type: str) -> list[dict[str, Any]]:
         return [message for message in self.messages if message["type"] == type]
 
 
@@ -48,14 +48,14 @@ def plugin(
     return {"name": name, "source": source or file.read_text(), "file": str(file), "config": config, "env": env or {}}
 
 
-class Kernel:
+class KernelDouble:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.artifacts = folder / "artifacts"
         shutil.copytree(ROOT / "toolkits/goose_like_toolkits/code/worker", folder / "package" / "goose_like_kernel")
         (folder / "work").mkdir()
 
-    def setup(self, *plugins: dict[str, Any], **variables: Any) -> dict[str, Any]:
+    def make_setup(self, *plugins: dict[str, Any], **variables: Any) -> dict[str, Any]:
         message = {
             "type": "setup",
             "session": "s1",
@@ -65,7 +65,7 @@ class Kernel:
         }
         return {"take": {**message, "variables": variables}}
 
-    def play(self, *steps: "str | dict[str, Any]", path: "Path | None" = None) -> KernelRun:
+    def run(self, *steps: "str | dict[str, Any]", path: "Path | None" = None) -> KernelRun:
         each = [{"cell": step} if isinstance(step, str) else step for step in steps]
         command = [sys.executable, "-P", str(SHELL), str(self.folder / "package")]
         env = {"PYTHONPATH": str(path or ""), "IPYTHONDIR": str(self.folder / "ipython"), "HOME": str(self.folder)}
@@ -83,8 +83,8 @@ class Kernel:
 
 
 @pytest.fixture
-def kernel(tmp_path: Path) -> Kernel:
-    return Kernel(tmp_path)
+def kernel(tmp_path: Path) -> KernelDouble:
+    return KernelDouble(tmp_path)
 
 
 def changed(*plugins: dict[str, Any], removed: "list[str] | None" = None) -> dict[str, Any]:
@@ -99,40 +99,40 @@ FUNCTION = HEAD + "@register_plugin\ndef "
 # --- plugins as they are
 
 
-def test_the_seeds_generator_as_written(kernel: Kernel) -> None:
-    played = kernel.play(
-        kernel.setup(
+def test_the_seeds_generator_as_written(kernel: KernelDouble) -> None:
+    result = kernel.run(
+        kernel.make_setup(
             plugin("random_generator", "seed_random_generator"), plugin("ranged", "random_generator", range=[7, 8])
         ),
         "result = random_generator(n=5)\nlen(result), all(1 <= number <= 100 for number in result)",
         "sorted(set(ranged(64)))",
     )
-    assert played.values == ["(5, True)", "[7, 8]"]
+    assert result.values == ["(5, True)", "[7, 8]"]
 
 
-def test_one_connection_from_call_to_call(kernel: Kernel) -> None:
+def test_one_connection_from_call_to_call(kernel: KernelDouble) -> None:
     database = kernel.folder / "sales.db"
     with sqlite3.connect(database) as connection:
         connection.execute("CREATE TABLE sales (item TEXT, price REAL)")
         connection.executemany("INSERT INTO sales VALUES (?, ?)", [("tea", 3.5), ("cake", 4.0)])
-    played = kernel.play(
-        kernel.setup(plugin("sql_pull_data", sqlite_db_path=str(database))),
+    result = kernel.run(
+        kernel.make_setup(plugin("sql_pull_data", sqlite_db_path=str(database))),
         "sql_pull_data.db",
         "df, description = sql_pull_data('SELECT * FROM sales ORDER BY price')\nlist(df.item), description",
         "before = sql_pull_data.db; sql_pull_data(query='SELECT 1')\nsql_pull_data.db is before",
     )
-    assert played.values == ["None", "(['tea', 'cake'], 'there are 2 rows in the result')", "True"]
+    assert result.values == ["None", "(['tea', 'cake'], 'there are 2 rows in the result')", "True"]
 
 
-def test_a_function_is_called_as_it_is(kernel: Kernel) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("word_count")),
+def test_a_function_is_called_as_it_is(kernel: KernelDouble) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin("word_count")),
         "word_count('a b a', top=1)",
         "import inspect, taskweaver_ext.plugin.word_count as module\ntype(word_count).__call__ is module.word_count",
         "str(inspect.signature(word_count))",
         "word_count.__doc__, isinstance(word_count, module.register_plugin.__globals__['Plugin'])",
     )
-    assert played.values == [
+    assert result.values == [
         "{'a': 2}",
         "True",
         "'(text: str, top: int = 3) -> Dict[str, int]'",
@@ -140,20 +140,20 @@ def test_a_function_is_called_as_it_is(kernel: Kernel) -> None:
     ]
 
 
-def test_nothing_of_ours_stands_around_a_plugin(kernel: Kernel) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("standalone")),
+def test_nothing_of_ours_stands_around_a_plugin(kernel: KernelDouble) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin("standalone")),
         "standalone('x')",
         "import taskweaver_ext.plugin.standalone as module\n"
         "type(standalone) is module.Standalone, type(standalone).__mro__[1] is module.Plugin",
         "vars(standalone).keys() == {'name', 'ctx', 'config'}, type(standalone).__call__ is module.Standalone.__call__",
     )
-    assert played.values == ["'X'", "(True, True)", "(True, True)"]
+    assert result.values == ["'X'", "(True, True)", "(True, True)"]
 
 
-def test_two_yamls_on_one_file_share_nothing(kernel: Kernel) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("count_a", "counter"), plugin("count_b", "counter", start=10)),
+def test_two_yamls_on_one_file_share_nothing(kernel: KernelDouble) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin("count_a", "counter"), plugin("count_b", "counter", start=10)),
         "count_a(), count_a(), count_b()",
         "type(count_a) is type(count_b)",
     )
@@ -162,61 +162,61 @@ def test_two_yamls_on_one_file_share_nothing(kernel: Kernel) -> None:
         ("count_a", 2, 2, "taskweaver_ext.plugin.count_a"),
         ("count_b", 11, 1, "taskweaver_ext.plugin.count_b"),
     ]
-    assert played.values == [repr(tuple(expected)), "False"]
+    assert result.values == [repr(tuple(expected)), "False"]
 
 
-def test_dataclasses_and_pickles(kernel: Kernel) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("shapes"), plugin("context", source=FUNCTION + "context(): return {}")),
+def test_dataclasses_and_pickles(kernel: KernelDouble) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin("shapes"), plugin("context", source=FUNCTION + "context(): return {}")),
         "import copy, pickle\nshape = shapes((1, 2))\npickle.loads(pickle.dumps(shape)) == shape",
         "again = pickle.loads(pickle.dumps(shapes))\n"
         "again is not shapes, again((1, 2)) == shape, again.ctx is shapes.ctx",
         "copy.deepcopy(shapes).ctx is shapes.ctx",
         "context(), pickle.loads(pickle.dumps(shapes.ctx)) is shapes.ctx",
     )
-    assert played.values == ["True", "(True, True, True)", "True", "({}, True)"]
+    assert result.values == ["True", "(True, True, True)", "True", "({}, True)"]
 
 
-def test_async_generics_and_mixins(kernel: Kernel) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("waits"), plugin("typed")),
+def test_async_generics_and_mixins(kernel: KernelDouble) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin("waits"), plugin("typed")),
         "await waits(3, times=2)",
         "typed(1), typed(2), typed.is_mixed, typed.kind",
     )
-    assert played.values == ["3", "(None, 1, True, 'txt')"]
+    assert result.values == ["3", "(None, 1, True, 'txt')"]
 
 
-def test_a_restless_one_breaks_nothing(kernel: Kernel) -> None:
-    played = kernel.play(kernel.setup(plugin("restless")), "restless()", "restless()")
-    assert played.values == ["'the second'"] * 2
-    assert played.cells[0]["out"].startswith("restless is here\nand complains\n")
-    assert "here" not in played.cells[1]["out"]  # it is loaded once
+def test_a_restless_one_breaks_nothing(kernel: KernelDouble) -> None:
+    result = kernel.run(kernel.make_setup(plugin("restless")), "restless()", "restless()")
+    assert result.values == ["'the second'"] * 2
+    assert result.cells[0]["out"].startswith("restless is here\nand complains\n")
+    assert "here" not in result.cells[1]["out"]  # it is loaded once
 
 
-def test_modules_beside_a_plugin(kernel: Kernel) -> None:
-    played = kernel.play(kernel.setup(plugin("uses_near")), "uses_near()")
-    assert played.values == ["('one', 'one', 'taskweaver_ext.plugin.near')"]
+def test_modules_beside_a_plugin(kernel: KernelDouble) -> None:
+    result = kernel.run(kernel.make_setup(plugin("uses_near")), "uses_near()")
+    assert result.values == ["('one', 'one', 'taskweaver_ext.plugin.near')"]
     assert not (WILD / "__pycache__" / "near.cpython-311.pyc").exists()
 
 
-def test_a_plugin_does_not_import_itself_for_a_library(kernel: Kernel) -> None:
+def test_a_plugin_does_not_import_itself_for_a_library(kernel: KernelDouble) -> None:
     file = kernel.folder / "no_such_reader.py"
     file.write_text((WILD / "reads_images.py").read_text())
-    played = kernel.play(kernel.setup(plugin("no_such_reader", folder=kernel.folder)), "no_such_reader('x')")
-    assert "ImportError: Please install no_such_reader" in played.of("failed")[0]["error"]
+    result = kernel.run(kernel.make_setup(plugin("no_such_reader", folder=kernel.folder)), "no_such_reader('x')")
+    assert "ImportError: Please install no_such_reader" in result.list_messages("failed")[0]["error"]
 
 
-def test_a_plugin_does_not_import_another_for_a_library(kernel: Kernel) -> None:
+def test_a_plugin_does_not_import_another_for_a_library(kernel: KernelDouble) -> None:
     (kernel.folder / "no_such_reader.py").write_text((WILD / "standalone.py").read_text())
     (kernel.folder / "no_such_reader.yaml").touch()
     reads = plugin("reads", source=(WILD / "reads_images.py").read_text(), folder=kernel.folder)
-    played = kernel.play(kernel.setup(reads), "reads('x')")
-    assert "ImportError: Please install no_such_reader" in played.of("failed")[0]["error"]
+    result = kernel.run(kernel.make_setup(reads), "reads('x')")
+    assert "ImportError: Please install no_such_reader" in result.list_messages("failed")[0]["error"]
 
 
-def test_as_a_program_it_registers_nothing(kernel: Kernel) -> None:
-    played = kernel.play(kernel.setup(), f"%run {WILD / 'standalone.py'}")
-    assert played.cells[0]["out"] == "no registry for loading plugin\nHELLO\n"
+def test_as_a_program_it_registers_nothing(kernel: KernelDouble) -> None:
+    result = kernel.run(kernel.make_setup(), f"%run {WILD / 'standalone.py'}")
+    assert result.cells[0]["out"] == "no registry for loading plugin\nHELLO\n"
 
 
 # --- what fails
@@ -231,24 +231,24 @@ def test_as_a_program_it_registers_nothing(kernel: Kernel) -> None:
         ("near", "nothing is registered"),
     ],
 )
-def test_a_failure_disables_the_plugin_only(kernel: Kernel, name: str, expected: str) -> None:
-    played = kernel.play(
-        kernel.setup(plugin(name), plugin("standalone")),
+def test_a_failure_disables_the_plugin_only(kernel: KernelDouble, name: str, expected: str) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin(name), plugin("standalone")),
         f"before = standalone('a')\n{name}()",
         f"standalone(before), '{name} is off' if {name} else ''",
         f"{name}()",
     )
-    [failed] = played.of("failed")  # once, although it was named again
+    [failed] = result.list_messages("failed")  # once, although it was named again
     assert failed["plugin"] == name
     assert expected in failed["error"]
-    assert [cell["error"] and cell["error"].partition(":")[0] for cell in played.cells] == [
+    assert [cell["error"] and cell["error"].partition(":")[0] for cell in result.cells] == [
         "NameError",
         None,
         "NameError",
     ]
-    assert expected in played.cells[2]["error"]
-    assert f"the plugin {name!r} is off" in played.cells[2]["error"]
-    assert played.of("names") == [{"type": "names", "names": ["before"]}]
+    assert expected in result.cells[2]["error"]
+    assert f"the plugin {name!r} is off" in result.cells[2]["error"]
+    assert result.list_messages("names") == [{"type": "names", "names": ["before"]}]
 
 
 @pytest.mark.parametrize(
@@ -267,59 +267,59 @@ def test_a_failure_disables_the_plugin_only(kernel: Kernel, name: str, expected:
         ("class E(Exception):\n    def __str__(self): raise E\nraise E", "E: <exception str() failed>"),
     ],
 )
-def test_whatever_it_raises_no_cell_is_broken(kernel: Kernel, source: str, expected: str) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("odd", source=source)), "import copy\ncopy.deepcopy(odd)\n1 + 1", "odd.config"
+def test_whatever_it_raises_no_cell_is_broken(kernel: KernelDouble, source: str, expected: str) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin("odd", source=source)), "import copy\ncopy.deepcopy(odd)\n1 + 1", "odd.config"
     )
-    assert played.cells[0]["value"] == "2"
-    assert expected in played.of("failed")[0]["error"]
-    assert played.cells[1]["error"].startswith("AttributeError: the plugin 'odd' is off")
+    assert result.cells[0]["value"] == "2"
+    assert expected in result.list_messages("failed")[0]["error"]
+    assert result.cells[1]["error"].startswith("AttributeError: the plugin 'odd' is off")
 
 
-def test_an_error_names_file_and_line_and_stays_short(kernel: Kernel) -> None:
+def test_an_error_names_file_and_line_and_stays_short(kernel: KernelDouble) -> None:
     source = "def deep(n):\n    return deep(n - 1) if n else 1 / 0\n\ndeep(30)\n"
-    played = kernel.play(kernel.setup(plugin("deep", source=source, folder=Path("/nowhere"))), "deep")
-    lines = played.of("failed")[0]["error"].splitlines()
+    result = kernel.run(kernel.make_setup(plugin("deep", source=source, folder=Path("/nowhere"))), "deep")
+    lines = result.list_messages("failed")[0]["error"].splitlines()
     assert lines[:2] == ['  File "/nowhere/deep.py", line 4, in <module>', "    deep(30)"]
     assert lines[-1] == "ZeroDivisionError: division by zero"
     assert len(lines) < 16
     assert "loading.py" not in "".join(lines)
 
 
-def test_what_it_lacks_may_be_installed(kernel: Kernel) -> None:
+def test_what_it_lacks_may_be_installed(kernel: KernelDouble) -> None:
     library = kernel.folder / "work" / "no_such_reader.py"
-    played = kernel.play(
-        kernel.setup(plugin("reads_images")),
+    result = kernel.run(
+        kernel.make_setup(plugin("reads_images")),
         "import sys; sys.path.append(''); reads_images('x')",
         "'reads_images'",
         {"write": [str(library), "def read(path): return path.upper()"]},
         "reads_images('x')",
     )
-    assert [message["type"] for message in played.messages] == ["failed", "names", "reloaded"]
-    assert "install what it lacks" in played.cells[0]["error"]
-    assert played.cells[2]["value"] == "'X'"
+    assert [message["type"] for message in result.messages] == ["failed", "names", "reloaded"]
+    assert "install what it lacks" in result.cells[0]["error"]
+    assert result.cells[2]["value"] == "'X'"
 
 
-def test_an_error_in_a_call_shows_the_plugins_lines(kernel: Kernel) -> None:
+def test_an_error_in_a_call_shows_the_plugins_lines(kernel: KernelDouble) -> None:
     source = "\ufeff" + CLASS + "def __call__(self):\n        return 1 / 0  # as ever\n"
-    played = kernel.play(kernel.setup(plugin("odd", source=source, folder=Path("/nowhere"))), "odd()")
-    assert played.cells[0]["error"] == "ZeroDivisionError: division by zero"
-    assert "return 1 / 0  # as ever" in played.cells[0]["out"]
-    assert "/nowhere/odd.py:5" in played.cells[0]["out"]
-    assert "goose_like_kernel" not in played.cells[0]["out"]
+    result = kernel.run(kernel.make_setup(plugin("odd", source=source, folder=Path("/nowhere"))), "odd()")
+    assert result.cells[0]["error"] == "ZeroDivisionError: division by zero"
+    assert "return 1 / 0  # as ever" in result.cells[0]["out"]
+    assert "/nowhere/odd.py:5" in result.cells[0]["out"]
+    assert "goose_like_kernel" not in result.cells[0]["out"]
 
 
-def test_an_interruption_comes_through_and_the_plugin_is_loaded_next_time(kernel: Kernel) -> None:
+def test_an_interruption_comes_through_and_the_plugin_is_loaded_next_time(kernel: KernelDouble) -> None:
     source = (
         "import os, signal, pathlib\nfrom taskweaver.plugin import register_plugin\n"
         "if not os.path.exists('seen'):\n"
         "    pathlib.Path('seen').touch()\n    signal.raise_signal(signal.SIGINT)\n"
         "@register_plugin\ndef slow(): return 'there'\n"
     )
-    played = kernel.play(kernel.setup(plugin("slow", source=source)), "slow()", "slow()")
-    assert [cell["error"] for cell in played.cells] == ["KeyboardInterrupt: ", None]
-    assert played.cells[1]["value"] == "'there'"
-    assert played.of("failed") == []
+    result = kernel.run(kernel.make_setup(plugin("slow", source=source)), "slow()", "slow()")
+    assert [cell["error"] for cell in result.cells] == ["KeyboardInterrupt: ", None]
+    assert result.cells[1]["value"] == "'there'"
+    assert result.list_messages("failed") == []
 
 
 # --- the real package
@@ -327,7 +327,7 @@ def test_an_interruption_comes_through_and_the_plugin_is_loaded_next_time(kernel
 
 @pytest.fixture
 def real(tmp_path: Path) -> Path:
-    """A package of that name in which only what the loader must know is as in TaskWeaver's."""
+    """A package `taskweaver` with the same hooks for loaders as the real one."""
     folder = tmp_path / "real"
     files = {
         "__init__": "",
@@ -354,29 +354,31 @@ def real(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_real_package_wins_and_its_hooks_are_ours(kernel: Kernel, real: Path) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("reporter", env={"KEY": "k1"}), plugin("registers_twice"), user="ada"),
+def test_the_real_package_wins_and_its_hooks_are_ours(kernel: KernelDouble, real: Path) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin("reporter", env={"KEY": "k1"}), plugin("registers_twice"), user="ada"),
         "reporter.is_real, reporter(), reporter.get_env('KEY'), reporter.user()",
         {"take": {"type": "test", "plugin": "reporter"}},
         "from taskweaver.plugin import register\nregister.register_plugin_inner",
         "registers_twice()",
         path=real,
     )
-    assert played.cells[0]["value"] == "(True, 'obj_1_txt_0000', 'k1', ('ada', None))"
-    assert [test["error"] is None for test in played.of("tested")[0]["tests"]] == [True, True, False, False]
-    assert played.cells[1]["value"] == "None"
-    assert "duplicated plugin impl registration" in played.cells[2]["error"]
+    assert result.cells[0]["value"] == "(True, 'obj_1_txt_0000', 'k1', ('ada', None))"
+    assert [test["error"] is None for test in result.list_messages("tested")[0]["tests"]] == [True, True, False, False]
+    assert result.cells[1]["value"] == "None"
+    assert "duplicated plugin impl registration" in result.cells[2]["error"]
 
 
-def test_a_folder_of_that_name_is_not_the_package(kernel: Kernel) -> None:
+def test_a_folder_of_that_name_is_not_the_package(kernel: KernelDouble) -> None:
     (kernel.folder / "work" / "taskweaver").mkdir()
-    played = kernel.play("import sys; sys.path.insert(0, '')", kernel.setup(plugin("standalone")), "standalone('x')")
-    assert played.cells[1]["value"] == "'X'"
+    result = kernel.run(
+        "import sys; sys.path.insert(0, '')", kernel.make_setup(plugin("standalone")), "standalone('x')"
+    )
+    assert result.cells[1]["value"] == "'X'"
 
 
-def test_every_name_is_there(kernel: Kernel) -> None:
-    played = kernel.play(
+def test_every_name_is_there(kernel: KernelDouble) -> None:
+    result = kernel.run(
         "from taskweaver.plugin import *\nimport taskweaver.plugin as package\n"
         "from taskweaver.plugin import Plugin, context, register_plugin, test_plugin\n"
         "from taskweaver.plugin.context import ArtifactType, LogErrorLevel, PluginContext\n"
@@ -391,24 +393,24 @@ def test_every_name_is_there(kernel: Kernel) -> None:
         "import taskweaver.planner",
     )
     kept = [{"file_name": "f.txt", "id": "test_artifact_id_0", "name": "n", "type": "txt", "desc": "d"}]
-    assert [cell["value"] for cell in played.cells[:3]] == [
+    assert [cell["value"] for cell in result.cells[:3]] == [
         "(True, True)",
         repr((True, "test", kept, [("info", "tag", "text")], True)),
         "[]",
     ]
-    assert "No module named 'taskweaver.planner'" in played.cells[3]["error"]
+    assert "No module named 'taskweaver.planner'" in result.cells[3]["error"]
 
 
 # --- when plugins are loaded, and when not
 
 
-def test_only_what_the_code_names_is_loaded_once(kernel: Kernel) -> None:
+def test_only_what_the_code_names_is_loaded_once(kernel: KernelDouble) -> None:
     marks = [
         plugin(name, source=f"print('load {name}')\n" + CLASS + "def __call__(self): return self.name")
         for name in ("one", "two", "three", "four", "five")
     ]
-    played = kernel.play(
-        kernel.setup(*marks),
+    result = kernel.run(
+        kernel.make_setup(*marks),
         "'two' + str(dict(three=1).get('four'))  # one",
         "two = 2",
         "def later(): return one()\n",
@@ -416,15 +418,15 @@ def test_only_what_the_code_names_is_loaded_once(kernel: Kernel) -> None:
         "%timeit -n1 -r1 three()",
         "f'{four()}', [five for five in [1]]",
     )
-    assert [cell["error"] for cell in played.cells] == [None] * 6
-    loads = [[line for line in cell["out"].splitlines() if line.startswith("load")] for cell in played.cells]
+    assert [cell["error"] for cell in result.cells] == [None] * 6
+    loads = [[line for line in cell["out"].splitlines() if line.startswith("load")] for cell in result.cells]
     assert loads == [[], [], ["load one"], [], ["load three"], ["load five", "load four"]]
-    assert played.cells[3]["value"] == "('one', 'one', 2)"
+    assert result.cells[3]["value"] == "('one', 'one', 2)"
 
 
-def test_a_name_that_the_person_took_is_theirs(kernel: Kernel) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("counter")),
+def test_a_name_that_the_person_took_is_theirs(kernel: KernelDouble) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin("counter")),
         "kept = counter; counter()[1]",
         "counter = 5",
         "counter",
@@ -435,22 +437,22 @@ def test_a_name_that_the_person_took_is_theirs(kernel: Kernel) -> None:
         "del counter",
         "counter()[1]",
     )
-    assert [cell["value"] for cell in played.cells] == ["1", "5", "5", "5", "None", "(1, 2, False)", "None", "2"]
+    assert [cell["value"] for cell in result.cells] == ["1", "5", "5", "5", "None", "(1, 2, False)", "None", "2"]
 
 
-def test_reset_loses_names_and_no_plugin(kernel: Kernel) -> None:
-    played = kernel.play(kernel.setup(plugin("counter")), "x = counter()[1]", "%reset -f", "counter()[1]")
-    assert played.cells[2]["value"] == "2"
-    assert [message["names"] for message in played.of("names")] == [["x"], []]
+def test_reset_loses_names_and_no_plugin(kernel: KernelDouble) -> None:
+    result = kernel.run(kernel.make_setup(plugin("counter")), "x = counter()[1]", "%reset -f", "counter()[1]")
+    assert result.cells[2]["value"] == "2"
+    assert [message["names"] for message in result.list_messages("names")] == [["x"], []]
 
 
-def test_a_changed_plugin_is_another_at_the_next_cell(kernel: Kernel) -> None:
+def test_a_changed_plugin_is_another_at_the_next_cell(kernel: KernelDouble) -> None:
     def version(text: str, state: str = "pass") -> dict[str, Any]:
         source = f"{CLASS}\n    def __call__(self):\n        {state}\n        return {text!r}"
         return plugin("odd", source=source)
 
-    played = kernel.play(
-        kernel.setup(version("first")),
+    result = kernel.run(
+        kernel.make_setup(version("first")),
         "def call(): return odd()\ncall()",
         changed(version("second", "self.x = 1")),
         "call()",
@@ -462,7 +464,7 @@ def test_a_changed_plugin_is_another_at_the_next_cell(kernel: Kernel) -> None:
         "call()",
         "call()",
     )
-    assert [cell["value"] for cell in played.cells] == [
+    assert [cell["value"] for cell in result.cells] == [
         "'first'",
         "'second'",
         "'third'",
@@ -470,54 +472,41 @@ def test_a_changed_plugin_is_another_at_the_next_cell(kernel: Kernel) -> None:
         "'fourth'",
         "'fourth'",
     ]
-    assert [message["lost_state"] for message in played.of("reloaded")] == [False, True, False]
-    assert "No module named 'absent_library'" in played.of("failed")[0]["error"]
+    assert [message["plugin"] for message in result.list_messages("reloaded")] == ["odd"] * 3
+    assert "No module named 'absent_library'" in result.list_messages("failed")[0]["error"]
 
 
-def test_state_in_a_module_is_state(kernel: Kernel) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("word_count"), plugin("other", "word_count")),
-        "word_count('a'); other",
-        changed(plugin("word_count"), plugin("other", "word_count")),
-        "word_count('a')",
-    )
-    assert {message["plugin"]: message["lost_state"] for message in played.of("reloaded")} == {
-        "word_count": True,
-        "other": False,
-    }
-
-
-def test_what_lies_beside_is_reloaded_with_it(kernel: Kernel) -> None:
+def test_what_lies_beside_is_reloaded_with_it(kernel: KernelDouble) -> None:
     near = kernel.folder / "near.py"
     near.write_text("WORD = 'one'\nclass Near: pass")
     using = plugin("uses_near", source=(WILD / "uses_near.py").read_text(), folder=kernel.folder)
-    played = kernel.play(
-        kernel.setup(using),
+    result = kernel.run(
+        kernel.make_setup(using),
         "uses_near()[:2]",
         {"write": [str(near), "WORD = 'two'\nclass Near: pass"]},
         changed(using),
         "uses_near()[:2]",
     )
-    assert played.values == ["('one', 'one')", "('two', 'two')"]
+    assert result.values == ["('one', 'one')", "('two', 'two')"]
     assert not (kernel.folder / "__pycache__").exists()
 
 
-def test_a_plugin_that_is_gone_is_no_name_any_more(kernel: Kernel) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("standalone"), plugin("counter")),
+def test_a_plugin_that_is_gone_is_no_name_any_more(kernel: KernelDouble) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin("standalone"), plugin("counter")),
         "mine = standalone; standalone('x'); counter",
         "counter = 1",
         changed(removed=["standalone", "counter", "never_seen"]),
         "mine('a'), counter",
         "standalone('x')",
     )
-    assert played.cells[2]["value"] == "('A', 1)"
-    assert played.cells[3]["error"] == "NameError: name 'standalone' is not defined"
+    assert result.cells[2]["value"] == "('A', 1)"
+    assert result.cells[3]["error"] == "NameError: name 'standalone' is not defined"
 
 
-def test_names_are_told_when_they_change(kernel: Kernel) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("counter")),
+def test_names_are_told_when_they_change(kernel: KernelDouble) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin("counter")),
         "1",
         "a, _b = 1, 2; globals()[1] = 2",
         "a = 3; counter()",
@@ -525,15 +514,15 @@ def test_names_are_told_when_they_change(kernel: Kernel) -> None:
         "del a",
         "1",
     )
-    assert [message["names"] for message in played.of("names")] == [["a"], ["a", "json"], ["json"]]
+    assert [message["names"] for message in result.list_messages("names")] == [["a"], ["a", "json"], ["json"]]
 
 
 # --- the context
 
 
-def test_artifacts(kernel: Kernel) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("reporter")),
+def test_artifacts(kernel: KernelDouble) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin("reporter")),
         "import pandas as pd\nreporter(), reporter(), reporter('t.csv', 'df', pd.DataFrame({'a': [1, 2]}))",
         "reporter('d.svg', 'svg', '<svg/>', desc='a circle')",
         "[reporter(f'{kind}.x', kind, value) for kind, value in"
@@ -541,15 +530,15 @@ def test_artifacts(kernel: Kernel) -> None:
         "reporter.path()",
         "reporter.where()",
     )
-    assert played.values[:3] == [
+    assert result.values[:3] == [
         "('obj_1_txt_0000', 'obj_1_txt_0001', 'obj_1_df_0002')",
         "'obj_2_svg_0000'",
         "['obj_3_html_0000', 'obj_3_chart_0001', 'obj_3_file_0002']",
     ]
-    assert played.values[4] == "('local', 's1', 'exec-5', 5)"
+    assert result.values[4] == "('local', 's1', 'exec-5', 5)"
     own = kernel.artifacts / "obj_4_file_0000_own.bin"
-    assert played.values[3] == repr(("obj_4_file_0000", str(own)))
-    told = {Path(message["file"]).name: message for message in played.of("artifact")}
+    assert result.values[3] == repr(("obj_4_file_0000", str(own)))
+    told = {Path(message["file"]).name: message for message in result.list_messages("artifact")}
     assert {name: (kernel.artifacts / name).read_bytes() for name in told} == {
         "obj_1_txt_0000_report.txt": b"all is well",
         "obj_1_txt_0001_report.txt": b"all is well",
@@ -572,9 +561,9 @@ def test_artifacts(kernel: Kernel) -> None:
     assert told["obj_1_df_0002_t.csv"]["description"] == "table of 2 rows with columns a"
 
 
-def test_images_whatever_they_are(kernel: Kernel) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("reporter")),
+def test_images_whatever_they_are(kernel: KernelDouble) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin("reporter")),
         "import io, matplotlib; matplotlib.use('agg')\nimport matplotlib.pyplot as plt\nfrom PIL import Image\n"
         "red = Image.new('RGB', (2, 3), 'red')\nbuffer = io.BytesIO(); red.save(buffer, 'PNG')\n"
         "red.save('red.png')\nfigure, axes = plt.subplots()\n"
@@ -584,91 +573,93 @@ def test_images_whatever_they_are(kernel: Kernel) -> None:
         "    reporter(name, 'image', value)",
         "reporter('x.png', 'image', [1])",
     )
-    assert played.cells[0]["error"] is None
-    kinds = {Path(message["file"]).name.split("_")[-1]: message["file"] for message in played.of("artifact")}
+    assert result.cells[0]["error"] is None
+    kinds = {Path(message["file"]).name.split("_")[-1]: message["file"] for message in result.list_messages("artifact")}
     starts = {name: Path(file).read_bytes()[:4] for name, file in kinds.items()}
     assert starts.pop("pil.jpg")[:2] == b"\xff\xd8"
     assert set(starts.values()) == {b"\x89PNG"}
     assert len(starts) == 7
-    assert "bytes, a path, a Pillow image or a matplotlib figure, not list" in played.cells[1]["error"]
+    assert "bytes, a path, a Pillow image or a matplotlib figure, not list" in result.cells[1]["error"]
 
 
 @pytest.mark.parametrize("name", ["../up.txt", "/etc/x", "a/b", "a\\\\b", "", ".", "..", "nul\\0"])
-def test_file_names_stay_in_their_folder(kernel: Kernel, name: str) -> None:
-    played = kernel.play(kernel.setup(plugin("reporter")), f"reporter('{name}')", f"reporter.path('{name}')")
-    assert ["no file name" in cell["error"] for cell in played.cells] == [True, True]
-    assert played.of("artifact") == []
+def test_file_names_stay_in_their_folder(kernel: KernelDouble, name: str) -> None:
+    result = kernel.run(kernel.make_setup(plugin("reporter")), f"reporter('{name}')", f"reporter.path('{name}')")
+    assert ["no file name" in cell["error"] for cell in result.cells] == [True, True]
+    assert result.list_messages("artifact") == []
     assert list(kernel.artifacts.iterdir()) == []
 
 
-def test_what_is_of_no_type_is_refused(kernel: Kernel) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("reporter")),
+def test_what_is_of_no_type_is_refused(kernel: KernelDouble) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin("reporter")),
         "reporter(kind='sound')",
         "reporter(kind='../x')",
         "reporter(value={})",
         "reporter(kind='df')",
     )
-    assert [cell["error"].partition(";")[0] for cell in played.cells] == [
+    assert [cell["error"].partition(";")[0] for cell in result.cells] == [
         "ValueError: no artifact is of type 'sound'",
         "ValueError: no artifact is of type '../x'",
         "TypeError: an artifact of type 'txt' is text or bytes, not dict",
         "TypeError: an artifact of type 'df' is a data frame, and str has no to_csv",
     ]
-    assert played.of("artifact") == []
+    assert result.list_messages("artifact") == []
 
 
-def test_threads_get_ids_of_their_own(kernel: Kernel) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("reporter")),
+def test_threads_get_ids_of_their_own(kernel: KernelDouble) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin("reporter")),
         "from concurrent.futures import ThreadPoolExecutor\n"
         "with ThreadPoolExecutor(16) as pool: ids = list(pool.map(lambda n: reporter(value=str(n)), range(200)))\n"
         "len(set(ids))",
     )
-    assert played.values == ["200"]
-    texts = {Path(message["file"]).read_text() for message in played.of("artifact")}
+    assert result.values == ["200"]
+    texts = {Path(message["file"]).read_text() for message in result.list_messages("artifact")}
     assert texts == {str(number) for number in range(200)}
 
 
-def test_a_kernel_after_this_one_overwrites_nothing(kernel: Kernel) -> None:
-    first = kernel.play(kernel.setup(plugin("reporter")), "reporter()")
-    second = kernel.play(kernel.setup(plugin("reporter")), "reporter(value='later')")
+def test_a_kernel_after_this_one_overwrites_nothing(kernel: KernelDouble) -> None:
+    first = kernel.run(kernel.make_setup(plugin("reporter")), "reporter()")
+    second = kernel.run(kernel.make_setup(plugin("reporter")), "reporter(value='later')")
     assert first.values == ["'obj_1_txt_0000'"]
     assert second.values == ["'obj_1_txt_0001'"]
     assert (kernel.artifacts / "obj_1_txt_0000_report.txt").read_text() == "all is well"
 
 
-def test_session_variables_logs_and_marks(kernel: Kernel) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("reporter"), user=7),
+def test_session_variables_logs_and_marks(kernel: KernelDouble) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin("reporter"), user=7),
         "reporter.user()",
         {"take": {"type": "variables", "variables": {"user": "ada", "depth": 2}}},
         "reporter.user()",
         "reporter.say('low on tea')",
     )
     marked = "{{DELIMITER_START_TEMPORAL}}low on tea{{DELIMITER_END_TEMPORAL}}"
-    assert played.values == ["('7', None)", "('ada', None)", repr(marked)]
-    assert played.of("log") == [{"type": "log", "level": "warning", "tag": "Plugin-reporter", "text": "low on tea"}]
+    assert result.values == ["('7', None)", "('ada', None)", repr(marked)]
+    assert result.list_messages("log") == [
+        {"type": "log", "level": "warning", "tag": "Plugin-reporter", "text": "low on tea"}
+    ]
 
 
-def test_a_plugins_environment_comes_with_it(kernel: Kernel) -> None:
-    played = kernel.play(
-        kernel.setup(plugin("reporter", env={"KEY": "k1"}), plugin("other", "reporter")),
+def test_a_plugins_environment_comes_with_it(kernel: KernelDouble) -> None:
+    result = kernel.run(
+        kernel.make_setup(plugin("reporter", env={"KEY": "k1"}), plugin("other", "reporter")),
         "reporter.get_env('KEY')",
         "other.get_env('KEY')",
         changed(plugin("reporter", env={"KEY": "k2"})),
         "reporter.get_env('KEY')",
     )
-    assert [cell["value"] for cell in played.cells] == ["'k1'", "None", "'k2'"]
-    assert "'PLUGIN_other_KEY' is not set" in played.cells[1]["error"]
-    assert [name for name in played.environment if name.startswith("PLUGIN")] == []
+    assert [cell["value"] for cell in result.cells] == ["'k1'", "None", "'k2'"]
+    assert "'PLUGIN_other_KEY' is not set" in result.cells[1]["error"]
+    assert [name for name in result.environment if name.startswith("PLUGIN")] == []
 
 
-def test_requests_of_plugins(kernel: Kernel) -> None:
+def test_requests_of_plugins(kernel: KernelDouble) -> None:
     refused = Response(404, {"content-type": "text/plain; charset=latin-1"}, ["nö".encode("latin-1")])
     with threaded([raw(b"fine"), raw(b"", kind="text/plain"), refused, Response(is_reset=True)]) as server:
         call = f"json.loads(make_api_call('http://127.0.0.1:{server.port}/a/', "
-        played = kernel.play(
+        result = kernel.run(
             "import json\nfrom taskweaver.plugin.utils import make_api_call",
             call + "'b?c=1', query_params={'q': 'x y', 'n': [1, 2]}, headers={'X-Key': 'k'}))",
             call + "method='POST', body={'a': 1}, query_params='{\"z\": 3}'))",
@@ -678,12 +669,12 @@ def test_requests_of_plugins(kernel: Kernel) -> None:
             call + "method='TRACE'))",
             call + "query_params='no json'))",
         )
-    values = [cell["value"] for cell in played.cells]
+    values = [cell["value"] for cell in result.cells]
     assert values[1] == repr({"status": "success", "status_code": 200, "response": "fine"})
     assert values[2] == repr({"status": "success", "status_code": 200, "response": ""})
     assert values[3] == repr({"status": "success", "status_code": 404, "response": "nö"})
     assert values[4:6] == ["'error'", "'error'"]
-    assert [cell["error"] for cell in played.cells[6:]] == [
+    assert [cell["error"] for cell in result.cells[6:]] == [
         "ValueError: no method 'TRACE'; the methods are: GET, POST, PUT, DELETE",
         "ValueError: query_params is a dictionary, or a JSON object",
     ]
@@ -700,13 +691,13 @@ def test_requests_of_plugins(kernel: Kernel) -> None:
 # --- a plugin's own tests
 
 
-def test_a_plugins_tests_are_tried(kernel: Kernel) -> None:
+def test_a_plugins_tests_are_tried(kernel: KernelDouble) -> None:
     def tried(name: str) -> dict[str, Any]:
         return {"take": {"type": "test", "plugin": name}}
 
     named = [plugin("reporter", env={"KEY": "k1"}), plugin("waits"), plugin("standalone"), plugin("needs_key")]
-    played = kernel.play(kernel.setup(*named, user="ada"), "waits", *[tried(one["name"]) for one in named], "1")
-    tested = {message["plugin"]: message["tests"] for message in played.of("tested")}
+    result = kernel.run(kernel.make_setup(*named, user="ada"), "waits", *[tried(one["name"]) for one in named], "1")
+    tested = {message["plugin"]: message["tests"] for message in result.list_messages("tested")}
     assert [(test["name"], test["description"]) for test in tested["reporter"]] == [
         ("it writes", "a report is an artifact"),
         ("it knows its key", "The environment comes with the plugin."),
@@ -722,5 +713,5 @@ def test_a_plugins_tests_are_tried(kernel: Kernel) -> None:
     assert [test["error"] for test in tested["waits"]] == [None]
     assert tested["standalone"] == []
     assert tested["needs_key"] == []
-    assert played.of("artifact") == []
-    assert [cell["error"] for cell in played.cells] == [None, None]
+    assert result.list_messages("artifact") == []
+    assert [cell["error"] for cell in result.cells] == [None, None]

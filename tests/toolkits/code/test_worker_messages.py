@@ -9,7 +9,7 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
-from tests.toolkits.code.test_worker import Kernel, plugin
+from tests.toolkits.code.test_worker import KernelDouble, plugin
 
 BOOT = """
 import sys
@@ -60,12 +60,12 @@ class Jupyter:
 
 
 @pytest.fixture
-def kernel(tmp_path: Path) -> Kernel:
-    return Kernel(tmp_path)
+def kernel(tmp_path: Path) -> KernelDouble:
+    return KernelDouble(tmp_path)
 
 
 @pytest.fixture
-def jupyter(kernel: Kernel) -> Iterator[Jupyter]:
+def jupyter(kernel: KernelDouble) -> Iterator[Jupyter]:
     manager = KernelManager()
     manager.start_kernel(cwd=str(kernel.folder / "work"))
     client = manager.blocking_client()
@@ -81,8 +81,8 @@ def jupyter(kernel: Kernel) -> Iterator[Jupyter]:
         manager.shutdown_kernel(now=True)
 
 
-def test_messages_and_cells_in_order(kernel: Kernel, jupyter: Jupyter) -> None:
-    jupyter.send("comm_msg", data=kernel.setup(plugin("reporter"), plugin("standalone"))["take"])
+def test_messages_and_cells_in_order(kernel: KernelDouble, jupyter: Jupyter) -> None:
+    jupyter.send("comm_msg", data=kernel.make_setup(plugin("reporter"), plugin("standalone"))["take"])
     threads = "from concurrent.futures import ThreadPoolExecutor as Pool\nwith Pool(8) as pool:\n"
     threads += "    list(pool.map(reporter, ['t'] * 40))"
     assert jupyter.cell("standalone('x')") == "'X'"
@@ -99,13 +99,13 @@ def test_messages_and_cells_in_order(kernel: Kernel, jupyter: Jupyter) -> None:
         jupyter.client.get_iopub_msg(timeout=0)
 
 
-def test_interrupted_while_it_loads(kernel: Kernel, jupyter: Jupyter) -> None:
+def test_interrupted_while_it_loads(kernel: KernelDouble, jupyter: Jupyter) -> None:
     source = (
         "import os, time\nfrom taskweaver.plugin import register_plugin\n"
         "if not os.path.exists('seen'):\n    open('seen', 'w').close(); print('loading', flush=True); time.sleep(600)\n"
         "@register_plugin\ndef slow(): return 'there'\n"
     )
-    jupyter.send("comm_msg", data=kernel.setup(plugin("slow", source=source))["take"])
+    jupyter.send("comm_msg", data=kernel.make_setup(plugin("slow", source=source))["take"])
     told = jupyter.cell("kept = 1\nslow()", interrupt_after="loading")
     assert "KeyboardInterrupt" in told
     assert jupyter.cell("slow()") == "'there'"

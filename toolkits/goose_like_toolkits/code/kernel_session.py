@@ -198,8 +198,8 @@ class KernelSession:
                 return f"plugin {plugin} failed and is off: {error}"
             case {"type": "off", "plugin": str(plugin), "reason": str(reason)}:
                 return f"plugin {plugin} is off now: {reason}"
-            case {"type": "reloaded", "plugin": str(plugin), "lost_state": lost}:
-                return f"plugin {plugin} changed and was reloaded" + ("; its state is lost" if lost else "")
+            case {"type": "reloaded", "plugin": str(plugin)}:
+                return f"plugin {plugin} changed and was reloaded, without its former state"
             case _:
                 return ""
 

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 from goose_like.config.yaml_source import describe_field_error
 from goose_like.core.message import FrozenModel
 from goose_like.sdk.diagnostics import Diagnostic, ParseResult
+from goose_like.sdk.strict_yaml import build_failure
 
 CONFIG_NAME = "taskweaver_config.json"
 
@@ -44,7 +45,7 @@ _KEYS = {field.alias for field in Settings.model_fields.values()}
 
 
 def read_settings(project: Path) -> ParseResult[Settings]:
-    """Read the settings of a project; an unreadable file or value leaves TaskWeaver's defaults."""
+    """Read the settings of a project; an unreadable value leaves TaskWeaver's default."""
     file = project / CONFIG_NAME
     try:
         text = file.read_text(encoding="utf-8-sig")
@@ -52,11 +53,11 @@ def read_settings(project: Path) -> ParseResult[Settings]:
     except FileNotFoundError:
         return ParseResult(value=Settings())
     except json.JSONDecodeError as error:
-        return _fail(file, f"this is no valid JSON: {error.msg}", error.lineno)
+        return build_failure(file, f"this is no valid JSON: {error.msg}", error.lineno)
     except (OSError, ValueError, RecursionError) as error:
-        return _fail(file, f"can't be read: {' '.join(str(error).split())}")
+        return build_failure(file, f"can't be read: {' '.join(str(error).split())}")
     if not isinstance(data, Mapping):
-        return _fail(file, 'the settings are one object, e.g. {"plugin.base_path": "plugins"}', 1)
+        return build_failure(file, 'the settings are one object, e.g. {"plugin.base_path": "plugins"}', 1)
     known = {key: value for key, value in data.items() if key in _KEYS}
     try:
         return ParseResult(value=Settings.model_validate(known))
@@ -68,10 +69,6 @@ def read_settings(project: Path) -> ParseResult[Settings]:
             for each in errors
         )
         return ParseResult(value=Settings.model_validate(valid), diagnostics=diagnostics)
-
-
-def _fail(file: Path, text: str, line: int | None = None) -> ParseResult[Settings]:
-    return ParseResult(value=Settings(), diagnostics=(Diagnostic(file=file, line=line, text=text),))
 
 
 def _find_line(text: str, error: Mapping[str, Any]) -> int:

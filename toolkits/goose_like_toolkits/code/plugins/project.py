@@ -8,7 +8,6 @@ from pathlib import Path
 
 from goose_like.config.paths import cache_folder
 from goose_like.core.entry_points import did_you_mean
-from goose_like.core.errors import GooseLikeError
 from goose_like.core.gc_pause import pause_gc
 from goose_like.sdk.diagnostics import Diagnostic, ParseResult
 from goose_like.sdk.parse_cache import ParseCache
@@ -17,6 +16,7 @@ from goose_like_toolkits.code.taskweaver import CONFIG_NAME, Settings, read_sett
 from .signature import Signature, read_signature
 from .signature_check import check_signature, complete_spec
 from .spec import PluginSpec
+from .spec_file import read_plugin_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,6 @@ class Project:
         """Read a folder of plugins, or a project with `taskweaver_config.json` or `plugins/`.
 
         Plugins are not imported. Unchanged files come from a cache.
-
-        Raises:
-            GooseLikeError: PyYAML is not installed.
         """
         folder = Path(os.path.expanduser(folder)).absolute()
         if not os.path.isdir(folder):  # unlike Path.is_dir, this never raises for impossible names
@@ -92,7 +89,7 @@ def _read_specs(
     """Return the specs of all YAML files; `code_folder` is where Python files may be too."""
     specs: dict[str, PluginSpec] = {}
     yaml_files = (file for file in files if file.suffix == ".yaml")
-    for file, result in cache.parse_files(ParseResult[PluginSpec], yaml_files, _read_yaml):
+    for file, result in cache.parse_files(ParseResult[PluginSpec], yaml_files, read_plugin_spec):
         diagnostics += result.diagnostics
         if (spec := result.value) is None:
             continue
@@ -126,16 +123,6 @@ def _check_sources(
             off[spec.name] = reason
         completed.append(complete_spec(spec, source.value) if source.value else spec)
     return completed, off
-
-
-def _read_yaml(file: Path) -> ParseResult[PluginSpec]:
-    try:
-        from .spec_file import read_plugin_spec  # imports PyYAML, which unchanged files do not need
-    except ImportError as error:
-        raise GooseLikeError(
-            "plugins need a library that is not installed: pip install 'goose-like[kernel]'"
-        ) from error
-    return read_plugin_spec(file)
 
 
 def _explain_off(spec: PluginSpec, diagnostics: Iterable[Diagnostic]) -> str | None:

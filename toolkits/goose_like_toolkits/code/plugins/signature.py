@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from goose_like.core.message import FrozenModel
-from goose_like.sdk.diagnostics import MAX_FILE_BYTES, Diagnostic, ParseResult
+from goose_like.sdk.diagnostics import MAX_FILE_BYTES, ParseResult
+from goose_like.sdk.strict_yaml import build_failure
 
 _DECORATOR = "register_plugin"
 _PLAIN_BASES = {"object", "ABC"}
-_BASES_WITHOUT_CALL = {"Plugin", *_PLAIN_BASES}
 
 _Block = ast.If | ast.Try | ast.TryStar | ast.With | ast.For | ast.While
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -39,19 +39,15 @@ def read_signature(file: Path) -> ParseResult[Signature]:
     """Read the signature of the only plugin that a Python file registers, without raising."""
     try:
         if not file.is_file():
-            return _fail(file, None, "there is no such file; write it, or correct `name` or `code` in the YAML")
+            return build_failure(file, "there is no such file; write it, or correct `name` or `code` in the YAML")
         if file.stat().st_size > MAX_FILE_BYTES:
-            return _fail(file, None, f"this is larger than {MAX_FILE_BYTES:,} bytes, and no plugin")
+            return build_failure(file, f"this is larger than {MAX_FILE_BYTES:,} bytes, and no plugin")
         with warnings.catch_warnings(action="ignore"):
             return _find_signature(ast.parse(file.read_bytes()), file)
     except SyntaxError as error:
-        return _fail(file, error.lineno, f"this is no valid Python: {error.msg}")
+        return build_failure(file, f"this is no valid Python: {error.msg}", error.lineno)
     except (OSError, ValueError, RecursionError, MemoryError) as error:
-        return _fail(file, None, f"can't be read: {' '.join(str(error).split()) or type(error).__name__}")
-
-
-def _fail(file: Path, line: int | None, text: str) -> ParseResult[Signature]:
-    return ParseResult(diagnostics=(Diagnostic(file=file, line=line, text=text),))
+        return build_failure(file, f"can't be read: {' '.join(str(error).split()) or type(error).__name__}")
 
 
 def _unknown_signature(name: str, line: int) -> Signature:
@@ -65,13 +61,13 @@ def _find_signature(tree: ast.Module, file: Path) -> ParseResult[Signature]:
     aliases = {name for node, _ in statements for name in _find_aliases(node)}
     for node, _ in statements:
         if call := _find_called_decorator(node, aliases):
-            return _fail(file, call.lineno, f"@{_DECORATOR} takes the class itself; write it without ()")
+            return build_failure(file, f"@{_DECORATOR} takes the class itself; write it without ()", call.lineno)
     registered = [(target, is_sure) for node, is_sure in statements for target in _list_registered(node, aliases)]
     if not registered:
-        return _fail(file, None, f"nothing is registered here; put @{_DECORATOR} before the plugin's class")
+        return build_failure(file, f"nothing is registered here; put @{_DECORATOR} before the plugin's class")
     certain = [target for target, is_sure in registered if is_sure]
     if len(certain) > 1:
-        return _fail(file, certain[1].lineno, "a second plugin is registered here; move it to its own file")
+        return build_failure(file, "a second plugin is registered here; move it to its own file", certain[1].lineno)
     target = registered[0][0]
     if len(registered) > 1:  # `try` one class, `except ImportError` another
         return ParseResult(value=_unknown_signature(_DECORATOR, target.lineno))
@@ -83,12 +79,12 @@ def _find_signature(tree: ast.Module, file: Path) -> ParseResult[Signature]:
         return ParseResult(value=_make_signature("lambda", target.lineno, target.args))
     if not isinstance(target, ast.ClassDef):
         return ParseResult(value=_unknown_signature(ast.unparse(target), target.lineno))
-    if not _is_plugin_class(target, names):
-        text = f"class {target.name!r} does not derive from Plugin; write class {target.name}(Plugin)"
-        return _fail(file, target.lineno, text)
     if signature := _find_call_method(target, names):
         return ParseResult(value=signature)
-    return _fail(file, target.lineno, f"class {target.name!r} has no method __call__, which runs the plugin")
+    text = f"class {target.name!r} has no method __call__, which runs the plugin"
+    if all(get_last_name(base) in _PLAIN_BASES for base in target.bases):
+        text = f"class {target.name!r} does not derive from Plugin; write class {target.name}(Plugin)"
+    return build_failure(file, text, target.lineno)
 
 
 def _walk_statements(body: list[ast.stmt], *, is_sure: bool = True) -> Iterator[tuple[ast.stmt, bool]]:
@@ -138,39 +134,22 @@ def _list_registered(node: ast.stmt, aliases: set[str]) -> Iterator[Any]:
             yield call.args[0]
 
 
-def _list_bases(kind: ast.ClassDef, names: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return the name of each base class, and its definition if it is in the same file."""
-    return [(get_last_name(base), names.get(base.id) if isinstance(base, ast.Name) else None) for base in kind.bases]
-
-
-def _is_plugin_class(kind: ast.ClassDef, names: Mapping[str, Any], seen: frozenset[str] = frozenset()) -> bool:
-    """Return whether a class derives from Plugin, or from a class of another file that may do so."""
-    return any(
-        _is_plugin_class(base, names, seen | {kind.name})
-        if isinstance(base, ast.ClassDef) and base.name not in seen
-        else name not in _PLAIN_BASES and not isinstance(base, ast.ClassDef)
-        for name, base in _list_bases(kind, names)
-    )
-
-
-def _find_call_method(
-    kind: ast.ClassDef, names: Mapping[str, Any], seen: frozenset[str] = frozenset()
-) -> Signature | None:
-    """Return the signature of `__call__` in a class or its bases."""
+def _find_call_method(kind: ast.ClassDef, names: Mapping[str, Any]) -> Signature | None:
+    """Return the signature of `__call__`, which a base class may define; None if there is none."""
     callable, signature = f"{kind.name}.__call__", None
+    bases = {get_last_name(base) for base in kind.bases}
+    if bases <= _PLAIN_BASES:
+        return None  # a call would create an object of the class
     for node, _ in _walk_statements(kind.body):
         if isinstance(node, _Function) and node.name == "__call__":
             is_static = any(get_last_name(each) == "staticmethod" for each in node.decorator_list)
             signature = _make_signature(callable, node.lineno, node.args, has_self=not is_static)
         elif isinstance(node, ast.Assign) and any(get_last_name(target) == "__call__" for target in node.targets):
             signature = _unknown_signature(callable, node.lineno)
-    for name, base in _list_bases(kind, names) if signature is None else ():
-        if isinstance(base, ast.ClassDef) and base.name not in seen:
-            signature = _find_call_method(base, names, seen | {kind.name})
-        elif name not in _BASES_WITHOUT_CALL and not isinstance(base, ast.ClassDef):
-            signature = _unknown_signature(callable, kind.lineno)
-        if signature:
-            break
+    if signature is None and (inherited := bases - {"Plugin"} - _PLAIN_BASES):
+        base = names.get(min(inherited)) if len(inherited) == 1 else None
+        signature = _find_call_method(base, {}) if isinstance(base, ast.ClassDef) else None
+        signature = signature or _unknown_signature(callable, kind.lineno)
     return signature
 
 

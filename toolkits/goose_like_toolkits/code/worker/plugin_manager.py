@@ -41,20 +41,6 @@ class _Placement:
     plugin: LoadedPlugin | None = None
     error: str | None = None
     is_import_error: bool = False
-    globals: dict[str, tuple[int, int]] | None = None  # fingerprint of the module when the object was created
-
-    def has_state(self) -> bool:
-        """Return whether the plugin has attributes of its own, or changed globals of its module."""
-        if self.plugin is None:
-            return False
-        own = getattr(self.value, "__dict__", {}).keys() - {"name", "ctx", "config"}
-        return bool(own) or self.globals != _fingerprint(self.plugin)
-
-
-def _fingerprint(plugin: LoadedPlugin) -> dict[str, tuple[int, int]]:
-    """Return the identity and the size of each global in the module of a plugin."""
-    values = [(name, value) for name, value in list(vars(plugin.module).items()) if not name.startswith("__")]
-    return {name: (id(value), len(value) if isinstance(value, (list, dict, set)) else 0) for name, value in values}
 
 
 class PluginManager:
@@ -127,7 +113,6 @@ class PluginManager:
         self._namespace[name] = self._placements[name].value
 
     def _load(self, source: PluginSource, former: _Placement | None) -> _Placement:
-        lost_state = former is not None and former.has_state()
         try:
             plugin = self._loader.load(source)
             value = plugin.create(self._context)
@@ -140,8 +125,8 @@ class PluginManager:
             stand_in = FailedPlugin(source.name, text, is_import_error)
             return _Placement(source, stand_in, error=text, is_import_error=is_import_error)
         if former:
-            self._send({"type": "reloaded", "plugin": source.name, "lost_state": lost_state})
-        return _Placement(source, value, plugin, globals=_fingerprint(plugin))
+            self._send({"type": "reloaded", "plugin": source.name})
+        return _Placement(source, value, plugin)
 
     def _is_placed(self, name: str) -> bool:
         placed = self._placements.get(name)
