@@ -1,13 +1,17 @@
-"""What the tests put in the place of a model, and the shortest way to an exchange with it."""
+"""Fakes for tests: a provider that plays a script, a toolkit made of functions, and an exchange over them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+import dataclasses
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from goose_like.agent.compaction.base import Moderator, Passive
 from goose_like.agent.exchange import Exchange
 from goose_like.agent.journal import Journal
+from goose_like.agent.limits import TurnLimits
+from goose_like.agent.toolkit import Requirements, Toolkit
+from goose_like.agent.toolkit_hooks import ToolkitGuard, ToolkitHooks
 from goose_like.config.profile import Limits, ModelChoice
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import MessageCompleted, SessionStarted, TextDelta
@@ -15,18 +19,19 @@ from goose_like.core.history import History
 from goose_like.core.message import Message, ToolCall, Usage
 from goose_like.core.notifier import Notifier, Recorder
 from goose_like.core.tool import Tool, make_tool
-from goose_like.providers.base import Delta, Facts, Model, Models, Patience, Request
+from goose_like.providers.base import Delta, Model, ModelPair, ProviderInfo, Request
+from goose_like.providers.retry import RetryPolicy
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 
 PAUSE = object()
-"""In a script: the stream stands still until it is cancelled."""
+"""An item of a script: the stream stops until it is cancelled."""
 
 
-class Played:
-    """Plays one item of its script a request: a message, text, an error, or a list of deltas, errors and PAUSEs."""
+class FakeProvider:
+    """A provider that plays one item of its script per request: a message, text, an error, or a list of deltas."""
 
-    facts: ClassVar[Facts] = Facts("plays a script")
+    info: ClassVar[ProviderInfo] = ProviderInfo("plays a script")
 
     def __init__(self, script: Iterable[Any] = ()) -> None:
         self.script = list(script)
@@ -34,7 +39,7 @@ class Played:
         self.opened = self.closed = self.streams_closed = 0
 
     @staticmethod
-    def missing(choice: ModelChoice) -> GooseLikeError | None:
+    def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
         return None
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
@@ -78,11 +83,25 @@ HEADER = SessionStarted(
     models={"processor": "scripted:x", "accelerator": "scripted:x"},
     tools=(),
 )
-NO_PATIENCE = Patience(tries=3, first_wait_s=0.0, longest_wait_s=0.0)
+FAST_RETRIES = RetryPolicy(max_attempts=3, first_wait_s=0.0, max_wait_s=0.0)
 
 
-class Bench:
-    """An exchange over a played provider, and everything around it that tests look at."""
+class FakeToolkit(Toolkit):
+    """A toolkit with the given functions as hooks."""
+
+    def __init__(self, **hooks: Any) -> None:
+        super().__init__(Notifier(), Requirements("fake", {}))
+        for name, hook in hooks.items():
+            setattr(self, name, hook)
+
+
+def create_hooks(journal: Journal, *toolkits: Toolkit) -> ToolkitHooks:
+    """Create the hooks of toolkits, which are named `0`, `1` and so on."""
+    return ToolkitHooks([ToolkitGuard(str(index), toolkit, journal) for index, toolkit in enumerate(toolkits)])
+
+
+class ExchangeHarness:
+    """An exchange over a fake provider, with everything that tests look at."""
 
     def __init__(
         self,
@@ -93,30 +112,33 @@ class Bench:
         limits: Limits = Limits(),  # noqa: B008
         moderator: Moderator | None = None,
         label: str = "scripted:x",
-        doubts: Sequence[Callable[[], str | None]] = (),
+        toolkits: Sequence[Toolkit] = (),
         takes_images: bool = False,
         workspace: Workspace | None = None,
     ) -> None:
-        self.provider = Played(script)
+        self.provider = FakeProvider(script)
         self.recorder = Recorder()
         self.session = Session(folder, "n", History())
         self.session._open(is_new=True)
-        self.journal = Journal(History(), self.session, front or self.recorder)
+        self.journal = Journal(self.session, front or self.recorder)
         self.journal.emit(HEADER.model_copy(update={"models": {"processor": label, "accelerator": label}}))
         model = Model(self.provider, "x", label, takes_images=takes_images)
         tools: dict[str, Tool] = {tool.name: tool for tool in map(make_tool, functions)}
         self.exchange = Exchange(
-            models=Models(model, model),
+            models=ModelPair(model, model),
             moderator=moderator or Passive({}),
             system="system",
             tools=tools,
             journal=self.journal,
-            session=self.session,
-            limits=limits,
-            patience=NO_PATIENCE,
+            limits=TurnLimits(limits, self.session),
+            retry_policy=FAST_RETRIES,
             workspace=workspace or Workspace(Path.cwd(), mode="full", approval="auto", notifier=self.journal),
-            doubts=doubts,
+            hooks=create_hooks(self.journal, *toolkits),
         )
+
+    def add_toolkits(self, *toolkits: Toolkit) -> None:
+        """Let the exchange call the hooks of these toolkits."""
+        self.exchange = dataclasses.replace(self.exchange, hooks=create_hooks(self.journal, *toolkits))
 
     @property
     def messages(self) -> list[Message]:
@@ -124,18 +146,18 @@ class Bench:
 
     @property
     def outputs(self) -> list[str]:
-        """What the model read of all tool results, in the order in which it read them."""
+        """The outputs of all tool results, in order."""
         return [result.output for message in self.messages for result in message.tool_results]
 
-    def told(self, kind: type) -> list[Any]:
+    def events_of(self, kind: type) -> list[Any]:
         return [event for event in self.recorder.events if isinstance(event, kind)]
 
     def replayed(self) -> History:
-        return History.replay(self.session.read())
+        return History.replay(self.session.read_events())
 
 
 def is_well_formed(messages: Sequence[Message]) -> bool:
-    """Whether each assistant message with calls is followed by exactly their results, in order, and no others are."""
+    """Return whether exactly the results of its calls follow each assistant message, in order."""
     for index, message in enumerate(messages):
         asked = [call.id for call in message.tool_calls]
         after = messages[index + 1] if index + 1 < len(messages) else None

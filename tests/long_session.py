@@ -6,19 +6,20 @@ from pathlib import Path
 from goose_like.agent.compaction.base import Moderator
 from goose_like.agent.exchange import Exchange
 from goose_like.agent.journal import Journal
+from goose_like.agent.limits import TurnLimits
 from goose_like.config.profile import Limits
 from goose_like.core.errors import ContextLengthError
 from goose_like.core.events import MessageCompleted, Task, TextDelta
 from goose_like.core.message import Message, Usage
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import make_tool
-from goose_like.providers.anthropic_wire import Encoder as AnthropicEncoder
-from goose_like.providers.base import Delta, Facts, Model, Models, Request
-from goose_like.providers.openai_wire import Encoder as OpenAIEncoder
+from goose_like.providers.anthropic_wire import AnthropicEncoder as AnthropicEncoder
+from goose_like.providers.base import Delta, Model, ModelPair, ProviderInfo, Request
+from goose_like.providers.openai_wire import OpenAIEncoder as OpenAIEncoder
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 from tests import ROOT
-from tests.fakes import HEADER, NO_PATIENCE, call, calls
+from tests.fakes import FAST_RETRIES, HEADER, call, calls
 
 GOAL = "Make every page of the documentation agree with the program. The goal is called quince-marmalade."
 PLAN = (
@@ -35,7 +36,7 @@ class Counting:
     `respond` gives the step to the number of the request; a request without tools is a question aside.
     """
 
-    facts = Facts("counts")
+    info = ProviderInfo("counts")
 
     def __init__(self, respond: Callable[[int], Message | str], window: int = 1_000_000, aside: str = "") -> None:
         self.respond = respond
@@ -47,7 +48,7 @@ class Counting:
         self._encoder = OpenAIEncoder()
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        body = self._encoder.body(request) if request.tools else OpenAIEncoder().body(request)
+        body = self._encoder.encode_request(request) if request.tools else OpenAIEncoder().encode_request(request)
         tokens = len(body) // 4
         if tokens > self.window:
             raise ContextLengthError(f"{tokens} tokens are too many")
@@ -99,17 +100,16 @@ def exchange_over(
 ) -> Exchange:
     """An exchange that goes on with a session, as after `goose-like session resume`."""
     model = Model(provider, "x", "scripted:x", window=options.pop("window", None))
-    journal = Journal(session.history, session, Recorder())
+    journal = Journal(session, Recorder())
     journal.emit(HEADER)
     return Exchange(
-        models=Models(model, model),
+        models=ModelPair(model, model),
         moderator=moderator,
         system=SYSTEM,
         tools={tool.name: tool for tool in map(make_tool, tools)},
         journal=journal,
-        session=session,
-        limits=Limits(steps=10_000),
-        patience=NO_PATIENCE,
+        limits=TurnLimits(Limits(steps=10_000), session),
+        retry_policy=FAST_RETRIES,
         workspace=Workspace(Path.cwd(), mode="full", approval="auto", notifier=journal),
         **options,
     )
@@ -119,4 +119,6 @@ def wires(requests: Sequence[Request]) -> tuple[list[bytes], list[bytes]]:
     """Each request's body on either wire, without the marks that move on Anthropic's."""
     openai, anthropic = OpenAIEncoder(), AnthropicEncoder()
     mark = b',"cache_control":{"type":"ephemeral"}'
-    return [openai.body(each) for each in requests], [anthropic.body(each).replace(mark, b"") for each in requests]
+    return [openai.encode_request(each) for each in requests], [
+        anthropic.encode_request(each).replace(mark, b"") for each in requests
+    ]

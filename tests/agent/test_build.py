@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from goose_like.agent.build import build_exchange
-from goose_like.agent.compaction.base import Truncate
+from goose_like.agent.compaction.threshold import Truncate
 from goose_like.config.profile import Profile
 from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
@@ -24,13 +24,13 @@ from goose_like.providers.registry import NO_MODEL
 from goose_like.sessions.session import Session
 from goose_like.toolkit import ExchangeView, Requirements, Toolkit, tool
 from tests import ROOT
-from tests.fakes import Played, call, calls
+from tests.fakes import FakeProvider, call, calls
 
 trace: list[str] = []
-played: list[Played] = []
+played: list[FakeProvider] = []
 
 
-class Model(Played):
+class Model(FakeProvider):
     """Plays what the test put into `script`."""
 
     steps: list = []
@@ -156,7 +156,7 @@ async def built(home, yaml, recorder=None, **options):
         async with build_exchange(profile, recorder or Recorder(), **options) as exchange:
             yield exchange
     except ProfileError as error:
-        line = source.place(*error.path).rpartition(" ")[2]
+        line = source.locate(*error.path).rpartition(" ")[2]
         raise ProfileError(f"line {line}: {error}") from error
 
 
@@ -291,7 +291,7 @@ async def test_bad_profile_is_one_sentence_with_its_line(home, kind):
         ),
         (
             "closed",
-            "toolkit 'closed' can't be made: got an unexpected keyword argument 'config' for its __init__; .*: "
+            "toolkit 'closed' can't be created: got an unexpected keyword argument 'config' for its __init__; .*: "
             r"accept \*\*kwargs and pass them to super\(\).__init__$",
         ),
         (
@@ -319,7 +319,7 @@ async def test_what_a_toolkit_waits_for_is_shown_before_the_session_begins(home,
 
     class Prepared(Three):
         @classmethod
-        async def prepared(cls, notifier, requires, **kwargs):
+        async def create(cls, notifier, requires, **kwargs):
             notifier.log("it is fetched")
             notifier.status("fetching")
             await may_go.wait()
@@ -379,7 +379,7 @@ async def test_moderator_and_limits(home):
     yaml = "toolkits: []\nmoderator: {name: truncate, config: {limit_tokens: 30}}\nlimits: {steps: 3}"
     async with built(home, yaml) as exchange:
         assert isinstance(exchange.moderator, Truncate)
-        assert exchange.limits.steps == 3
+        assert exchange.limits.values.steps == 3
 
 
 async def test_a_model_that_is_not_there():
@@ -389,7 +389,7 @@ async def test_a_model_that_is_not_there():
 
 
 async def test_no_model_at_all(monkeypatch):
-    monkeypatch.setattr(models, "provider_class", lambda name: Absent)
+    monkeypatch.setattr(models, "find_provider_factory", lambda name: Absent)
     with pytest.raises(CredentialError) as caught:
         models.choose_models(Profile())
     assert str(caught.value) == NO_MODEL
@@ -399,23 +399,23 @@ async def test_a_toolkit_that_fails_to_look_is_told_once_and_ends_no_turn(home, 
     def look(self):
         raise LookupError("nowhere")
 
-    for name in ("news", "doubt", "live"):
+    for name in ("context_updates", "before_finish", "state_sections"):
         monkeypatch.setattr(Three, name, look)
     async with built(home, "toolkits: [three]", recorder := Recorder()) as exchange:
         for _ in range(2):
-            assert [await source() for source in exchange.news.values()] == [{}]
-            assert [source() for source in exchange.doubts] == [None]
+            assert await exchange.hooks.collect_facts() == {}
+            assert exchange.hooks.find_follow_up() is None
             assert exchange.moderator.state_sections() == []
         told = [event.text for event in recorder.events if isinstance(event, Logged)]
     assert ["'three' failed" in text and "nowhere" in text for text in told] == [True] * 3
 
 
 async def test_a_toolkit_that_says_nonsense_of_the_state_is_told_and_ends_no_turn(home, monkeypatch):
-    for name, given in (("news", None), ("live", [1]), ("doubt", 3)):
+    for name, given in (("context_updates", None), ("state_sections", [1]), ("before_finish", 3)):
         monkeypatch.setattr(Three, name, lambda self, given=given: given)
     async with built(home, "toolkits: [three]", recorder := Recorder()) as exchange:
-        assert [await source() for source in exchange.news.values()] == [{}]
-        assert [source() for source in exchange.doubts] == ["3"]
+        assert await exchange.hooks.collect_facts() == {}
+        assert exchange.hooks.find_follow_up() == "3"
         assert exchange.moderator.state_sections() == []
         assert sum("'three' failed" in event.text for event in recorder.events if isinstance(event, Logged)) == 2
 
@@ -461,7 +461,7 @@ async def test_view_shows_the_conversation_and_asks_aside(home):
     recorder = Recorder()
     async with built(home, "toolkits: [three]", recorder) as exchange:
         await exchange.reply("Hi.")
-        view = ExchangeView(exchange.history, exchange.models, exchange.journal)
+        view = ExchangeView(exchange.session, exchange.models, exchange.journal)
         assert view.processor.messages[-1] == Message.assistant("Hello.")
         assert await view.accelerator.ask("Which colour?") == "Blue."
         assert len(view.processor.messages) == 2

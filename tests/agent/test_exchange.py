@@ -1,7 +1,6 @@
 """The loop: however a turn ends, the history is whole, and a model is sent only what the history holds."""
 
 import asyncio
-import dataclasses
 import json
 import tempfile
 import threading
@@ -12,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.agent.compaction.base import Truncate
-from goose_like.agent.exchange import CUT_ANSWER
+from goose_like.agent.compaction.threshold import Truncate
+from goose_like.agent.exchange import CUT_ANSWER_ERROR
+from goose_like.agent.toolkit import FollowUp
 from goose_like.config.profile import Limits
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, SessionError
 from goose_like.core.events import (
@@ -36,17 +36,17 @@ from goose_like.core.events import (
 from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import Message, ToolResult, Usage
 from goose_like.core.notifier import Notifier, Recorder
-from goose_like.core.tool import Final, ToolError, ToolSpec, current_call, make_tool, tool
-from tests.fakes import HEADER, PAUSE, Bench, call, calls, is_well_formed
+from goose_like.core.tool import FinalResult, ToolError, ToolSpec, current_call, make_tool, tool
+from tests.fakes import HEADER, PAUSE, ExchangeHarness, FakeToolkit, call, calls, is_well_formed
 
 
 @pytest.fixture
 def bench(tmp_path):
-    """Makes a Bench; at the end its file must amount to what was lived, with every call answered."""
-    made: list[Bench] = []
+    """Create harnesses. At the end, the replayed file must equal the live history, with every call answered."""
+    made: list[ExchangeHarness] = []
 
     def make(script, *functions, **options):
-        made.append(Bench(script, *functions, folder=tmp_path / f"session{len(made)}", **options))
+        made.append(ExchangeHarness(script, *functions, folder=tmp_path / f"session{len(made)}", **options))
         return made[-1]
 
     yield make
@@ -116,7 +116,7 @@ async def test_side_by_side_with_results_in_the_order_of_the_calls(bench):
     b = bench([calls(call("first", id="a"), call("second", id="b")), "Done."], first, second)
     await b.exchange.reply("Hi.")
     assert b.outputs == ["first", "second"]
-    assert [event.result.call_id for event in b.told(ToolFinished)] == ["b", "a"]
+    assert [event.result.call_id for event in b.events_of(ToolFinished)] == ["b", "a"]
 
 
 async def test_alone_does_not_overlap(bench):
@@ -132,7 +132,7 @@ async def test_alone_does_not_overlap(bench):
     async def together(name: str):
         await both(name)
 
-    @tool(alone=True)
+    @tool(exclusive=True)
     async def alone(name: str):
         await both(name)
 
@@ -150,12 +150,12 @@ async def test_remote_calls_are_handed_off_and_continued(bench):
     b = bench([calls(call("afar", id="r"), call("echo", '{"text": "here"}', id="l")), "Done."], echo, afar)
     assert (await b.exchange.reply("Hi.")).reason == "handed_off"
     assert list(b.exchange.history.open_calls) == ["r", "l"]
-    assert [event.call.id for event in b.told(ToolStarted)] == ["l"]
+    assert [event.call.id for event in b.events_of(ToolStarted)] == ["l"]
     end = await b.exchange.reply(Message(role="tool", parts=(ToolResult(call_id="r", output="there"),)))
     assert end.reason == "stop"
     assert b.outputs == ["there", "here"]
     assert [message.role for message in b.messages] == ["user", "assistant", "tool", "assistant"]
-    assert b.told(Reminded) == []
+    assert b.events_of(Reminded) == []
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ async def test_a_remote_call_is_checked_before_it_is_handed_off(bench, bad, told
     assert (await b.exchange.reply("Hi.")).reason == "handed_off"
     assert (len(b.provider.requests), b.outputs[0][: len(told)], b.outputs[1]) == (2, told, "here")
     assert [call_id for call_id in b.exchange.history.open_calls if b.exchange.history.is_open(call_id)] == ["g"]
-    finished = [event.result.call_id for event in b.told(ToolFinished)]
-    assert sorted(finished) == sorted(event.call.id for event in b.told(ToolStarted))
+    finished = [event.result.call_id for event in b.events_of(ToolFinished)]
+    assert sorted(finished) == sorted(event.call.id for event in b.events_of(ToolStarted))
     assert b.replayed() == b.exchange.history
     b.provider.script.append("Done.")
     end = await b.exchange.reply(Message(role="tool", parts=(ToolResult(call_id="g", output="there"),)))
@@ -229,7 +229,7 @@ async def test_time_limit(bench):
 async def cancel_when(b, kind, count=1):
     """Runs a turn and cancels it once so many events of this kind were shown."""
     task = asyncio.create_task(b.exchange.reply("Hi."))
-    while len(b.told(kind)) < count:  # noqa: ASYNC110
+    while len(b.events_of(kind)) < count:  # noqa: ASYNC110
         await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -240,7 +240,7 @@ async def cancel_when(b, kind, count=1):
 async def test_cancel_while_streaming_keeps_what_was_heard(bench):
     b = bench([[TextDelta(text="Once "), TextDelta(text="upon"), PAUSE], "Hello again."])
     await cancel_when(b, TextDelta, 2)
-    assert b.told(MessageCompleted) == [MessageCompleted(message=Message.assistant("Once upon"), is_cut=True)]
+    assert b.events_of(MessageCompleted) == [MessageCompleted(message=Message.assistant("Once upon"), is_cut=True)]
     assert b.provider.streams_closed == 1
     await b.exchange.reply("Go on.")
     assert [message.text for message in b.provider.requests[1].messages] == ["Hi.", "Once upon", "Go on."]
@@ -281,7 +281,7 @@ async def test_patience_ends(bench):
     b = bench([ModelUnavailableError("gone", is_retryable=True)] * 5)
     end = await b.exchange.reply("Hi.")
     assert (end.reason, end.detail, end.exit_code) == ("error", "gone", 77)
-    assert (len(b.provider.requests), len(b.told(Retrying))) == (3, 2)
+    assert (len(b.provider.requests), len(b.events_of(Retrying))) == (3, 2)
 
 
 async def test_a_stream_without_a_message_is_no_answer(bench):
@@ -328,7 +328,7 @@ async def test_broken_arguments_and_unknown_tools_go_back_to_the_model(bench):
 async def test_cut_by_length(bench):
     cut = [TextDelta(text="Once"), MessageCompleted(message=Message.assistant("Once"), is_cut=True)]
     b = bench([cut])
-    assert await b.exchange.reply("Hi.") == TurnFinished(reason="error", detail=CUT_ANSWER, exit_code=1)
+    assert await b.exchange.reply("Hi.") == TurnFinished(reason="error", detail=CUT_ANSWER_ERROR, exit_code=1)
     assert [message.text for message in b.messages] == ["Hi.", "Once"]
     with_call = [MessageCompleted(message=calls(call("echo", '{"text": "a')), is_cut=True)]
     b = bench([with_call, "Done."], echo)
@@ -350,7 +350,7 @@ async def test_a_front_that_raises_is_told_once_and_left_out(bench, caplog):
     assert (await b.exchange.reply("Hi.")).reason == "stop"
     assert (await b.exchange.reply("Hi.")).reason == "stop"
     assert front.seen == 1
-    assert [record.message for record in caplog.records] == ["the front-end failed and is shown nothing more"]
+    assert [record.message for record in caplog.records] == ["the front-end failed and receives no more events"]
 
 
 async def test_a_front_that_raises_when_asked_denies(bench, caplog):
@@ -434,9 +434,9 @@ async def test_stale_plan_is_put_before_the_model_again(bench):
     await b.exchange.reply("Hi.")
     tasks = "- [in-progress] dig\n- [planned] plant"
     reminder = f"Your plan, 0 of 2 tasks complete (update it if it has changed):\n{tasks}"
-    *plans, done = b.told(Reminded)
-    assert plans == [Reminded(text=reminder, about="plan")] * 2
-    assert done.about == "tasks"
+    *plans, done = b.events_of(Reminded)
+    assert plans == [Reminded(text=reminder, reason="plan")] * 2
+    assert done.reason == "open_tasks"
     last_words = [request.messages[-1].text for request in b.provider.requests]
     assert [index for index, text in enumerate(last_words) if text == reminder] == [8, 16]
     assert_append_only(b.provider.requests)
@@ -446,7 +446,7 @@ async def test_a_finished_plan_is_not_reminded(bench):
     b = bench([*various(12), "Done."], echo)
     b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="complete"),)))
     await b.exchange.reply("Hi.")
-    assert b.told(Reminded) == []
+    assert b.events_of(Reminded) == []
 
 
 async def test_open_tasks_are_asked_back_once_until_the_plan_changes(bench):
@@ -455,24 +455,24 @@ async def test_open_tasks_are_asked_back_once_until_the_plan_changes(bench):
     b.journal.emit(plan)
     for _ in range(2):
         assert (await b.exchange.reply("Hi.")).reason == "stop"
-    (asked,) = b.told(Reminded)
-    assert asked.about == "tasks"
+    (asked,) = b.events_of(Reminded)
+    assert asked.reason == "open_tasks"
     assert "- plant" in asked.text
     assert "dig" not in asked.text
     b.journal.emit(plan)
     await b.exchange.reply("Hi.")
-    assert len(b.told(Reminded)) == 2
+    assert len(b.events_of(Reminded)) == 2
     assert_append_only(b.provider.requests)
 
 
 async def test_a_toolkits_doubt_and_open_tasks_are_both_asked_back(bench):
-    b = bench(["Done.", "Really.", "Truly."], doubts=(lambda: "run it",))
+    b = bench(["Done.", "Really.", "Truly."], toolkits=[FakeToolkit(before_finish=lambda: "run it")])
     b.journal.emit(PlanUpdated(tasks=(Task(description="plant"),)))
     assert (await b.exchange.reply("Hi.")).reason == "stop"
-    assert [event.about for event in b.told(Reminded)] == ["", "tasks"]
+    assert [event.reason for event in b.events_of(Reminded)] == ["", "open_tasks"]
 
 
-async def test_news_are_told_once_whatever_they_look_like(bench):
+async def test_context_updates_are_added_once(bench):
     true = {"a": {"notes: of two": "one\ntwo: three", "same": "1"}, "b": {"same": "2", "none": ""}}
     b = bench([*various(3), "Done.", "Done."], echo)
 
@@ -482,14 +482,14 @@ async def test_news_are_told_once_whatever_they_look_like(bench):
 
         return news
 
-    object.__setattr__(b.exchange, "news", {name: source(name) for name in true})
+    b.add_toolkits(*(FakeToolkit(context_updates=source(name)) for name in true))
     await b.exchange.reply("Hi.")
-    (told,) = b.told(Reminded)
+    (told,) = b.events_of(Reminded)
     assert told.text == "notes: of two: one\ntwo: three\nsame: 1\nsame: 2"
     assert [message.text for message in b.messages[:2]] == [told.text, "Hi."]
     true["b"]["same"] = "3"
     await b.exchange.reply("Hi.")
-    assert [event.text for event in b.told(Reminded)][1:] == ["same: 3"]
+    assert [event.text for event in b.events_of(Reminded)][1:] == ["same: 3"]
     assert_append_only(b.provider.requests)
 
 
@@ -507,14 +507,14 @@ async def test_a_model_that_runs_in_a_circle_is_told(bench):
     same = calls(call("echo", '{"text": "one"}'))
     b = bench([*[same] * 7, "Done."], echo)
     assert (await b.exchange.reply("Hi.")).reason == "stop"
-    said = [event.text for event in b.told(Reminded)]
+    said = [event.text for event in b.events_of(Reminded)]
     assert [text.partition(" made")[0] for text in said] == ["Your last 3 steps", "Your last 6 steps"]
     assert "Do something else, or end." in said[0]
     assert b.outputs == ["one"] * 7
     assert_append_only(b.provider.requests)
     b.provider.script += [same, "Done."]
     await b.exchange.reply("Again.")
-    assert len(b.told(Reminded)) == 2
+    assert len(b.events_of(Reminded)) == 2
 
 
 async def test_no_circle_is_where_something_changes(bench):
@@ -527,7 +527,7 @@ async def test_no_circle_is_where_something_changes(bench):
     other = [calls(call("echo", '{"text": "one"}')), calls(call("echo", '{"text": "two"}'))]
     b = bench([*[calls(call("look"))] * 8, *other * 4, "Done."], echo, look)
     assert (await b.exchange.reply("Hi.")).reason == "stop"
-    assert b.told(Reminded) == []
+    assert b.events_of(Reminded) == []
 
 
 async def test_a_failing_call_may_be_made_again_when_another_succeeded(bench):
@@ -544,10 +544,13 @@ async def test_failures_of_one_turn_are_none_of_the_next(bench):
 
 
 async def test_a_doubt_is_asked_back_once_a_turn(bench):
-    b = bench(["Done.", "Really.", "Done again.", "Yes."], doubts=(lambda: None, lambda: "run it"))
+    b = bench(
+        ["Done.", "Really.", "Done again.", "Yes."],
+        toolkits=[FakeToolkit(), FakeToolkit(before_finish=lambda: "run it")],
+    )
     for _ in range(2):
         assert (await b.exchange.reply("Hi.")).reason == "stop"
-    assert b.told(Reminded) == [Reminded(text="run it")] * 2
+    assert b.events_of(Reminded) == [Reminded(text="run it")] * 2
     said = [message.text for message in b.messages]
     assert said == ["Hi.", "Done.", "run it", "Really.", "Hi.", "Done again.", "run it", "Yes."]
     assert_append_only(b.provider.requests)
@@ -612,7 +615,7 @@ async def test_compaction_is_recorded_and_sent(bench):
     b = bench(["word " * 200, "word " * 200, "short", "end"], moderator=Truncate({"limit_tokens": 400}))
     for number in range(4):
         assert (await b.exchange.reply(f"turn {number}")).reason == "stop"
-    assert b.told(Compacted)
+    assert b.events_of(Compacted)
     sent = b.provider.requests[2].messages
     assert sent[0].text.startswith("[The oldest ")
     assert "It began with this request:\nturn 0" in sent[0].text
@@ -656,7 +659,7 @@ def test_any_script(script):
     def afar(text: str = ""): ...
 
     async def run(folder):
-        b = Bench([*script, *["End."] * 4], echo, fail, afar, folder=folder, limits=Limits(steps=4))
+        b = ExchangeHarness([*script, *["End."] * 4], echo, fail, afar, folder=folder, limits=Limits(steps=4))
         b.journal.emit(PlanUpdated(tasks=(Task(description="dig"),)))
         while len(b.provider.script) > 3:
             end = await b.exchange.reply("Hi.")
@@ -665,7 +668,7 @@ def test_any_script(script):
         for request in b.provider.requests:
             assert is_well_formed(request.messages)
         assert b.provider.opened == b.provider.streams_closed
-        lines = list(b.session.read())
+        lines = list(b.session.read_events())
         for end in range(len(lines) + 1):
             history = History.replay(lines[:end])
             assert is_well_formed(history.messages[:-1] if history.open_calls else history.messages)
@@ -701,7 +704,7 @@ async def test_words_that_wait_are_said_before_the_next_step(bench):
         "done",
     ]
     assert len(b.provider.requests) == 2
-    assert [event.message.text for event in b.told(Interjected)] == ["and mind the cat"]
+    assert [event.message.text for event in b.events_of(Interjected)] == ["and mind the cat"]
 
 
 async def test_words_that_wait_at_the_end_go_on_with_the_turn(bench):
@@ -717,10 +720,10 @@ async def test_words_that_wait_at_the_end_go_on_with_the_turn(bench):
     assert b.exchange.history.turn_count == 1
 
 
-async def heard(b: Bench) -> None:
+async def heard(b: ExchangeHarness) -> None:
     """Lets the turn run until something of the answer came."""
     for _ in range(1000):
-        if b.told(TextDelta):
+        if b.events_of(TextDelta):
             return
         await asyncio.sleep(0)
     raise AssertionError("nothing came")
@@ -737,7 +740,7 @@ async def test_steering_cuts_a_stream_and_says_the_words_now(bench):
     assert not b.exchange.inbox.steer()
     assert await turn == TurnFinished(reason="stop")
     assert [message.text for message in b.messages] == ["go", "so I will", "stop that", "as you wish"]
-    assert [event.is_cut for event in b.told(MessageCompleted)] == [True, False]
+    assert [event.is_cut for event in b.events_of(MessageCompleted)] == [True, False]
     assert b.provider.streams_closed == 2
 
 
@@ -773,24 +776,24 @@ async def test_cancelling_a_turn_that_is_steered_cancels_it(bench):
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
         await turn
-    assert b.told(TurnFinished)[-1].reason == "cancelled"
+    assert b.events_of(TurnFinished)[-1].reason == "cancelled"
     assert b.exchange.inbox.take() == ["no"]
 
 
 async def test_a_final_result_ends_the_turn_and_no_model_reads_it(bench):
-    def finish(words: str) -> Final:
+    def finish(words: str) -> FinalResult:
         """Finish."""
-        return Final(words, later="in short")
+        return FinalResult(words, replacement="in short")
 
     b = bench([calls(call("finish", '{"words": "all done"}'), call("finish", "{}", id="c2")), "never"], finish)
     end = await b.exchange.reply("go")
     assert (end.reason, end.exit_code, b.provider.requests) == ("stop", 0, b.provider.requests[:1])
     first, second = b.exchange.history.messages[-1].tool_results
-    assert (first.output, first.later, first.is_final) == ("all done", "in short", True)
+    assert (first.output, first.replacement, first.is_final) == ("all done", "in short", True)
     assert second.is_error
     assert not second.is_final
-    again = History.replay(b.session.read())
-    assert again.is_settled
+    again = History.replay(b.session.read_events())
+    assert again.has_final_result
     assert again == b.exchange.history
     await b.exchange.reply("more")  # a new turn asks the model again
     assert b.exchange.history.messages[-1].text == "never"
@@ -799,7 +802,7 @@ async def test_a_final_result_ends_the_turn_and_no_model_reads_it(bench):
 async def test_what_a_toolkit_demands_is_said_each_time(bench):
     demands = iter(["call one", "call two", None])
     b = bench(["a", "b", "c"])
-    b.exchange = dataclasses.replace(b.exchange, demands=[lambda: next(demands)])
+    b.add_toolkits(FakeToolkit(before_finish=lambda: (text := next(demands)) and FollowUp(text, is_repeated=True)))
     end = await b.exchange.reply("go")
     assert end.reason == "stop"
     assert [message.text for message in b.messages] == ["go", "a", "call one", "b", "call two", "c"]
@@ -812,7 +815,7 @@ async def test_a_turn_begins_with_what_toolkits_do_first_and_ends_with_what_they
             raise GooseLikeError("no plan")
 
     b = bench(["a"])
-    b.exchange = dataclasses.replace(b.exchange, begins=[begin])
+    b.add_toolkits(FakeToolkit(on_turn_start=begin))
     assert (await b.exchange.reply("go")).reason == "stop"
     kinds = [event.type for event in b.recorder.events]
     assert kinds.index("turn_started") < kinds.index("logged") < kinds.index("message_completed")
@@ -820,10 +823,10 @@ async def test_a_turn_begins_with_what_toolkits_do_first_and_ends_with_what_they
     assert (end.reason, end.detail) == ("error", "no plan")
 
 
-async def test_a_turn_that_was_cut_off_goes_on_in_the_same_step(bench, tmp_path):
+async def test_a_turn_that_was_cut_off_is_resumed_in_the_same_step(bench, tmp_path):
     ran: list[str] = []
 
-    @tool(resumes=True)
+    @tool(resumable=True)
     def nested(goal: str) -> str:
         """Work on it."""
         ran.append(f"{goal} as {current_call.get()}")
@@ -846,25 +849,25 @@ async def test_a_turn_that_was_cut_off_goes_on_in_the_same_step(bench, tmp_path)
         ToolFinished(result=ToolResult(call_id="c1", output="a")),
     ):
         b.session.append(event)
-    cut = History.replay(b.session.read(), goes_on=True)
-    assert cut.in_turn
+    cut = History.replay(b.session.read_events(), is_resumed=True)
+    assert cut.is_in_turn
     assert list(cut.open_calls) == ["c1", "c2", "c3"]
-    b.journal.history = cut
-    b.journal.emit(HEADER.model_copy(update={"goes_on": True}))
-    end = await b.exchange.go_on()
+    b.session.history = cut
+    b.journal.emit(HEADER.model_copy(update={"is_resumed": True}))
+    end = await b.exchange.resume_turn()
     assert (end.reason, ran) == ("stop", ["g as c2"])
     outputs = {result.call_id: result.output for result in b.messages[2].tool_results}
     assert outputs == {"c1": "a", "c2": "nested done", "c3": INTERRUPTED}
-    assert History.replay(b.session.read()) == b.exchange.history
+    assert History.replay(b.session.read_events()) == b.exchange.history
     assert b.exchange.history.turn_count == 1
     with pytest.raises(GooseLikeError, match="no turn was cut off"):
-        await b.exchange.go_on()
+        await b.exchange.resume_turn()
 
 
 async def test_steps_before_the_cut_count(bench):
     b = bench(["done"], limits=Limits(steps=1))
     b.journal.emit(TurnStarted(message=Message.user("go")))
     b.journal.emit(MessageCompleted(message=calls(call("none"))))
-    end = await b.exchange.go_on()
+    end = await b.exchange.resume_turn()
     assert (end.reason, end.exit_code) == ("step_limit", 3)
     assert not b.provider.requests

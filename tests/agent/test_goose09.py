@@ -37,11 +37,11 @@ import asyncio, json, sys
 from goose_like.agent.build import build_exchange
 from goose_like.agent.goose09 import load_toolkit
 from goose_like.core.notifier import Recorder
-from goose_like.config.profile import find_profile
+from goose_like.config.profile_loader import load_profile
 
 async def main():
     recorder = Recorder()
-    async with build_exchange(find_profile("old")[0], recorder) as exchange:
+    async with build_exchange(load_profile("old")[0], recorder) as exchange:
         end = await exchange.reply("When is the moon full?")
         outputs = [result.output for message in exchange.history.messages for result in message.tool_results]
         told = [[event.type, event.text.strip()] for event in recorder.events if event.type in ("logged", "status")]

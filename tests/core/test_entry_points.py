@@ -5,7 +5,16 @@ import sys
 
 import pytest
 
-from goose_like.core.entry_points import GROUPS, did_you_mean, found, load, nearest, overridden, owner
+from goose_like.core.entry_points import (
+    BUILTIN_ENTRY_POINTS,
+    GROUPS,
+    did_you_mean,
+    find_nearest_name,
+    get_package_name,
+    list_entry_points,
+    list_overridden_entry_points,
+    load_entry_point,
+)
 from goose_like.core.errors import GooseLikeError, ProfileError
 
 
@@ -26,27 +35,27 @@ def package(tmp_path, monkeypatch):
 
 
 def test_a_package_put_on_the_path_later_is_found(package):
-    assert "schedule" not in found("goose_like.toolkit")
+    assert "schedule" not in list_entry_points("goose_like.toolkit")
     package(schedule="json:JSONDecoder", another="json:JSONEncoder")
-    names = list(found("goose_like.toolkit"))
+    names = list(list_entry_points("goose_like.toolkit"))
     assert names == sorted(names)
     assert {"another", "schedule"} <= set(names)
     import json
 
-    assert load("goose_like.toolkit", "schedule") is json.JSONDecoder
+    assert load_entry_point("goose_like.toolkit", "schedule") is json.JSONDecoder
 
 
 def test_unknown_name(package):
     package(schedule="json:JSONDecoder")
     with pytest.raises(ProfileError, match=r"^unknown toolkit 'scedule'; did you mean 'schedule'\?$"):
-        load("goose_like.toolkit", "scedule")
+        load_entry_point("goose_like.toolkit", "scedule")
 
 
 def test_a_name_that_is_like_none_may_not_be_installed_here(package):
     package(schedule="json:JSONDecoder")
     place = re.escape(f"; is its package installed in this environment ({sys.executable})?")
     with pytest.raises(ProfileError, match=rf"^unknown toolkit 'zzz'; there are: .*{place}$"):
-        load("goose_like.toolkit", "zzz")
+        load_entry_point("goose_like.toolkit", "zzz")
 
 
 def test_the_name_of_a_package_leads_to_its_toolkit(package):
@@ -54,14 +63,14 @@ def test_the_name_of_a_package_leads_to_its_toolkit(package):
     with pytest.raises(
         ProfileError, match=r"^unknown toolkit 'Stranger'; that is the package; its toolkit is 'schedule'$"
     ):
-        load("goose_like.toolkit", "Stranger")
+        load_entry_point("goose_like.toolkit", "Stranger")
 
 
 def test_of_two_packages_with_one_name_one_counts(package):
     package(schedule="json:JSONDecoder", developer="json:JSONDecoder")
-    ((point, other),) = overridden("goose_like.toolkit")
-    assert {owner(point), owner(other)} == {"stranger", "goose-like"}
-    assert found("goose_like.toolkit")["developer"] == other
+    ((point, other),) = list_overridden_entry_points("goose_like.toolkit")
+    assert {get_package_name(point), get_package_name(other)} == {"stranger", "goose-like"}
+    assert list_entry_points("goose_like.toolkit")["developer"] == other
 
 
 @pytest.mark.parametrize("value", ["stranger_broken:X", "stranger_missing:X", "json:Missing"])
@@ -70,21 +79,27 @@ def test_what_can_not_be_imported(package, value):
     with pytest.raises(
         GooseLikeError, match=r"the toolkit 'schedule' of the package 'stranger' can't be imported: \w+:"
     ):
-        load("goose_like.toolkit", "schedule")
+        load_entry_point("goose_like.toolkit", "schedule")
 
 
 def test_where_an_import_broke(package):
     package(schedule="stranger_broken:X")
     with pytest.raises(GooseLikeError, match=r"OSError: no library; at stranger_broken:1 in <module>: raise OSError\("):
-        load("goose_like.toolkit", "schedule")
+        load_entry_point("goose_like.toolkit", "schedule")
 
 
 def test_all_groups_can_be_asked_for():
-    assert {group: isinstance(found(group), dict) for group in GROUPS} == dict.fromkeys(GROUPS, True)
+    assert {group: isinstance(list_entry_points(group), dict) for group in GROUPS} == dict.fromkeys(GROUPS, True)
 
 
 def test_did_you_mean():
     assert did_you_mean("shel", ["shell", "read"]) == "did you mean 'shell'?"
     assert did_you_mean("zzz", ["shell", "read"]) == "there are: read, shell"
     assert did_you_mean("zzz", []) == "there are none"
-    assert (nearest("shel", ["shell"]), nearest("zzz", ["shell"])) == ("shell", None)
+    assert (find_nearest_name("shel", ["shell"]), find_nearest_name("zzz", ["shell"])) == ("shell", None)
+
+
+@pytest.mark.parametrize(("group", "name"), [(group, name) for group in GROUPS for name in BUILTIN_ENTRY_POINTS[group]])
+def test_each_built_in_part_loads(group, name):
+    assert load_entry_point(group, name)
+    assert list_entry_points(group)[name].value == BUILTIN_ENTRY_POINTS[group][name]

@@ -12,7 +12,6 @@ from goose_like.core.events import (
     Logged,
     MessageCompleted,
     PlanUpdated,
-    ProfileChanged,
     Question,
     Reminded,
     Rewound,
@@ -22,9 +21,9 @@ from goose_like.core.events import (
     TurnFinished,
     TurnStarted,
     UsageRecorded,
-    durable_json,
+    durable_event_adapter,
 )
-from goose_like.core.history import INTERRUPTED, PROMPT, History
+from goose_like.core.history import INTERRUPTED, PROMPT_STATE_KEY, History
 from goose_like.core.message import Image, Message, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
 from tests.fakes import HEADER, is_well_formed
 
@@ -41,10 +40,9 @@ def turn(draw, number):
                 UsageRecorded(model="m", usage=Usage(output_tokens=1), purpose="p"),
                 StateSaved(toolkit="t", value=number),
                 Answered(question=Question(kind="network", subject="s", text="t"), answer=Answer()),
-                Answered(question=Question(kind="words", subject="s", text="t"), answer=Answer()),
+                Answered(question=Question(kind="text", subject="s", text="t"), answer=Answer()),
                 Reminded(text="from a toolkit"),
                 Interjected(message=Message.user("wait")),
-                ProfileChanged(profile="q", models={"processor": "other"}, tools=()),
             ]
         ),
         max_size=2,
@@ -53,7 +51,7 @@ def turn(draw, number):
         if draw(st.booleans()):
             events.append(Reminded(text=f"reminder {step}"))
         if draw(st.integers(0, 4)) == 0:
-            events.append(Compacted(summary=f"summary {step}", kept=draw(st.integers(0, 3))))
+            events.append(Compacted(summary=f"summary {step}", kept_count=draw(st.integers(0, 3))))
         ids = [f"{number}.{step}.{index}" for index in range(draw(st.integers(0, 3)))]
         message = Message.assistant("m", [ToolCall(id=id, name="t", arguments="{}") for id in ids])
         events.append(MessageCompleted(message=message, usage=Usage(input_tokens=draw(st.integers(0, 2)))))
@@ -75,7 +73,7 @@ def conversation(draw):
     for number in range(draw(st.integers(0, 4))):
         events += draw(turn(number))
         if draw(st.integers(0, 3)) == 0:
-            events.append(Rewound(to=draw(st.integers(0, 6))))
+            events.append(Rewound(message_count=draw(st.integers(0, 6))))
         if draw(st.integers(0, 3)) == 0:
             events.append(HEADER)
     return events
@@ -90,7 +88,7 @@ def live(events):
 
 @given(conversation())
 def test_replay_equals_live(events):
-    recorded = [durable_json.validate_json(event.model_dump_json()) for event in events]
+    recorded = [durable_event_adapter.validate_json(event.model_dump_json()) for event in events]
     assert History.replay(recorded) == live(events)
     assert is_well_formed(live(events).messages)
 
@@ -170,7 +168,7 @@ def test_results_that_nobody_asked_for_change_nothing():
 
 
 def test_a_lost_result_before_a_summary():
-    history = History.replay([*START, asked("a"), Compacted(summary="S", kept=0), asked("b"), finished("b")])
+    history = History.replay([*START, asked("a"), Compacted(summary="S", kept_count=0), asked("b"), finished("b")])
     assert [message.role for message in history.context] == ["user", "assistant", "tool"]
 
 
@@ -189,8 +187,8 @@ def thought(text):
 @pytest.mark.parametrize(
     "event",
     [
-        StateSaved(toolkit=PROMPT, value="another"),
-        Compacted(summary="S", kept=2),
+        StateSaved(toolkit=PROMPT_STATE_KEY, value="another"),
+        Compacted(summary="S", kept_count=2),
     ],
 )
 def test_thinking_stands_only_after_the_very_words_that_it_was_thought_after(event):
@@ -203,7 +201,7 @@ def test_thinking_stands_only_after_the_very_words_that_it_was_thought_after(eve
         *["thinking", "redacted_thinking", "text"],
     ]
     assert sum(isinstance(part, Thinking) for message in history.messages for part in message.parts) == 2
-    history.apply(Rewound(to=2))
+    history.apply(Rewound(message_count=2))
     history.apply(thought("c"))
     assert [len(message.parts) for message in history.context if message.role == "assistant"] == [1, 3]
 
@@ -214,21 +212,21 @@ def test_the_same_message_gives_the_same_object_so_that_its_bytes_are_found_agai
 
 
 def test_compacted():
-    history = live([*START, asked("a"), finished("a"), Compacted(summary="S", kept=2)])
+    history = live([*START, asked("a"), finished("a"), Compacted(summary="S", kept_count=2)])
     assert [message.text for message in history.context] == ["S", "", ""]
     assert len(history.messages) == 3
-    history.apply(Compacted(summary="T", kept=1))  # a result without its call is not kept
+    history.apply(Compacted(summary="T", kept_count=1))  # a result without its call is not kept
     assert [message.text for message in history.context] == ["T"]
 
 
 @pytest.mark.parametrize(("to", "roles"), [(0, ""), (1, "u"), (2, "u"), (3, "uat"), (9, "uat")])
 def test_rewound_never_parts_a_call_from_its_result(to, roles):
-    history = live([*START, asked("a"), finished("a"), Rewound(to=to)])
+    history = live([*START, asked("a"), finished("a"), Rewound(message_count=to)])
     assert "".join(message.role[0] for message in history.messages) == roles
 
 
 def test_rewound_behind_a_summary_takes_it_back():
-    history = live([*START, asked("a"), finished("a"), Compacted(summary="S", kept=0), Rewound(to=1)])
+    history = live([*START, asked("a"), finished("a"), Compacted(summary="S", kept_count=0), Rewound(message_count=1)])
     assert [message.text for message in history.context] == ["go"]
 
 
@@ -242,7 +240,7 @@ def test_plan_usage_and_state():
     history = live([*START, PlanUpdated(tasks=tasks), asked("a"), finished("a"), StateSaved(toolkit="t", value=[1])])
     assert (history.plan, history.steps_since_plan, history.state) == (tasks, 1, {"t": [1]})
     assert history.usage == history.turn_usage == {"scripted:x": Usage(input_tokens=7, output_tokens=3)}
-    assert history.measured == (2, 10)
+    assert history.measured_tokens == (2, 10)
     history.apply(UsageRecorded(model="m", usage=Usage(output_tokens=1), purpose="p"))
     history.apply(TurnStarted(message=Message.user("on")))
     assert (history.total_usage.total_tokens, history.turn_usage) == (11, {})
@@ -251,15 +249,15 @@ def test_plan_usage_and_state():
 def test_words_after_the_kept_messages_stay_where_they_were_put():
     history = History.replay([HEADER, TurnStarted(message=Message.user("go"))])
     history.apply(MessageCompleted(message=Message.assistant("a")))
-    event = Compacted(summary="goal", kept=1, after="memory", is_routine=True)
-    planned = history.context_after(event)
+    event = Compacted(summary="goal", kept_count=1, suffix="memory", is_routine=True)
+    planned = history.preview_context(event)
     history.apply(event)
     assert [message.text for message in history.context] == ["goal", "a", "memory"]
     assert history.context == planned
     history.apply(MessageCompleted(message=Message.assistant("b")))
-    history.apply(StateSaved(toolkit=PROMPT, value="another"))
+    history.apply(StateSaved(toolkit=PROMPT_STATE_KEY, value="another"))
     assert [message.text for message in history.context] == ["goal", "a", "memory", "b"]
-    history.apply(Rewound(to=1))
+    history.apply(Rewound(message_count=1))
     assert "memory" not in [message.text for message in history.context]
 
 
@@ -280,15 +278,15 @@ def step(number, *, output="the same", **more):
 )
 def test_a_result_that_differs_in_anything_is_another_step(more):
     events = [TurnStarted(message=Message.user("Hi.")), *step(1), *step(2)]
-    assert History.replay([HEADER, *events]).same_steps == 2
-    assert History.replay([HEADER, *events, *step(3, **more)]).same_steps == 1
+    assert History.replay([HEADER, *events]).repeated_steps == 2
+    assert History.replay([HEADER, *events, *step(3, **more)]).repeated_steps == 1
 
 
 def test_what_a_new_turn_finds_open_is_no_step_of_it():
     opened = [*step(1)][:1]
     results = Message(role="user", parts=(ToolResult(call_id="s1", output="the same"),))
     history = History.replay([HEADER, TurnStarted(message=Message.user("Hi.")), *opened, TurnStarted(message=results)])
-    assert (history.messages[-1].role, history.same_steps) == ("tool", 0)
+    assert (history.messages[-1].role, history.repeated_steps) == ("tool", 0)
     for event in step(2):
         history.apply(event)
-    assert history.same_steps == 1
+    assert history.repeated_steps == 1

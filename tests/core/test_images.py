@@ -8,16 +8,23 @@ import pytest
 
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.events import Logged, MessageCompleted, ToolFinished, TurnFinished, TurnStarted, durable_json
+from goose_like.core.events import (
+    Logged,
+    MessageCompleted,
+    ToolFinished,
+    TurnFinished,
+    TurnStarted,
+    durable_event_adapter,
+)
 from goose_like.core.history import History, estimate_tokens
-from goose_like.core.images import LIMIT_BYTES, check_image, keep_image, media_type, named_images
-from goose_like.core.message import Image, Message, Text, ToolCall, ToolResult, in_words
-from goose_like.core.tool import Picture
+from goose_like.core.images import MAX_IMAGE_BYTES, check_image, detect_media_type, save_image
+from goose_like.core.message import Image, Message, Text, ToolCall, ToolResult, replace_images
+from goose_like.core.tool import ImageResult
 from goose_like.providers.base import Request
-from goose_like.providers.json_tool_calls import constrain
+from goose_like.providers.json_tool_calls import convert_request
 from goose_like.providers.openai import OpenAIProvider
-from goose_like.providers.openai_wire import Encoder
-from tests.fakes import Bench, call, calls
+from goose_like.providers.openai_wire import OpenAIEncoder
+from tests.fakes import ExchangeHarness, call, calls
 from tests.loopback import Loopback, said, sse
 from tests.toolkits.developer.shell_harness import desk
 
@@ -40,56 +47,34 @@ IMAGE = Image(name="a.png", media_type="image/png", source="a.png")
     ],
 )
 def test_images_are_known_by_their_first_bytes(data: bytes, expected: str | None) -> None:
-    assert media_type(data) == expected
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("what is in shot.png?", ["shot.png"]),
-        ("compare a.png, b.JPEG and (c.webp)", ["a.png", "b.JPEG", "c.webp"]),
-        ("see ../x/my-shot.v2.gif.", ["../x/my-shot.v2.gif"]),
-        ("see 'my shot.png' and \"other shot.jpg\"", ["my shot.png", "other shot.jpg"]),
-        (r"see my\ shot.png", ["my shot.png"]),
-        (r"/a/shot\ \(1\).png '/b/my shot.png' 'c.png'", ["/a/shot (1).png", "/b/my shot.png", "c.png"]),
-        (r"what's in 'a.png', and what isn't in 'b.png'?", ["a.png", "b.png"]),
-        ("see file:///a/gr%C3%BCn%20(1).png, file:///b.png", ["/a/grün (1).png", "/b.png"]),
-        ("'file:///a/my shot.png'\nfile://localhost/b.JPG\n", ["/a/my shot.png", "/b.JPG"]),
-        ("a.png a.png", ["a.png"]),
-        ("grün.png ~/x.png", ["grün.png", "~/x.png"]),
-        ("a.pngs, png, .jpegx", []),
-        *((long * 20_000, []) for long in ("a", "\\", "'a", "file://a", "file://a,", "\\ ", "\\(")),  # at once
-    ],
-)
-def test_the_images_that_words_name(words: str, expected: list[str]) -> None:
-    assert named_images(words) == expected
+    assert detect_media_type(data) == expected
 
 
 def test_an_image_is_kept_once_under_a_name_made_of_its_bytes(tmp_path: Path) -> None:
-    one, other, third = (keep_image(data, f"{n}.png", tmp_path / "o") for n, data in enumerate((PNG, PNG, GIF)))
+    one, other, third = (save_image(data, f"{n}.png", tmp_path / "o") for n, data in enumerate((PNG, PNG, GIF)))
     assert one.name == other.name != third.name
     assert third.media_type == "image/gif"  # by its bytes, whatever its name says
     assert {file.name: file.read_bytes() for file in (tmp_path / "o").iterdir()} == {one.name: PNG, third.name: GIF}
 
 
 def test_what_is_no_image_or_too_large_is_told() -> None:
-    with pytest.raises(GooseLikeError, match="no PNG"):
+    with pytest.raises(GooseLikeError, match="not a PNG"):
         check_image(b"text", "x.png")
     with pytest.raises(GooseLikeError, match="make it smaller"):
-        check_image(PNG + bytes(LIMIT_BYTES), "x.png")
+        check_image(PNG + bytes(MAX_IMAGE_BYTES), "x.png")
 
 
 # --- from a person
 
 
-async def reply(words: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **how: Any) -> Bench:
+async def reply(words: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **how: Any) -> ExchangeHarness:
     work = folder / "work"
     work.mkdir()
     for name, data in (("shot.png", PNG), ("my shot.gif", GIF), ("fake.png", b"text")):
         (work / name).write_bytes(data)
-    (work / "huge.png").write_bytes(PNG + bytes(LIMIT_BYTES))
+    (work / "huge.png").write_bytes(PNG + bytes(MAX_IMAGE_BYTES))
     monkeypatch.chdir(work)
-    bench = Bench(["seen"], folder=folder / "session", **how)
+    bench = ExchangeHarness(["seen"], folder=folder / "session", **how)
     assert await bench.exchange.reply(words) == TurnFinished(reason="stop")
     return bench
 
@@ -106,7 +91,7 @@ async def test_an_image_in_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert request.images
     assert [(request.images / image.name).read_bytes() for image in request.messages[0].images] == [PNG, GIF]
     assert bench.replayed() == bench.exchange.history
-    assert bench.told(Logged) == []
+    assert bench.events_of(Logged) == []
     assert all(size < 1_000 for size in map(len, bench.session.file.read_bytes().splitlines()))
 
 
@@ -118,7 +103,7 @@ async def test_a_model_that_takes_no_images_is_told_where_one_was(
     assert message.text == "what is in shot.png?\n[image shot.png: you can't see images]"
     assert message.images == ()
     assert len(bench.messages[0].images) == 1  # another model may see it yet
-    assert ["takes no images" in event.text for event in bench.told(Logged)] == [True]
+    assert ["takes no images" in event.text for event in bench.events_of(Logged)] == [True]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +111,7 @@ async def test_a_model_that_takes_no_images_is_told_where_one_was(
     [
         ("make a plot.png", []),
         ("see https://example.org/x.png and shot.png/x.png", []),
-        ("see fake.png", ["fake.png is no PNG"]),
+        ("see fake.png", ["fake.png is not a PNG"]),
         ("see huge.png", ["take a smaller one"]),
     ],
 )
@@ -135,7 +120,7 @@ async def test_what_can_not_be_shown(
 ) -> None:
     bench = await reply(words, tmp_path, monkeypatch, takes_images=True)
     assert bench.provider.requests[0].messages == (Message.user(words),)
-    logged = bench.told(Logged)
+    logged = bench.events_of(Logged)
     assert len(logged) == len(told)
     assert all(part in event.text for part, event in zip(told, logged, strict=True))
 
@@ -143,34 +128,34 @@ async def test_what_can_not_be_shown(
 async def test_only_what_the_jail_lets_through_is_shown(tmp_path: Path) -> None:
     (tmp_path / "elsewhere.png").write_bytes(PNG)  # below the machine's /tmp, which the sandbox has not
     async with desk(tmp_path) as here:
-        bench = Bench(["no"], folder=tmp_path / "s2", takes_images=True, workspace=here.workspace)
+        bench = ExchangeHarness(["no"], folder=tmp_path / "s2", takes_images=True, workspace=here.workspace)
         await bench.exchange.reply(f"see {tmp_path}/elsewhere.png")
     assert bench.provider.requests[0].messages == (Message.user(f"see {tmp_path}/elsewhere.png"),)
-    assert ["put it into the workspace" in event.text for event in bench.told(Logged)] == [True]
+    assert ["put the file into the workspace" in event.text for event in bench.events_of(Logged)] == [True]
 
 
 # --- from a tool
 
 
-def look() -> Picture:
+def look() -> ImageResult:
     """Looks."""
-    return Picture(PNG, "the screen", "here it is")
+    return ImageResult(PNG, "the screen", "here it is")
 
 
-def stare() -> Picture:
+def stare() -> ImageResult:
     """Looks, in vain."""
-    return Picture(b"nothing", "the screen")
+    return ImageResult(b"nothing", "the screen")
 
 
 @pytest.mark.parametrize("takes_images", [True, False])
 async def test_an_image_of_a_tool(takes_images: bool, tmp_path: Path) -> None:
     script = [calls(call("look", id="1"), call("stare", id="2")), "seen"]
-    bench = Bench(script, look, stare, folder=tmp_path, takes_images=takes_images)
+    bench = ExchangeHarness(script, look, stare, folder=tmp_path, takes_images=takes_images)
     await bench.exchange.reply("look")
-    results = {event.result.call_id: event.result for event in bench.told(ToolFinished)}
+    results = {event.result.call_id: event.result for event in bench.events_of(ToolFinished)}
     assert [image.source for image in results["1"].images] == ["the screen"]
     assert results["2"].is_error
-    assert "no PNG" in results["2"].output
+    assert "not a PNG" in results["2"].output
     sent = bench.provider.requests[1].messages[-1].tool_results[0]
     assert sent.output == ("here it is" if takes_images else "here it is\n[image the screen: you can't see images]")
     assert len(sent.images) == takes_images
@@ -182,13 +167,13 @@ async def test_the_developer_toolkit_reads_images(tmp_path: Path) -> None:
         (here.root / "a.png").write_bytes(PNG)
         outcome = await here.outcome("read_file", path="a.png")
     assert outcome.output == "[a.png: an image, 9 bytes]"
-    assert outcome.picture == Picture(PNG, "a.png", outcome.output)
+    assert outcome.image == ImageResult(PNG, "a.png", outcome.output)
 
 
 def test_told_in_words_a_message_is_the_same_object_each_time() -> None:
     plain, shown = Message.user("x"), Message(role="user", parts=(Text(text="x"), IMAGE))
-    assert in_words(plain) is plain
-    assert in_words(shown) is in_words(shown)
+    assert replace_images(plain) is plain
+    assert replace_images(shown) is replace_images(shown)
 
 
 def test_an_image_counts_in_the_window() -> None:
@@ -199,7 +184,7 @@ def test_an_image_counts_in_the_window() -> None:
 
 
 def test_images_on_openais_wire(tmp_path: Path) -> None:
-    image = keep_image(PNG, "a.png", tmp_path)
+    image = save_image(PNG, "a.png", tmp_path)
     lost = image.model_copy(update={"name": "lost.png"})
     history = [
         Message(role="user", parts=(Text(text="see"), image)),
@@ -210,12 +195,12 @@ def test_images_on_openais_wire(tmp_path: Path) -> None:
         ),
     ]
     request = Request("m", "", history, images=tmp_path)
-    encoder, before = Encoder(), b""
+    encoder, before = OpenAIEncoder(), b""
     for end in range(len(history) + 1):
-        body = encoder.body(Request("m", "", history[:end], images=tmp_path))
+        body = encoder.encode_request(Request("m", "", history[:end], images=tmp_path))
         assert body.startswith(before)
         before = body.removesuffix(b"]}")
-    assert body == Encoder().body(request)
+    assert body == OpenAIEncoder().encode_request(request)
     url = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgox"}}
     told = {"type": "text", "text": "[image a.png]"}
     gone = {"type": "text", "text": "[image a.png: its file is gone]"}
@@ -227,12 +212,12 @@ def test_images_on_openais_wire(tmp_path: Path) -> None:
 
 def test_the_constrained_form_keeps_the_images_of_results() -> None:
     result = Message(role="tool", parts=(ToolResult(call_id="1", output="one", images=(IMAGE,)),))
-    assert constrain(Request("m", "", [result])).messages[0].images == (IMAGE,)
+    assert convert_request(Request("m", "", [result])).messages[0].images == (IMAGE,)
 
 
 async def test_over_the_real_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    image = keep_image(PNG, "a.png", tmp_path)
+    image = save_image(PNG, "a.png", tmp_path)
     async with Loopback([sse(said("red"))]) as server:
         provider = OpenAIProvider(ModelChoice(model="openai:m", base_url=server.base_url))
         request = Request("m", "", [Message(role="user", parts=(Text(text="see"), image))], images=tmp_path)
@@ -244,5 +229,5 @@ async def test_over_the_real_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_sessions_with_images_are_replayed() -> None:
     event = TurnStarted(message=Message(role="user", parts=(Text(text="see"), IMAGE)))
-    read = durable_json.validate_json(event.model_dump_json())
+    read = durable_event_adapter.validate_json(event.model_dump_json())
     assert History.replay([read]).messages[0].images == (IMAGE,)

@@ -102,7 +102,7 @@ async def test_a_batch_has_all_that_is_there_and_words_in_one():
         await go.wait()
         channel.notify(TextDelta(text="d"))
 
-    batches = channel.batches(work(), beat_s=0.01)
+    batches = channel.stream_batches(work(), heartbeat_s=0.01)
     assert await anext(batches) == [TextDelta(text="ab"), Logged(text="between"), TextDelta(text="c")]
     assert await anext(batches) == []  # nothing came for a while
     go.set()

@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 from goose_like_toolkits.components.repositories import progress
 
-from goose_like.cli.run import Stdout
+from goose_like.cli.run import StdoutWriter
 from goose_like.core.events import SessionStarted, Status
-from goose_like.core.threads import aside
+from goose_like.core.threads import run_in_daemon_thread
 from goose_like.core.tool import current_call
 
 
@@ -20,12 +20,12 @@ async def test_its_value_and_its_error():
     def leaves(error: BaseException) -> int:
         raise error
 
-    assert await aside(lambda: 3) == 3
+    assert await run_in_daemon_thread(lambda: 3) == 3
     with pytest.raises(LookupError, match="nowhere"):
-        await aside(fails)
+        await run_in_daemon_thread(fails)
     for error in (GeneratorExit("it leaves"), SystemExit("it leaves"), StopIteration("it leaves")):
         with pytest.raises(RuntimeError, match=f"{type(error).__name__}: it leaves"):
-            await asyncio.wait_for(aside(partial(leaves, error)), 20)
+            await asyncio.wait_for(run_in_daemon_thread(partial(leaves, error)), 20)
 
 
 async def test_it_belongs_to_the_call_that_waits_for_it(monkeypatch):
@@ -40,7 +40,7 @@ async def test_it_belongs_to_the_call_that_waits_for_it(monkeypatch):
         return current_call.get("none")
 
     try:
-        assert await aside(waits) == "c1"
+        assert await run_in_daemon_thread(waits) == "c1"
         assert told == ["asking for c1"]
     finally:
         current_call.reset(token)
@@ -54,7 +54,7 @@ async def test_one_that_is_given_up_is_not_waited_for():
         may_end.wait(60)
         ended.set()
 
-    task = asyncio.create_task(aside(work))
+    task = asyncio.create_task(run_in_daemon_thread(work))
     await asyncio.to_thread(begun.wait, 60)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -65,7 +65,7 @@ async def test_one_that_is_given_up_is_not_waited_for():
 
 
 async def test_the_first_line_of_a_stream_is_that_of_the_sessions_start(capsys):
-    out = Stdout("stream-json")
+    out = StdoutWriter("stream-json")
     out.notify(Status(text="fetching"))
     started = SessionStarted(version="1", name="n", cwd="/", profile="p", models={}, tools=())
     out.notify(started)

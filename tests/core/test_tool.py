@@ -14,8 +14,9 @@ from typing import Annotated, Any, Literal, Optional
 import pytest
 from pydantic import BaseModel, Field
 
+from goose_like.agent.tool_call import call_tool
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.tool import ToolError, call_tool, make_tool, tool
+from goose_like.core.tool import ToolError, make_tool, tool
 from tests.fakes import call
 
 
@@ -351,7 +352,7 @@ async def test_time_limit():
     for function in (slow, blocking):
         outcome = await run(function)
         assert outcome.is_error
-        assert "given up after its time limit of 0.01 s; ask for less" in outcome.output
+        assert "stopped after its time limit of 0.01 s; ask for less" in outcome.output
     release.set()
 
 
@@ -445,7 +446,8 @@ def test_a_cancelled_plain_tool_does_not_hold_up_the_end_of_the_process():
     program = """
 import asyncio, threading
 from goose_like.core.message import ToolCall
-from goose_like.core.tool import call_tool, make_tool
+from goose_like.core.tool import make_tool
+from goose_like.agent.tool_call import call_tool
 started = threading.Event()
 def f():
     started.set()

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import dataclasses
 import json
 import tempfile
 from itertools import pairwise
@@ -11,18 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goose_like.agent.compaction.base import Passive, Summarize, Truncate
-from goose_like.agent.compaction.summarize import summarized
+from goose_like.agent.compaction.base import Passive
+from goose_like.agent.compaction.summarize import summarize_history
 from goose_like.agent.compaction.synopsis import Synopsis
-from goose_like.agent.compaction.truncate import shorter
+from goose_like.agent.compaction.threshold import Summarize, Truncate
+from goose_like.agent.compaction.truncate import truncate_history
+from goose_like.agent.limits import TurnLimits
+from goose_like.config.profile import Limits
 from goose_like.core.errors import ContextLengthError, GooseLikeError, ModelUnavailableError, ProfileError
 from goose_like.core.events import Compacted, Logged, MessageCompleted, PlanUpdated, Reminded, UsageRecorded
 from goose_like.core.history import History, estimate_tokens
 from goose_like.core.message import Message, Text, Thinking
 from goose_like.core.tool import tool
-from goose_like.providers.wire import error_of_status
+from goose_like.providers.wire import build_status_error
 from goose_like.sessions.session import Session
-from tests.fakes import Bench, call, calls, is_well_formed
+from tests.fakes import ExchangeHarness, call, calls, is_well_formed
 from tests.long_session import GOAL, PLAN, Counting, exchange_over, wires, work
 from tests.providers.vendor_rules import valid_for_anthropic, valid_for_openai
 
@@ -38,7 +42,7 @@ def session(tmp_path):
 
 
 def made(name, session, **config):
-    return KINDS[name](config, keep=session.keep_result)
+    return KINDS[name](config, save_result=session.save_result)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -59,7 +63,7 @@ async def test_three_hundred_steps_keep_the_goal_and_the_plan(session, name):
     for bodies, is_valid in zip(wires(provider.requests), (valid_for_openai, valid_for_anthropic), strict=True):
         assert all(is_valid(json.loads(body)) for body in bodies)
     assert len(exchange.history.messages) > 600  # whole, whatever was sent
-    compactions = [event for event in session.read() if isinstance(event, Compacted)]
+    compactions = [event for event in session.read_events() if isinstance(event, Compacted)]
     assert bool(compactions) == (name != "passive")
     if name in ("passive", "truncate", "summarize"):
         spoilt = sum(not after.startswith(before[:-2]) for before, after in pairwise(provider.bodies))
@@ -72,14 +76,14 @@ async def test_long_results_are_elided_first(session):
     provider = Counting(respond)
     exchange = exchange_over(session, provider, made("truncate", session, limit_tokens=9_000), look)
     await exchange.reply(GOAL)
-    (event,) = [event for event in session.read() if isinstance(event, Compacted)]
-    assert (set(event.elided), event.summary) == ({"c0", "c1", "c2"}, "")
+    (event,) = [event for event in session.read_events() if isinstance(event, Compacted)]
+    assert (set(event.replacements), event.summary) == ({"c0", "c1", "c2"}, "")
     last = provider.requests[-1].messages
     assert last[0].text == GOAL
     words = last[2].tool_results[0].output
     assert words.startswith("line 0\n[1,000 lines, left out here since; all of it is in ")
-    assert session.output_of("c0").read_text() == long
-    assert words.endswith(f" is in {session.output_of('c0')}]")
+    assert session.output_path("c0").read_text() == long
+    assert words.endswith(f" is in {session.output_path('c0')}]")
     assert exchange.history.messages[2].tool_results[0].output == long
 
 
@@ -97,7 +101,7 @@ async def test_long_results_are_elided_first(session):
     ],
 )
 def test_vendors_words_for_too_long(words):
-    assert isinstance(error_of_status(400, {"error": {"message": words}}, "m", "KEY"), ContextLengthError)
+    assert isinstance(build_status_error(400, {"error": {"message": words}}, "m", "KEY"), ContextLengthError)
 
 
 @pytest.mark.parametrize("name", ["passive", "truncate", "summarize"])
@@ -107,7 +111,7 @@ async def test_a_refusal_for_length_leads_to_one_smaller_try(session, name):
     exchange = exchange_over(session, provider, made(name, session), look)
     assert (await exchange.reply(GOAL)).reason == "stop"
     assert all(is_well_formed(request.messages) for request in provider.requests)
-    assert any(isinstance(event, Compacted) for event in session.read())
+    assert any(isinstance(event, Compacted) for event in session.read_events())
 
 
 async def test_what_can_not_be_made_shorter_is_a_clear_error(session):
@@ -117,7 +121,7 @@ async def test_what_can_not_be_made_shorter_is_a_clear_error(session):
     assert (end.reason, end.exit_code) == ("error", 1)
     assert "too many" in end.detail
     assert provider.requests == []
-    assert not [event for event in session.read() if isinstance(event, Compacted)]
+    assert not [event for event in session.read_events() if isinstance(event, Compacted)]
 
 
 async def test_the_newest_step_stays_though_a_reminder_stands_after_it(session):
@@ -125,9 +129,9 @@ async def test_the_newest_step_stays_though_a_reminder_stands_after_it(session):
     exchange = exchange_over(session, Counting(respond), Passive({}), look)
     await exchange.reply(GOAL)
     exchange.rewind(len(exchange.history.messages) - 1)  # the answer; the newest step is the last one now
-    exchange.journal.emit(Reminded(text="your plan is old", about="plan"))
-    event = shorter(exchange.history, 100, session.keep_result)
-    context = exchange.history.context_after(event)
+    exchange.journal.emit(Reminded(text="your plan is old", reason="plan"))
+    event = truncate_history(exchange.history, 100, session.save_result)
+    context = exchange.history.preview_context(event)
     assert [message.role for message in context] == ["user", "assistant", "tool", "user"]
     assert context[1].tool_calls[0].id == "c12"
 
@@ -136,13 +140,13 @@ async def test_what_is_left_out_has_the_later_words_and_the_notes_of_a_model(ses
     exchange = exchange_over(session, Counting(lambda number: "It is so. " * 300), Passive({}), work(1)[1])
     for words in (GOAL, "and never touch the cellar", "go on", "go on"):
         await exchange.reply(words)
-    event = shorter(exchange.history, 300, session.keep_result)
+    event = truncate_history(exchange.history, 300, session.save_result)
     assert GOAL in event.summary
     assert "- and never touch the cellar" in event.summary
-    exchange.journal.emit(await summarized(exchange.history, exchange.view.accelerator))
+    exchange.journal.emit(await summarize_history(exchange.history, exchange.view.accelerator))
     for _ in range(3):
         await exchange.reply("go on")
-    event = shorter(exchange.history, 300, session.keep_result)
+    event = truncate_history(exchange.history, 300, session.save_result)
     assert "State: well under way" in event.summary
 
 
@@ -153,7 +157,7 @@ async def test_a_long_prompt_does_not_lead_to_a_compaction_at_each_step(session,
     exchange = exchange_over(session, provider, made(name, session, limit_tokens=6_000), look)
     object.__setattr__(exchange, "system", "Mind this. " * 2_000)
     assert (await exchange.reply(GOAL)).reason == "stop"
-    compactions = sum(isinstance(event, Compacted) for event in session.read())
+    compactions = sum(isinstance(event, Compacted) for event in session.read_events())
     assert 0 < compactions <= 12
     assert provider.asides <= compactions + 2
 
@@ -165,7 +169,7 @@ async def test_what_was_tried_in_vain_is_known_after_a_resume(session):
     await exchange_over(session, provider, moderator, look).reply(GOAL)
     asides = provider.asides
     assert asides
-    session.history = History.replay(session.read())
+    session.history = History.replay(session.read_events())
     await exchange_over(session, provider, made("summarize", session, limit_tokens=500), look).reply("so?")
     assert provider.asides == asides
 
@@ -175,13 +179,13 @@ async def test_what_was_tried_in_vain_says_nothing_of_a_conversation_that_begins
     provider = Counting(respond, aside="very long notes " * 20_000)
     exchange = exchange_over(session, provider, made("summarize", session, limit_tokens=1_500), look)
     await exchange.reply(GOAL)
-    assert not [event for event in session.read() if isinstance(event, Compacted)]
+    assert not [event for event in session.read_events() if isinstance(event, Compacted)]
     exchange.rewind(0)
     provider.aside, provider.respond = "Goal: quince-marmalade.", work(99, lambda number: "seen " * 300)[0]
     tried_at = session.history.state["moderator"]
-    object.__setattr__(exchange, "limits", exchange.limits.model_copy(update={"steps": 6}))
+    exchange = dataclasses.replace(exchange, limits=TurnLimits(Limits(steps=6), session))
     await exchange.reply(GOAL)
-    assert [event for event in session.read() if isinstance(event, Compacted)]
+    assert [event for event in session.read_events() if isinstance(event, Compacted)]
     assert session.history.state["moderator"] < tried_at
 
 
@@ -190,7 +194,7 @@ async def test_calls_that_a_client_runs_are_not_compacted_away(tmp_path):
     def afar() -> None:
         """Runs at the client's."""
 
-    b = Bench([calls(call("afar"))], afar, folder=tmp_path / "s")
+    b = ExchangeHarness([calls(call("afar"))], afar, folder=tmp_path / "s")
     assert (await b.exchange.reply("go")).reason == "handed_off"
     with pytest.raises(GooseLikeError, match="calls wait for their results"):
         await b.exchange.compact()
@@ -203,14 +207,14 @@ async def test_a_summary_has_what_the_person_said_word_for_word(session):
     for words in (GOAL, "mind the cat", "mind the dog", "and then? " * 5):
         assert (await exchange.reply(words)).reason == "stop"
     model = exchange.view.accelerator
-    all_of_it = (await summarized(exchange.history, model)).summary
+    all_of_it = (await summarize_history(exchange.history, model)).summary
     assert GOAL in all_of_it
     assert "- mind the cat\n- mind the dog\n- and then? and" in all_of_it
-    some = (await summarized(exchange.history, model, verbatim_tokens=25)).summary
+    some = (await summarize_history(exchange.history, model, verbatim_tokens=25)).summary
     assert GOAL in some
     assert "mind the cat" not in some
     assert "- mind the dog\n- and then? and" in some
-    little = (await summarized(exchange.history, model, verbatim_tokens=5)).summary
+    little = (await summarize_history(exchange.history, model, verbatim_tokens=5)).summary
     assert "- and then? and [...]" in little
 
 
@@ -220,7 +224,7 @@ class TestNoLoop:
         provider = Counting(respond, aside="very long notes " * 20_000)
         exchange = exchange_over(session, provider, made("summarize", session, limit_tokens=1_500), look)
         await exchange.reply(GOAL)
-        events = list(session.read())
+        events = list(session.read_events())
         assert not [event for event in events if isinstance(event, Compacted)]
         told = [event.text for event in events if isinstance(event, Logged)]
         assert told
@@ -231,7 +235,7 @@ class TestNoLoop:
     @pytest.mark.parametrize("error", [ModelUnavailableError("HTTP 500", is_retryable=False), asyncio.CancelledError()])
     async def test_a_summary_that_fails_changes_nothing(self, tmp_path, error):
         long = "word " * 2_000
-        b = Bench([long, [error], "fine"], folder=tmp_path / "s", moderator=Summarize({"limit_tokens": 500}))
+        b = ExchangeHarness([long, [error], "fine"], folder=tmp_path / "s", moderator=Summarize({"limit_tokens": 500}))
         await b.exchange.reply("first")
         before = b.exchange.history.context
         if isinstance(error, asyncio.CancelledError):
@@ -239,19 +243,21 @@ class TestNoLoop:
                 await b.exchange.reply("second")
         else:
             await b.exchange.reply("second")
-            assert "the conversation stays as it is: HTTP 500" in [event.text for event in b.told(Logged)]
+            assert "the conversation stays as it is: HTTP 500" in [event.text for event in b.events_of(Logged)]
         assert b.exchange.history.context[:2] == before
-        assert not b.told(Compacted)
+        assert not b.events_of(Compacted)
         b.session.close()
 
     async def test_a_cut_summary_is_none(self, tmp_path):
         cut = [MessageCompleted(message=Message.assistant("Goal: hal"), is_cut=True)]
-        b = Bench(["word " * 2_000, cut, "fine"], folder=tmp_path / "s", moderator=Summarize({"limit_tokens": 500}))
+        b = ExchangeHarness(
+            ["word " * 2_000, cut, "fine"], folder=tmp_path / "s", moderator=Summarize({"limit_tokens": 500})
+        )
         await b.exchange.reply("first")
         await b.exchange.reply("second")
-        assert "was cut" in b.told(Logged)[0].text
-        assert not b.told(Compacted)
-        assert b.told(UsageRecorded)
+        assert "was cut" in b.events_of(Logged)[0].text
+        assert not b.events_of(Compacted)
+        assert b.events_of(UsageRecorded)
         b.session.close()
 
     @settings(max_examples=30, deadline=None)
@@ -368,7 +374,7 @@ def test_requests_only_grow_but_at_a_compaction(name, steps, limit):
                 session.close()
                 session = Session(folder, "n", History())
                 session._open(is_new=False)
-                session.history = History.replay(session.read())
+                session.history = History.replay(session.read_events())
                 exchange = opened()
             await exchange.reply(f"more, please {'!' * size}")
         requests = provider.requests
@@ -393,7 +399,7 @@ async def test_a_crash_between_any_two_events(session, name, tmp_path):
     await exchange.reply(GOAL)
     await exchange.reply("and now?")
     lines = session.file.read_bytes().splitlines(keepends=True)
-    events = list(session.read())
+    events = list(session.read_events())
     assert len(events) == len(lines)
     live = History()
 
@@ -402,7 +408,7 @@ async def test_a_crash_between_any_two_events(session, name, tmp_path):
         reopened = Session(folder, "n", history)
         reopened._open(is_new=not reopened.file.exists())
         if history is None:
-            reopened.history = History.replay(reopened.read())
+            reopened.history = History.replay(reopened.read_events())
         provider = Counting(lambda number: "so it is")
         await exchange_over(reopened, provider, made(name, reopened, **config), look).reply("go on")
         reopened.close()
@@ -422,11 +428,11 @@ async def test_thinking_goes_back_after_a_resume_only_with_the_same_prompt(sessi
     thought = Message(role="assistant", parts=(Thinking(text="hm", signature="SIG"), Text(text="yes")))
     look = work(1)[1]
     await exchange_over(session, Counting(lambda number: thought), Passive({}), look).reply("is it?")
-    session.history = History.replay(session.read())
+    session.history = History.replay(session.read_events())
     provider = Counting(lambda number: "so it is")
     await exchange_over(session, provider, Passive({}), look).reply("and?")
     assert provider.requests[0].messages[1] == thought
-    session.history = History.replay(session.read())
+    session.history = History.replay(session.read_events())
 
     def other(text: str) -> str:
         """Another tool: the thought would be refused after it."""

@@ -6,7 +6,8 @@ import subprocess
 import pytest
 
 from goose_like.agent.build import build_exchange
-from goose_like.config.profile import ModelChoice, find_profile
+from goose_like.config.profile import ModelChoice
+from goose_like.config.profile_loader import load_profile
 from goose_like.core.events import Compacted, PlanUpdated, Reminded, Task
 from goose_like.core.notifier import Recorder
 from goose_like.sessions.session import Session
@@ -41,14 +42,14 @@ async def test_files_in_use_are_shown_as_they_are_now(project, tmp_path):
         wish("write_file", path="b.py", content="two = 2\n"),
         {"text": "done"},
     )
-    profile = find_profile("synopsis")[0].model_copy(update={"processor": script, "sandbox": "full"})
+    profile = load_profile("synopsis")[0].model_copy(update={"processor": script, "sandbox": "full"})
     session = Session.create()
     async with build_exchange(profile, Recorder(), session=session) as exchange:
         exchange.journal.emit(PlanUpdated(tasks=(Task(description="count to three", status="complete"),)))
         assert (await exchange.reply("count")).reason == "stop"
-        states = [event.summary for event in session.read() if isinstance(event, Compacted)]
+        states = [event.summary for event in session.read_events() if isinstance(event, Compacted)]
         results = [r.output for m in exchange.history.messages for r in m.tool_results]
-    assert "It stands in the state from here on." in results[0]
+    assert "The state shows it from now on." in results[0]
     assert "File " in states[0]
     assert "one = 1" in states[0]
     assert "one = 2" in states[1]
@@ -65,7 +66,7 @@ async def test_files_in_use_are_shown_as_they_are_now(project, tmp_path):
 
 async def test_after_a_resume_the_same_files_are_in_use(project, tmp_path):
     script = scripted(tmp_path, wish("read_file", path="a.py"), {"text": "seen"}, {"text": "again"})
-    profile = find_profile("synopsis")[0].model_copy(update={"processor": script, "sandbox": "full"})
+    profile = load_profile("synopsis")[0].model_copy(update={"processor": script, "sandbox": "full"})
     session = Session.create("long")
     async with build_exchange(profile, Recorder(), session=session) as exchange:
         await exchange.reply("look")
@@ -73,7 +74,7 @@ async def test_after_a_resume_the_same_files_are_in_use(project, tmp_path):
     session = Session.resume("long")
     async with build_exchange(profile, Recorder(), session=session) as exchange:
         await exchange.reply("and now?")
-        (*_, last) = [event.summary for event in session.read() if isinstance(event, Compacted)]
+        (*_, last) = [event.summary for event in session.read_events() if isinstance(event, Compacted)]
     session.close()
     assert "one = 1" in last
 
@@ -93,7 +94,7 @@ async def test_news_are_told_once_at_the_end(repository, tmp_path):
         {"text": "done"},
         {"text": "done again"},
     )
-    profile = find_profile("default")[0].model_copy(update={"processor": script, "sandbox": "full"})
+    profile = load_profile("default")[0].model_copy(update={"processor": script, "sandbox": "full"})
     async with build_exchange(profile, recorder := Recorder(), session=(session := Session.create())) as exchange:
         await exchange.reply("look")
         await exchange.reply("and?")
