@@ -4,7 +4,8 @@ from contextlib import aclosing
 
 from goose_like.core.events import MessageCompleted, Retrying, TextDelta
 from goose_like.core.message import Message, RedactedThinking, Thinking, ToolCall
-from goose_like.providers.base import Model, Request, RetryPolicy, stream_with_retries
+from goose_like.providers.base import Model, Request
+from goose_like.providers.retry import RetryPolicy, stream_with_retries
 
 from .journal import Journal
 from .reminders import Reminders

@@ -17,8 +17,8 @@ from goose_like.core.events import SessionStarted
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import Tool
 from goose_like.providers.base import ModelPair
-from goose_like.providers.retry import RetryPolicy
 from goose_like.providers.registry import open_models
+from goose_like.providers.retry import RetryPolicy
 from goose_like.sessions.session import Session
 from goose_like.workspace.child import ChildWorkspace
 from goose_like.workspace.policy import describe_task
