@@ -2,7 +2,7 @@
 
 import graphlib
 import inspect
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -50,46 +50,24 @@ async def build_exchange(
     models: ModelPair | None = None,
     toolkit_profile: Profile | None = None,
 ) -> AsyncIterator[Exchange]:
-    """Build the exchange of a profile, and close its toolkits, models and processes at the end of the block.
+    """Build the exchange of a profile, and close everything that was opened at the end of the block.
 
     The defaults are a temporary session, a workspace in the current folder, and the models of the profile. Arguments
-    that the caller passes stay open.
-
-    Args:
-        profile: The profile, validated.
-        notifier: The front-end.
-        session: The session, new or resumed.
-        workspace: The workspace.
-        parent_workspace: The workspace of the parent of a subagent. Without a `workspace` of its own, the subagent gets
-            a `ChildWorkspace`. The parent's undo covers its changes.
-        limits: The limits of each turn, if not those of the profile.
-        retry_policy: The policy for failed requests.
-        models: The models, if not those of the profile.
-        toolkit_profile: The profile that toolkits see and build their own exchanges from, if not `profile`.
+    that the caller passes stay open. A subagent passes the `parent_workspace`: it gets a `ChildWorkspace`, and the undo
+    of the parent covers its changes. Toolkits see `toolkit_profile`, or else `profile`.
 
     Raises:
-        ProfileError: a toolkit, provider or requirement is unknown, missing or circular; `path` is the place in the
-            profile.
+        ProfileError: a toolkit, provider or requirement is unknown, missing or circular; `path` is its place.
         CredentialError: there is no model to work with.
         SandboxError: commands cannot be sandboxed here, and nobody allowed to run them without a sandbox.
     """
     async with AsyncExitStack() as stack:
-        if session is None:
-            session = Session.temporary()
-            stack.callback(session.close)
+        session = session or _open_temporary_session(stack)
         journal = Journal(session, notifier)
         stack.callback(journal.close)
-        if models is None:
-            models = open_models(profile)
-            for provider in models.providers:
-                stack.push_async_callback(provider.close)
-        if workspace is None:
-            workspace = await _open_workspace(profile, journal, parent_workspace, stack)
-        undo = None
-        if session.is_kept and parent_workspace is None:
-            undo = Undo(session.folder / "undo", workspace.root, session.history, workspace.run_internal, journal)
-            workspace.add_change_listener(undo.on_change)
-            stack.push_async_callback(undo.close)
+        models = models or _open_models(profile, stack)
+        workspace = workspace or await _open_workspace(profile, journal, parent_workspace, stack)
+        undo = _start_undo(workspace, journal, stack) if session.is_kept and parent_workspace is None else None
         limits = limits or profile.limits
         toolkits, hooks = await _create_toolkits(
             profile.toolkits,
@@ -103,17 +81,7 @@ async def build_exchange(
         )
         tools = _collect_tools(toolkits)
         moderator = _create_moderator(profile, session, hooks)
-        journal.emit(
-            SessionStarted(
-                version=__version__,
-                name=session.name,
-                cwd=str(workspace.root),
-                profile=profile.name,
-                models={"processor": models.processor.label, "accelerator": models.accelerator.label},
-                tools=tuple(tools),
-                is_resumed=session.has_open_turn,
-            )
-        )
+        journal.emit(_describe_start(profile, session, workspace, models, tools))
         await workspace.prepare_sandbox()
         yield Exchange(
             models=models,
@@ -127,6 +95,19 @@ async def build_exchange(
             hooks=hooks,
             undo=undo,
         )
+
+
+def _open_temporary_session(stack: AsyncExitStack) -> Session:
+    session = Session.temporary()
+    stack.callback(session.close)
+    return session
+
+
+def _open_models(profile: Profile, stack: AsyncExitStack) -> ModelPair:
+    models = open_models(profile)
+    for provider in models.providers:
+        stack.push_async_callback(provider.close)
+    return models
 
 
 async def _open_workspace(
@@ -144,6 +125,28 @@ async def _open_workspace(
             notifier=journal,
             session_folder=journal.session.folder,
         )
+    )
+
+
+def _start_undo(workspace: Workspace, journal: Journal, stack: AsyncExitStack) -> Undo:
+    session = journal.session
+    undo = Undo(session.folder / "undo", workspace.root, session.history, workspace.run_internal, journal)
+    workspace.add_change_listener(undo.on_change)
+    stack.push_async_callback(undo.close)
+    return undo
+
+
+def _describe_start(
+    profile: Profile, session: Session, workspace: Workspace, models: ModelPair, tools: Iterable[str]
+) -> SessionStarted:
+    return SessionStarted(
+        version=__version__,
+        name=session.name,
+        cwd=str(workspace.root),
+        profile=profile.name,
+        models={"processor": models.processor.label, "accelerator": models.accelerator.label},
+        tools=tuple(tools),
+        is_resumed=session.has_open_turn,
     )
 
 
@@ -228,7 +231,7 @@ def _collect_tools(toolkits: Sequence[tuple[str, Toolkit]]) -> dict[str, Tool]:
 
 
 def _write_system_prompt(toolkits: Sequence[tuple[str, Toolkit]], approval: ApprovalMode) -> str:
-    """Write the system prompt. It stays the same in every step of a session, so that prompt caches hold."""
+    """Write the system prompt, which stays the same in every step of a session so that prompt caches hold."""
     is_local = any(toolkit.has_local_access for _, toolkit in toolkits)
     parts = [_DEVELOPER if is_local else _ASSISTANT, describe_task(approval)]
     for index, (name, toolkit) in enumerate(toolkits):

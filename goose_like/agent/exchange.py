@@ -93,7 +93,7 @@ class Exchange:
         return await self._finish_turn(self._run_steps())
 
     async def resume_turn(self) -> TurnFinished:
-        """Continue the turn that a killed process left, within the same step. It ends like a turn of `reply`.
+        """Continue the turn that a killed process left, within the same step. The turn ends as in `reply`.
 
         Cut-off calls are answered as interrupted, except those of resumable tools, which run again.
 

@@ -1,8 +1,8 @@
-"""The import names of goose 0.9, for the toolkit packages that were written for it and for nobody else.
+"""Compatibility with toolkit packages for goose 0.9.
 
-A package of the entry-point group `goose.toolkit` imports `goose` and `exchange`. Its modules, and only they, are run
-with an `__import__` of their own, which answers with what stands below `_served`; nothing enters `sys.modules`. Where
-the real packages are installed, they are what is imported.
+A package with the entry-point group `goose.toolkit` imports `goose` and `exchange`. Only the modules of such a package
+run with an `__import__` that serves the replacements in this module; nothing enters `sys.modules`. Where the real
+packages are installed, they are imported instead.
 """
 
 import asyncio
@@ -19,8 +19,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from typing_extensions import override
+
 from goose_like.core import message
-from goose_like.core.entry_points import GOOSE09_GROUPS, did_you_mean, list_entry_points, load_entry_point
+from goose_like.core.entry_points import GOOSE09_GROUPS, did_you_mean, find_entry_point, load_entry_point
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import Answer, Event, Question
 from goose_like.core.notifier import Notifier, strip_markup
@@ -29,24 +31,24 @@ from goose_like.core.tool import make_tool, tool
 from .toolkit import Requirements, Toolkit
 from .view import ExchangeView, ModelView
 
-_TOPS = ("goose", "exchange")
+_PACKAGES = ("goose", "exchange")
 
 
 def load_toolkit(name: str) -> type[Toolkit]:
-    """The class that a toolkit's entry point names, whether it was written for us or for goose 0.9.
+    """Import the toolkit class of an entry point, written for goose_like or for goose 0.9.
 
     Raises:
-        ProfileError: when there is no such name.
-        GooseLikeError: when its package can't be imported, runs on a goose 0.9 that is installed, or names no toolkit.
+        ProfileError: there is no such name.
+        GooseLikeError: the package cannot be imported, belongs to an installed goose 0.9, or names no toolkit.
     """
-    point = list_entry_points("goose_like.toolkit").get(name)
-    is_former = point is not None and point.group in GOOSE09_GROUPS.values()
-    if point and is_former and (finder := _Finder(point.module.partition(".")[0])) not in sys.meta_path:
+    point = find_entry_point("goose_like.toolkit", name)
+    is_goose09 = point is not None and point.group in GOOSE09_GROUPS.values()
+    if point and is_goose09 and (finder := _Finder(point.module.partition(".")[0])) not in sys.meta_path:
         sys.meta_path.insert(0, finder)
     kind = load_entry_point("goose_like.toolkit", name)
     if isinstance(kind, type) and issubclass(kind, Toolkit):
         return kind
-    if isinstance(kind, type) and is_former:
+    if isinstance(kind, type) and is_goose09:
         raise GooseLikeError(
             f"the toolkit {name!r} is one of the goose 0.9 that is installed here, not of goose_like; "
             "to use it, install its package where goose-ai is not"
@@ -57,12 +59,12 @@ def load_toolkit(name: str) -> type[Toolkit]:
     )
 
 
-# --- who is served
+# --- imports of the packages
 
 
 @dataclass(frozen=True)
 class _Finder:
-    """Finds the modules of one package as the other finders do, and has them run by `_Loader`."""
+    """A finder that finds the modules of one package like the other finders, but loads them with `_Loader`."""
 
     package: str
 
@@ -78,16 +80,16 @@ class _Finder:
 
 class _Loader(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
-        # An import statement asks the builtins of the module that it stands in, at its top or in a function.
+        # An import statement uses the builtins of its own module.
         vars(module)["__builtins__"] = {**vars(builtins), "__import__": _import}
         super().exec_module(module)
 
 
 def _import(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> ModuleType:
     top = name.partition(".")[0]
-    if level or top not in _TOPS or _is_installed(top):
+    if level or top not in _PACKAGES or _is_installed(top):
         return builtins.__import__(name, globals, locals, fromlist, level)
-    modules = _served()
+    modules = _create_modules()
     if name not in modules:
         raise ModuleNotFoundError(f"{name!r} of goose 0.9 is not there; {did_you_mean(name, modules)}", name=name)
     return modules[name if fromlist else top]
@@ -95,12 +97,12 @@ def _import(name: str, globals: Any = None, locals: Any = None, fromlist: Any = 
 
 def _is_installed(top: str) -> bool:
     spec = find_spec(top)
-    return bool(spec and spec.origin)  # a mere folder of that name is a package too, but without origin
+    return bool(spec and spec.origin)  # a plain folder of that name counts as a package too, but has no origin
 
 
 @cache
-def _served() -> dict[str, ModuleType]:
-    """Every module of goose 0.9 that there is here, by its name."""
+def _create_modules() -> dict[str, ModuleType]:
+    """Create the replacements for the modules of goose 0.9, by name."""
     parts: dict[str, object] = {"Text": Text, "ToolUse": ToolUse, "ToolResult": ToolResult}
     names: dict[str, dict[str, object]] = {
         "goose": {},
@@ -121,40 +123,40 @@ def _served() -> dict[str, ModuleType]:
         "exchange.message": {"Message": Message},
         "exchange.tool": {"Tool": Goose09Tool},
     }
-    modules = {name: ModuleType(name, "goose 0.9's, as far as goose_like has it.") for name in names}
+    modules = {name: ModuleType(name, "A replacement for a module of goose 0.9.") for name in names}
     for name, module in modules.items():
-        vars(module).update(names[name], __path__=[], __getattr__=_missing(module))
+        vars(module).update(names[name], __path__=[], __getattr__=_create_getattr(module))
         parent, _, last = name.rpartition(".")
         if parent:
             setattr(modules[parent], last, module)
     return modules
 
 
-def _missing(module: ModuleType) -> Callable[[str], object]:
-    def missing(name: str) -> object:
-        there = [known for known in vars(module) if not known.startswith("__")]
-        text = f"{name!r} of goose 0.9's {module.__name__!r} is not there; {did_you_mean(name, there)}"
+def _create_getattr(module: ModuleType) -> Callable[[str], object]:
+    def raise_missing(name: str) -> object:
+        available = [known for known in vars(module) if not known.startswith("__")]
+        text = f"{name!r} of goose 0.9's {module.__name__!r} is not there; {did_you_mean(name, available)}"
         raise (AttributeError if name.startswith("__") else ImportError)(text)
 
-    return missing
+    return raise_missing
 
 
-# --- what is served
+# --- replacements for names of goose 0.9
 
 
-class _Called(ABCMeta):
-    """goose 0.9 called a toolkit with a notifier and what it requires, and gave it the rest afterwards."""
+class _Goose09Meta(ABCMeta):
+    """A metaclass that creates toolkits like goose 0.9: with two arguments, and all other attributes set later."""
 
     def __call__(cls, notifier: Notifier, requires: Requirements, **rest: Any) -> Any:
-        made = super().__call__(Goose09Notifier(notifier), requires)
+        toolkit = super().__call__(Goose09Notifier(notifier), requires)
         if view := rest.pop("exchange_view", None):
-            made.exchange_view = Goose09View(view)
+            toolkit.exchange_view = Goose09View(view)
         for name, value in rest.items():
-            setattr(made, name, value)
-        return made
+            setattr(toolkit, name, value)
+        return toolkit
 
 
-class Goose09Toolkit(Toolkit, metaclass=_Called):
+class Goose09Toolkit(Toolkit, metaclass=_Goose09Meta):
     """`goose.toolkit.base.Toolkit`."""
 
     def __init__(self, notifier: Notifier, requires: Requirements | None = None) -> None:
@@ -168,25 +170,29 @@ class Goose09Tool:
 
 
 class Goose09Notifier(Notifier):
-    """Strings that are logged may hold Rich's markup; people are shown them without."""
+    """A notifier that removes Rich markup from logged strings."""
 
     def __init__(self, notifier: Notifier) -> None:
         self._notifier = notifier
 
+    @override
     def notify(self, event: Event) -> None:
         self._notifier.notify(event)
 
+    @override
     async def ask(self, question: Question) -> Answer:
         return await self._notifier.ask(question)
 
+    @override
     def log(self, renderable: object) -> None:
         self._notifier.log(strip_markup(renderable) if isinstance(renderable, str) else renderable)
 
+    @override
     def status(self, text: str) -> None:
         self._notifier.status(strip_markup(text))
 
     def start(self) -> None:
-        """Nothing: what is shown of a status makes way by itself."""
+        """Do nothing: a status disappears without help."""
 
     stop = start
 
@@ -200,7 +206,7 @@ class Text:
 
 @dataclass
 class ToolUse:
-    """`exchange.ToolUse`; `parameters` is the JSON as the model wrote it."""
+    """`exchange.ToolUse`. `parameters` is the JSON text from the model."""
 
     id: str
     name: str
@@ -218,30 +224,32 @@ class ToolResult:
 
 @dataclass
 class Message:
-    """`exchange.Message`; what tools gave has the role `user`."""
+    """`exchange.Message`. Tool results have the role `user`."""
 
     role: str
     content: list[Text | ToolUse | ToolResult] = field(default_factory=list)
 
     @classmethod
     def user(cls, text: str) -> "Message":
+        """Create a user message."""
         return cls("user", [Text(text)])
 
     @classmethod
     def assistant(cls, text: str) -> "Message":
+        """Create an assistant message."""
         return cls("assistant", [Text(text)])
 
     @classmethod
     def load(cls, path: str, role: str = "user", **values: Any) -> "Message":
-        """A file beside the one that calls this; a jinja template is filled in with the values."""
+        """Load a message from a file in the caller's folder and fill in a jinja template."""
         caller = Path(sys._getframe(1).f_globals["__file__"])
         return cls(role, [Text(_render(caller.parent / path, values))])
 
     @classmethod
-    def of(cls, ours: message.Message) -> "Message":
-        """One of our messages."""
+    def convert(cls, source: message.Message) -> "Message":
+        """Convert a message of goose_like."""
         content: list[Text | ToolUse | ToolResult] = []
-        for part in ours.parts:
+        for part in source.parts:
             match part:
                 case message.Text(text=text):
                     content.append(Text(text))
@@ -249,18 +257,21 @@ class Message:
                     content.append(ToolUse(id, name, arguments))
                 case message.ToolResult(call_id=id, output=output, is_error=is_error):
                     content.append(ToolResult(id, output, is_error))
-        return cls("assistant" if ours.role == "assistant" else "user", content)
+        return cls("assistant" if source.role == "assistant" else "user", content)
 
     @property
     def text(self) -> str:
+        """All text parts, one per line."""
         return "\n".join(part.text for part in self.content if isinstance(part, Text))
 
     @property
     def tool_use(self) -> list[ToolUse]:
+        """All tool calls."""
         return [part for part in self.content if isinstance(part, ToolUse)]
 
     @property
     def tool_result(self) -> list[ToolResult]:
+        """All tool results."""
         return [part for part in self.content if isinstance(part, ToolResult)]
 
 
@@ -277,17 +288,19 @@ def _render(file: Path, values: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Goose09Model:
-    """One of the two exchanges of `ExchangeView`, to be read, and to be given to `ask_an_ai`."""
+    """One of the two exchanges of `goose.view.ExchangeView`, for reading and for `ask_an_ai`."""
 
     view: ModelView
     loop: asyncio.AbstractEventLoop
 
     @property
     def messages(self) -> list[Message]:
-        return [Message.of(ours) for ours in self.view.messages]
+        """The conversation so far."""
+        return [Message.convert(source) for source in self.view.messages]
 
     @property
     def model(self) -> str:
+        """The name of the model."""
         return self.view.model.name
 
 
@@ -301,13 +314,13 @@ class Goose09View:
 
 
 def ask_an_ai(input: str, exchange: Goose09Model, prompt: str = "", no_history: bool = True, **_: Any) -> Message:
-    """`goose.utils.ask.ask_an_ai`: a model's answer, waited for in a tool's thread; no tools are offered to it.
+    """Ask a model without tools and wait for the answer in the tool's thread, like `goose.utils.ask.ask_an_ai`.
 
     Raises:
-        GooseLikeError: outside of a tool, where nobody can wait for a model.
+        GooseLikeError: the caller is not a tool, so waiting would block the event loop.
     """
     if asyncio._get_running_loop() is exchange.loop:
         raise GooseLikeError("ask_an_ai works in tools only, not while a toolkit is built")
-    said = "" if no_history else "\n\n".join(f"{said.role}: {said.text}" for said in exchange.messages)
-    asked = exchange.view.ask(f"{said}\n\n{input}".strip(), system=prompt)
-    return Message.assistant(asyncio.run_coroutine_threadsafe(asked, exchange.loop).result())
+    history = "" if no_history else "\n\n".join(f"{entry.role}: {entry.text}" for entry in exchange.messages)
+    answer = exchange.view.ask(f"{history}\n\n{input}".strip(), system=prompt)
+    return Message.assistant(asyncio.run_coroutine_threadsafe(answer, exchange.loop).result())

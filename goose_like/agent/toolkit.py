@@ -100,7 +100,7 @@ class Toolkit:
     # --- tools and commands
 
     def prompt(self) -> str:
-        """Return the section for the system prompt. It is read once and must not change within a session."""
+        """Return the section for the system prompt, which is read once and must not change within a session."""
         return self.system()
 
     def system(self) -> str:
@@ -157,7 +157,7 @@ class Toolkit:
     def before_finish(self) -> str | FollowUp | None:
         """Return a reason to continue when the model wants to finish, or None to let it finish.
 
-        The model reads a string at most once a turn. It reads a `FollowUp` with `is_repeated` each time it wants to
+        The model reads a string at most once a turn. A `FollowUp` with `is_repeated` comes each time the model wants to
         finish, so return None at some point.
         """
         return None

@@ -28,7 +28,7 @@ class ModelView:
         return tuple(self._session.history.messages)
 
     async def ask(self, text: str, *, system: str = "", purpose: str = "side question") -> str:
-        """Ask the model a question outside the conversation. Its tokens are counted.
+        """Ask the model a question outside the conversation. The tokens are counted.
 
         Raises:
             ProviderError: no complete answer came.
@@ -46,7 +46,7 @@ class ModelView:
         tools: Sequence[ToolSpec] = (),
         purpose: str = "side question",
     ) -> MessageCompleted:
-        """Let the model answer messages outside the conversation. Its tokens are counted.
+        """Let the model answer messages outside the conversation. The tokens are counted.
 
         The caller runs the calls of `tools` in the answer. The answer may be cut at the output limit of the profile.
 

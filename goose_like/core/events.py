@@ -169,7 +169,7 @@ class Reminded(FrozenModel):
 
 
 class Interjected(FrozenModel):
-    """The user sent a message while a turn ran. It follows the results of the step before it."""
+    """The user sent a message while a turn ran. The message follows the results of the current step."""
 
     type: Literal["interjected"] = "interjected"
     message: Message

@@ -40,7 +40,7 @@ def check_image(data: bytes, source: str) -> str:
 
 
 def create_image(data: bytes, source: str) -> Image:
-    """Create the message part for an image. Its name is made from its bytes.
+    """Create the message part for an image, with a name made from the bytes.
 
     Raises:
         GooseLikeError: see `check_image`.

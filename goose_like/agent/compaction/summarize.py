@@ -34,8 +34,8 @@ async def summarize_history(
 ) -> Compacted:
     """Create the event that replaces all but the last `kept_count` messages with a summary. The history stays as is.
 
-    The kept messages must begin with a call. The summary keeps `focus`. It quotes the first request and up to
-    `verbatim_tokens` of the newest user messages.
+    The kept messages must begin with a call. The summary keeps `focus`, and quotes the first
+    request and up to `verbatim_tokens` of the newest user messages.
 
     Raises:
         GooseLikeError: there is no conversation yet, or a summary would save too little.

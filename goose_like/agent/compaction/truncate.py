@@ -54,7 +54,7 @@ def truncate_history(history: History, target_tokens: int, save_result: SaveResu
 
 
 def describe_left_out(history: History, count: int) -> str:
-    """Write the summary that replaces the oldest `count` messages. It keeps the notes of an earlier summary."""
+    """Write the summary that replaces the oldest `count` messages and keeps the notes of an earlier summary."""
     former = history.summary.text if history.summary else ""
     parts = [
         f"[The oldest {count} messages of this conversation are left out here because the window was full.]",
