@@ -1,0 +1,1 @@
+"""Model providers: the port, wire formats, presets, prices and the embedded model."""

@@ -1,4 +1,4 @@
-"""Anthropic's models through the anthropic SDK, and the same models where Amazon and Google serve them."""
+"""Anthropic's models through the anthropic SDK, from Anthropic, Amazon Bedrock and Google Vertex AI."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
-from goose_like.config import secrets as keys
+from goose_like.config.secrets import find_key
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError, ProviderError
 
@@ -28,13 +28,13 @@ _ADDRESS_NAMES = "base_url or ANTHROPIC_BASE_URL"
 _VERSION = "2023-06-01"
 
 _FIFTH = r"claude-[a-z]+-[5-9]\b"
-"""Models from 5 on think unless they are told not to, and hide it unless they are asked (their model pages)."""
+"""Models from version 5 on think by default, and show it only on request (their model pages)."""
 
 _WINDOWS = ((_FIFTH, 1_000_000), (r"claude-", 200_000))
 
 
 class AnthropicProvider(SdkProvider):
-    """A connection to Anthropic's server, or to one that is like it."""
+    """A provider for Anthropic's server or a compatible one."""
 
     sdk_name = "anthropic"
     info: ClassVar[ProviderInfo] = ProviderInfo(
@@ -47,32 +47,30 @@ class AnthropicProvider(SdkProvider):
     )
 
     def __init__(self, choice: ModelChoice) -> None:
-        super().__init__(choice, _resolve_base_url(choice), keys.find_key(KEY_VARIABLE))
+        super().__init__(choice, _resolve_base_url(choice), find_key(KEY_VARIABLE))
         self._model = ""
         self._encoder = AnthropicEncoder()
 
     @staticmethod
     def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
-        """What to set before this choice works; None when it is ready."""
+        """Return the error about a missing key or invalid setting, or None if the choice is usable."""
         url = _resolve_base_url(choice)
         try:
-            return (
-                _find_choice_error(choice) or _find_url_error(url) or _find_key_error(url, keys.find_key(KEY_VARIABLE))
-            )
+            return _find_choice_error(choice) or _find_url_error(url) or _find_key_error(url, find_key(KEY_VARIABLE))
         except CredentialError as error:
             return error
 
     @staticmethod
     async def probe(choice: ModelChoice, key: str = "") -> ProbeResult:
-        """What the server says when it is asked for the list of its models.
+        """Check address and key of the server by listing its models.
 
         Raises:
-            ProviderError: it can't be reached, it refused the key, or it has no such list.
-            ProfileError: its address is none.
+            ProviderError: The server is unreachable, refuses the key or has no list of models.
+            ProfileError: The address is invalid.
         """
-        url, key = _resolve_base_url(choice), key or keys.find_key(KEY_VARIABLE)
-        if fault := _find_url_error(url) or _find_key_error(url, key):
-            raise fault
+        url, key = _resolve_base_url(choice), key or find_key(KEY_VARIABLE)
+        if error := _find_url_error(url) or _find_key_error(url, key):
+            raise error
         headers = {"x-api-key": key, "anthropic-version": _VERSION} if key else {"anthropic-version": _VERSION}
         try:
             models = await list_models(f"{url.geturl()}/v1/models", headers, KEY_VARIABLE, {"limit": "1000"})
@@ -88,7 +86,7 @@ class AnthropicProvider(SdkProvider):
         return _ADDRESS_NAMES
 
     def _create_client(self, **options: Any) -> Any:
-        # A server that asks for no key gets one all the same: without, the SDK would look for another of its own.
+        # Without a key the SDK would look for another credential, even for servers that need none.
         return self._sdk.AsyncAnthropic(api_key=self._key or "none", base_url=self._url.geturl(), **options)
 
     async def _post(self, body: bytes) -> Any:
@@ -104,7 +102,8 @@ class AnthropicProvider(SdkProvider):
         return {"content": body}
 
     async def _iterate_events(self, stream: Any, request: Request) -> AsyncGenerator[Any, None]:
-        # The SDK's own iteration hides pings. They count as life: nothing else comes while a long argument is written.
+        # The SDK's own iteration hides pings. They count as activity: only pings arrive while the model writes a long
+        # argument.
         async with aclosing(stream.raw_events(stream.response)) as events:
             async for event in events:
                 data = json.loads(event.data) if event.data else None
@@ -129,12 +128,12 @@ class AnthropicProvider(SdkProvider):
                 extras["thinking"] = {"type": "adaptive", "display": "summarized"}
             self._encoder = AnthropicEncoder(extras)
         if re.search(_FIFTH, request.model):
-            request = replace(request, temperature=None)  # refused beside thinking
+            request = replace(request, temperature=None)  # refused together with thinking
         return self._encoder.encode_request(request)
 
 
 class _CloudProvider(AnthropicProvider):
-    """The same models at another company, whose own client finds the credentials as its other tools do."""
+    """Anthropic's models at a cloud vendor. The vendor's client finds the credentials of the vendor's tools."""
 
     def __init__(self, choice: ModelChoice) -> None:
         super().__init__(choice)
@@ -145,12 +144,14 @@ class _CloudProvider(AnthropicProvider):
             return await super()._post(body)
         except self._sdk.APIError:
             raise
-        except Exception as error:  # the company's own library, looking for credentials
-            raise CredentialError(f"no credentials that work ({clip(str(error), 200)}); log in there first") from error
+        except Exception as error:  # from the vendor's library, when it looks for credentials
+            raise CredentialError(
+                f"no valid credentials ({clip(str(error), 200)}); log in with the vendor's tool first"
+            ) from error
 
 
 class BedrockProvider(_CloudProvider):
-    """Amazon Bedrock, by the region and credentials that the AWS tools use."""
+    """Amazon Bedrock, with the region and credentials of the AWS tools."""
 
     info: ClassVar[ProviderInfo] = ProviderInfo(
         summary="Anthropic's models on Amazon Bedrock (untested): bedrock:anthropic.MODEL, AWS_REGION, AWS credentials",
@@ -160,7 +161,7 @@ class BedrockProvider(_CloudProvider):
 
     @staticmethod
     def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
-        """What to install or set before this choice works; None when it is ready."""
+        """Return the error about a missing library or setting, or None if the choice is usable."""
         return _find_choice_error(choice) or _find_cloud_error("bedrock", "boto3", "AWS_REGION", choice)
 
     def _create_client(self, **options: Any) -> Any:
@@ -170,7 +171,7 @@ class BedrockProvider(_CloudProvider):
 
 
 class VertexProvider(_CloudProvider):
-    """Google's Vertex AI, by the region, project and credentials that Google's tools use."""
+    """Google Vertex AI, with the region, project and credentials of Google's tools."""
 
     info: ClassVar[ProviderInfo] = ProviderInfo(
         summary="Anthropic's models on Google Vertex AI (untested): vertex:MODEL, CLOUD_ML_REGION, Google credentials",
@@ -180,7 +181,7 @@ class VertexProvider(_CloudProvider):
 
     @staticmethod
     def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
-        """What to install or set before this choice works; None when it is ready."""
+        """Return the error about a missing library or setting, or None if the choice is usable."""
         return _find_choice_error(choice) or _find_cloud_error("vertex", "google.auth", "CLOUD_ML_REGION", choice)
 
     def _create_client(self, **options: Any) -> Any:
@@ -189,19 +190,19 @@ class VertexProvider(_CloudProvider):
         return client
 
     def _build_body_options(self, body: bytes) -> dict[str, Any]:
-        return {"body": json.loads(body)}  # its client takes the model from the body into the URL
+        return {"body": json.loads(body)}  # the client moves the model from the body into the URL
 
 
 def _resolve_base_url(choice: ModelChoice) -> SplitResult:
     text = choice.base_url or os.environ.get("ANTHROPIC_BASE_URL") or f"https://{ANTHROPIC_HOST}"
-    return parse_base_url(text.strip().rstrip("/").removesuffix("/v1"))  # the SDK adds it
+    return parse_base_url(text.strip().rstrip("/").removesuffix("/v1"))  # the SDK adds /v1
 
 
 def _find_choice_error(choice: ModelChoice) -> GooseLikeError | None:
     if choice.temperature is not None:
-        return ProfileError("these models take no `temperature` any more; leave it out")
+        return ProfileError("these models no longer accept `temperature`; remove it")
     if choice.tools == "constrained":
-        return ProfileError("these models call tools natively; leave `tools: constrained` out")
+        return ProfileError("these models call tools natively; remove `tools: constrained`")
     return None
 
 
@@ -221,7 +222,7 @@ def _find_cloud_error(extra: str, package: str, region: str, choice: ModelChoice
     if find_spec(package.partition(".")[0]) is None or find_spec(package) is None:
         return ModelUnavailableError(f"its library is not installed: pip install 'goose-like[{extra}]'")
     if not choice.name:
-        return ProfileError(f"name a model: {extra}:MODEL, as that company lists it")
+        return ProfileError(f"name a model: {extra}:MODEL, as the vendor lists it")
     if not os.environ.get(region):
         return CredentialError(f"set {region} to the region where the model is served")
     return None

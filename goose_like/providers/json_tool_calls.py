@@ -17,8 +17,9 @@ from pydantic_core import from_json
 from goose_like.core.errors import BrokenStreamError
 from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.message import Message, Part, Text, Thinking, ToolCall
+from goose_like.core.tool import ToolSpec
 
-from .base import Delta, Request, ToolSpec
+from .base import Delta, Request
 from .openai_wire import OpenAIStreamParser
 
 FINISH = ToolSpec(

@@ -1,4 +1,4 @@
-"""In the place of a model that there is not: whoever asks it is told why."""
+"""A provider that answers every request with an error, for code that needs models but must not ask them."""
 
 from collections.abc import AsyncGenerator
 from typing import ClassVar
@@ -10,26 +10,28 @@ from .base import Delta, Model, ModelPair, ProviderInfo, Request
 
 
 class NullProvider:
-    """Answers each request with the same error."""
+    """A provider that answers every request with the same error."""
 
     info: ClassVar[ProviderInfo] = ProviderInfo("answers nothing")
 
-    def __init__(self, why: ProviderError) -> None:
-        self._why = why
+    def __init__(self, error: ProviderError) -> None:
+        self._error = error
 
     @staticmethod
     def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
+        """Return None: this provider is always ready."""
         return None
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        raise self._why
+        """Raise the error of this provider."""
+        raise self._error
         yield
 
     async def close(self) -> None:
-        pass
+        """Do nothing."""
 
 
-def build_null_models(why: ProviderError, label: str = "absent") -> ModelPair:
-    """The two models for what needs some to be built, and may never ask."""
-    model = Model(NullProvider(why), label, label)
+def build_null_models(error: ProviderError, label: str = "absent") -> ModelPair:
+    """Build two models that answer every request with this error."""
+    model = Model(NullProvider(error), label, label)
     return ModelPair(model, model)

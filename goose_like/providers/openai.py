@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, and every row of the table of servers that speak them, through the openai SDK."""
+"""OpenAI's chat completions, and all presets of servers that speak them, through the openai SDK."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 from urllib.parse import SplitResult
 
-from goose_like.config import secrets as keys
+from goose_like.config.secrets import find_key
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import BrokenStreamError, CredentialError, GooseLikeError, ProfileError, ProviderError
 from goose_like.core.message import Usage
@@ -22,10 +22,10 @@ from .wire import build_status_error, clip
 
 OPENAI_HOST = "api.openai.com"
 
-_EMBEDDED_AT_ONCE = 256  # a request takes 2,048 texts, and 300,000 tokens
+_TEXTS_PER_REQUEST = 256  # the API allows 2,048 texts and 300,000 tokens
 
-# Chat completions take tools from the newer models only without reasoning, which gpt-6-astra and those from
-# 6.1 on can't do without (their model pages: "rejects requests that set reasoning effort to none").
+# Newer models accept tools in chat completions only without reasoning. gpt-6-astra and models from 6.1 on always
+# reason (their model pages: "rejects requests that set reasoning effort to none"), so they cannot be the default.
 OPENAI_PRESET = Preset(
     name="openai",
     summary="OpenAI's models, and any server that speaks chat completions (OPENAI_BASE_URL)",
@@ -39,77 +39,83 @@ OPENAI_PRESET = Preset(
 
 
 class OpenAIProvider(SdkProvider):
-    """A connection to the server of a row."""
+    """A provider for the server of a preset."""
 
     info: ClassVar[ProviderInfo] = OPENAI_PRESET.info
     sdk_name = "openai"
 
     def __init__(self, choice: ModelChoice, preset: Preset = OPENAI_PRESET) -> None:
-        # Where a redirect leads to another host, only a bearer's key is kept back.
+        # On a redirect to another host, HTTP clients drop only the Authorization header.
         is_bearer = preset.key_header is None
         super().__init__(
-            choice, _resolve_base_url(choice, preset), keys.find_key(preset.key_variable), follows_redirects=is_bearer
+            choice, _resolve_base_url(choice, preset), find_key(preset.key_variable), follows_redirects=is_bearer
         )
-        self._row = preset
+        self._preset = preset
         self._extras: dict[str, Any] = {}
         self._encoder = OpenAIEncoder({}, preset.call, preset.thinking_key)
 
     @staticmethod
     def find_setup_error(choice: ModelChoice, preset: Preset = OPENAI_PRESET) -> GooseLikeError | None:
-        """What to set before this choice works; None when it is ready."""
+        """Return the error about a missing key, address or model name, or None if the choice is usable."""
         try:
             url = _resolve_base_url(choice, preset)
-            fault = _find_url_error(url, preset) or _find_key_error(url, keys.find_key(preset.key_variable), preset)
-        except GooseLikeError as error:
-            return error
-        if fault is None and not (choice.name or preset.processor):
+            error = _find_url_error(url, preset) or _find_key_error(url, find_key(preset.key_variable), preset)
+        except GooseLikeError as failure:
+            return failure
+        if error is None and not (choice.name or preset.processor):
             return ProfileError(
                 f"name one of its models, `{preset.name}:MODEL`; `goose-like provider check {preset.name}` lists them"
             )
-        return fault
+        return error
 
     @staticmethod
     async def probe(choice: ModelChoice, key: str = "", preset: Preset = OPENAI_PRESET) -> ProbeResult:
-        """What the server says when it is asked for the list of its models.
+        """Check address and key of the server by listing its models.
 
         Raises:
-            ProviderError: it can't be reached, it refused the key, or it has no such list.
-            ProfileError: its address is not known.
+            ProviderError: The server is unreachable, refuses the key or has no list of models.
+            ProfileError: The address is unknown.
         """
-        url, key = _resolve_base_url(choice, preset), key or keys.find_key(preset.key_variable)
-        if fault := _find_url_error(url, preset) or _find_key_error(url, key, preset):
-            raise fault
+        url, key = _resolve_base_url(choice, preset), key or find_key(preset.key_variable)
+        if error := _find_url_error(url, preset) or _find_key_error(url, key, preset):
+            raise error
         headers = _build_key_headers(preset, key)
-        # At another address than OpenAI's own, `openai` is any server, which may ask for no key.
-        is_proven = (
+        # Behind another address, `openai` is an unknown server, which may need no key.
+        is_verified = (
             bool(key) and preset.key_path is not None and (preset is not OPENAI_PRESET or url.hostname == OPENAI_HOST)
         )
         try:
             models = await list_models(
                 preset.build_url(url.geturl(), preset.models_path), headers, _get_key_name(preset), preset.query
             )
-            if is_proven and preset.key_path and preset.key_path != preset.models_path:
+            if is_verified and preset.key_path and preset.key_path != preset.models_path:
                 await list_models(
                     preset.build_url(url.geturl(), preset.key_path), headers, _get_key_name(preset), preset.query
                 )
         except ProviderError as error:
             error.args = (redact(f"{preset.name} at {format_host(url)}: {error}", key, url.password),)
             raise
-        return ProbeResult(format_host(url), models, is_proven)
+        return ProbeResult(format_host(url), models, is_verified)
 
     @property
     def embedding_model(self) -> str | None:
-        """What makes vectors at this server; at another address than OpenAI's own `openai` is any server."""
-        return None if self._row is OPENAI_PRESET and self._url.hostname != OPENAI_HOST else self._row.embedding_model
+        """The embedding model of this server. Behind another address, `openai` is an unknown server and has none."""
+        return (
+            None
+            if self._preset is OPENAI_PRESET and self._url.hostname != OPENAI_HOST
+            else self._preset.embedding_model
+        )
 
     async def embed(self, texts: Sequence[str]) -> Embeddings:
-        """The texts' vectors, asked for some hundred at a time."""
-        found: list[Embeddings] = []
+        """Compute the embeddings of texts, some hundred per request."""
+        batches: list[Embeddings] = []
         with self._add_location_to_errors():
             await self._connect()
-            for at in range(0, len(texts), _EMBEDDED_AT_ONCE):
-                found.append(await self._embed_batch(texts[at : at + _EMBEDDED_AT_ONCE]))
-        return Embeddings([v for each in found for v in each.vectors], sum((each.usage for each in found), Usage()))
+            for at in range(0, len(texts), _TEXTS_PER_REQUEST):
+                batches.append(await self._embed_batch(texts[at : at + _TEXTS_PER_REQUEST]))
+        return Embeddings(
+            [vector for batch in batches for vector in batch.vectors], sum((batch.usage for batch in batches), Usage())
+        )
 
     async def _embed_batch(self, texts: Sequence[str]) -> Embeddings:
         request = Request(self.embedding_model or "", "", [])
@@ -121,22 +127,22 @@ class OpenAIProvider(SdkProvider):
                 )
             return parse_embeddings(answer, len(texts))
         except ValueError as error:
-            raise BrokenStreamError(f"what came is no list of vectors ({clip(str(error), 80)})") from error
+            raise BrokenStreamError(f"the answer is no list of vectors ({clip(str(error), 80)})") from error
 
     def _find_setup_error(self) -> GooseLikeError | None:
-        return _find_url_error(self._url, self._row) or _find_key_error(self._url, self._key, self._row)
+        return _find_url_error(self._url, self._preset) or _find_key_error(self._url, self._key, self._preset)
 
     def _describe_address_settings(self) -> str:
-        return _list_address_settings(self._row)
+        return _list_address_settings(self._preset)
 
     def _create_client(self, **options: Any) -> Any:
-        # A server that asks for no key gets one all the same: the SDK does not go without.
+        # The SDK requires a key, even for servers without one.
         return self._sdk.AsyncOpenAI(
-            api_key=self._key or "none", base_url=self._url.geturl(), default_query=self._row.query, **options
+            api_key=self._key or "none", base_url=self._url.geturl(), default_query=self._preset.query, **options
         )
 
     async def _post(self, body: bytes) -> Any:
-        # As "events", an error within the stream comes as a chunk, and not as an exception of the SDK's.
+        # In the mode "events" an error inside the stream arrives as a chunk, not as an exception of the SDK.
         return await self._client.post(
             "/chat/completions",
             content=body,
@@ -150,109 +156,107 @@ class OpenAIProvider(SdkProvider):
         return cast(AsyncIterator[Any], stream)
 
     def _create_parser(self) -> StreamParser:
-        return (
-            self._import_json_tool_calls().ConstrainedFold()
-            if self._choice.tools == "constrained"
-            else OpenAIStreamParser()
-        )
+        if self._choice.tools == "constrained":
+            from .json_tool_calls import TextCallParser  # few models need it
+
+            return TextCallParser()
+        return OpenAIStreamParser()
 
     def _build_refusal(self, request: Request, status: int, body: object, wait_s: float | None) -> ProviderError:
-        return build_status_error(status, body, request.model, _get_key_name(self._row), wait_s)
+        return build_status_error(status, body, request.model, _get_key_name(self._preset), wait_s)
 
     def _build_headers(self) -> dict[str, Any]:
-        """What differs from the SDK's own headers: it takes who one is at OpenAI from the environment."""
-        if self._row is OPENAI_PRESET:
+        """Build the headers that replace the SDK's: it would send the user's OpenAI identity to other servers."""
+        if self._preset is OPENAI_PRESET:
             return {}
         custom = (line.partition(":")[0].strip() for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines())
         names = ("OpenAI-Organization", "OpenAI-Project", "Authorization", *filter(None, custom))
-        return {**dict.fromkeys(names, self._sdk.Omit()), **_build_key_headers(self._row, self._key)}
-
-    @staticmethod
-    def _import_json_tool_calls() -> Any:
-        from . import json_tool_calls as constrained  # most models don't need it
-
-        return constrained
+        return {**dict.fromkeys(names, self._sdk.Omit()), **_build_key_headers(self._preset, self._key)}
 
     def _encode_body(self, request: Request) -> bytes:
-        choice, row, is_openai = self._choice, self._row, self._url.hostname == OPENAI_HOST
+        choice, preset, is_openai = self._choice, self._preset, self._url.hostname == OPENAI_HOST
         extras: dict[str, Any] = {}
         limit = request.resolve_output_limit(choice.max_output_tokens)
         if limit is not None:
-            # The newer name is OpenAI's; servers elsewhere know the older one.
-            extras["max_completion_tokens" if is_openai else row.output_limit] = limit
+            # Only OpenAI knows the newer name.
+            extras["max_completion_tokens" if is_openai else preset.output_limit] = limit
         temperature = choice.temperature if request.temperature is None else request.temperature
         if temperature is not None:
             extras["temperature"] = temperature
         if is_openai and request.session:
-            # Requests with one key go to one machine, which has their prefix (OpenAI's guide on prompt caching).
+            # OpenAI sends requests with one key to one machine, which has cached their prefix (guide on prompt caching).
             extras["prompt_cache_key"] = request.session
         if choice.tools == "constrained":
-            # Not `strict`: OpenAI's strict form forbids `anyOf` at the root; llama-server, vLLM and Ollama
-            # constrain to the schema in any case.
-            constrained = self._import_json_tool_calls()
-            schema = {"name": "answer", "schema": constrained.answer_schema(request.tools)}
+            from .json_tool_calls import build_answer_schema, convert_request
+
+            # Not `strict`: OpenAI's strict mode forbids `anyOf` at the root. llama-server, vLLM and Ollama follow the
+            # schema anyway.
+            schema = {"name": "answer", "schema": build_answer_schema(request.tools)}
             extras["response_format"] = {"type": "json_schema", "json_schema": schema}
-            request = constrained.constrain(request)
+            request = convert_request(request)
         elif is_openai and request.tools and re.match(r"gpt-(5\.[6-9]|[6-9])", request.model):
             extras["reasoning_effort"] = "none"
-        extras |= row.body
-        if row.strict_roles:
+        extras |= preset.body
+        if preset.strict_roles:
             request = replace(request, messages=apply_strict_roles(request.messages))
         if extras != self._extras:
-            self._extras, self._encoder = extras, OpenAIEncoder(extras, row.call, row.thinking_key)
+            self._extras, self._encoder = extras, OpenAIEncoder(extras, preset.call, preset.thinking_key)
         return self._encoder.encode_request(request)
 
 
 @dataclass(frozen=True, slots=True)
 class PresetProviderFactory:
-    """A row in the place of a provider class."""
+    """A provider factory that creates providers for a preset."""
 
     preset: Preset
 
     @property
     def info(self) -> ProviderInfo:
+        """The facts about this provider."""
         return self.preset.info
 
     def find_setup_error(self, choice: ModelChoice) -> GooseLikeError | None:
+        """Return the error about a missing key, address or model name, or None if the choice is usable."""
         return OpenAIProvider.find_setup_error(choice, self.preset)
 
     async def probe(self, choice: ModelChoice, key: str = "") -> ProbeResult:
+        """Check address and key of the server by listing its models; see `OpenAIProvider.probe`."""
         return await OpenAIProvider.probe(choice, key, self.preset)
 
     def __call__(self, choice: ModelChoice) -> OpenAIProvider:
         return OpenAIProvider(choice, self.preset)
 
 
-def _resolve_base_url(choice: ModelChoice, row: Preset) -> SplitResult:
-    return parse_base_url(choice.base_url or row.resolve_base_url())
+def _resolve_base_url(choice: ModelChoice, preset: Preset) -> SplitResult:
+    return parse_base_url(choice.base_url or preset.resolve_base_url())
 
 
-def _list_address_settings(row: Preset) -> str:
-    """What a person may set a server's address with."""
-    return " or ".join(["base_url", *re.findall(r"\$\{(\w+)", row.base_url)])
+def _list_address_settings(preset: Preset) -> str:
+    """Name the settings that hold a server's address."""
+    return " or ".join(["base_url", *re.findall(r"\$\{(\w+)", preset.base_url)])
 
 
-def _find_url_error(url: SplitResult, row: Preset) -> GooseLikeError | None:
-    return find_url_error(url, _list_address_settings(row), "http://localhost:8080/v1")
+def _find_url_error(url: SplitResult, preset: Preset) -> GooseLikeError | None:
+    return find_url_error(url, _list_address_settings(preset), "http://localhost:8080/v1")
 
 
-def _get_key_name(row: Preset) -> str:
-    return row.key_variable or "key_variable in providers.yaml"
+def _get_key_name(preset: Preset) -> str:
+    return preset.key_variable or "key_variable in providers.yaml"
 
 
-def _find_key_error(url: SplitResult, key: str, row: Preset) -> GooseLikeError | None:
-    if not key and row is OPENAI_PRESET and url.hostname == OPENAI_HOST:
-        return CredentialError(f"{_format_key_hint(row)}, or base_url to a server that needs no key")
-    if not key and row is not OPENAI_PRESET and row.key_variable and not row.key_is_optional:
-        return CredentialError(_format_key_hint(row))
-    return find_key_error(key, row.key_variable)
+def _find_key_error(url: SplitResult, key: str, preset: Preset) -> GooseLikeError | None:
+    if not key and preset is OPENAI_PRESET and url.hostname == OPENAI_HOST:
+        return CredentialError(f"{_format_key_hint(preset)}, or base_url to a server that needs no key")
+    if not key and preset is not OPENAI_PRESET and preset.key_variable and not preset.key_is_optional:
+        return CredentialError(_format_key_hint(preset))
+    return find_key_error(key, preset.key_variable)
 
 
-def _build_key_headers(row: Preset, key: str) -> dict[str, str]:
+def _build_key_headers(preset: Preset, key: str) -> dict[str, str]:
     if not key:
         return {}
-    return {row.key_header: key} if row.key_header else {"Authorization": f"Bearer {key}"}
+    return {preset.key_header: key} if preset.key_header else {"Authorization": f"Bearer {key}"}
 
 
-def _format_key_hint(row: Preset) -> str:
-    return f"set {row.key_variable} (or `goose-like provider login {row.name}`)"
+def _format_key_hint(preset: Preset) -> str:
+    return f"set {preset.key_variable} (or `goose-like provider login {preset.name}`)"

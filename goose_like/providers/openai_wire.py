@@ -1,7 +1,6 @@
-"""The chat-completions wire as values: requests to bytes, decoded chunks to deltas and one message; no SDK, no socket.
+"""The wire format of chat completions: encodes requests and parses decoded chunks, without SDK or network.
 
-The rules are those of OpenAI's API reference (chat completions, "create" and "streaming"); where servers that speak
-the same wire differ from it, the comment names what they do.
+Source: OpenAI's API reference (chat completions, "create" and "streaming"). Comments name servers that differ.
 """
 
 import json
@@ -13,8 +12,9 @@ from typing import Any
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Image, Message, Part, Text, Thinking, ToolCall, Usage
+from goose_like.core.tool import ToolSpec
 
-from .base import Delta, Embeddings, Request, ToolSpec
+from .base import Delta, Embeddings, Request
 from .wire import (
     MessageEncoder,
     build_stream_error,
@@ -30,14 +30,14 @@ from .wire import (
     sanitize_tool_name,
 )
 
-# --- what we send
+# --- requests
 
 
 class OpenAIEncoder:
-    """Requests as bytes, each message encoded once.
+    """An encoder of requests that encodes each message once.
 
-    What is constant comes first in the body and `messages` last, so that the bytes of a request, without the closing
-    `]}`, begin those of the next one: the server's prompt cache holds, and a long history costs one join.
+    Constant keys come first in the body and `messages` last. The bytes of a request without the closing `]}` are a
+    prefix of the next request, so that the server's prompt cache works and a long history costs one join.
     """
 
     def __init__(
@@ -46,10 +46,12 @@ class OpenAIEncoder:
         call_extras: Mapping[str, Any] = {},
         thinking_key: str | None = None,
     ) -> None:
-        """`choice_extras` are further keys of the body, the same in each request (limits, temperature, a schema).
+        """Create an encoder for requests with the same settings.
 
-        One that is None takes the key away. `call_extras` are further keys of each tool call that goes back,
-        `thinking_key` is what thinking goes back under.
+        Args:
+            choice_extras: Further keys of every body (limits, temperature, a schema). None removes a key.
+            call_extras: Further keys of every tool call in the history.
+            thinking_key: The key for thinking in the history; None leaves thinking out.
         """
         self._extras = dict(choice_extras)
         self._call_extras = dict(call_extras)
@@ -59,7 +61,7 @@ class OpenAIEncoder:
         self._sent = MessageEncoder(self._encode)
 
     def encode_request(self, request: Request) -> bytes:
-        """The request's whole JSON body."""
+        """Encode the JSON body of a request."""
         constants = (request.model, request.system, tuple(request.tools))
         if constants != self._constants:
             self._constants = constants
@@ -93,15 +95,14 @@ def build_message_entries(
     call_extras: Mapping[str, Any] = {},
     thinking_key: str | None = None,
 ) -> list[dict[str, Any]]:
-    """A message as entries of the wire's `messages`; a message of tool results gives one for each result.
+    """Build the entries of a message in the body's `messages`; a message of tool results has one per result.
 
-    Thinking is left out where there is no `thinking_key`: the wire itself has no place for it. Nor has it one for
-    images in results, which follow them in the user's name.
+    The format has no place for images in results, so they follow as a user message.
     """
     if message.role == "tool":
-        pictures = [part for image in message.images for part in _said(image, images)]
+        images_content = [part for image in message.images for part in _build_content(image, images)]
         return [
-            # This wire has no flag for a failed tool, so the words must tell.
+            # The format has no flag for errors, so the text must say it.
             {
                 "role": "tool",
                 "tool_call_id": result.call_id,
@@ -110,10 +111,10 @@ def build_message_entries(
                 else result.output,
             }
             for result in message.tool_results
-        ] + ([{"role": "user", "content": pictures}] if pictures else [])
+        ] + ([{"role": "user", "content": images_content}] if images_content else [])
     if message.images:
-        said = [entry for part in message.parts for entry in _said(part, images)]
-        return [{"role": message.role, "content": said}]
+        content = [entry for part in message.parts for entry in _build_content(part, images)]
+        return [{"role": message.role, "content": content}]
     entry: dict[str, Any] = {"role": message.role, "content": message.text}
     if message.tool_calls:
         entry["tool_calls"] = [
@@ -126,14 +127,14 @@ def build_message_entries(
             for call in message.tool_calls
         ]
     if thinking_key:
-        thought = "".join(part.text for part in message.parts if isinstance(part, Thinking))
-        if thought or message.tool_calls:
-            entry[thinking_key] = thought or " "  # what was thought is not always known any more
+        thinking = "".join(part.text for part in message.parts if isinstance(part, Thinking))
+        if thinking or message.tool_calls:
+            entry[thinking_key] = thinking or " "  # earlier thinking is not always known
     return [entry]
 
 
-def _said(part: Part, images: Path | None) -> list[dict[str, Any]]:
-    """A part as entries of a content that holds images."""
+def _build_content(part: Part, images: Path | None) -> list[dict[str, Any]]:
+    """Build the entries of one part for a content with images."""
     if isinstance(part, Text):
         return [{"type": "text", "text": part.text}]
     if not isinstance(part, Image):
@@ -146,15 +147,15 @@ def _said(part: Part, images: Path | None) -> list[dict[str, Any]]:
 
 
 def apply_strict_roles(messages: Sequence[Message]) -> list[Message]:
-    """The messages for servers that refuse two of the person's side by side, or one right after a tool's: joined.
+    """Join messages for servers that refuse two user messages in a row, or one directly after tool results.
 
-    Between results and their pictures the model is made to ask for these.
+    Between results and their images, insert a message of the model that asks for the images.
     """
     joined: list[Message] = []
     for message in messages:
         if message.role == "tool" and message.images:
-            bare = tuple(result.model_copy(update={"images": ()}) for result in message.tool_results)
-            joined += [Message(role="tool", parts=bare), _SHOW_ME, Message(role="user", parts=message.images)]
+            plain = tuple(result.model_copy(update={"images": ()}) for result in message.tool_results)
+            joined += [Message(role="tool", parts=plain), _IMAGE_REQUEST, Message(role="user", parts=message.images)]
             continue
         before = joined[-1] if joined else None
         if message.role == "user" and before and before.role == "user":
@@ -162,31 +163,31 @@ def apply_strict_roles(messages: Sequence[Message]) -> list[Message]:
             joined[-1] = Message(role="user", parts=(*before.parts, gap, *message.parts))
         elif message.role == "user" and before and before.role == "tool":
             *results, last = before.tool_results
-            told = last.model_copy(update={"output": f"{last.output}\n\n{message.text}"})
-            joined[-1] = Message(role="tool", parts=(*results, told))
+            extended = last.model_copy(update={"output": f"{last.output}\n\n{message.text}"})
+            joined[-1] = Message(role="tool", parts=(*results, extended))
             if message.images:
-                joined += [_SHOW_ME, Message(role="user", parts=message.images)]
+                joined += [_IMAGE_REQUEST, Message(role="user", parts=message.images)]
         else:
             joined.append(message)
     return joined
 
 
-_SHOW_ME = Message.assistant("Show me.")
+_IMAGE_REQUEST = Message.assistant("Show me.")
 
 
-# --- what we receive
+# --- answers
 
 
 @dataclass(slots=True)
 class _Call:
-    """A tool call that is still arriving."""
+    """A tool call whose parts are still arriving."""
 
     id: str = ""
     name: str = ""
     arguments: str = ""
 
     def append(self, name: str, arguments: str) -> None:
-        # Some servers repeat the name in each chunk, or send it as it grows, where the wire splits it.
+        # Some servers repeat the name in each chunk, or repeat it with more letters. The format sends each piece once.
         if name != self.name:
             self.name = name if name.startswith(self.name) else self.name + name
         self.arguments += arguments
@@ -194,7 +195,7 @@ class _Call:
 
 @dataclass(slots=True)
 class OpenAIStreamParser:
-    """The chunks of one streamed answer, folded into deltas and then into the message."""
+    """A parser of the chunks of one answer."""
 
     _text: list[str] = field(default_factory=list)
     _thinking: list[str] = field(default_factory=list)
@@ -205,17 +206,17 @@ class OpenAIStreamParser:
     _finish: str = ""
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Delta]:
-        """What is new to show after this chunk.
+        """Take a chunk and return the deltas to show.
 
         Raises:
-            BrokenStreamError: the chunk carries an error, or something of another type than the wire has there.
-            ContextLengthError: the error that it carries says that the request was too long.
+            BrokenStreamError: The chunk reports an error or has a value of a wrong type.
+            ContextLengthError: The chunk reports that the request was too long.
         """
         chunk = expect_object(chunk, "a chunk")
         if chunk.get("error"):
             raise build_stream_error(chunk["error"])
         if chunk.get("usage") is not None:
-            self._usage = _usage(expect_object(chunk["usage"], "usage"))
+            self._usage = _parse_usage(expect_object(chunk["usage"], "usage"))
         choices = expect_list(chunk.get("choices"), "choices")
         if not choices:
             return []
@@ -224,16 +225,16 @@ class OpenAIStreamParser:
         self._finish = expect_string(choice.get("finish_reason"), "finish_reason") or self._finish
         for item in expect_list(delta.get("tool_calls"), "tool_calls"):
             self._take_call(expect_object(item, "a tool call"))
-        if delta.get("function_call"):  # the form before `tool_calls`: one call at most
+        if delta.get("function_call"):  # the older form, with at most one call
             self._take_call({"index": 0, "function": delta["function_call"]})
         return [*self._take_thinking(delta), *self._take_text(delta)]
 
     def build_message(self) -> MessageCompleted:
-        """The message, once the stream has ended.
+        """Build the message after the last chunk.
 
         Raises:
-            BrokenStreamError: there was no finish reason, or nothing was said, or the server gave up.
-            ProviderError: the server's content filter stopped the answer.
+            BrokenStreamError: The answer has no finish reason or no content, or the server stopped with an error.
+            ProviderError: The server's content filter stopped the answer.
         """
         if not self._finish:
             raise BrokenStreamError("the answer ended without a finish reason; it may be incomplete")
@@ -246,7 +247,7 @@ class OpenAIStreamParser:
         is_cut = self._finish in ("length", "max_tokens")
         calls = [call for call in self._calls if call.name or not is_cut]
         if is_cut and calls and not calls[-1].arguments.strip():
-            calls[-1].arguments = "{"  # cut before its arguments: that must not pass for a call without any
+            calls[-1].arguments = "{"  # cut before its arguments: it must not look like a call without arguments
         if any(not call.name for call in calls):
             raise BrokenStreamError("the answer holds a tool call without a name")
         parts: list[Part] = []
@@ -265,20 +266,20 @@ class OpenAIStreamParser:
 
     def _take_text(self, delta: Mapping[str, Any]) -> Iterator[Delta]:
         for content in (delta.get("content"), delta.get("refusal")):
-            for piece in _pieces(content, "content"):
+            for piece in _iterate_texts(content, "content"):
                 self._text.append(piece)
-                if shown := self._whole_characters("text", piece):
-                    yield TextDelta(text=shown)
+                if complete := self._take_complete_characters("text", piece):
+                    yield TextDelta(text=complete)
 
     def _take_thinking(self, delta: Mapping[str, Any]) -> Iterator[Delta]:
-        # DeepSeek, llama-server and vLLM say `reasoning_content`, OpenRouter and Groq `reasoning`, some say both.
-        for piece in _pieces(delta.get("reasoning_content") or delta.get("reasoning"), "reasoning"):
+        # DeepSeek, llama-server and vLLM use `reasoning_content`, OpenRouter and Groq `reasoning`, some use both.
+        for piece in _iterate_texts(delta.get("reasoning_content") or delta.get("reasoning"), "reasoning"):
             self._thinking.append(piece)
-            if shown := self._whole_characters("thinking", piece):
-                yield ThinkingDelta(text=shown)
+            if complete := self._take_complete_characters("thinking", piece):
+                yield ThinkingDelta(text=complete)
 
-    def _whole_characters(self, kind: str, piece: str) -> str:
-        """The piece without half a character at its end: `\\ud83d` in one chunk, `\\ude00` in the next."""
+    def _take_complete_characters(self, kind: str, piece: str) -> str:
+        """Hold back half a character at the end of a piece: `\\ud83d` in one chunk, `\\ude00` in the next."""
         piece = self._half.pop(kind, "") + piece
         if piece and "\ud800" <= piece[-1] <= "\udbff":
             self._half[kind], piece = piece[-1], piece[:-1]
@@ -292,10 +293,10 @@ class OpenAIStreamParser:
         id_ = expect_string(item.get("id"), "id")
         name = expect_string(function.get("name"), "name")
         arguments = function.get("arguments")
-        if isinstance(arguments, Mapping):  # as Ollama's own API has them
+        if isinstance(arguments, Mapping):  # as in Ollama's own API
             arguments = json.dumps(arguments)
         arguments = expect_string(arguments, "arguments")
-        call = self._continued(index, id_, name, arguments)
+        call = self._find_continued_call(index, id_, name, arguments)
         if call is None:
             call = _Call()
             self._calls.append(call)
@@ -304,12 +305,12 @@ class OpenAIStreamParser:
         call.id = call.id or id_
         call.append(name or call.name, arguments)
 
-    def _continued(self, index: int | None, id_: str, name: str, arguments: str) -> _Call | None:
-        """The call that a delta goes on with; None when it begins one.
+    def _find_continued_call(self, index: int | None, id_: str, name: str, arguments: str) -> _Call | None:
+        """Return the call that a delta continues, or None if the delta begins a call.
 
-        The wire tells calls apart by `index`. Gemini's servers give each the index 0, Ollama's older ones none, and
-        others repeat id and name in each delta: so a delta without a name always goes on, and one with a name begins
-        a call when its id is a new one, or its name is, or the call so far is whole.
+        By the format, `index` identifies a call. Gemini's servers always send the index 0, older Ollama servers send
+        none, and others repeat id and name in each delta. So a delta without a name always continues a call. A delta
+        with a name begins a call if its id or name is new, or if the call so far is complete.
         """
         last = self._calls[-1] if self._calls else None
         of_id = next((call for call in reversed(self._calls) if id_ and call.id == id_), None)
@@ -322,17 +323,17 @@ class OpenAIStreamParser:
         if id_ and call.id and id_ != call.id:
             return None
         if not call.arguments:
-            # Pieces of a name come under an index or an id; without both, another name is another call.
+            # Pieces of one name share an index or an id. Without both, another name means another call.
             return call if index is not None or id_ or name == call.name else None
         is_next = name != call.name or (arguments.strip() != "" and is_json_object(call.arguments))
         return None if is_next else call
 
 
-def parse_embeddings(answer: object, wanted: int) -> Embeddings:
-    """What a server answers at /embeddings, in the order of the texts.
+def parse_embeddings(answer: object, text_count: int) -> Embeddings:
+    """Parse the answer of /embeddings into the order of the texts.
 
     Raises:
-        BrokenStreamError: it is something else, or not of as many texts.
+        BrokenStreamError: The answer is invalid or has another number of vectors.
     """
     whole = expect_object(answer, "the answer")
     entries = [expect_object(entry, "data") for entry in expect_list(whole.get("data"), "data")]
@@ -340,12 +341,12 @@ def parse_embeddings(answer: object, wanted: int) -> Embeddings:
     values = [expect_list(entry.get("embedding"), "embedding") for entry in entries]
     if any(not value or not all(isinstance(number, int | float) for number in value) for value in values):
         raise build_type_error("embedding", None, "a list of numbers")
-    if len(values) != wanted:
-        raise BrokenStreamError(f"{len(values)} vectors came for {wanted} texts")
-    return Embeddings(values, _usage(expect_object(whole.get("usage"), "usage")))
+    if len(values) != text_count:
+        raise BrokenStreamError(f"{len(values)} vectors came for {text_count} texts")
+    return Embeddings(values, _parse_usage(expect_object(whole.get("usage"), "usage")))
 
 
-def _usage(sent: Mapping[str, Any]) -> Usage:
+def _parse_usage(sent: Mapping[str, Any]) -> Usage:
     details = expect_object(sent.get("prompt_tokens_details"), "prompt_tokens_details")
     return Usage(
         input_tokens=expect_count(sent.get("prompt_tokens"), "prompt_tokens"),
@@ -355,12 +356,12 @@ def _usage(sent: Mapping[str, Any]) -> Usage:
     )
 
 
-def _pieces(content: object, what: str) -> Iterator[str]:
-    """The text of a content: a string, or a list of typed parts as Mistral sends them."""
+def _iterate_texts(content: object, name: str) -> Iterator[str]:
+    """Yield the texts of a content: a string, or a list of typed parts as from Mistral."""
     if not isinstance(content, list):
-        if text := expect_string(content, what):
+        if text := expect_string(content, name):
             yield text
         return
     for part in content:
-        if text := expect_string(expect_object(part, what).get("text"), what):
+        if text := expect_string(expect_object(part, name).get("text"), name):
             yield text

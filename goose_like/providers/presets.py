@@ -1,4 +1,4 @@
-"""The table of servers that speak chat completions: `rows.yaml` beside this file, and a person's `providers.yaml`."""
+"""Presets of servers that speak OpenAI's chat completions: `presets.yaml` here, and the user's `providers.yaml`."""
 
 import os
 import re
@@ -23,32 +23,32 @@ _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
 class Preset(FrozenModel):
-    """A server or a vendor's service: where it is, what it asks for, and in what it differs from OpenAI's own."""
+    """A server or a vendor's service: its address, its key, and its differences from OpenAI's API."""
 
     name: str
     summary: str = ""
-    base_url: str = Field(description="`${NAME}` is a variable of the environment, `${NAME:-else}` has a default")
-    key_variable: str | None = Field(default=None, description="the environment variable that the key goes by")
+    base_url: str = Field(description="`${NAME}` is an environment variable, `${NAME:-else}` has a default")
+    key_variable: str | None = Field(default=None, description="the environment variable of the API key")
     key_is_optional: bool = False
-    key_header: str | None = Field(default=None, description="the header with the key, instead of a bearer's")
-    query: dict[str, str] = Field(default={}, description="what each URL ends with")
+    key_header: str | None = Field(default=None, description="the header for the key, instead of Authorization")
+    query: dict[str, str] = Field(default={}, description="query parameters of every URL")
     processor: str | None = None
     accelerator: str | None = None
-    embedding_model: str | None = Field(default=None, description="the model that makes vectors of texts")
-    takes_images: bool = Field(default=False, description="whether its models are shown images")
-    is_free: bool = Field(default=False, description="whether its tokens cost nothing: it runs on one's own machine")
+    embedding_model: str | None = Field(default=None, description="the model that computes embeddings")
+    takes_images: bool = Field(default=False, description="the models accept images")
+    is_free: bool = Field(default=False, description="tokens cost nothing: the server runs on the user's machine")
     output_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    body: dict[str, Any] = Field(default={}, description="laid over each request's body; null takes a key away")
-    call: dict[str, Any] = Field(default={}, description="laid over each tool call that goes back")
-    thinking_key: str | None = Field(default=None, description="the key of a message that thinking goes back under")
-    strict_roles: bool = Field(default=False, description="whether the person may speak only after the model")
-    models_path: str = Field(default="/models", description="where its models are listed")
-    key_path: str | None = Field(default="/models", description="what is only answered to a right key")
+    body: dict[str, Any] = Field(default={}, description="replaces keys of every request; null removes a key")
+    call: dict[str, Any] = Field(default={}, description="added to every tool call in the history")
+    thinking_key: str | None = Field(default=None, description="the key for earlier thinking in the history")
+    strict_roles: bool = Field(default=False, description="user messages must follow messages of the model")
+    models_path: str = Field(default="/models", description="the path of the list of models")
+    key_path: str | None = Field(default="/models", description="a path that only answers a valid key")
 
     @field_validator("key_variable")
     @classmethod
-    def _is_a_secrets_name(cls, value: str | None) -> str | None:
-        """Else commands would see it, for its name is all that tells. A key that was pasted here is not said back."""
+    def _is_secret_variable(cls, value: str | None) -> str | None:
+        # Commands see variables whose names do not look secret. The message must not quote a key pasted by mistake.
         if value is None or (re.fullmatch(r"[A-Z_][A-Z0-9_]*", value) and is_secret_variable(value)):
             return value
         raise PydanticCustomError(
@@ -58,32 +58,32 @@ class Preset(FrozenModel):
 
     @property
     def info(self) -> ProviderInfo:
-        """What people are told of it."""
+        """The facts about this provider."""
         return ProviderInfo(self.summary, self.key_variable, self.processor, self.accelerator, self.takes_images)
 
     def resolve_base_url(self) -> str:
-        """The base URL with the environment's variables in their places.
+        """Return the base URL with the values of its environment variables.
 
         Raises:
-            ProfileError: one of them is not set.
+            ProfileError: A variable is not set.
         """
-        return _filled(self.base_url)
+        return _expand_variables(self.base_url)
 
     def build_url(self, base_url: str, path: str) -> str:
-        """The URL of a path, which may be a whole URL.
+        """Build the URL of a path. The path may be a complete URL.
 
         Raises:
-            ProfileError: as `address`.
+            ProfileError: A variable in the path is not set.
         """
-        return _filled(path) if "://" in path else base_url.rstrip("/") + path
+        return _expand_variables(path) if "://" in path else base_url.rstrip("/") + path
 
 
-def _filled(url: str) -> str:
-    # `https://${HOST}` is right for a HOST with its scheme and for one without.
-    return re.sub(r"^https?://(?=https?://)", "", _VARIABLE.sub(_value, url))
+def _expand_variables(url: str) -> str:
+    # `https://${HOST}` must work for a HOST with or without a scheme.
+    return re.sub(r"^https?://(?=https?://)", "", _VARIABLE.sub(_get_value, url))
 
 
-def _value(match: re.Match[str]) -> str:
+def _get_value(match: re.Match[str]) -> str:
     value = os.environ.get(match[1], "").strip().rstrip("/") or match[2]
     if value is None:
         raise ProfileError(f"set {match[1]} to the server's address, or `base_url` in the profile")
@@ -91,30 +91,30 @@ def _value(match: re.Match[str]) -> str:
 
 
 def load_presets() -> dict[str, Preset]:
-    """Every row by its name: ours, with a person's own laid over them key by key, then the others of theirs.
+    """Load all presets by name: the shipped ones, changed key by key by the user's, then the user's own.
 
     Raises:
-        ProfileError: `providers.yaml` can't be used; the text names the line and the nearest key.
+        ProfileError: `providers.yaml` is invalid. The text names the line and the nearest valid key.
     """
-    ours = Path(__file__).with_name("rows.yaml")
-    mine = config_folder() / "providers.yaml"
-    every = _rows_in(ours, ours.stat().st_mtime_ns)
-    if mine.is_file():
-        every = every | _rows_in(mine, mine.stat().st_mtime_ns, ours)
-    return every
+    shipped = Path(__file__).with_name("presets.yaml")
+    users = config_folder() / "providers.yaml"
+    presets = _load_file(shipped, shipped.stat().st_mtime_ns)
+    if users.is_file():
+        presets = presets | _load_file(users, users.stat().st_mtime_ns, shipped)
+    return presets
 
 
 @cache
-def _rows_in(file: Path, changed_ns: int, base: Path | None = None) -> dict[str, Preset]:
-    """The rows of a file as it was at a time; those of the `base` file are under those of the same name."""
+def _load_file(file: Path, changed_ns: int, base: Path | None = None) -> dict[str, Preset]:
+    """Load the presets of a file, over those of the `base` file with the same names. A changed file is another key."""
     data = read_yaml(file)
     if not isinstance(data, Mapping):
         raise ProfileError(f"{file}: this file maps names to servers, e.g. `mine: {{base_url: http://box:8080/v1}}`")
-    under = _rows_in(base, base.stat().st_mtime_ns) if base else {}
-    return {str(name): _row(YamlSource(str(name), file, written), under) for name, written in data.items()}
+    bases = _load_file(base, base.stat().st_mtime_ns) if base else {}
+    return {str(name): _build_preset(YamlSource(str(name), file, value), bases) for name, value in data.items()}
 
 
-def _row(source: YamlSource, base: Mapping[str, Preset]) -> Preset:
+def _build_preset(source: YamlSource, bases: Mapping[str, Preset]) -> Preset:
     name = source.name
     if not isinstance(source.data, Mapping):
         raise ProfileError(f"{source.file}: {name!r} is no mapping; write e.g. `{name}: {{base_url: ...}}`")
@@ -122,12 +122,12 @@ def _row(source: YamlSource, base: Mapping[str, Preset]) -> Preset:
         raise ProfileError(f"{source.locate()}: an installed provider is called {name!r}; choose another name")
     if not re.fullmatch(r"[\w.-]+", name):
         raise ProfileError(f"{source.locate()}: {name!r} is no name for a provider; take letters, digits, - and _")
-    before = base[name].model_dump(exclude_unset=True) if name in base else {}
+    inherited = bases[name].model_dump(exclude_unset=True) if name in bases else {}
     try:
-        return Preset.model_validate({**before, **source.data, "name": name})
+        return Preset.model_validate({**inherited, **source.data, "name": name})
     except ValidationError as error:
-        raise ProfileError(describe_validation_error(error, source, _near, f"provider {name!r}")) from error
+        raise ProfileError(describe_validation_error(error, source, _suggest_key, f"provider {name!r}")) from error
 
 
-def _near(path: tuple[str | int, ...]) -> str:
+def _suggest_key(path: tuple[str | int, ...]) -> str:
     return did_you_mean(str(path[-1]), set(Preset.model_fields) - {"name"})

@@ -1,6 +1,6 @@
-"""What tokens cost and how many a model takes, from genai-prices' offline table; what it doesn't know is not 0.
+"""Prices and context windows of models, from the offline table of genai-prices.
 
-What runs on one's own machine costs nothing.
+The price of an unknown model is unknown, not 0. Models on the user's own machine cost nothing.
 """
 
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ from .presets import load_presets
 
 
 def compute_cost_usd(usage: Mapping[str, Usage]) -> float | None:
-    """The cost of the tokens by model (`provider:name`); None when the price of any model is not known."""
+    """Compute the cost of tokens by model (`provider:name`), or return None if any price is unknown."""
     total = 0.0
-    for label, spent in usage.items():
+    for label, used in usage.items():
         provider, _, name = label.partition(":")
-        if not spent.total_tokens or _is_free(provider):
+        if not used.total_tokens or _is_free(provider):
             continue
-        price = _price(provider, name, spent)
+        price = _compute_price_usd(provider, name, used)
         if price is None:
             return None
         total += price
@@ -26,8 +26,8 @@ def compute_cost_usd(usage: Mapping[str, Usage]) -> float | None:
 
 
 def find_context_window(label: str) -> int | None:
-    """The window in tokens of a model (`provider:name`); None when it is not known."""
-    from genai_prices.data_snapshot import get_snapshot  # imported when first used: 0.4 s
+    """Return the context window of a model (`provider:name`) in tokens, or None if unknown."""
+    from genai_prices.data_snapshot import get_snapshot  # slow: 0.4 s
 
     provider, _, name = label.partition(":")
     try:
@@ -37,22 +37,21 @@ def find_context_window(label: str) -> int | None:
 
 
 def _is_free(provider: str) -> bool:
-    # The table is only read for those whom it is about: what is wrong in a person's own rows is no matter for others.
+    # Read the presets only for providers that are presets: errors in the user's file must not affect the others.
     if provider in list_entry_points("goose_like.provider"):
         return provider in ("local", "scripted")
-    row = load_presets().get(provider)
-    return row is not None and row.is_free
+    preset = load_presets().get(provider)
+    return preset is not None and preset.is_free
 
 
-def _price(provider: str, name: str, spent: Usage) -> float | None:
-    # Imported when first used: the table takes 0.2 s to load.
-    import genai_prices
+def _compute_price_usd(provider: str, name: str, used: Usage) -> float | None:
+    import genai_prices  # slow: 0.2 s
 
     tokens = genai_prices.Usage(
-        input_tokens=spent.input_tokens,
-        output_tokens=spent.output_tokens,
-        cache_read_tokens=spent.cache_read_tokens,
-        cache_write_tokens=spent.cache_write_tokens,
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cache_read_tokens=used.cache_read_tokens,
+        cache_write_tokens=used.cache_write_tokens,
     )
     try:
         return float(genai_prices.calc_price(tokens, name, provider_id=provider).total_price)

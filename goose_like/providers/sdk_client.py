@@ -1,4 +1,4 @@
-"""What the doors to the vendors' SDKs share: where a server is, how long it wants us to wait, why it is not reached."""
+"""Helpers for clients of vendors' SDKs: addresses, keys, requested pauses and causes of errors."""
 
 import math
 from email.utils import parsedate_to_datetime
@@ -11,9 +11,9 @@ from .wire import clip
 
 
 def parse_retry_after_s(headers: Any, now_s: float) -> float | None:
-    """The server's wish for a pause: `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, 10.2.3).
+    """Parse the pause that a server asks for: `retry-after-ms`, or `retry-after` in seconds or as a date.
 
-    None where there is none, or no sane one: a past date, a negative number, words.
+    Return None for a missing or useless value: a past date, a negative number or words. Source: RFC 9110, 10.2.3.
     """
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name, "")
@@ -30,15 +30,15 @@ def parse_retry_after_s(headers: Any, now_s: float) -> float | None:
 
 
 def redact(text: str, *secrets: str | None) -> str:
-    """The text with each secret starred out."""
+    """Replace each secret in a text by stars."""
     for secret in secrets:
-        if secret and len(secret) > 3:  # a shorter one ("x") hides nothing and would riddle the words
+        if secret and len(secret) > 3:  # replacing a short one such as "x" would only garble the text
             text = text.replace(secret, "***")
     return text
 
 
 def parse_base_url(text: str) -> SplitResult:
-    """The URL in its parts; where it is none, the text is its path."""
+    """Split a URL into its parts. An invalid URL becomes a path."""
     try:
         return urlsplit(text.strip())
     except ValueError:  # "http://[::1"
@@ -46,26 +46,26 @@ def parse_base_url(text: str) -> SplitResult:
 
 
 def find_url_error(url: SplitResult, names: str, example: str) -> ProfileError | None:
-    """What to set where this is no base URL; `names` are what it may be set with."""
+    """Return the error about an invalid base URL. `names` are the settings that hold the URL."""
     if url.scheme in ("http", "https") and url.hostname and get_port(url) is not None:
         return None
     return ProfileError(f"{format_host(url) or url.path!r} is no base URL; write {names} like {example}")
 
 
 def find_key_error(key: str, variable: str | None) -> CredentialError | None:
-    """What to set where the key can't be one."""
+    """Return the error about a key with impossible characters."""
     if key.isascii() and key.isprintable():
         return None
     return CredentialError(f"{variable} holds characters that no key has; set it anew")
 
 
 def format_host(url: SplitResult) -> str:
-    """The URL's host and port, without a user's name and password."""
+    """Return host and port of a URL, without user name and password."""
     return url.netloc.rpartition("@")[2]
 
 
 def get_port(url: SplitResult) -> int | None:
-    """The URL's port or that of its scheme; None when it is no port."""
+    """Return the port of a URL, or the default port of its scheme. None means an invalid port."""
     try:
         return url.port or (443 if url.scheme == "https" else 80)
     except ValueError:
@@ -73,8 +73,8 @@ def get_port(url: SplitResult) -> int | None:
 
 
 def describe_cause(error: BaseException) -> str:
-    """The words of the innermost cause that has any: the SDK itself says only that the connection failed."""
-    words, inner = "", error.__cause__
+    """Return the text of the innermost cause that has one. The SDK's own text only says that the connection failed."""
+    text, inner = "", error.__cause__
     while inner is not None:
-        words, inner = str(inner) or words or type(inner).__name__, inner.__cause__
-    return clip(words, 120)
+        text, inner = str(inner) or text or type(inner).__name__, inner.__cause__
+    return clip(text, 120)

@@ -1,7 +1,7 @@
-"""A provider through its vendor's SDK: what is the same for both SDKs, which one generator has made.
+"""The base class of providers that use a vendor's SDK. Both SDKs come from the same generator.
 
-The SDK carries the connection, the headers and the event stream. The body goes in ready-made: its typed path would
-rebuild the whole history on each call.
+The SDK handles connection, headers and event stream. The body is encoded here: the SDK's typed methods would rebuild
+the whole history on each call.
 """
 
 import asyncio
@@ -23,15 +23,19 @@ from .wire import clip
 
 
 class StreamParser(Protocol):
-    """What becomes of an answer's events: deltas, and in the end the message."""
+    """A parser that turns the events of an answer into deltas and, at the end, into the message."""
 
-    def feed(self, event: Any, /) -> list[Delta]: ...
+    def feed(self, event: Any, /) -> list[Delta]:
+        """Take an event and return the deltas to show."""
+        ...
 
-    def build_message(self) -> MessageCompleted: ...
+    def build_message(self) -> MessageCompleted:
+        """Build the message after the last event."""
+        ...
 
 
 class SdkProvider:
-    """A connection to one server; the key goes nowhere but into its header. What is the vendor's is said below it."""
+    """A provider that talks to one server through its vendor's SDK. Subclasses supply the vendor's part."""
 
     sdk_name: ClassVar[str]
 
@@ -43,70 +47,72 @@ class SdkProvider:
         self._sdk: Any = None
         self._client: Any = None
 
-    # --- the vendor's
+    # --- supplied by subclasses
 
     def _find_setup_error(self) -> GooseLikeError | None:
-        """What to set before this connection works."""
+        """Return the error about a missing or invalid setting."""
         raise NotImplementedError
 
     def _describe_address_settings(self) -> str:
-        """What a person may set the address with."""
+        """Name the settings that hold the server's address."""
         raise NotImplementedError
 
     def _create_client(self, **options: Any) -> Any:
-        """The SDK's client."""
+        """Create the SDK's client."""
         raise NotImplementedError
 
     def _encode_body(self, request: Request) -> bytes:
-        """The request's whole JSON body."""
+        """Encode the JSON body of a request."""
         raise NotImplementedError
 
     async def _post(self, body: bytes) -> Any:
-        """The SDK's stream of an answer whose head has come."""
+        """Send a body and return the SDK's stream after the head of the answer has arrived."""
         raise NotImplementedError
 
     def _iterate_events(self, stream: Any, request: Request) -> AsyncIterator[Any]:
-        """What comes in the stream, decoded; it has an `aclose`."""
+        """Iterate over the decoded events of a stream. The iterator has an `aclose`."""
         raise NotImplementedError
 
     def _create_parser(self) -> StreamParser:
-        """Where the events go."""
+        """Create the parser of the events."""
         raise NotImplementedError
 
     def _build_refusal(self, request: Request, status: int, body: object, wait_s: float | None) -> ProviderError:
-        """The error that a refusal stands for; the server wishes a pause of `wait_s`."""
+        """Build the error for a refused request. `wait_s` is the pause that the server asks for."""
         raise NotImplementedError
 
-    # --- the same for all
+    # --- the same for all vendors
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
+        """Send a request and stream its answer; see `Provider.stream`."""
         with self._add_location_to_errors():
-            fold = self._create_parser()
+            parser = self._create_parser()
             async with aclosing(self._stream_events(request)) as events:
                 async for event in events:
-                    for delta in fold.feed(event):
+                    for delta in parser.feed(event):
                         yield delta
-            yield fold.build_message()
+            yield parser.build_message()
 
     async def close(self) -> None:
+        """Close the connections."""
         if self._client is not None:
             await self._client.close()
 
     @contextmanager
     def _add_location_to_errors(self) -> Iterator[None]:
-        """Around all that is asked: its errors say where, and no secret."""
+        """Add provider and host to all errors, and remove secrets from their texts."""
         try:
-            if fault := self._find_setup_error():
-                raise fault
+            if error := self._find_setup_error():
+                raise error
             yield
         except ProviderError as error:
-            where = " at ".join(filter(None, (self._choice.provider, format_host(self._url))))
-            error.args = (redact(f"{where}: {error}", self._key, self._url.password),)
+            place = " at ".join(filter(None, (self._choice.provider, format_host(self._url))))
+            error.args = (redact(f"{place}: {error}", self._key, self._url.password),)
             raise
 
     @contextmanager
     def _convert_sdk_errors(self, request: Request) -> Iterator[None]:
-        """Around a request, until its answer begins: what the SDK raises then becomes one of our errors."""
+        """Convert the SDK's errors, from the start of a request until its answer begins."""
         try:
             yield
         except self._sdk.APIStatusError as error:
@@ -120,7 +126,7 @@ class SdkProvider:
             ) from error
 
     async def _stream_events(self, request: Request) -> AsyncGenerator[Any, None]:
-        """The answer's decoded events; whatever the SDK raises becomes one of our errors."""
+        """Yield the decoded events of the answer and convert all errors of the SDK."""
         await self._connect()
         import httpx2
 
@@ -132,13 +138,13 @@ class SdkProvider:
         try:
             while True:
                 try:
-                    # Not `async for`: its generator would outlive this one when this one is closed half-way.
-                    # The SDK's own time limit is for single bytes: a server that only says `: ping` never meets it.
+                    # No `async for`: its generator would outlive this one when this one is closed early.
+                    # The SDK's timeout applies to single bytes, so a server that only sends `: ping` never hits it.
                     async with asyncio.timeout(stall_s):
                         event = await anext(events)
                 except StopAsyncIteration:
                     break
-                # The SDK lets what its JSON and UTF-8 decoders raise escape as it is.
+                # The SDK does not convert the errors of its JSON and UTF-8 decoders.
                 except (ValueError, RecursionError) as error:
                     raise BrokenStreamError(f"the stream is no valid JSON ({clip(str(error), 80)})") from error
                 has_begun = True
@@ -159,7 +165,7 @@ class SdkProvider:
             return
         import httpcore2
 
-        # Reading the machine's certificates takes long and holds no lock: a thread does it during the import.
+        # Loading the system's certificates is slow but releases the lock: a thread does it during the import.
         certificates = asyncio.get_running_loop().run_in_executor(None, httpcore2.default_ssl_context)
         import httpx2
 

@@ -1,4 +1,4 @@
-"""What the vendors' wires share: JSON in and out, read with suspicion, and what it means when a server says no."""
+"""Helpers for all wire formats: strict JSON in and out, and errors from the answers of servers."""
 
 import json
 import re
@@ -17,23 +17,23 @@ from goose_like.core.errors import (
 )
 from goose_like.core.message import Image, Message
 
-# --- what we send
+# --- requests
 
 
 def encode_json(value: object) -> bytes:
-    """The value as compact JSON in UTF-8."""
-    # A lone surrogate (a file name that is no UTF-8) has no place in UTF-8; servers refuse the whole request for one.
+    """Encode a value as compact JSON in UTF-8."""
+    # Replace lone surrogates, for example from a file name that is no UTF-8: servers would refuse the request.
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def sanitize_tool_name(name: str) -> str:
-    """A tool's name as both wires allow it."""
-    # The API refuses a history with other names, for ever, though it is the model that made them up.
+    """Replace the characters of a tool's name that the APIs do not allow."""
+    # Models make up such names, and the API would then refuse this history in every later request.
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed"
 
 
 def is_json_object(text: str) -> bool:
-    """Whether the text is one JSON object by the letter of RFC 8259, which has no NaN."""
+    """Check whether a text is one JSON object by RFC 8259, which has no NaN."""
     try:
         return isinstance(json.loads(text, parse_constant=_refuse_constant), dict)
     except (ValueError, RecursionError):
@@ -41,7 +41,7 @@ def is_json_object(text: str) -> bool:
 
 
 def sanitize_arguments(text: str) -> str:
-    """Arguments as they came, wrapped when they are no JSON object: no server takes back what can't be parsed."""
+    """Wrap arguments that are no JSON object, because servers accept only valid JSON in a history."""
     if not text.strip():
         return "{}"
     return text if is_json_object(text) else json.dumps({"invalid_json": text}, ensure_ascii=False)
@@ -52,7 +52,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def encode_image(image: Image, folder: Path | None) -> str | None:
-    """The image's bytes in base64; None when its file is gone."""
+    """Encode the bytes of an image in base64, or return None if its file is gone."""
     try:
         return b64encode((folder / image.name).read_bytes()).decode() if folder else None
     except OSError:
@@ -60,19 +60,19 @@ def encode_image(image: Image, folder: Path | None) -> str | None:
 
 
 class MessageEncoder:
-    """Messages as bytes, each encoded once: those of a request begin those of the next one."""
+    """An encoder that encodes each message once, because each request repeats the messages of the one before."""
 
     def __init__(self, encode: Callable[[Message, Path | None], bytes]) -> None:
-        """`encode` gives a message's bytes; the images' bytes lie in the folder."""
+        """Use `encode` to turn a message, with its images in a folder, into bytes."""
         self._encode = encode
         self._images: Path | None = None
         self._sent: list[tuple[Message, bytes]] = []
 
     def encode(self, messages: Sequence[Message], images: Path | None) -> Sequence[tuple[Message, bytes]]:
-        """The messages, each with its bytes."""
+        """Return each message with its bytes."""
         if images != self._images:
             self._images, self._sent = images, []
-        # The messages are held, not their ids: an id may be used again once its object is gone.
+        # Keep the messages, not their ids: Python reuses the id of a deleted object.
         same = 0
         for (old, _), new in zip(self._sent, messages, strict=False):
             if old is not new:
@@ -82,51 +82,55 @@ class MessageEncoder:
         return self._sent
 
 
-# --- what we receive, by its type: `what` names the place; null counts as empty
+# --- answers: check the types of values; `name` names the value, and null counts as empty
 
 
-def expect_object(value: object, what: str) -> Mapping[str, Any]:
-    """The value as an object. Raises: BrokenStreamError: it is none; so do the others below."""
+def expect_object(value: object, name: str) -> Mapping[str, Any]:
+    """Return the value, which must be an object.
+
+    Raises:
+        BrokenStreamError: The value has another type.
+    """
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise build_type_error(what, value, "an object")
+        raise build_type_error(name, value, "an object")
     return value
 
 
-def expect_list(value: object, what: str) -> list[Any]:
-    """The value as a list."""
+def expect_list(value: object, name: str) -> list[Any]:
+    """Return the value, which must be a list; raise BrokenStreamError otherwise."""
     if value is None:
         return []
     if not isinstance(value, list):
-        raise build_type_error(what, value, "a list")
+        raise build_type_error(name, value, "a list")
     return value
 
 
-def expect_string(value: object, what: str) -> str:
-    """The value as a string."""
+def expect_string(value: object, name: str) -> str:
+    """Return the value, which must be a string; raise BrokenStreamError otherwise."""
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise build_type_error(what, value, "a string")
+        raise build_type_error(name, value, "a string")
     return value
 
 
-def expect_count(value: object, what: str) -> int:
-    """The value as a whole number."""
+def expect_count(value: object, name: str) -> int:
+    """Return the value, which must be a whole number; raise BrokenStreamError otherwise."""
     if value is None:
         return 0
     if not isinstance(value, int) or isinstance(value, bool):
-        raise build_type_error(what, value, "a number")
+        raise build_type_error(name, value, "a number")
     return value
 
 
-def build_type_error(what: str, value: object, expected: str) -> BrokenStreamError:
-    """The error for a value of another type than the wire has there."""
-    return BrokenStreamError(f"the stream has {clip(repr(value), 80)} as {what} where {expected} belongs")
+def build_type_error(name: str, value: object, expected: str) -> BrokenStreamError:
+    """Build the error for a value of an unexpected type."""
+    return BrokenStreamError(f"the stream has {clip(repr(value), 80)} as {name} where {expected} belongs")
 
 
-# --- what it means when the server says no
+# --- refusals
 
 _TOO_LONG = re.compile(
     r"context[ _](length|limit|window|size)|maximum (context|prompt)|(prompt|input) is too long"
@@ -137,34 +141,34 @@ _TOO_LONG = re.compile(
 
 
 def clip(text: str, size: int = 300) -> str:
-    """One line of at most `size` characters."""
+    """Shorten a text to one line of at most `size` characters."""
     text = " ".join(text.split())
     return text if len(text) <= size else text[: size - 1] + "…"
 
 
 def extract_error_text(body: object) -> str:
-    """What a server says of its error: OpenAI's `{"error": {"message"}}`, FastAPI's `{"detail"}`, or bare text."""
+    """Extract the error text from OpenAI's `{"error": {"message"}}`, FastAPI's `{"detail"}` or plain text."""
     if isinstance(body, Mapping):
         nested = next((body[key] for key in ("message", "error", "detail", "msg") if body.get(key)), None)
         return clip(json.dumps(body)) if nested is None else extract_error_text(nested)
     if isinstance(body, Sequence) and not isinstance(body, str) and body:
         return extract_error_text(body[0])
     text = body if isinstance(body, str) else ""
-    return "a web page came, not the API's answer" if text.lstrip().startswith("<") else clip(text)
+    return "the server sent a web page, not the API's answer" if text.lstrip().startswith("<") else clip(text)
 
 
 def build_stream_error(body: object) -> ProviderError:
-    """The error that a server reports within a stream that it had begun with success."""
-    words = extract_error_text(body)
+    """Build the error for a failure that the server reports inside a stream."""
+    text = extract_error_text(body)
     if _TOO_LONG.search(f"{body}"):
-        return build_context_length_error(words)
-    return BrokenStreamError(f"the server broke the answer off: {words or 'it gave no reason'}")
+        return build_context_length_error(text)
+    return BrokenStreamError(f"the server broke off the answer: {text or 'it gave no reason'}")
 
 
-def build_context_length_error(words: str) -> ContextLengthError:
-    """The error for a request that does not fit; `words` are the server's."""
+def build_context_length_error(text: str) -> ContextLengthError:
+    """Build the error for a request that exceeds the context window. `text` is the server's."""
     return ContextLengthError(
-        f"the request is longer than the model's window: {words}; "
+        f"the request is longer than the model's window: {text}; "
         "shorten the conversation, or set a moderator and `window` in the profile"
     )
 
@@ -172,27 +176,27 @@ def build_context_length_error(words: str) -> ContextLengthError:
 def build_status_error(
     status: int, body: object, model: str, key_variable: str, retry_after_s: float | None = None
 ) -> ProviderError:
-    """The error that an HTTP status other than success stands for; `body` is what came with it."""
-    words = extract_error_text(body)
-    told = f"HTTP {status}: {words}" if words else f"HTTP {status}"
+    """Build the error for an HTTP status that is no success."""
+    text = extract_error_text(body)
+    answer = f"HTTP {status}: {text}" if text else f"HTTP {status}"
     codes = str([body.get("code"), body.get("type")]) if isinstance(body, Mapping) else ""
     if status in (401, 403):
-        return CredentialError(f"the API key was refused ({told}); set {key_variable} to a key that is valid there")
+        return CredentialError(f"the API key was refused ({answer}); set {key_variable} to a key that is valid there")
     if status == 404:
         return ModelUnavailableError(
-            f"no model {model!r} there ({told}); choose another model, or correct base_url", is_retryable=False
+            f"no model {model!r} there ({answer}); choose another model, or correct base_url", is_retryable=False
         )
-    if status == 402 or (status == 429 and "insufficient_quota" in codes + words):
-        return RateLimitError(f"no credit is left ({told}); add credit there or use another key", is_retryable=False)
+    if status == 402 or (status == 429 and "insufficient_quota" in codes + text):
+        return RateLimitError(f"no credit is left ({answer}); add credit there or use another key", is_retryable=False)
     if status == 429:
-        return RateLimitError(f"too many requests ({told}); wait, or use another model", retry_after_s=retry_after_s)
+        return RateLimitError(f"too many requests ({answer}); wait, or use another model", retry_after_s=retry_after_s)
     if status in (408, 409, 425) or status >= 500:
         return ModelUnavailableError(
-            f"the server can't answer now ({told}); try again later", is_retryable=True, retry_after_s=retry_after_s
+            f"the server can't answer now ({answer}); try again later", is_retryable=True, retry_after_s=retry_after_s
         )
-    if status == 413 or _TOO_LONG.search(codes + words):
-        return build_context_length_error(told)
+    if status == 413 or _TOO_LONG.search(codes + text):
+        return build_context_length_error(answer)
     hint = "choose another model"
-    if "/v1/responses" in words:
+    if "/v1/responses" in text:
         hint = "this model has no native tools on chat completions: choose another, or set `tools: constrained` for it"
-    return ProviderError(f"the request was refused ({told}); {hint}")
+    return ProviderError(f"the request was refused ({answer}); {hint}")

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from goose_like.core.message import Message, ToolCall, ToolResult
+from goose_like.core.tool import ToolSpec
 
-from .base import ToolSpec
 from .json_tool_calls import FINISH, ParsedCall, simplify_schema
 
 _RULES = """\

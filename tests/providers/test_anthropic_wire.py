@@ -20,8 +20,9 @@ from goose_like.core.errors import (
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.images import save_image
 from goose_like.core.message import Image, Message, Part, RedactedThinking, Text, Thinking, ToolCall, ToolResult, Usage
+from goose_like.core.tool import ToolSpec
 from goose_like.providers.anthropic_wire import AnthropicEncoder, AnthropicStreamParser, build_error
-from goose_like.providers.base import Request, ToolSpec
+from goose_like.providers.base import Request
 from tests.loopback import block, ended, started, thought, wish, words
 
 SHELL = ToolSpec("shell", "Runs a command.", {"type": "object", "properties": {"command": {"type": "string"}}})

@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
-from goose_like.core.tool import make_tool
-from goose_like.providers.base import Request, ToolSpec
+from goose_like.core.tool import ToolSpec, make_tool
+from goose_like.providers.base import Request
 from goose_like.providers.json_tool_calls import (
     FINISH,
     TextCallParser,

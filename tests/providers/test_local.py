@@ -9,8 +9,9 @@ from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import ModelUnavailableError
 from goose_like.core.events import MessageCompleted, Status, TextDelta
 from goose_like.core.message import Message, Text
+from goose_like.core.tool import ToolSpec
 from goose_like.providers import local
-from goose_like.providers.base import Request, ToolSpec
+from goose_like.providers.base import Request
 from goose_like.providers.local import LocalProvider
 
 engine = pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra `local` is not installed")

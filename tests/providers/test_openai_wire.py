@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from goose_like.core.errors import BrokenStreamError, ContextLengthError, CredentialError, ProviderError, RateLimitError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Image, Message, Part, Text, Thinking, ToolCall, ToolResult, Usage
-from goose_like.providers.base import Request, ToolSpec
+from goose_like.core.tool import ToolSpec
+from goose_like.providers.base import Request
 from goose_like.providers.openai_wire import (
     OpenAIEncoder,
     OpenAIStreamParser,
@@ -380,7 +381,7 @@ def test_a_wrong_type_is_named(sent: Any) -> None:
         ({"detail": [{"msg": "no"}]}, "no"),
         ({"error": "no"}, "no"),
         ("  no\n way ", "no way"),
-        ("<html>no</html>", "a web page came, not the API's answer"),
+        ("<html>no</html>", "the server sent a web page, not the API's answer"),
         (None, ""),
         ({}, "{}"),
         ("x" * 1000, "x" * 299 + "…"),

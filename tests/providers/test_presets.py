@@ -13,9 +13,10 @@ from goose_like.core.errors import CredentialError, ModelUnavailableError, Profi
 from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Message, Thinking, ToolCall, ToolResult
 from goose_like.core.notifier import Recorder
+from goose_like.core.tool import ToolSpec
 from goose_like.providers import probe
 from goose_like.providers import registry as models
-from goose_like.providers.base import Request, SupportsProbe, ToolSpec
+from goose_like.providers.base import Request, SupportsProbe
 from goose_like.providers.presets import load_presets
 from goose_like.providers.registry import find_provider_factory, list_provider_names
 from tests.loopback import Loopback, Response, called, listed, raw, refusal, said, sse
@@ -113,19 +114,19 @@ def test_a_misspelt_provider_gets_the_nearest_of_all(own):
 def test_the_order_of_the_keys_that_decide(monkeypatch):
     assert list(list_provider_names())[:2] == ["anthropic", "openai"]
     monkeypatch.setenv("XAI_API_KEY", "k")  # a row without a model whose name lasts
-    assert models._first_with_key() is None
+    assert models._find_provider_with_key() is None
     monkeypatch.setenv("GROQ_API_KEY", "k")
     monkeypatch.setenv("MISTRAL_API_KEY", "k")
     strong, fast = models.choose_models(Profile())
     assert (strong.model, fast.model) == ("mistral:mistral-large-latest", "mistral:mistral-small-latest")
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    assert models._first_with_key() == "openai"
+    assert models._find_provider_with_key() == "openai"
 
 
 def test_the_table_is_not_read_where_an_installed_provider_has_a_key(own, monkeypatch):
     own("broken: [")
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    assert models._first_with_key() == "openai"
+    assert models._find_provider_with_key() == "openai"
     assert missing("openai:m") is None
 
 

@@ -17,7 +17,8 @@ from goose_like.core.errors import (
 )
 from goose_like.core.events import MessageCompleted, Retrying, TextDelta, ThinkingDelta
 from goose_like.core.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
-from goose_like.providers.base import Delta, Request, RetryPolicy, stream_with_retries
+from goose_like.providers.base import Delta, Request
+from goose_like.providers.retry import RetryPolicy, stream_with_retries
 from goose_like.providers.scripted import ScriptedProvider
 from tests import ROOT
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.message import Message, ToolCall, ToolResult
-from goose_like.providers.base import Request, ToolSpec
+from goose_like.core.tool import ToolSpec
+from goose_like.providers.base import Request
 from goose_like.providers.json_tool_calls import TextCallParser, convert_request
 from goose_like.providers.xml_tool_calls import XmlCallFormat, build_grammar, list_stop_texts, select_examples
 from tests.loopback import chunk

@@ -10,9 +10,11 @@ import pytest
 from goose_like.config.profile import ModelChoice
 from goose_like.core.events import MessageCompleted
 from goose_like.core.message import Message
+from goose_like.core.tool import ToolSpec
 from goose_like.providers.anthropic import AnthropicProvider
-from goose_like.providers.base import Delta, Request, RetryPolicy, ToolSpec, stream_with_retries
+from goose_like.providers.base import Delta, Request
 from goose_like.providers.openai import OpenAIProvider
+from goose_like.providers.retry import RetryPolicy, stream_with_retries
 from tests.loopback import Response, block, chunk, ended, events, named, raw, started, usage, words
 
 KEY = "sk-secret-1234567890"

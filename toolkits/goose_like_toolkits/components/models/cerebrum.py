@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from goose_like import __version__
-from goose_like.agent.compaction.base import Truncate
+from goose_like.agent.compaction.threshold import Truncate
 from goose_like.agent.exchange import CUT_ANSWER_ERROR, Exchange
 from goose_like.agent.journal import Journal
+from goose_like.agent.limits import TurnLimits
 from goose_like.agent.subagent import EventRelay, narrow_limits, remaining_limits
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits
@@ -20,8 +21,9 @@ from goose_like.core.history import History
 from goose_like.core.message import Message, Text, Usage
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import ToolError, current_call
-from goose_like.providers.base import ModelPair, RetryPolicy
+from goose_like.providers.base import ModelPair
 from goose_like.providers.prices import compute_cost_usd
+from goose_like.providers.retry import RetryPolicy
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 from goose_like_toolkits.components.assets.words import as_text, beginning, shape
@@ -112,7 +114,7 @@ class Brain:
     def _exchange(
         self, models: ModelPair, system: str, calls: PluginCalls, history: History, relay: EventRelay, limits: Limits
     ) -> Exchange:
-        journal = Journal(history, None, relay)
+        journal = Journal(self._session.detach(history), relay)
         tools = calls.tools(history)
         journal.emit(
             SessionStarted(
@@ -130,8 +132,7 @@ class Brain:
             system=system,
             tools=tools,
             journal=journal,
-            session=self._session,
-            limits=limits,
+            limits=TurnLimits(limits, journal.session),
             retry_policy=self._patience,
             workspace=self._workspace,
         )
