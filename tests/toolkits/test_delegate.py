@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from goose_like.agent.build import build_exchange
 from goose_like.agent.exchange import Exchange
-from goose_like.agent.subagent import Relay
+from goose_like.agent.subagent import EventRelay
 from goose_like.config import trust
 from goose_like.config.profile import ApprovalMode, Limits, Profile, SandboxMode, ToolkitChoice
 from goose_like.core.errors import DeniedError, ProfileError, ProviderError
@@ -24,33 +24,35 @@ from goose_like.core.events import (
     Asked,
     Logged,
     MessageCompleted,
-    Nested,
+    PermissionKind,
     Question,
+    SubagentEvent,
     TurnFinished,
     UsageRecorded,
 )
 from goose_like.core.history import History
 from goose_like.core.message import ToolResult, Usage
 from goose_like.core.notifier import Recorder
-from goose_like.providers.base import Delta, Model, Models, Request
-from goose_like.sessions.index import find_session, nested_sessions
+from goose_like.providers.base import Delta, Model, ModelPair, Request
+from goose_like.sessions.index import find_session, list_subagent_sessions
 from goose_like.sessions.session import Session
 from goose_like.testing import trial
 from goose_like.workspace import sandbox
-from goose_like.workspace.child import Narrowed
-from goose_like.workspace.policy import Kind
+from goose_like.workspace.child import ChildWorkspace
 from goose_like.workspace.workspace import Workspace
-from tests.fakes import PAUSE, Played, call, calls
+from tests.fakes import PAUSE, FakeProvider, call, calls
 from tests.loopback import Loopback, raw
 
 NO = Answer(choice="deny", by="person")
 ONCE = Answer(choice="allow", by="person")
 SESSION = Answer(choice="allow_session", by="person")
 
-needs_sandbox = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
+needs_sandbox = pytest.mark.skipif(
+    sandbox.find_sandbox_problem() is not None, reason=str(sandbox.find_sandbox_problem())
+)
 
 
-class Cast(Played):
+class Cast(FakeProvider):
     """A script for each conversation, found by the words that it begins with."""
 
     def __init__(self, scripts: Mapping[str, Any]) -> None:
@@ -77,7 +79,7 @@ class Place:
     def results(self) -> dict[str, ToolResult]:
         return {result.call_id: result for message in self.exchange.history.messages for result in message.tool_results}
 
-    def told(self, kind: type) -> list[Any]:
+    def events(self, kind: type) -> list[Any]:
         return [event for event in self.recorder.events if isinstance(event, kind)]
 
     def first_results(self, *ids: str) -> tuple[ToolResult, ...]:
@@ -89,10 +91,10 @@ class Place:
         """The session that a call left."""
         folder = self.exchange.session.folder
         for id in ids:
-            folder = folder / "nested" / id
+            folder = folder / "subagents" / id
         session = Session(folder, "n", History())
         session._open(is_new=False)
-        session.history = History.replay(session.read())
+        session.history = History.replay(session.read_events())
         return session
 
 
@@ -106,7 +108,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @asynccontextmanager
-async def at_work(
+async def open_exchange(
     scripts: Mapping[str, Any],
     *,
     config: Mapping[str, Any] | None = None,
@@ -124,14 +126,14 @@ async def at_work(
     kept = Profile.model_validate({"name": "mine", "toolkits": toolkits, "sandbox": "full", **profile})
     try:
         async with build_exchange(
-            kept, recorder, session=session, limits=limits, models=Models(model, model)
+            kept, recorder, session=session, limits=limits, models=ModelPair(model, model)
         ) as exchange:
             yield Place(exchange, recorder, provider)
     finally:
         session.close()
 
 
-def held(root: Path) -> dict[str, str]:
+def read_files(root: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in root.iterdir()}
 
 
@@ -151,7 +153,7 @@ def write(path: str, content: str = "x", id: str = "w1") -> Any:
 ONE_CALL = {"go": [calls(delegate("help")), "Fine."], "help": [calls(shell("echo one")), "Done."]}
 
 
-async def until(is_so: Any) -> None:
+async def wait_until(is_so: Any) -> None:
     async with asyncio.timeout(20):
         while not is_so():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -162,7 +164,7 @@ async def until(is_so: Any) -> None:
 
 async def test_the_model_reads_the_answer_and_what_it_took(root: Path) -> None:
     helper = [calls(shell("echo one", id="d1"), write("new.txt")), "It is done."]  # an id that its parent has as well
-    async with at_work({"go": [calls(delegate("help")), "Fine."], "help": helper}) as place:
+    async with open_exchange({"go": [calls(delegate("help")), "Fine."], "help": helper}) as place:
         assert (await place.reply()).reason == "stop"
         result = place.results["d1"]
         assert (result.output, result.is_error) == (
@@ -178,34 +180,34 @@ async def test_the_model_reads_the_answer_and_what_it_took(root: Path) -> None:
 
 
 async def test_it_has_a_session_of_its_own_which_is_found_from_the_parents(root: Path) -> None:
-    async with at_work(ONE_CALL) as place:
+    async with open_exchange(ONE_CALL) as place:
         await place.reply()
         nested, folder = place.nested("d1"), place.exchange.session.folder
         assert [message.role for message in nested.history.messages] == ["user", "assistant", "tool", "assistant"]
         assert nested.history.last_turn == TurnFinished(reason="stop")
-        assert str(nested.file) in "".join(event.text for event in place.told(Logged))
-        assert History.replay(Session.read(place.exchange.session)) == place.exchange.history
-        (listed,) = nested_sessions(find_session("here"))
-        assert (listed.first_words, listed.folder) == ("help", folder / "nested/d1")
-        assert not (folder / "nested/d1/undo").exists()
+        assert str(nested.file) in "".join(event.text for event in place.events(Logged))
+        assert History.replay(Session.read_events(place.exchange.session)) == place.exchange.history
+        (listed,) = list_subagent_sessions(find_session("here"))
+        assert (listed.first_words, listed.folder) == ("help", folder / "subagents/d1")
+        assert not (folder / "subagents/d1/undo").exists()
 
 
 async def test_each_event_is_told_as_nested_and_as_nothing_else(root: Path) -> None:
-    async with at_work(ONE_CALL) as place:
+    async with open_exchange(ONE_CALL) as place:
         await place.reply()
-        events = place.told(Nested)
+        events = place.events(SubagentEvent)
         assert {event.call_id for event in events} == {"d1"}
         kinds = [event.event["type"] for event in events]
         assert [kinds[0], kinds[-1]] == ["session_started", "turn_finished"]
         assert {"tool_started", "tool_finished", "message_completed", "turn_started"} <= set(kinds)
-        assert [event.message.text for event in place.told(MessageCompleted)] == ["", "Fine."]
+        assert [event.message.text for event in place.events(MessageCompleted)] == ["", "Fine."]
 
 
 async def test_tokens_count_as_the_parents(root: Path) -> None:
-    async with at_work(ONE_CALL) as place:
+    async with open_exchange(ONE_CALL) as place:
         await place.reply()
         spent = UsageRecorded(model="scripted:x", usage=Usage(input_tokens=10, output_tokens=5), purpose="delegate")
-        assert place.told(UsageRecorded) == [spent]
+        assert place.events(UsageRecorded) == [spent]
         assert place.exchange.history.turn_usage == {"scripted:x": Usage(input_tokens=20, output_tokens=10)}
 
 
@@ -218,10 +220,10 @@ async def test_several_work_side_by_side(root: Path) -> None:
         "b": [calls(shell(wait.format("c") + "; touch b")), "B."],
         "c": [calls(shell("touch c")), "C."],
     }
-    async with at_work(scripts) as place:
+    async with open_exchange(scripts) as place:
         await place.reply()
         assert [result.output[:2] for result in place.results.values()] == ["A.", "B.", "C."]
-        assert len(nested_sessions(find_session("here"))) == 3
+        assert len(list_subagent_sessions(find_session("here"))) == 3
 
 
 @needs_sandbox
@@ -235,7 +237,7 @@ async def test_the_next_delegate_may_read_what_another_left_in_tmp(root: Path) -
         ],
         "a": [calls(shell("cat /tmp/p; echo nested > /tmp/a")), "A."],
     }
-    async with at_work(scripts, sandbox="workspace") as place:
+    async with open_exchange(scripts, sandbox="workspace") as place:
         await place.reply()
         assert place.first_results("d1")[0].output == "parent"
         assert place.results["c2"].output == "nested"
@@ -243,9 +245,9 @@ async def test_the_next_delegate_may_read_what_another_left_in_tmp(root: Path) -
 
 async def test_what_its_toolkits_tell_while_they_are_made_is_in_its_session(root: Path) -> None:
     (root / "AGENTS.md").write_text("Be brief.")
-    async with at_work(ONE_CALL, developer={"hints": True}) as place:
+    async with open_exchange(ONE_CALL, developer={"hints": True}) as place:
         await place.reply()
-        logged = [event.text for event in place.nested("d1").read() if isinstance(event, Logged)]
+        logged = [event.text for event in place.nested("d1").read_events() if isinstance(event, Logged)]
         assert logged == [f"hints from {root}/AGENTS.md"]
 
 
@@ -255,7 +257,7 @@ async def test_what_its_toolkits_tell_while_they_are_made_is_in_its_session(root
 async def test_a_limit_ends_it_with_what_was_done_so_far(root: Path) -> None:
     helper = [calls(write("one.txt"), text="I begin."), calls(shell("true"))]
     scripts = {"go": [calls(delegate("help")), "Fine."], "help": helper}
-    async with at_work(scripts, config={"limits": {"steps": 1}}) as place:
+    async with open_exchange(scripts, config={"limits": {"steps": 1}}) as place:
         assert (await place.reply()).reason == "stop"
         result = place.results["d1"]
         assert result.is_error
@@ -265,11 +267,11 @@ async def test_a_limit_ends_it_with_what_was_done_so_far(root: Path) -> None:
 
 async def test_a_provider_that_refuses(root: Path) -> None:
     scripts = {"go": [calls(delegate("help")), "Fine."], "help": [calls(shell("true")), ProviderError("no more today")]}
-    async with at_work(scripts) as place:
+    async with open_exchange(scripts) as place:
         assert (await place.reply()).reason == "stop"
         assert "did not finish (error)" in place.results["d1"].output
         assert "no more today" in place.results["d1"].output
-        assert [event.usage.total_tokens for event in place.told(UsageRecorded)] == [15]
+        assert [event.usage.total_tokens for event in place.events(UsageRecorded)] == [15]
 
 
 @needs_sandbox
@@ -278,7 +280,7 @@ async def test_what_nobody_could_allow_is_told_to_the_model_and_by_the_exit_code
         "go": [calls(delegate("help")), "Fine."],
         "help": [calls(shell("true", access="network")), "It was denied."],
     }
-    async with at_work(scripts, sandbox="workspace", answer=Answer()) as place:
+    async with open_exchange(scripts, sandbox="workspace", answer=Answer()) as place:
         assert (await place.reply()).exit_code == 6
         output = place.results["d1"].output
         assert output.startswith("It was denied.\n[denied, as nobody could be asked: network: true]\n")
@@ -287,20 +289,20 @@ async def test_what_nobody_could_allow_is_told_to_the_model_and_by_the_exit_code
 async def test_cancelling_stops_it_and_all_that_it_started(root: Path) -> None:
     command = "echo $BASHPID > pid; (exec -a sleeper sleep 600) & echo $! >> pid; wait"
     scripts = {"go": [calls(delegate("help"))], "help": [calls(shell(command)), "Never."]}
-    async with at_work(scripts) as place:
+    async with open_exchange(scripts) as place:
         turn = asyncio.create_task(place.reply())
-        await until(lambda: (root / "pid").exists() and len((root / "pid").read_text().split()) == 2)
+        await wait_until(lambda: (root / "pid").exists() and len((root / "pid").read_text().split()) == 2)
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn
         assert [is_alive(int(pid)) for pid in (root / "pid").read_text().split()] == [False, False]
-        assert place.told(TurnFinished)[-1].reason == "cancelled"
+        assert place.events(TurnFinished)[-1].reason == "cancelled"
         nested = place.nested("d1").history
         assert nested.last_turn is not None
         assert nested.last_turn.reason == "cancelled"
         assert "interrupted" in nested.messages[-1].tool_results[0].output
         assert "interrupted" in place.results["d1"].output
-        assert [event.usage.total_tokens for event in place.told(UsageRecorded)] == [15]
+        assert [event.usage.total_tokens for event in place.events(UsageRecorded)] == [15]
 
 
 def is_alive(pid: int) -> bool:
@@ -312,20 +314,20 @@ def is_alive(pid: int) -> bool:
 
 
 async def test_one_that_never_began_leaves_nothing(root: Path, home: Path) -> None:
-    bring(home, "broken: {processor: 'scripted:nowhere.yaml'}")
-    async with at_work({"go": [calls(delegate("help")), "Fine."]}, config={"profiles": ["broken"]}) as place:
+    write_profiles(home, "broken: {processor: 'scripted:nowhere.yaml'}")
+    async with open_exchange({"go": [calls(delegate("help")), "Fine."]}, config={"profiles": ["broken"]}) as place:
         await place.reply()
         assert place.results["d1"].is_error
         assert "there is no script 'nowhere.yaml'" in place.results["d1"].output
-        assert place.told(Logged) == []
+        assert place.events(Logged) == []
         assert not list(place.exchange.session.folder.glob("nested/*"))
 
 
 async def test_cancelling_while_its_model_speaks(root: Path) -> None:
     scripts = {"go": [calls(delegate("help"))], "help": [[PAUSE]]}
-    async with at_work(scripts) as place:
+    async with open_exchange(scripts) as place:
         turn = asyncio.create_task(place.reply())
-        await until(lambda: len(place.provider.requests) == 2)
+        await wait_until(lambda: len(place.provider.requests) == 2)
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn
@@ -337,7 +339,7 @@ async def test_cancelling_while_its_model_speaks(root: Path) -> None:
     [({"task": "  "}, "the task is empty"), ({"task": "x", "profile": "mien"}, "did you mean 'mine'")],
 )
 async def test_a_call_that_makes_no_sense(root: Path, arguments: dict[str, str], words: str) -> None:
-    async with at_work({"go": [calls(delegate(**arguments)), "Fine."]}) as place:
+    async with open_exchange({"go": [calls(delegate(**arguments)), "Fine."]}) as place:
         await place.reply()
         assert words in place.results["d1"].output
         assert not (place.exchange.session.folder / "nested").exists()
@@ -349,7 +351,7 @@ async def test_a_call_that_makes_no_sense(root: Path, arguments: dict[str, str],
 async def test_it_gets_what_is_left_and_the_parent_ends_with_it(root: Path) -> None:
     """Of 40 tokens 15 are spent: the delegate has 25, which it oversteps with its second answer."""
     scripts = {"go": [calls(delegate("help"))], "help": [calls(shell("true", id=str(n))) for n in range(9)]}
-    async with at_work(scripts, limits=Limits(tokens=40)) as place:
+    async with open_exchange(scripts, limits=Limits(tokens=40)) as place:
         end = await place.reply()
         assert "30 of 25 tokens are used" in place.results["d1"].output
         assert (end.reason, end.exit_code, end.detail) == ("budget", 5, "45 of 40 tokens are used")
@@ -358,21 +360,21 @@ async def test_it_gets_what_is_left_and_the_parent_ends_with_it(root: Path) -> N
 async def test_side_by_side_they_share_what_is_left(root: Path) -> None:
     endless = [calls(shell("true", id=str(n))) for n in range(9)]
     scripts = {"go": [calls(delegate("a", "d1"), delegate("b", "d2"))], "a": endless, "b": endless}
-    async with at_work(scripts, limits=Limits(tokens=75)) as place:
+    async with open_exchange(scripts, limits=Limits(tokens=75)) as place:
         await place.reply()
         assert all("30 of 30 tokens are used" in result.output for result in place.results.values())
 
 
 async def test_where_nothing_is_left_nothing_begins(root: Path) -> None:
     scripts = {"go": [calls(delegate("help")), "Fine."]}
-    async with at_work(scripts, limits=Limits(steps=1)) as place:
+    async with open_exchange(scripts, limits=Limits(steps=1)) as place:
         assert (await place.reply()).reason == "step_limit"
         assert "nothing is left of this turn's limit of steps" in place.results["d1"].output
 
 
 async def test_a_price_that_is_not_known_keeps_no_limit(root: Path) -> None:
     scripts = {"go": [calls(delegate("help")), "Fine."], "help": ["Done."]}
-    async with at_work(scripts, limits=Limits(cost_usd=1.0), config={"limits": {"cost_usd": 0.5}}) as place:
+    async with open_exchange(scripts, limits=Limits(cost_usd=1.0), config={"limits": {"cost_usd": 0.5}}) as place:
         assert (await place.reply()).reason == "stop"
         assert place.results["d1"].output.startswith("Done.")
 
@@ -380,39 +382,39 @@ async def test_a_price_that_is_not_known_keeps_no_limit(root: Path) -> None:
 # --- profiles and toolkits
 
 
-def bring(home: Path, text: str) -> None:
+def write_profiles(home: Path, text: str) -> None:
     (home / "config").mkdir(parents=True, exist_ok=True)
     (home / "config/profiles.yaml").write_text(text)
 
 
 @needs_sandbox
 async def test_a_named_profile_narrows(root: Path, home: Path) -> None:
-    bring(home, "looker: {extends: reviewer}\nsecond: {extends: default}\n")
+    write_profiles(home, "looker: {extends: reviewer}\nsecond: {extends: default}\n")
     scripts = {
         "go": [calls(delegate("help", profile="looker"), delegate("more", "d2", profile="second")), "Fine."],
         "help": [calls(shell("echo x > new.txt"), write("new.txt")), "No."],
         "more": [calls(write("other.txt")), "Yes."],
     }
     config = {"profiles": ["looker", "second"]}
-    async with at_work(scripts, config=config, sandbox="workspace") as place:
+    async with open_exchange(scripts, config=config, sandbox="workspace") as place:
         assert "one of: second" in place.exchange.system
         await place.reply()
         assert place.results["d1"].output.startswith("No.")
         command, file = place.first_results("d1")
         assert "Read-only file system" in command.output
         assert "no tool 'write_file'" in file.output
-        assert held(root) == {"other.txt": "x"}
+        assert read_files(root) == {"other.txt": "x"}
 
 
 async def test_a_profile_has_its_own_model(root: Path, home: Path, tmp_path: Path) -> None:
     script = tmp_path / "cheap.yaml"
     script.write_text("- {text: cheaply, usage: {input: 7, output: 2}}")
-    bring(home, f"cheap: {{processor: 'scripted:{script}', toolkits: [developer]}}")
+    write_profiles(home, f"cheap: {{processor: 'scripted:{script}', toolkits: [developer]}}")
     scripts = {"go": [calls(delegate("help")), "Fine."]}
-    async with at_work(scripts, config={"profiles": ["cheap"]}) as place:
+    async with open_exchange(scripts, config={"profiles": ["cheap"]}) as place:
         await place.reply()
         assert place.results["d1"].output.startswith("cheaply")
-        (spent,) = place.told(UsageRecorded)
+        (spent,) = place.events(UsageRecorded)
         assert (spent.model, spent.usage.total_tokens) == (f"scripted:{script}", 9)
 
 
@@ -420,13 +422,13 @@ async def test_what_a_project_brings_counts_only_when_it_is_trusted(root: Path) 
     (root / ".goose-like").mkdir()
     (root / ".goose-like/profiles.yaml").write_text("theirs: {toolkits: [developer]}")
     with pytest.raises(ProfileError, match="unknown profile 'theirs'") as caught:
-        async with at_work({}, config={"profiles": ["theirs"]}):
+        async with open_exchange({}, config={"profiles": ["theirs"]}):
             pass
     assert caught.value.path == ("toolkits", 1, "config", "profiles", 0)
-    project = trust.read_project(root)
+    project = trust.read_project_config(root)
     assert project
-    trust.trust(project)
-    async with at_work(
+    trust.trust_project(project)
+    async with open_exchange(
         {"go": [calls(delegate("help")), "Fine."], "help": ["Done."]}, config={"profiles": ["theirs"]}
     ) as place:
         await place.reply()
@@ -455,14 +457,14 @@ async def test_with_more_depth_a_delegate_may_delegate(root: Path) -> None:
         "help": [calls(delegate("deeper", "d1")), "Done."],
         "deeper": [calls(delegate("deepest"), write("deep.txt")), "Deep."],
     }
-    async with at_work(scripts, config={"depth": 2}) as place:
+    async with open_exchange(scripts, config={"depth": 2}) as place:
         await place.reply()
         deep = place.nested("d1", "d1").history
         assert "no tool 'delegate'" in deep.messages[2].tool_results[0].output
         assert place.first_results("d1")[0].output.startswith("Deep.")
         assert sum(usage.total_tokens for usage in place.exchange.history.turn_usage.values()) == 45
-        assert [listed.first_words for listed in nested_sessions(find_session("here"))] == ["help", "deeper"]
-        inner = [event for event in place.told(Nested) if event.event["type"] == "nested"]
+        assert [listed.first_words for listed in list_subagent_sessions(find_session("here"))] == ["help", "deeper"]
+        inner = [event for event in place.events(SubagentEvent) if event.event["type"] == "subagent"]
         assert {event.event["call_id"] for event in inner} == {"d1"}
 
 
@@ -471,12 +473,12 @@ async def test_private_addresses_are_open_only_where_they_are_for_the_parent(
     root: Path, home: Path, here: bool, is_open: bool
 ) -> None:
     toolkits = "[{name: developer, config: {private_addresses: true}}]"
-    bring(home, f"open: {{toolkits: {toolkits}, sandbox: full, approval: yolo}}")
+    write_profiles(home, f"open: {{toolkits: {toolkits}, sandbox: full, approval: yolo}}")
     async with Loopback([raw(b"secret", kind="text/plain")]) as server:
         fetch = call("fetch_web_content", f'{{"url": "http://127.0.0.1:{server.port}/"}}')
         scripts = {"go": [calls(delegate("help")), "Fine."], "help": [calls(fetch), "Done."]}
         developer = {"private_addresses": True} if here else {}
-        async with at_work(scripts, config={"profiles": ["open"]}, developer=developer, approval="yolo") as place:
+        async with open_exchange(scripts, config={"profiles": ["open"]}, developer=developer, approval="yolo") as place:
             await place.reply()
             output = place.first_results("d1")[0].output
     assert ("secret" in output, bool(server.requests)) == (is_open, is_open)
@@ -488,22 +490,22 @@ async def test_private_addresses_are_open_only_where_they_are_for_the_parent(
 @needs_sandbox
 async def test_a_question_says_who_asks_and_is_recorded_in_both(root: Path) -> None:
     scripts = {"go": [calls(delegate("help")), "Fine."], "help": [calls(shell("true", access="network")), "Done."]}
-    async with at_work(scripts, sandbox="workspace", answer=ONCE) as place:
+    async with open_exchange(scripts, sandbox="workspace", answer=ONCE) as place:
         await place.reply()
         (question,) = place.recorder.questions
         assert (question.kind, question.subject) == ("network", "true")
         assert question.text == "a delegate asks: network access for: true"
-        assert [asked.question for asked in place.told(Asked)] == [question]
-        own = [event.question.text for event in place.nested("d1").read() if isinstance(event, Asked)]
+        assert [asked.question for asked in place.events(Asked)] == [question]
+        own = [event.question.text for event in place.nested("d1").read_events() if isinstance(event, Asked)]
         assert own == ["network access for: true"]
 
 
 async def test_what_a_person_says_reaches_the_delegate() -> None:
-    said = Answer(choice="allow", by="person", words="blue")
+    said = Answer(choice="allow", by="person", text="blue")
     parent = Recorder(said)
     assert (
-        await Relay(parent, "d1", who="a delegate", purpose="delegate").ask(
-            Question(kind="words", subject="ask_user", text="Which colour?")
+        await EventRelay(parent, "d1", who="a delegate", purpose="delegate").ask(
+            Question(kind="text", subject="ask_user", text="Which colour?")
         )
         == said
     )
@@ -522,7 +524,7 @@ async def test_an_answer_for_the_session_holds_for_both(root: Path) -> None:
         "help": [calls(shell("true", access="network")), "Done."],
         "more": [calls(shell("true", access="network")), "Done."],
     }
-    async with at_work(scripts, sandbox="workspace", answer=SESSION) as place:
+    async with open_exchange(scripts, sandbox="workspace", answer=SESSION) as place:
         await place.reply()
         assert len(place.recorder.questions) == 1
         assert not any(result.is_error for result in place.results.values())
@@ -530,10 +532,10 @@ async def test_an_answer_for_the_session_holds_for_both(root: Path) -> None:
 
 @needs_sandbox
 async def test_who_is_asked_before_each_command_is_asked_for_a_reader_too(root: Path, home: Path) -> None:
-    bring(home, "looker: {extends: reviewer}")
+    write_profiles(home, "looker: {extends: reviewer}")
     scripts = {"go": [calls(delegate("help")), "Fine."], "help": [calls(shell("echo one")), "No."]}
     config = {"profiles": ["looker"]}
-    async with at_work(scripts, config=config, sandbox="workspace", approval="ask", answer=NO) as place:
+    async with open_exchange(scripts, config=config, sandbox="workspace", approval="ask", answer=NO) as place:
         await place.reply()
         assert [question.text for question in place.recorder.questions] == ["a delegate asks: run: echo one"]
         assert "the person said no" in place.first_results("d1")[0].output
@@ -546,7 +548,7 @@ async def test_a_hook_is_asked_about_once_and_stays_when_it_was_allowed(root: Pa
         "go": [calls(shell("true")), calls(delegate("help")), calls(shell("true", id="c3")), "Fine."],
         "help": [calls(shell(hook)), "Done."],
     }
-    async with at_work(scripts, sandbox="workspace", answer=ONCE) as place:
+    async with open_exchange(scripts, sandbox="workspace", answer=ONCE) as place:
         await place.reply()
         assert [question.kind for question in place.recorder.questions] == ["repository"]
     assert os.access(root / ".git/hooks/pre-commit", os.X_OK)
@@ -561,7 +563,7 @@ async def test_of_what_one_left_no_other_is_asked(root: Path) -> None:
         "a": [calls(shell(f"{wait.format('b')}; {hook}")), calls(shell("touch a", id="c2")), "Done."],
         "b": [calls(shell(f"touch b; {wait.format('a')}")), "Done."],
     }
-    async with at_work(scripts, sandbox="workspace", answer=ONCE) as place:
+    async with open_exchange(scripts, sandbox="workspace", answer=ONCE) as place:
         await place.reply()
         assert [question.kind for question in place.recorder.questions] == ["repository"]
     assert os.access(root / ".git/hooks/pre-commit", os.X_OK)
@@ -571,7 +573,7 @@ async def test_of_what_one_left_no_other_is_asked(root: Path) -> None:
 async def test_a_hook_that_is_refused_is_put_out_of_effect(root: Path) -> None:
     hook = "git init -q; printf '#!/bin/sh' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"
     scripts = {"go": [calls(delegate("help")), "Fine."], "help": [calls(shell(hook)), "Done."]}
-    async with at_work(scripts, sandbox="workspace", answer=NO) as place:
+    async with open_exchange(scripts, sandbox="workspace", answer=NO) as place:
         await place.reply()
     assert not (root / ".git/hooks/pre-commit").exists()
 
@@ -587,17 +589,17 @@ async def test_undo_brings_back_what_a_delegate_changed(root: Path, mode: str) -
         "go": [calls(delegate("help")), "Fine."],
         "help": [calls(shell("rm gone.txt; echo x > made.txt; echo x > old.txt")), calls(write("new.txt")), "Done."],
     }
-    async with at_work(scripts, sandbox=mode) as place:
+    async with open_exchange(scripts, sandbox=mode) as place:
         await place.reply()
-        assert held(root) == {"made.txt": "x\n", "new.txt": "x", "old.txt": "x\n"}
+        assert read_files(root) == {"made.txt": "x\n", "new.txt": "x", "old.txt": "x\n"}
         assert place.exchange.undo
-        await place.exchange.undo.restore(await place.exchange.undo.plan(1))
-        assert held(root) == {"old.txt": "old", "gone.txt": "gone"}
+        await place.exchange.undo.restore(await place.exchange.undo.plan_restore(1))
+        assert read_files(root) == {"old.txt": "old", "gone.txt": "gone"}
 
 
 # --- permissions are never wider
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[PermissionKind, ...] = get_args(PermissionKind)
 MODES: tuple[SandboxMode, ...] = get_args(SandboxMode)
 APPROVALS: tuple[ApprovalMode, ...] = get_args(ApprovalMode)
 ANSWERS = st.sampled_from([NO, ONCE, SESSION, Answer()])
@@ -605,11 +607,11 @@ ORDER = ("refused", "asked", "allowed")
 rights = st.tuples(st.sampled_from(MODES), st.sampled_from(APPROVALS))
 
 
-async def verdict(workspace: Workspace, recorder: Recorder, kind: Kind) -> str:
+async def ask_permission(workspace: Workspace, recorder: Recorder, kind: PermissionKind) -> str:
     """What really happens with a step: done, done or not by a person's word, or never done."""
     before = len(recorder.questions)
     try:
-        await workspace.permit(kind, "this", "do this")
+        await workspace.require_permission(kind, "this", "do this")
     except DeniedError:
         return "asked" if len(recorder.questions) > before else "refused"
     return "asked" if len(recorder.questions) > before else "allowed"
@@ -629,14 +631,14 @@ def test_permissions_are_never_wider_than_the_parents(tmp_path_factory, parent, 
         line = [Workspace(folder, mode=parent[0], approval=parent[1], notifier=recorder)]
         for mode, approval in chain:
             line.append(
-                Narrowed(line[-1], mode=mode, approval=approval, notifier=recorder, session_folder=folder / "s")
+                ChildWorkspace(line[-1], mode=mode, approval=approval, notifier=recorder, session_folder=folder / "s")
             )
         for kind, answer in steps:
             recorder._answer = answer
-            await verdict(line[0], recorder, kind)
+            await ask_permission(line[0], recorder, kind)
         recorder._answer = ONCE
         for kind in KINDS:
-            order = [ORDER.index(await verdict(workspace, recorder, kind)) for workspace in line]
+            order = [ORDER.index(await ask_permission(workspace, recorder, kind)) for workspace in line]
             assert order == sorted(order, reverse=True), (kind, parent, chain)
 
     asyncio.run(run())
@@ -645,9 +647,9 @@ def test_permissions_are_never_wider_than_the_parents(tmp_path_factory, parent, 
 async def test_an_answer_to_a_narrow_delegate_does_not_widen_its_parent(root):
     recorder = Recorder(SESSION)
     parent = Workspace(root, mode="workspace", approval="auto", notifier=recorder)
-    child = Narrowed(parent, mode="workspace", approval="ask", notifier=recorder, session_folder=root / "s")
-    assert [await verdict(child, recorder, "network") for _ in range(2)] == ["asked", "allowed"]
-    assert await verdict(parent, recorder, "network") == "asked"
+    child = ChildWorkspace(parent, mode="workspace", approval="ask", notifier=recorder, session_folder=root / "s")
+    assert [await ask_permission(child, recorder, "network") for _ in range(2)] == ["asked", "allowed"]
+    assert await ask_permission(parent, recorder, "network") == "asked"
 
 
 @needs_sandbox
@@ -664,18 +666,18 @@ def test_what_happens_is_never_more_than_the_parent_could_do(tmp_path_factory, p
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
             async with outer:
-                theirs = await effects(outer, recorder, folder, port)
-                inner = Narrowed(
+                theirs = await try_everything(outer, recorder, folder, port)
+                inner = ChildWorkspace(
                     outer, mode=child[0], approval=child[1], notifier=recorder, session_folder=folder / "s"
                 )
                 async with inner:
-                    ours = await effects(inner, recorder, folder, port)
+                    ours = await try_everything(inner, recorder, folder, port)
         assert ours <= theirs
 
     asyncio.run(run())
 
 
-async def effects(workspace: Workspace, recorder: Recorder, folder: Path, port: int) -> set[tuple[str, bool]]:
+async def try_everything(workspace: Workspace, recorder: Recorder, folder: Path, port: int) -> set[tuple[str, bool]]:
     """Each step that had its effect, with whether it may happen without a question (then also with one)."""
     connect = f"exec 3<>/dev/tcp/127.0.0.1/{port}"
     outside = f"{folder}/outside"  # below /tmp, which is the private one in a sandbox

@@ -11,12 +11,12 @@ from goose_like_toolkits.reasoner import ReasonerToolkit
 from goose_like_toolkits.repo_context import RepoContextToolkit
 from goose_like_toolkits.screen import ScreenToolkit
 
+from goose_like.agent.tool_call import call_tool
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.core.events import MessageCompleted, TurnStarted, UsageRecorded
 from goose_like.core.message import Message, ToolCall
-from goose_like.core.tool import call_tool
 from goose_like.testing import trial
-from goose_like.toolkit import Picture, ToolError
+from goose_like.toolkit import ImageResult, ToolError
 
 # --- github, jira
 
@@ -176,7 +176,7 @@ async def test_a_picture_is_taken(programs, monkeypatch, program, variable, word
             file = screen.toolkit.session.outputs / f"screenshot-{number}.png"
             outcome = await call_tool(screen.tools, ToolCall(id="1", name="take_screenshot", arguments="{}"))
             taken = f"{Path(os.environ['PATH']) / program} {words}{file} /key"
-            assert outcome.picture == Picture(b"\x89PNG\r\n\x1a\n" + taken.encode(), str(file))
+            assert outcome.image == ImageResult(b"\x89PNG\r\n\x1a\n" + taken.encode(), str(file))
 
 
 async def test_no_screen_or_no_program(programs, monkeypatch):
@@ -191,7 +191,7 @@ async def test_a_picture_that_is_none(programs, monkeypatch):
     programs("scrot", 'for last; do :; done; echo "no picture" > "$last"')
     monkeypatch.setenv("DISPLAY", ":7")
     async with trial(ScreenToolkit) as screen:
-        with pytest.raises(ToolError, match=r"screenshot-1\.png is no PNG"):
+        with pytest.raises(ToolError, match=r"screenshot-1\.png is not a PNG"):
             await screen.call("take_screenshot")
 
 

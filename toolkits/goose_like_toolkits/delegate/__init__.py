@@ -1,4 +1,4 @@
-"""The delegate: a task of its own for an exchange of its own."""
+"""The toolkit `delegate`: tasks for subagents."""
 
 from .toolkit import DelegateToolkit
 

@@ -1,4 +1,4 @@
-"""GitHub: how to work with it by `gh` in the shell."""
+"""The toolkit `github`: guidance for the command `gh`."""
 
 from .toolkit import GitHubToolkit
 

@@ -1,16 +1,18 @@
-"""GitHubToolkit: guidance, no tools; the work is done with `gh` in the developer toolkit's shell."""
+"""The class of the toolkit `github`, which has no tools: the model runs `gh` in the developer toolkit's shell."""
 
 from importlib.resources import files
 from typing import ClassVar
+
+from typing_extensions import override
 
 from goose_like.toolkit import Toolkit
 
 
 class GitHubToolkit(Toolkit):
-    """Guidance for GitHub by the command `gh`."""
+    """Guidance for GitHub through the command `gh`."""
 
-    touches_machine: ClassVar[bool] = False
+    has_local_access: ClassVar[bool] = False
 
+    @override
     def prompt(self) -> str:
-        """How to use `gh` where nobody can answer its questions."""
         return files(__package__).joinpath("prompt.md").read_text(encoding="utf-8")

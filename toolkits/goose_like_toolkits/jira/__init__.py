@@ -1,4 +1,4 @@
-"""Jira: how to work with it by `jira` in the shell."""
+"""The toolkit `jira`: guidance for the command `jira`, and a check of issue keys."""
 
 from .toolkit import JiraToolkit
 

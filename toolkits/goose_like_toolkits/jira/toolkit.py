@@ -1,22 +1,24 @@
-"""JiraToolkit: guidance for the command `jira`, and a look at what may be an issue's key."""
+"""The class of the toolkit `jira`."""
 
 import re
 from importlib.resources import files
 from typing import ClassVar
 
+from typing_extensions import override
+
 from goose_like.toolkit import Toolkit, tool
 
-# Atlassian's default: a project's key is two or more capitals, digits and underscores, and begins with a letter.
+# Atlassian's default for project keys: two or more capitals, digits and underscores, starting with a letter.
 _KEY = re.compile(r"[A-Z][A-Z0-9_]+-[1-9][0-9]*")
 
 
 class JiraToolkit(Toolkit):
-    """Guidance for Jira by the command `jira`."""
+    """Guidance for Jira through the command `jira`, and a check of issue keys."""
 
-    touches_machine: ClassVar[bool] = False
+    has_local_access: ClassVar[bool] = False
 
+    @override
     def prompt(self) -> str:
-        """How to use `jira` where nobody can answer its questions."""
         return files(__package__).joinpath("prompt.md").read_text(encoding="utf-8")
 
     @tool

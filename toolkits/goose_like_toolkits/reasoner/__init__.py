@@ -1,4 +1,4 @@
-"""The reasoner: a model thinks about a problem, aside."""
+"""The toolkit `reasoner`: questions to a model that only thinks."""
 
 from .toolkit import ReasonerToolkit
 

@@ -37,8 +37,8 @@ class RepoContextToolkit(Toolkit):
     @override
     def prompt(self) -> str:
         return (
-            "To learn about a project that you don't know, call `summarize_current_project` once. To see where things are "
-            "defined in it, call `map_repository`, with words of your task as `about`."
+            "To learn about a project that you don't know, call `summarize_current_project` once. To see where things "
+            "are defined in it, call `map_repository`, with words of your task as `about`."
         )
 
     @tool

@@ -1,4 +1,4 @@
-"""The screen: a picture of it."""
+"""The toolkit `screen`: screenshots for models that can see."""
 
 from .toolkit import ScreenToolkit
 

@@ -1,9 +1,11 @@
-"""ScreenToolkit: a picture of the person's screen, taken by whichever program for it is there."""
+"""The class of the toolkit `screen`, which takes screenshots with the first program that is installed."""
 
 import os
 import shutil
 
-from goose_like.toolkit import Picture, ToolError, Toolkit, tool
+from typing_extensions import override
+
+from goose_like.toolkit import ImageResult, ToolError, Toolkit, tool
 
 _PROGRAMS = {
     "grim": ("WAYLAND_DISPLAY", ()),
@@ -12,50 +14,50 @@ _PROGRAMS = {
     "import": ("DISPLAY", ("-window", "root")),  # ImageMagick's
     "screencapture": (None, ("-x",)),  # macOS's; never tried
 }
-"""The variable that each needs, and what stands before the file in its command line."""
+"""Programs, the environment variable that each needs, and its arguments before the file name."""
 
-_DOORS = ("XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS")  # kept from commands, but these few programs need them
+_DISPLAY_VARIABLES = ("XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS")  # hidden from other commands
 
 
 class ScreenToolkit(Toolkit):
-    """Pictures of the screen, for models that can see."""
+    """Screenshots for models that can see."""
 
+    @override
     def prompt(self) -> str:
-        """When a picture helps, and what it shows."""
         return (
             "To see what is on the person's screen, call `take_screenshot` and say first what you look for. It shows "
             "all that is open: speak only of what matters to the task."
         )
 
-    @tool(alone=True)
-    async def take_screenshot(self) -> Picture:
+    @tool(exclusive=True)
+    async def take_screenshot(self) -> ImageResult:
         """Take a picture of the whole screen and look at it; the person may be asked first."""
-        program, words = _program()
+        program, arguments = _find_program()
         self.session.outputs.mkdir(parents=True, exist_ok=True)
-        taken = len(list(self.session.outputs.glob("screenshot-*.png")))
-        file = self.session.outputs / f"screenshot-{taken + 1}.png"
+        count = len(list(self.session.outputs.glob("screenshot-*.png")))
+        file = self.session.outputs / f"screenshot-{count + 1}.png"
         process = await self.workspace.spawn(
-            [program, *words, str(file)],
+            [program, *arguments, str(file)],
             access="full",  # a sandbox has no screen
             writes=False,
-            env={name: os.environ[name] for name in _DOORS if name in os.environ},
+            env={name: os.environ[name] for name in _DISPLAY_VARIABLES if name in os.environ},
             subject="a picture of your screen, for the model to see",
         )
-        said = b""
+        output = b""
         while chunk := await process.read():
-            said += chunk
+            output += chunk
         if await process.wait() or not file.is_file():
             raise ToolError(
-                f"{program} took no picture: {said.decode(errors='replace').strip() or 'it did not say why'}"
+                f"{program} took no picture: {output.decode(errors='replace').strip() or 'it gave no reason'}"
             )
         self.notifier.log(f"took a picture of the screen: {file}")
-        return Picture(file.read_bytes(), str(file))
+        return ImageResult(file.read_bytes(), str(file))
 
 
-def _program() -> tuple[str, tuple[str, ...]]:
-    for program, (variable, words) in _PROGRAMS.items():
+def _find_program() -> tuple[str, tuple[str, ...]]:
+    for program, (variable, arguments) in _PROGRAMS.items():
         if (variable is None or os.environ.get(variable)) and (path := shutil.which(program)):
-            return path, words
+            return path, arguments
     raise ToolError(
         "no picture of the screen can be taken here: there is no screen, or none of grim (Wayland), gnome-screenshot, "
         "scrot and import (X); ask the person for a picture or a description"
