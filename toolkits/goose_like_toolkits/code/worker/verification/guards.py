@@ -20,12 +20,11 @@ from .annotations import check_annotation
 from .forbidden import FORBIDDEN_BUILTINS, split_names
 from .rules import WORKER_PACKAGE, Refused, Rules
 
-ATTRIBUTE, CALLEE, OWNER, ANNOTATION, PATTERN_VALUE, MAGIC = GUARD_NAMES = (
+ATTRIBUTE, CALLEE, OWNER, ANNOTATION, MAGIC = GUARD_NAMES = (
     "verified attribute",
     "verified callee",
     "verified owner",
     "verified annotation",
-    "verified pattern value",
     "verified magic",
 )
 _DATA_TYPES = frozenset({bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple, type(None)})
@@ -62,8 +61,11 @@ class Guards:
                 self.builtins[name] = self._make_refusal(reason)
         self.builtins["__import__"] = self._import
         guards = (
-            *(self._get_attribute, self._check_callee, self._check_owner),
-            *(self._check_annotation, self._hold_pattern_value, self._run_magic),
+            self._get_attribute,
+            self._check_callee,
+            self._check_owner,
+            self._check_annotation,
+            self._run_magic,
         )
         self.builtins.update(zip(GUARD_NAMES, guards, strict=True))
         self.forget()
@@ -203,17 +205,6 @@ class Guards:
             for inner in typing.get_args(value):
                 self._check_annotation(inner)
         return value
-
-    def _hold_pattern_value(self, value: Any, builtin: str = "") -> SimpleNamespace:
-        """Wrap a value for a pattern, which cannot call a guard.
-
-        Args:
-            value: The value, already checked.
-            builtin: The value must be this builtin because its pattern captures the matched object.
-        """
-        if builtin and value is not getattr(builtins, builtin, None):
-            self._refuse(f"{builtin!r} is not the builtin here: take the value apart with `if` and isinstance")
-        return SimpleNamespace(value=value)
 
     def _run_magic(self, name: str, line: str) -> Any:
         return self._shell.run_line_magic(name, line)

@@ -19,7 +19,7 @@ from .forbidden import (
     is_dunder,
     split_names,
 )
-from .guards import ANNOTATION, ATTRIBUTE, CALLEE, GUARD_NAMES, MAGIC, OWNER, PATTERN_VALUE
+from .guards import ANNOTATION, ATTRIBUTE, CALLEE, GUARD_NAMES, MAGIC, OWNER
 from .pip_command import quote_install_line
 from .rules import Rules
 
@@ -29,8 +29,7 @@ _PLAIN_NODES = split_names(
     Break Continue Return Import ImportFrom alias Global Nonlocal BoolOp NamedExpr BinOp UnaryOp Lambda IfExp Dict Set
     ListComp SetComp DictComp GeneratorExp comprehension Await Yield YieldFrom Compare JoinedStr FormattedValue Constant
     Subscript Starred List Tuple Slice arguments keyword Load Store Del And Or Add Sub Mult MatMult Div Mod Pow LShift
-    RShift BitOr BitXor BitAnd FloorDiv Invert Not UAdd USub Eq NotEq Lt LtE Gt GtE Is IsNot In NotIn match_case
-    MatchValue MatchSingleton MatchSequence MatchMapping MatchStar MatchAs MatchOr"""
+    RShift BitOr BitXor BitAnd FloorDiv Invert Not UAdd USub Eq NotEq Lt LtE Gt GtE Is IsNot In NotIn"""
 )
 _SELF_MATCHING_TYPES = split_names("bool bytearray bytes dict float frozenset int list set str tuple")
 
@@ -46,8 +45,6 @@ class CellRewriter(ast.NodeTransformer):
         self._classes: list[str] = []
         self._is_in_class = False  # directly, not in a method
         self._is_nested = False  # in a function or class, where names are local
-        self._held_values: list[ast.stmt] = []
-        self._held_count = 0
         has_future = shell.compile.flags & __future__.annotations.compiler_flag
         self._has_text_annotations = bool(has_future) or any(
             isinstance(node, ast.ImportFrom) and node.module == "__future__" and node.names[0].name == "annotations"
@@ -180,7 +177,7 @@ class CellRewriter(ast.NodeTransformer):
         node.args = self.visit(node.args)
         node.returns = self._guard_annotation(node.returns)
         with self._enter_scope(is_class=False):
-            node.body = self._visit_body(node.body)
+            node.body = [self.visit(each) for each in node.body]
         return node
 
     _visit_AsyncFunctionDef = _visit_FunctionDef
@@ -221,7 +218,7 @@ class CellRewriter(ast.NodeTransformer):
         node.keywords = [self.visit(each) for each in node.keywords]
         self._classes.append(node.name)
         with self._enter_scope(is_class=True):
-            body = self._visit_body(node.body)
+            body = [self.visit(each) for each in node.body]
         self._classes.pop()
         # A metaclass decides how names in the class body are looked up, except for global names.
         names = ast.Global(list(GUARD_NAMES))
@@ -233,59 +230,23 @@ class CellRewriter(ast.NodeTransformer):
         self._check_binding(node, node.name)
         return self.generic_visit(node)
 
-    def _visit_body(self, nodes: list[ast.stmt]) -> list[ast.stmt]:
-        body: list[ast.stmt] = []
-        for node in nodes:
-            new = self.visit(node)
-            body.extend(new if isinstance(new, list) else [new])
-        return body
-
-    # patterns cannot contain calls, so their values are checked before the `match`
-
-    def _visit_Match(self, node: ast.Match) -> list[ast.stmt]:
-        before, self._held_values = self._held_values, []
-        for case in node.cases:  # patterns first, because a body may contain another `match`
-            case.pattern = self.visit(case.pattern)
-        held, self._held_values = self._held_values, before
+    def _visit_Match(self, node: ast.Match) -> ast.AST:
+        for part in (part for case in node.cases for part in ast.walk(case.pattern)):
+            self._check_binding(part, getattr(part, "name", None) or getattr(part, "rest", None))
+            if isinstance(part, ast.Attribute) or (isinstance(part, ast.MatchClass) and not self._is_builtin(part)):
+                reason = "a pattern may contain plain values and builtin types: use `if` and isinstance"
+                self._add_fault(part, reason)
         node.subject = self.visit(node.subject)
         for case in node.cases:
             case.guard = self.visit(case.guard) if case.guard else None
-            case.body = self._visit_body(case.body)
-        return [*held, node]
-
-    def _hold_value(self, node: ast.expr, builtin: str = "") -> ast.Attribute:
-        """Check a value of a pattern before the `match`, and return a reference for the pattern."""
-        self._held_count += 1
-        place = f"_ verified {self._held_count}"
-        value = _call_guard(PATTERN_VALUE, self.visit(node), ast.Constant(builtin), at=node)
-        self._held_values.append(ast.copy_location(ast.Assign([ast.Name(place, ast.Store())], value), node))
-        return ast.copy_location(ast.Attribute(ast.Name(place, ast.Load()), "value", ast.Load()), node)
-
-    def _visit_MatchValue(self, node: ast.MatchValue) -> ast.AST:
-        if any(isinstance(part, ast.Attribute) for part in ast.walk(node)):
-            node.value = self._hold_value(node.value)
+            case.body = [self.visit(each) for each in case.body]
         return node
 
-    def _visit_MatchMapping(self, node: ast.MatchMapping) -> ast.AST:
-        node.keys = [self._hold_value(key) if isinstance(key, ast.Attribute) else key for key in node.keys]
-        node.patterns = [self.visit(each) for each in node.patterns]
-        self._check_binding(node, node.rest)
-        return node
-
-    def _visit_MatchStar(self, node: ast.MatchStar | ast.MatchAs) -> ast.AST:
-        self._check_binding(node, node.name)
-        return self.generic_visit(node)
-
-    _visit_MatchAs = _visit_MatchStar
-
-    def _visit_MatchClass(self, node: ast.MatchClass) -> ast.AST:
+    def _is_builtin(self, node: ast.MatchClass) -> bool:
+        """Return whether a class pattern captures a value of a builtin type and reads no attributes."""
         name = node.cls.id if isinstance(node.cls, ast.Name) else ""
-        captures_itself = name in _SELF_MATCHING_TYPES and len(node.patterns) == 1
-        if node.kwd_attrs or (node.patterns and not captures_itself):
-            self._add_fault(node, "a pattern cannot read attributes: match `C()`, then use x.name in an `if`")
-        node.cls = self._hold_value(node.cls, name if node.patterns else "")
-        node.patterns = [self.visit(each) for each in node.patterns]
-        return node
+        is_rebound = name in self._bound or name in self._namespace
+        return name in _SELF_MATCHING_TYPES and not is_rebound and not node.kwd_attrs and len(node.patterns) <= 1
 
 
 def _is_call_of(node: ast.AST, name: str) -> bool:
