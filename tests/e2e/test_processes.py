@@ -45,7 +45,7 @@ def test_a_command_past_its_limit_goes_on_and_ends_with_the_run(place):
     waiting = f"sleep 4321{time.time_ns() % 100_000}"
     model = place.script(
         {"calls": [shell(f"echo begun; {waiting}; true", timeout_s=0.5)]},
-        {"calls": [use("list_processes")], "expect": "goes on as process p1"},
+        {"calls": [use("list_processes")], "expect": "still running as process p1"},
         {"text": "left it", "expect": "p1: running"},
     )
     done = place.run("run", "--model", model, "wait")

@@ -9,17 +9,18 @@ from typing import Any
 
 from goose_like_toolkits.developer import DeveloperToolkit
 
+from goose_like.agent.tool_call import CallOutcome, call_tool
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits, SandboxMode
 from goose_like.core.events import Answer, Logged, ToolProgress
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
-from goose_like.core.tool import Outcome, call_tool, current_call
-from goose_like.providers.base import Model, Models
+from goose_like.core.tool import current_call
+from goose_like.providers.base import Model, ModelPair
 from goose_like.sessions.session import Session
 from goose_like.toolkit import Requirements
 from goose_like.workspace.workspace import Workspace
-from tests.fakes import Played, call
+from tests.fakes import FakeProvider, call
 
 
 class Desk:
@@ -28,9 +29,9 @@ class Desk:
     def __init__(self, root: Path, session: Session, workspace: Workspace, recorder: Recorder, **kwargs: Any) -> None:
         self.root, self.session, self.workspace, self.recorder = root, session, workspace, recorder
         limits = Limits(output_bytes=kwargs.pop("output_bytes", 16_000))
-        self.fast = Played(kwargs.pop("answers", ()))
-        models = Models(
-            Model(Played(), "strong", "scripted:strong"),
+        self.fast = FakeProvider(kwargs.pop("answers", ()))
+        models = ModelPair(
+            Model(FakeProvider(), "strong", "scripted:strong"),
             Model(self.fast, "fast", kwargs.pop("label", "scripted:fast"), kwargs.pop("window", None)),
         )
         self.kit = DeveloperToolkit(
@@ -44,7 +45,7 @@ class Desk:
         )
         self.tools = {tool.name: tool for tool in self.kit.tools()}
 
-    async def outcome(self, name: str, **arguments: Any) -> Outcome:
+    async def outcome(self, name: str, **arguments: Any) -> CallOutcome:
         current_call.set("c1")
         return await call_tool(self.tools, call(name, json.dumps(arguments)))
 

@@ -5,16 +5,17 @@ import os
 from pathlib import Path
 
 import pytest
-from goose_like_toolkits.developer.hints import hints
+from goose_like_toolkits.developer.agents_md import load_hints
 
 from goose_like.agent.build import build_exchange
 from goose_like.agent.exchange import Exchange
-from goose_like.config.profile import ModelChoice, Profile, find_profile
+from goose_like.config.profile import ModelChoice, Profile
+from goose_like.config.profile_loader import load_profile
 from goose_like.core.events import SessionStarted
 from goose_like.core.message import Message
 from goose_like.core.notifier import Recorder
 from goose_like.providers.base import Request
-from goose_like.providers.openai_wire import Encoder
+from goose_like.providers.openai_wire import OpenAIEncoder
 from tests.toolkits.developer.shell_harness import desk, until
 
 
@@ -37,12 +38,12 @@ def project(tmp_path, monkeypatch) -> Path:
 def first_body(exchange: Exchange) -> bytes:
     specs = [tool.spec for tool in exchange.tools.values()]
     said = [Message.user("Create hello.py that prints the first 10 primes, then run it.")]
-    return Encoder().body(Request("gpt-5-mini", exchange.system, said, specs))
+    return OpenAIEncoder().encode_request(Request("gpt-5-mini", exchange.system, said, specs))
 
 
 @pytest.mark.parametrize(("name", "limit_tokens", "limit_bytes"), [("default", 1500, 7000), ("local", 900, 4000)])
 async def test_prompt_and_tools_keep_to_their_budget(script, name, limit_tokens, limit_bytes):
-    profile = find_profile(name)[0].model_copy(update={"processor": script, "accelerator": None})
+    profile = load_profile(name)[0].model_copy(update={"processor": script, "accelerator": None})
     async with build_exchange(profile, Recorder()) as exchange:
         body = json.loads(first_body(exchange))
         tools = json.dumps(body["tools"], ensure_ascii=False, separators=(",", ":"))
@@ -115,9 +116,9 @@ def test_hints_come_from_the_person_and_from_root_to_here(home, tmp_path):
     for file in files:
         file.write_text(f"in {file.name}\n")
     (tmp_path / "AGENTS.md").write_text("above the repository")
-    assert [(hint.file, hint.text) for hint in hints(below)] == [(file, f"in {file.name}") for file in files]
+    assert [(hint.file, hint.text) for hint in load_hints(below)] == [(file, f"in {file.name}") for file in files]
     (root / ".git").rmdir()
-    assert [hint.file for hint in hints(below)] == [files[0], files[-1]]
+    assert [hint.file for hint in load_hints(below)] == [files[0], files[-1]]
 
 
 def test_a_link_out_of_the_repository_is_no_hint(home, tmp_path):
@@ -126,7 +127,7 @@ def test_a_link_out_of_the_repository_is_no_hint(home, tmp_path):
     (tmp_path / "repository/AGENTS.md").symlink_to(tmp_path / "secret")
     (tmp_path / "repository/other.md").write_text("fine")
     (tmp_path / "repository/.goosehints").symlink_to("other.md")
-    assert [hint.text for hint in hints(tmp_path / "repository")] == ["fine"]
+    assert [hint.text for hint in load_hints(tmp_path / "repository")] == ["fine"]
 
 
 def test_long_hints_are_cut_and_say_so(tmp_path):
@@ -136,7 +137,7 @@ def test_long_hints_are_cut_and_say_so(tmp_path):
         folder /= name
         folder.mkdir()
         (folder / "AGENTS.md").write_text("é" * 10_000)
-    found = hints(folder)
+    found = load_hints(folder)
     assert [len(hint.text.encode()) // 1000 for hint in found] == [8, 8, 8, 0]
     assert all(hint.is_cut and hint.text.endswith(f"[cut; the rest is in {hint.file}]") for hint in found)
 
@@ -144,10 +145,10 @@ def test_long_hints_are_cut_and_say_so(tmp_path):
 @pytest.mark.parametrize("data", [b"", b" \n", b"\0\1\2"])
 def test_what_is_no_text_is_no_hint(tmp_path, data):
     (tmp_path / "AGENTS.md").write_bytes(data)
-    assert hints(tmp_path) == []
+    assert load_hints(tmp_path) == []
 
 
 def test_a_folder_or_pipe_of_that_name_is_no_hint(tmp_path):
     (tmp_path / "AGENTS.md").mkdir()
     os.mkfifo(tmp_path / ".goosehints")
-    assert hints(tmp_path) == []
+    assert load_hints(tmp_path) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from goose_like_toolkits.developer.text import Text, lines, plain
+from goose_like_toolkits.developer.text import TextFile, normalize_newlines, split_lines
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -83,8 +83,8 @@ async def test_binary_is_told_as_such(here: Desk, data):
         ({"path": "scr/main.py"}, "there is no folder 'scr' either"),
         ({"path": "src/main.py/x"}, "there is no file"),
         ({"path": ""}, "path is empty"),
-        ({"path": "a\0b"}, "no path"),
-        ({"path": "\ud800"}, "no path"),
+        ({"path": "a\0b"}, "not a path"),
+        ({"path": "\ud800"}, "not a path"),
         ({"path": "~nobody-here/x"}, "can't be a path"),
         ({"path": "x" * 300}, "File name too long"),
         ({"path": "loop"}, "symbolic links"),
@@ -132,7 +132,7 @@ async def test_only_what_was_read_is_written_over(here: Desk):
     file.write_text("precious\n")
     answer = await here.error("write_file", path="a.txt", content="new\n")
     assert answer == (
-        "not written yet, as you have not read it. It holds what follows; now write what it shall hold:\n"
+        "not written yet, as you have not read it. Its content follows; now write the new content:\n"
         "[a.txt: 1 line]\nprecious"
     )
     assert file.read_text() == "precious\n"
@@ -354,7 +354,7 @@ def test_a_patch_touches_no_other_byte(kind, head, middle, tail, after):
     async def patched(folder: Path) -> bytes:
         async with desk(folder, "full") as here:
             (here.root / "f").write_bytes(mark + exact.encode(encoding))
-            await here.ok("patch_file", path="f", patches=[patch(plain(middle), after)])
+            await here.ok("patch_file", path="f", patches=[patch(normalize_newlines(middle), after)])
             return (here.root / "f").read_bytes()
 
     with TemporaryDirectory() as folder:
@@ -363,12 +363,12 @@ def test_a_patch_touches_no_other_byte(kind, head, middle, tail, after):
 
 @given(st.text())
 def test_lines_are_counted_as_by_editors(text):
-    assert len(lines(text)) == text.count("\n") + (0 if text.endswith("\n") or not text else 1)
+    assert len(split_lines(text)) == text.count("\n") + (0 if text.endswith("\n") or not text else 1)
 
 
 def test_half_a_character_is_no_text():
     with pytest.raises(ToolError, match="half a character"):
-        Text("\udc80").encode()
+        TextFile("\udc80").encode()
 
 
 # --- update_plan
@@ -389,18 +389,18 @@ async def test_an_unknown_status_is_told(here: Desk):
 
 async def test_what_was_changed_and_not_run_is_doubted(tmp_path):
     async with desk(tmp_path, "full", asks_back=True) as made:
-        assert made.kit.doubt() is None
+        assert made.kit.before_finish() is None
         await made.ok("write_file", path="a.py", content="print(1)\n")
         assert (
-            made.kit.doubt()
+            made.kit.before_finish()
             == "You changed a.py and ran nothing since. Check it with the shell; if it is right, finish."
         )
-        assert made.kit.doubt() is None, "once for each change"
+        assert made.kit.before_finish() is None, "once for each change"
         await made.ok("write_file", path="a.py", content="print(2)\n")
         await made.shell("python3 a.py")
-        assert made.kit.doubt() is None
+        assert made.kit.before_finish() is None
         await made.ok("write_file", path="a.py", content="print(2)\n")
-        assert made.kit.doubt() is None, "nothing was changed"
+        assert made.kit.before_finish() is None, "nothing was changed"
     async with desk(tmp_path, "full") as made:
         await made.ok("write_file", path="b.py", content="print(1)\n")
-        assert made.kit.doubt() is None
+        assert made.kit.before_finish() is None

@@ -6,14 +6,14 @@ from importlib.metadata import files as installed
 from pathlib import Path
 
 import pytest
-from goose_like_toolkits.developer import checks as module
-from goose_like_toolkits.developer.checks import Faults, table
+from goose_like_toolkits.developer import linters as module
+from goose_like_toolkits.developer.linters import Findings, choose_linters
 
 from goose_like.core.errors import ProfileError
 from tests.toolkits.developer.shell_harness import Desk, desk
 
 RUFF = next(Path(str(file.locate())).resolve() for file in installed("ruff") or () if file.name == "ruff")
-SAYS = "\n[ruff finds what was not there before:]\n"
+SAYS = "\n[new findings of ruff:]\n"
 COUNTED = "bash -c 'echo ran >> runs; cat {file}; test ! -s {file}'"
 
 
@@ -41,7 +41,7 @@ async def write(made: Desk, path: str, content: str) -> str:
         ("a.toml", "a = 1\n = 2\n", ", but line 2 does not parse: Invalid statement"),
         ("a.yaml", "a: 1\n- b\n", ", but line 2 does not parse: expected <block end>, but found '-'"),
         ("a.yml", "a: !Ref b\n---\na: 1\na: 2\n", ""),
-        ("a.yml", "x: [\n" + "y" * module.MAX_YAML_LETTERS, ""),
+        ("a.yml", "x: [\n" + "y" * module.MAX_YAML_CHARS, ""),
         ("a.json", "[" * 100_000, ""),
         ("a.py", "print(x)\n", f"{SAYS}a.py:1:7: F821 Undefined name `x`"),
         ("a.py", "import os\n", ""),
@@ -50,7 +50,7 @@ async def write(made: Desk, path: str, content: str) -> str:
         (
             "a.sh",
             "if x\n",
-            "\n[bash finds what was not there before:]\n./a.sh: line 2: syntax error: unexpected end of file",
+            "\n[new findings of bash:]\n./a.sh: line 2: syntax error: unexpected end of file",
         ),
         ("a.txt", "if (", ""),
     ],
@@ -63,7 +63,7 @@ async def test_what_is_wrong_is_told(here: Desk, path, content, told):
 async def test_javascript(tmp_path):
     async with desk(tmp_path) as made:
         told = await write(made, "a.js", "let a = 1;\nlet b = ;\n")
-        assert told == "\n[node finds what was not there before:]\na.js:2: SyntaxError: Unexpected token ';'"
+        assert told == "\n[new findings of node:]\na.js:2: SyntaxError: Unexpected token ';'"
         assert await write(made, "b.js", "import a from './a.js';\nexport const b = a;\n") == ""
 
 
@@ -107,14 +107,14 @@ async def test_of_many_faults_some_are_told(here: Desk):
     told = (await write(here, "a.py", "".join(f"print(x{number})\n" for number in range(30)))).splitlines()
     assert len(told) == 13
     assert told[-1] == "[... and 20 more]"
-    told = Faults(None, "x", ("y" * 5000,)).since(Faults())
+    told = Findings(None, "x", ("y" * 5000,)).describe_new(Findings())
     assert len(told) < 400
 
 
 async def test_a_check_runs_once_for_what_a_file_holds(tmp_path):
     async with desk(tmp_path, checks={".txt": COUNTED}) as made:
-        assert await write(made, "a.txt", "bad\n") == "\n[bash finds what was not there before:]\nbad"
-        assert await write(made, "a.txt", "bad\nworse\n") == "\n[bash finds what was not there before:]\nworse"
+        assert await write(made, "a.txt", "bad\n") == "\n[new findings of bash:]\nbad"
+        assert await write(made, "a.txt", "bad\nworse\n") == "\n[new findings of bash:]\nworse"
         assert (made.root / "runs").read_text() == "ran\nran\n"
         await made.shell("echo bad > a.txt; cat a.txt")
         await write(made, "a.txt", "fine\n")
@@ -125,7 +125,7 @@ async def test_a_check_runs_once_for_what_a_file_holds(tmp_path):
 
 
 async def test_one_that_takes_long_is_given_up_for_that_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(module, "TIMEOUT_S", 0.3)
     slow = "bash -c 'echo ran >> runs; echo fault; grep -q slow {file} && sleep 100; exit 1'"
     async with desk(tmp_path, checks={".txt": slow}) as made:
         assert await write(made, "a.txt", "slow") == ""
@@ -166,8 +166,8 @@ async def test_what_lies_outside_of_the_workspace_is_only_parsed(here: Desk):
 
 
 async def test_what_is_huge_is_not_looked_at(here: Desk):
-    assert "does not parse" in await write(here, "a.py", "#" * (module.MAX_FILE_LETTERS - 20) + "\nx = (")
-    assert await write(here, "b.py", "#" * module.MAX_FILE_LETTERS + "\nx = (") == ""
+    assert "does not parse" in await write(here, "a.py", "#" * (module.MAX_FILE_CHARS - 20) + "\nx = (")
+    assert await write(here, "b.py", "#" * module.MAX_FILE_CHARS + "\nx = (") == ""
 
 
 # --- the profile's word
@@ -190,8 +190,8 @@ async def test_a_command_of_the_profile_takes_the_place_of_ours(tmp_path):
     ) as made:
         assert (await write(made, "a b.py", "x = 1\n")).endswith(":]\n1:x = 1")
         assert "does not parse" in await write(made, "a b.py", "x = (\n")
-    assert table({".PY": "mypy '{file} x'"})[".py"].words == ("mypy", "{file} x")
-    assert table({".PY": "mypy"})[".py"].parse
+    assert choose_linters({".PY": "mypy '{file} x'"})[".py"].command == ("mypy", "{file} x")
+    assert choose_linters({".PY": "mypy"})[".py"].parse
 
 
 @pytest.mark.parametrize(
@@ -210,5 +210,5 @@ async def test_a_command_of_the_profile_takes_the_place_of_ours(tmp_path):
 )
 async def test_what_a_profile_may_not_say(config, words, place):
     with pytest.raises(ProfileError, match=words) as raised:
-        table(config)
+        choose_linters(config)
     assert raised.value.path == place

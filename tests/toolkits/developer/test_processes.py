@@ -228,7 +228,7 @@ async def test_half_a_character_can_not_be_written(free: Desk):
 async def test_a_command_past_its_limit_goes_on_as_a_process(here: Desk):
     command = "echo begun; until [ -e go ]; do sleep 0.01; done; echo ended; cd /usr"
     answer = await here.shell(command, timeout_s=0.3)
-    assert answer.startswith("begun\n[not ended after 0.3 s: goes on as process p1")
+    assert answer.startswith("begun\n[not ended after 0.3 s: still running as process p1")
     assert "cancel_process" in answer
     assert await here.shell("pwd") == str(here.root)
     assert "no input" in await here.error("write_to_process", id="p1", text="x")
@@ -240,7 +240,7 @@ async def test_a_command_past_its_limit_goes_on_as_a_process(here: Desk):
 
 async def test_no_byte_is_lost_where_a_command_becomes_a_process(here: Desk):
     answer = await here.shell("seq 3000000", timeout_s=0.02)
-    if "goes on as process" in answer:
+    if "still running as process" in answer:
         await all_end(here)
     saved = here.session.outputs / "c1-shell.txt"
     assert saved.read_text() == "".join(f"{n}\n" for n in range(1, 3_000_001))

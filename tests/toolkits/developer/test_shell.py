@@ -249,7 +249,7 @@ async def test_cancelling_ends_the_whole_family(here: Desk, trap):
 async def test_a_daemon_that_holds_the_pipe_does_not_hold_us(here: Desk):
     answer = await here.shell("sleep 100 & echo $! > pid; echo done")
     pid = (here.root / "pid").read_text().strip()
-    assert answer == f"done\n[in the background, process {pid} goes on unseen until you kill it]"
+    assert answer == f"done\n[in the background, process {pid} keeps running unseen until you kill it]"
     assert await here.shell(f"kill {pid} && echo killed") == "killed"
     assert await here.shell("(setsid sleep 100 &); echo done") == "done"
 

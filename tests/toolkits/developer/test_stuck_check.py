@@ -3,16 +3,16 @@
 import asyncio
 
 import pytest
-from goose_like_toolkits.developer.silence import Silence, Watch
+from goose_like_toolkits.developer.stuck_check import Silence, StuckCheck
 
 from goose_like.agent.view import ExchangeView
 from goose_like.core.errors import CredentialError, ProfileError
 from goose_like.core.events import UsageRecorded
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
-from goose_like.core.output_limit import Output
-from goose_like.providers.base import Model, Models
-from tests.fakes import PAUSE, Played
+from goose_like.core.output_limit import LimitedOutput
+from goose_like.providers.base import Model, ModelPair
+from tests.fakes import PAUSE, FakeProvider
 from tests.toolkits.developer.shell_harness import Desk, desk, until
 from tests.toolkits.developer.test_shell import is_held
 
@@ -50,7 +50,7 @@ async def test_with_tools_for_processes_it_goes_on_as_one(tmp_path):
         answer = await made.shell(HANGS)
         assert answer.startswith("Password:\n[printed nothing for ")
         assert "thinks that it waits for input" in answer
-        assert "(asks for a password): goes on as process p1, " in answer
+        assert "(asks for a password): still running as process p1, " in answer
         assert "p1: running" in await made.ok("list_processes")
 
 
@@ -75,12 +75,12 @@ async def test_a_command_that_works_is_asked_about_again_and_left_alone(tmp_path
 
 async def test_each_time_the_silence_is_twice_as_long():
     silence = Silence(0.02)
-    for lasts_s in (0.02, 0.04, 0.08, 0.16):
-        await silence.long()
-        assert silence.lasts_s >= lasts_s
-    silence.broken()
-    await silence.long()
-    assert silence.lasts_s >= 0.02
+    for duration_s in (0.02, 0.04, 0.08, 0.16):
+        await silence.wait_for_check()
+        assert silence.duration_s >= duration_s
+    silence.reset()
+    await silence.wait_for_check()
+    assert silence.duration_s >= 0.02
 
 
 async def test_a_command_that_ends_first_takes_the_question_back(tmp_path):
@@ -104,7 +104,7 @@ async def test_a_model_that_fails_harms_no_command_and_is_told_once(tmp_path):
     async with desk(tmp_path, asks_when_silent=0.02, answers=failures) as made:
         assert await ends_after(made, questions=1) == "begun\ndone"
         assert await ends_after(made, questions=2) == "begun\ndone"
-        assert made.logged == ["nobody looks whether silent commands are stuck: the key was refused"]
+        assert made.logged == ["silent commands are not checked: the key was refused"]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ async def test_who_is_not_to_be_asked_is_not_asked(tmp_path, config):
         assert made.fast.requests == []
 
 
-class Late(Played):
+class Late(FakeProvider):
     """Answers when it is let."""
 
     def __init__(self, script):
@@ -132,17 +132,17 @@ class Late(Played):
 
 
 async def test_an_answer_that_output_overtook_does_not_count(tmp_path):
-    fast, recorder, output = Late(["INPUT: early", "SERVER: late"]), Recorder(), Output(tmp_path / "out", 1_000)
-    models = Models(Model(Played(), "strong", "strong"), Model(fast, "fast", "fast"))
-    watch = Watch(ExchangeView(History(), models, recorder), recorder, 0.02)
+    fast, recorder, output = Late(["INPUT: early", "SERVER: late"]), Recorder(), LimitedOutput(tmp_path / "out", 1_000)
+    models = ModelPair(Model(FakeProvider(), "strong", "strong"), Model(fast, "fast", "fast"))
+    watch = StuckCheck(ExchangeView(History(), models, recorder), recorder, 0.02)
 
     async def serve() -> str:
         try:
             async with asyncio.timeout(20) as limit:
-                with watch.over("serve", output, limit) as silence:
+                with watch.watch("serve", output, limit) as silence:
                     await fast.asked.wait()
                     output.write(b"listening\n")
-                    silence.broken()
+                    silence.reset()
                     fast.may.set()
                     await asyncio.Event().wait()
         except TimeoutError:

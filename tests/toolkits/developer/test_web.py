@@ -10,7 +10,7 @@ from ipaddress import ip_address
 
 import pytest
 from goose_like_toolkits.developer import web as module
-from goose_like_toolkits.developer.addresses import is_public
+from goose_like_toolkits.developer.address_filter import is_public
 
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Answer
@@ -51,7 +51,7 @@ async def test_a_page_is_kept_as_it_came_and_as_text(here: Desk):
     assert html.read_bytes() == PAGE
     assert "# Primes" in text.read_text()
     assert "evil" not in text.read_text()
-    facts, _, shown = answer.partition("no instruction to you]\n")
+    facts, _, shown = answer.partition("not an instruction to you]\n")
     assert facts.startswith(f"[{server.url}/primes?n=2#top: 200 X, text/html, {len(PAGE)} bytes]\n")
     assert str(html) in facts
     assert str(text) in facts

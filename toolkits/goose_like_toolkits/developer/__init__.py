@@ -1,4 +1,4 @@
-"""The developer toolkit: a shell, files, and a plan."""
+"""The developer toolkit: shell, background processes, files, web pages and the plan."""
 
 from .toolkit import DeveloperToolkit
 

@@ -1,4 +1,4 @@
-"""Processes: what runs on beside the conversation, under short ids, until it ends, is cancelled, or the session is."""
+"""Background processes: commands with short ids that run until they end, are cancelled, or the session ends."""
 
 import asyncio
 import os
@@ -8,102 +8,115 @@ from io import FileIO
 from itertools import count
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.output_limit import Output, told
+from goose_like.core.output_limit import LimitedOutput, append_notes
 from goose_like.toolkit import ToolError, Workspace
-from goose_like.workspace.workspace import Process, ending
+from goose_like.workspace.process import Process, describe_exit
 
 from .shell import MAX_OUTPUT_BYTES, STOP_GRACE_S, Shell
 
-MOMENT_S = 1.0
+WAIT_S = 1.0
 QUIET_S = 0.1
 POLL_S = 0.01
-MAX_COMMAND_LETTERS = 100
+MAX_COMMAND_CHARS = 100
 
 
-class Running:
-    """A command that goes on. Its output is read all the time, so that it never waits for us.
-
-    `end` says how it ended; while that is empty it runs. `stdin` is our end of its input, if it has one, and does not
-    block; `held` is closed when it has ended.
-    """
+class BackgroundProcess:
+    """A running command. A task reads the output all the time, so that the command never blocks."""
 
     def __init__(
-        self, command: str, process: Process, output: Output, held: ExitStack, stdin: FileIO | None = None
+        self, command: str, process: Process, output: LimitedOutput, held: ExitStack, stdin: FileIO | None = None
     ) -> None:
+        """Adopt a running command.
+
+        Args:
+            command: the command line.
+            process: the process.
+            output: takes all output from now on.
+            held: resources to close when the process has ended.
+            stdin: our non-blocking end of its input, if it has one.
+        """
         self.command = command
         self.output = output
-        self.end = ""
-        self._left = 0
+        self.end = ""  # how it ended; empty while it runs
+        self._left_count = 0
         self._process = process
         self._held = held
         self._stdin = stdin
-        self._news = asyncio.Event()
-        output.keep_all()
-        self._following = asyncio.create_task(self._follow())
+        self._has_output = asyncio.Event()
+        output.save_all()
+        self._reader = asyncio.create_task(self._read_output())
 
     @property
     def state(self) -> str:
-        if self._left:
-            return f"{self.end}; it left {self._left} in the background, where output is lost; cancel_process ends that"
-        return self.end or f"running for {_age(asyncio.get_running_loop().time() - self._process.began)}"
+        """The state in words for the model."""
+        if self._left_count:
+            left = f"it left {self._left_count} in the background, where output is lost; cancel_process ends that"
+            return f"{self.end}; {left}"
+        return (
+            self.end or f"running for {_format_duration(asyncio.get_running_loop().time() - self._process.started_at)}"
+        )
 
-    async def _follow(self) -> None:
-        """Reads to the end. Cancelling this is stopping the command."""
+    async def _read_output(self) -> None:
+        """Read the output to its end. Cancelling this task stops the command."""
         try:
             while chunk := await self._process.read():
                 self.output.write(chunk)
-                self._news.set()
+                self._has_output.set()
                 if self.output.size_bytes > MAX_OUTPUT_BYTES:
                     await self._process.stop(STOP_GRACE_S)
                     self.end = "stopped, since it printed more than 1 GiB"
                     return
             code = await self._process.wait()
-            self._left = await self._process.count()
-            self.end = ending(code)
+            self._left_count = await self._process.count_processes()
+            self.end = describe_exit(code)
         except GooseLikeError as error:
             self.end = self.end or str(error)
         except asyncio.CancelledError:
             await self._process.stop(STOP_GRACE_S)
             self.end = "cancelled"
         finally:
-            self._let_go()
+            self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self.output.close()
         self.end_input()
         self._held.close()
-        self._news.set()
+        self._has_output.set()
 
-    async def ended(self) -> None:
-        """Returns when it has ended, after a second in any case."""
-        await asyncio.wait({self._following}, timeout=MOMENT_S)
+    async def wait_for_end(self) -> None:
+        """Wait until the process ends, at most a second."""
+        await asyncio.wait({self._reader}, timeout=WAIT_S)
 
-    async def answered(self) -> None:
-        """Returns when it has said something new and is quiet again, after a second in any case."""
+    async def wait_for_answer(self) -> None:
+        """Wait until new output came and is complete, at most a second."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(MOMENT_S):
-                await self._news.wait()
+            async with asyncio.timeout(WAIT_S):
+                await self._has_output.wait()
                 while not self.end:
-                    self._news.clear()
-                    await asyncio.wait_for(self._news.wait(), QUIET_S)
+                    self._has_output.clear()
+                    await asyncio.wait_for(self._has_output.wait(), QUIET_S)
 
     async def stop(self) -> None:
-        """Ends it and all that it started, what it left in the background too: TERM, and two seconds later KILL."""
-        self._following.cancel()
-        await asyncio.wait({self._following})
+        """End the process and everything it started: SIGTERM, and two seconds later SIGKILL."""
+        self._reader.cancel()
+        await asyncio.wait({self._reader})
         await self._process.stop(STOP_GRACE_S)
-        self.end, self._left = self.end or "cancelled", 0
-        self._let_go()
+        self.end, self._left_count = self.end or "cancelled", 0
+        self._release()
 
     @property
     def takes_input(self) -> bool:
+        """True while the process has an open input."""
         return self._stdin is not None and not self._stdin.closed
 
     async def write(self, data: bytes) -> int:
-        """How many of the bytes it took within a second: of one that does not read, a pipe takes 64 KiB."""
-        self._news.clear()
-        sent, patience_ends = 0, asyncio.get_running_loop().time() + MOMENT_S
-        while self._stdin and sent < len(data) and asyncio.get_running_loop().time() < patience_ends:
+        """Write to the input for at most a second, and return the number of bytes written.
+
+        If the process does not read, its pipe takes 64 KiB.
+        """
+        self._has_output.clear()
+        sent, deadline = 0, asyncio.get_running_loop().time() + WAIT_S
+        while self._stdin and sent < len(data) and asyncio.get_running_loop().time() < deadline:
             try:
                 written = self._stdin.write(data[sent:])
             except BrokenPipeError:
@@ -114,32 +127,40 @@ class Running:
         return sent
 
     def end_input(self) -> None:
-        """What it reads next is the end, as after Ctrl-D."""
+        """Close the input, like Ctrl-D."""
         if self._stdin is not None:
             self._stdin.close()
 
 
-class Processes:
-    """The processes of a session. What a tool answers of one is its new output, which `show` takes as well, and in
-    brackets how it is."""
+class BackgroundProcesses:
+    """The background processes of a session.
+
+    Each tool returns the new output of a process, and its state in brackets. `show` displays the output for people.
+    """
 
     def __init__(self, shell: Shell, workspace: Workspace, show: Callable[[str], None]) -> None:
         self._shell = shell
         self._workspace = workspace
         self._show = show
-        self._table: dict[str, Running] = {}
+        self._processes: dict[str, BackgroundProcess] = {}
         self._numbers = count(1)
 
-    def keep(self, command: str, process: Process, output: Output, held: ExitStack, stdin: FileIO | None = None) -> str:
-        """Takes over a command that runs (see `Running`) and gives its id."""
+    def adopt(
+        self, command: str, process: Process, output: LimitedOutput, held: ExitStack, stdin: FileIO | None = None
+    ) -> str:
+        """Take over a running command, and return its id."""
         name = f"p{next(self._numbers)}"
-        self._table[name] = Running(command, process, output, held, stdin)
+        self._processes[name] = BackgroundProcess(command, process, output, held, stdin)
         return name
 
-    async def start(self, command: str, output: Output) -> str:
-        """Starts a command where the shell is, with an input; tells how it is after a second, or what it died of.
+    async def start(self, command: str, output: LimitedOutput) -> str:
+        """Start a command with an input in the shell's folder, and describe its state after a second.
 
-        Cancelling ends it. Raises what `Shell.start` does.
+        Cancelling ends the command.
+
+        Raises:
+            ToolError: see `Shell.start`.
+            GooseLikeError: see `Shell.start`.
         """
         theirs, ours = os.pipe()
         os.set_blocking(ours, False)
@@ -149,38 +170,38 @@ class Processes:
                 process, _ = await self._shell.start(command, "workspace", held, theirs)
             finally:
                 os.close(theirs)
-            name = self.keep(command, process, output, held.pop_all(), stdin)
-        running = self._table[name]
+            name = self.adopt(command, process, output, held.pop_all(), stdin)
+        running = self._processes[name]
         try:
-            await running.ended()
+            await running.wait_for_end()
         except asyncio.CancelledError:
             await asyncio.shield(running.stop())
             raise
-        return await self._told(name, running)
+        return await self._describe(name, running)
 
-    def listed(self) -> str:
-        """A line for each: id, state, how much of its output was not viewed, command."""
+    def describe_all(self) -> str:
+        """Describe each process in a line: id, state, size of the new output, and command."""
         lines = [
-            f"{name}: {running.state}, {running.output.new_bytes:,} new bytes: {_short(running.command)}"
-            for name, running in self._table.items()
+            f"{name}: {running.state}, {running.output.new_bytes:,} new bytes: {_shorten(running.command)}"
+            for name, running in self._processes.items()
         ]
         return "\n".join(lines) or "[no process was started]"
 
     async def view(self, name: str) -> str:
-        """What it printed since it was last told."""
-        return await self._told(name, self._find(name))
+        """Return the new output of a process."""
+        return await self._describe(name, self._find(name))
 
     async def cancel(self, name: str) -> str:
-        """Ends it; see `Running.stop`."""
+        """End a process, and return its last output."""
         running = self._find(name)
         await asyncio.shield(running.stop())
-        return await self._told(name, running)
+        return await self._describe(name, running)
 
     async def write(self, name: str, text: str) -> str:
-        """Gives it a line, or several; a newline is added where it is missing. No text at all ends its input.
+        """Write lines to a process, with a newline at the end. An empty text ends its input.
 
         Raises:
-            ToolError: it has no input, or did not read what it was given before.
+            ToolError: the process has no input, or does not read it.
         """
         running = self._find(name)
         try:
@@ -192,39 +213,39 @@ class Processes:
         sent = await running.write(data)
         if not text:
             running.end_input()
-        await running.answered()
+        await running.wait_for_answer()
         if sent < len(data):
             why = "does not read" if running.takes_input else "has closed its input"
             raise ToolError(
-                f"{await self._told(name, running)}\n"
+                f"{await self._describe(name, running)}\n"
                 f"[{name} {why}: it took only the first {sent:,} of {len(data):,} bytes; send no more, or cancel it]"
             )
-        return await self._told(name, running)
+        return await self._describe(name, running)
 
     async def close(self) -> None:
-        """Ends all of them, side by side."""
-        await asyncio.gather(*(running.stop() for running in self._table.values()))
+        """End all processes at the same time."""
+        await asyncio.gather(*(running.stop() for running in self._processes.values()))
 
-    def _find(self, name: str) -> Running:
-        if name not in self._table:
-            there = f"there are: {', '.join(self._table)}" if self._table else "start_process starts one"
+    def _find(self, name: str) -> BackgroundProcess:
+        if name not in self._processes:
+            there = f"there are: {', '.join(self._processes)}" if self._processes else "start_process starts one"
             raise ToolError(f"no process {name!r}; {there}")
-        return self._table[name]
+        return self._processes[name]
 
-    async def _told(self, name: str, running: Running) -> str:
-        left_behind = await self._workspace.inspect_changes()
-        text = running.output.take()
+    async def _describe(self, name: str, running: BackgroundProcess) -> str:
+        notes = await self._workspace.inspect_changes()
+        text = running.output.take_new()
         if text:
             self._show(text.removesuffix("\n") + "\n")
-        return told(text, [f"{name}: {running.state}", *left_behind], "no new output")
+        return append_notes(text, [f"{name}: {running.state}", *notes], "no new output")
 
 
-def _short(command: str) -> str:
+def _shorten(command: str) -> str:
     first, *rest = command.strip().splitlines()
-    return first[:MAX_COMMAND_LETTERS] + ("..." if rest or len(first) > MAX_COMMAND_LETTERS else "")
+    return first[:MAX_COMMAND_CHARS] + ("..." if rest or len(first) > MAX_COMMAND_CHARS else "")
 
 
-def _age(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -1,4 +1,4 @@
-"""Shell: one command after another as if typed into one bash, though each runs in a bash of its own."""
+"""The shell: commands behave as if typed into one bash, although each runs in its own."""
 
 import asyncio
 import os
@@ -11,23 +11,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.output_limit import Live, Output, told
+from goose_like.core.output_limit import LimitedOutput, LiveOutput, append_notes
 from goose_like.toolkit import ToolError, Workspace
-from goose_like.workspace.workspace import Access, Process, ending
+from goose_like.workspace.policy import Access
+from goose_like.workspace.process import Process, describe_exit
 
-from .silence import Watch
+from .stuck_check import StuckCheck
 
 MAX_TIMEOUT_S = 3600.0
 MAX_OUTPUT_BYTES = 1 << 30
 MAX_WORDS = 200
-MAX_STATE_BYTES = 100_000  # every program is started with these variables, and Linux has an end to that (2 MiB)
-MAX_ARGUMENT_BYTES = 120_000  # Linux takes 128 KiB in one argument: MAX_ARG_STRLEN in execve(2)
+MAX_STATE_BYTES = 100_000  # every program starts with these variables, and Linux limits them (2 MiB)
+MAX_ARGUMENT_BYTES = 120_000  # Linux limits one argument to 128 KiB: MAX_ARG_STRLEN in execve(2)
 STOP_GRACE_S = 2.0
-CANCEL_GRACE_S = 0.07  # a person waits for the prompt
+CANCEL_GRACE_S = 0.07  # the person waits for the prompt
 
-# bash reads this (as BASH_ENV) ahead of the command, so that messages and line numbers are the command's own.
-# `eval` contains what bash printed and can't read back. The trap changes neither exit code nor output, whatever
-# options and functions the command has set; a command with an EXIT trap of its own, or `exec`, goes without.
+# bash reads this file (as BASH_ENV) before the command, so that messages and line numbers are those of the command.
+# `eval` limits the damage of exports that bash cannot read back. The trap changes neither exit code nor output,
+# whatever options and functions the command sets. It is lost if the command uses `exec` or sets an EXIT trap.
 _PROLOGUE = r"""unset BASH_ENV
 builtin cd -- {cwd} 2>/dev/null
 builtin eval -- {exports} 2>/dev/null
@@ -41,13 +42,13 @@ _NO_NETWORK = re.compile("Network is unreachable|Could not resolve host|[Nn]ame 
 _READ_ONLY = re.compile("Read-only file system|Device or resource busy")
 
 
-Keep = Callable[[str, Process, Output, ExitStack], str]
-"""Takes over a command that goes on (what is to be closed at its end comes with it); gives the name it goes by."""
+HandOver = Callable[[str, Process, LimitedOutput, ExitStack], str]
+"""Hands over a running command, with the resources to close at its end; returns its id."""
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """What lasts from command to command: the folder, and exports as bash prints them. `jobs` are process ids."""
+class ShellState:
+    """The state that lasts between commands: folder, exports as bash prints them, and ids of background jobs."""
 
     cwd: str
     exports: str = ""
@@ -55,92 +56,106 @@ class State:
 
 
 class Shell:
-    """Runs commands in the workspace. `show` takes a sample of the output while it comes, `watch` minds its absence."""
+    """Runs commands in the workspace."""
 
-    def __init__(self, workspace: Workspace, show: Callable[[str], None], watch: Watch, cwd: str | None = None) -> None:
-        self.state = State(cwd or str(workspace.root))
+    def __init__(
+        self, workspace: Workspace, show: Callable[[str], None], stuck_check: StuckCheck, cwd: str | None = None
+    ) -> None:
+        """Create the shell. `show` displays a sample of the output while a command runs."""
+        self.state = ShellState(cwd or str(workspace.root))
         self._workspace = workspace
         self._show = show
-        self._watch = watch
+        self._stuck_check = stuck_check
 
     async def start(
         self, command: str, access: Access, held: ExitStack, stdin: int | None = None
     ) -> tuple[Process, Path]:
-        """A command with the shell's folder and variables, and the file in which it leaves its own at its end.
+        """Start a command with the shell's folder and variables.
 
-        `held` removes that file and others; close it when the command has ended.
+        Args:
+            command: the command.
+            access: its rights.
+            held: gets the removal of temporary files; close it when the command has ended.
+            stdin: a descriptor for the input.
+
+        Returns:
+            The process, and the file where the command leaves its state at its end.
 
         Raises:
-            ToolError: a command that makes no sense.
-            GooseLikeError: it can't be started or was not allowed.
+            ToolError: the command is invalid.
+            GooseLikeError: the command cannot be started or was not allowed.
         """
-        size_bytes = _checked(command)
+        size_bytes = _check_command(command)
         start, end, script = held.enter_context(_new_files(self._workspace.tmp))
-        _create(start, _prologue(self.state, self._workspace.root, self._workspace.inside(end)))
+        _create_file(start, _build_prologue(self.state, self._workspace.root, self._workspace.path_in_sandbox(end)))
         argv = ["bash", "-c", command]
         if size_bytes > MAX_ARGUMENT_BYTES:
-            _create(script, command)
-            argv = ["bash", self._workspace.inside(script)]
-        env = {"BASH_ENV": self._workspace.inside(start)}
+            _create_file(script, command)
+            argv = ["bash", self._workspace.path_in_sandbox(script)]
+        env = {"BASH_ENV": self._workspace.path_in_sandbox(start)}
         return await self._workspace.spawn(argv, env=env, access=access, stdin=stdin, subject=command), end
 
     async def run(
-        self, command: str, timeout_s: float, access: Access, output: Output, keep: Keep | None = None
+        self, command: str, timeout_s: float, access: Access, output: LimitedOutput, hand_over: HandOver | None = None
     ) -> str:
-        """What the model reads of the command: its output, and in brackets what else it must know.
+        """Run a command, and return its output with notes in brackets for the model.
 
-        At its time limit, or when it seems stuck, the command is stopped or, with `keep`, handed over to go on.
-        Cancelling kills it and all that it started before it passes on.
+        At its time limit, or if it seems stuck, the command is stopped or, with `hand_over`, keeps running as a
+        background process. Cancelling kills the command and everything that it started.
 
         Raises:
-            ToolError: a command or a time limit that makes no sense, or a command that had to be stopped.
-            GooseLikeError: a command that can't be started or was not allowed.
+            ToolError: the command or the time limit is invalid, or the command had to be stopped.
+            GooseLikeError: the command cannot be started or was not allowed.
         """
         if not 0 < timeout_s <= MAX_TIMEOUT_S:
             raise ToolError(f"timeout_s is in seconds, more than 0 and at most {MAX_TIMEOUT_S:g}")
         before = self.state
-        full = _full_files(command, Path(before.cwd))
+        full = _find_full_files(command, Path(before.cwd))
         with ExitStack() as held:
             held.callback(output.close)
             process, end = await self.start(command, access, held)
-            code, why_stopped = await self._followed(command, process, timeout_s, output, stops=keep is None)
-            if keep and code is None:
-                name = keep(command, process, output, held.pop_all())
-                text = output.take()
+            code, why_stopped = await self._follow(command, process, timeout_s, output, stops=hand_over is None)
+            if hand_over and code is None:
+                name = hand_over(command, process, output, held.pop_all())
+                text = output.take_new()
                 why_not_ended = (
-                    f"{why_stopped}: goes on as process {name}, without lasting cd or export; "
+                    f"{why_stopped}: still running as process {name}, without lasting cd or export; "
                     f"view_process_output shows what is new, cancel_process ends it"
                 )
-                return told(text, [*await self._workspace.inspect_changes(), why_not_ended])
-            state = self._read(end)
+                return append_notes(text, [*await self._workspace.inspect_changes(), why_not_ended])
+            state = self._read_state(end)
             if state and why_stopped:
-                state = replace(state, jobs=())  # they were stopped, too
-        text = output.for_model()
+                state = replace(state, jobs=())  # these were stopped too
+        text = output.format_for_model()
         notes = [
-            *([ending(code)] if code else []),
-            *(self._advice(text, access) if code or why_stopped else []),
-            *self._remembered(before, state, command),
-            *_emptied(full),
+            *([describe_exit(code)] if code else []),
+            *(self._advise(text, access) if code or why_stopped else []),
+            *self._update_state(before, state, command),
+            *_find_emptied(full),
             *await self._workspace.inspect_changes(),
             *([why_stopped] if why_stopped else []),
         ]
-        answer = told(text, notes)
+        answer = append_notes(text, notes)
         if why_stopped:
             raise ToolError(answer)
         return answer
 
-    async def _followed(
-        self, command: str, process: Process, timeout_s: float, output: Output, *, stops: bool
+    async def _follow(
+        self, command: str, process: Process, timeout_s: float, output: LimitedOutput, *, stops: bool
     ) -> tuple[int | None, str]:
-        """The exit code, and why the command was stopped if it was; None where it was not and is to go on, and why."""
-        live = Live(self._show)
+        """Follow a command to its end or its stop.
+
+        Returns:
+            The exit code, and the reason if the command was stopped. The code is None if the command keeps running.
+        """
+        live = LiveOutput(self._show)
         try:
             async with asyncio.timeout(timeout_s) as limit:
-                with self._watch.over(command, output, limit) as silence:
+                with self._stuck_check.watch(command, output, limit) as silence:
                     while chunk := await process.read():
-                        silence.broken()
+                        silence.reset()
                         output.write(chunk)
-                        live.take(chunk)
+                        live.write(chunk)
                         if output.size_bytes > MAX_OUTPUT_BYTES:
                             await process.stop(STOP_GRACE_S)
                             return 0, "stopped, since it printed more than 1 GiB; print less, e.g. with `| tail`"
@@ -160,7 +175,7 @@ class Shell:
                 f"stopped after the time limit of {timeout_s:g} s; do less at once, give a larger timeout_s "
                 f"(at most {MAX_TIMEOUT_S:g}), or run it as `... > log 2>&1 &` and look into the log"
             )
-        except GooseLikeError as error:  # what it printed until then is worth keeping
+        except GooseLikeError as error:  # keep the output so far
             return 0, str(error)
         except asyncio.CancelledError:
             await asyncio.shield(process.stop(CANCEL_GRACE_S))
@@ -168,18 +183,18 @@ class Shell:
         finally:
             live.close()
 
-    def _read(self, end: Path) -> State | None:
-        """What the command left behind, if it is whole. By the workspace, as it may have left a link to a secret."""
+    def _read_state(self, end: Path) -> ShellState | None:
+        """Read the state that a command left, if it is complete. The workspace refuses a link to a secret."""
         with suppress(OSError, GooseLikeError, ValueError):
             data = self._workspace.read_bytes(end, MAX_STATE_BYTES).decode(errors="surrogateescape")
             cwd, jobs, exports, _ = data.split("\0")
-            return State(cwd, exports, tuple(jobs.split()))
+            return ShellState(cwd, exports, tuple(jobs.split()))
         return None
 
-    def _remembered(self, before: State, after: State | None, command: str) -> Iterator[str]:
-        """Takes over what the command changed: of two side by side one may have gone elsewhere and the other not.
+    def _update_state(self, before: ShellState, after: ShellState | None, command: str) -> Iterator[str]:
+        """Take over only the parts that the command changed, since two commands may run at the same time.
 
-        Exports are one text, so of these the last to finish counts.
+        Exports are one text, so the last command to finish wins.
         """
         if after is None:
             if _LASTING.search(command):
@@ -191,12 +206,12 @@ class Shell:
             self.state = replace(self.state, cwd=after.cwd)
             yield f"now in {after.cwd}"
         if after.jobs:
-            yield f"in the background, process {', '.join(after.jobs)} goes on unseen until you kill it"
+            yield f"in the background, process {', '.join(after.jobs)} keeps running unseen until you kill it"
 
-    def _advice(self, text: str, access: Access) -> Iterator[str]:
+    def _advise(self, text: str, access: Access) -> Iterator[str]:
         if self._workspace.mode == "full":
             return
-        if access == "workspace" and self._workspace.may_ask_for_network and _NO_NETWORK.search(text):
+        if access == "workspace" and self._workspace.can_ask_for_network and _NO_NETWORK.search(text):
             yield 'the sandbox has no network; if the task needs it, call shell with access="network"'
         if not _READ_ONLY.search(text):
             return
@@ -209,16 +224,16 @@ class Shell:
             )
 
 
-def _full_files(command: str, here: Path) -> list[tuple[str, Path]]:
-    """The files that a command that writes to one names, and that hold something."""
+def _find_full_files(command: str, here: Path) -> list[tuple[str, Path]]:
+    """Find the non-empty files that a command with a redirection names."""
     if ">" not in command:
         return []
     named = {word.strip("\"'`;&|<>()"): None for word in command.split()[:MAX_WORDS]}
     return [(word, here / word) for word in named if word and _size_bytes(here / word) > 0]
 
 
-def _emptied(full: list[tuple[str, Path]]) -> Iterator[str]:
-    """What weak models overlook: `sort x > x` ends well and says nothing."""
+def _find_emptied(full: list[tuple[str, Path]]) -> Iterator[str]:
+    """Note files that the command emptied: `sort x > x` succeeds without a message, and weak models overlook it."""
     for word, path in full:
         if _size_bytes(path) == 0:
             yield f"{word} is empty now: `>` emptied it before it was read; write to another file, then mv"
@@ -230,11 +245,11 @@ def _size_bytes(path: Path) -> int:
     return -1
 
 
-def _checked(command: str) -> int:
-    """The command's length in bytes.
+def _check_command(command: str) -> int:
+    """Return the length of a valid command in bytes.
 
     Raises:
-        ToolError: it can't be run.
+        ToolError: the command cannot be run.
     """
     if not command.strip():
         raise ToolError("the command is empty")
@@ -246,14 +261,14 @@ def _checked(command: str) -> int:
         raise ToolError(f"the command holds half a character ({command[error.start]!a}); send it whole") from error
 
 
-def _prologue(state: State, root: Path, end: str) -> str:
+def _build_prologue(state: ShellState, root: Path, end: str) -> str:
     quoted = {"cwd": state.cwd, "exports": state.exports, "root": str(root), "end": end}
     return _PROLOGUE.format(**{name: shlex.quote(text) for name, text in quoted.items()})
 
 
 @contextmanager
 def _new_files(folder: Path) -> Iterator[tuple[Path, Path, Path]]:
-    """Names for three files that are gone afterwards: they hold variables, which are nobody else's business."""
+    """Yield names for three files, and remove the files afterwards, because they hold variables."""
     name = f".shell-{secrets.token_hex(8)}"
     files = (folder / f"{name}-start", folder / f"{name}-end", folder / f"{name}-script")
     try:
@@ -263,7 +278,7 @@ def _new_files(folder: Path) -> Iterator[tuple[Path, Path, Path]]:
             file.unlink(missing_ok=True)
 
 
-def _create(file: Path, text: str) -> None:
-    """Opens no existing file, nor a link: a command could have put it there."""
+def _create_file(file: Path, text: str) -> None:
+    """Create a file. Fail on an existing file or link, which a command could have put there."""
     with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
         new.write(text.encode(errors="surrogateescape"))

@@ -1,101 +1,105 @@
-"""SynopsisToolkit: the developer's tools for the moderator `synopsis`, which tells the state in place of the past."""
+"""The developer toolkit for the moderator `synopsis`, which shows the current state instead of the history."""
 
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import StateSaved
-from goose_like.toolkit import Notifier, Picture, Requirements, tool
+from goose_like.toolkit import ImageResult, Notifier, Requirements, tool
 
 from .files import MAX_FILE_BYTES, Patch
-from .text import Text
+from .text import TextFile
 from .toolkit import DeveloperToolkit
 
 _NAME = "synopsis"
-_FILES_BYTES = 60_000
-_MOST_FILES = 20
-_CHARACTERS_A_TOKEN = 3
-_SHARE = 0.4  # of the window
+_MAX_FILE_CHARS = 60_000
+_MAX_FILES = 20
+_CHARS_PER_TOKEN = 3
+_WINDOW_SHARE = 0.4
 
 
 class SynopsisToolkit(DeveloperToolkit):
-    """As `developer`; but what is read is a file in use, which the model is shown as it is at each step."""
+    """The developer tools with files in use: the model sees their current content at each step."""
 
     own_config = frozenset({"files_bytes"})
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
-        self._room_bytes = int(self.config.get("files_bytes", _FILES_BYTES))
+        self._max_file_chars = int(self.config.get("files_bytes", _MAX_FILE_CHARS))
         saved = self.session.history.state.get(_NAME)
         files = saved.get("files") if isinstance(saved, dict) else None
         self._in_use = dict.fromkeys(map(str, files)) if isinstance(files, list) else {}
 
-    def news(self) -> Mapping[str, str]:
-        """Nothing: it stands in the state."""
-        return {}
+    @override
+    def context_updates(self) -> Mapping[str, str]:
+        return {}  # the same facts are in the state
 
-    def live(self) -> Sequence[tuple[str, str]]:
-        """The machine, what runs on, and the files in use, those used last first."""
-        return [*self._state()]
+    @override
+    def state_sections(self) -> Sequence[tuple[str, str]]:
+        return [*self._iterate_sections()]
 
-    def _state(self) -> Iterator[tuple[str, str]]:
-        facts = super().news()
-        where = [f"folder: {self._shell.state.cwd}", f"system: {platform.system()} {platform.machine()}"]
-        yield "Where you are", "\n".join([*where, *(f"{key}: {value}" for key, value in facts.items() if value)])
-        yield "What runs on", self._processes.listed()
-        room, left_out = self._files_room(), []
+    def _iterate_sections(self) -> Iterator[tuple[str, str]]:
+        facts = super().context_updates()
+        machine = [f"folder: {self._shell.state.cwd}", f"system: {platform.system()} {platform.machine()}"]
+        yield "Where you are", "\n".join([*machine, *(f"{key}: {value}" for key, value in facts.items() if value)])
+        yield "Processes", self._processes.describe_all()
+        room, left_out = self._get_file_room(), []
         for path in reversed(self._in_use):
             try:
-                text = self._text(path)
+                text = self._read_text(path)
             except (GooseLikeError, OSError) as error:
                 text = f"(can't be read any more: {error})"
             if text is None or len(text) > room:
                 left_out.append(path)
                 continue
             room -= len(text)
-            yield f"File {path}, as it is now", text
+            yield f"File {path}, current content", text
         if left_out:
-            yield "Files in use for which there is no room; look at parts of them in the shell", "\n".join(left_out)
+            yield "Files in use that do not fit here; look at parts of them in the shell", "\n".join(left_out)
 
     @tool
-    def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str | Picture:
-        """Read a text file, or some of its lines. Read whole, it stays in the state, as it is at each step."""
+    def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str | ImageResult:
+        """Read a text file, or some of its lines. A file read whole stays in the state with its current content."""
         shown = self._files.read(path, start_line, end_line)
         is_part = (start_line, end_line) != (1, None) or "go on with start_line" in str(shown).split("\n", 1)[0]
-        if isinstance(shown, Picture) or is_part or len(shown) > self._files_room():
+        if isinstance(shown, ImageResult) or is_part or len(shown) > self._get_file_room():
             return shown
         self._use(path)
-        return shown.split("\n", 1)[0] + " It stands in the state from here on."
+        return shown.split("\n", 1)[0] + " The state shows it from now on."
 
     @tool
     async def write_file(self, path: str, content: str) -> str:
         """Create a file, or replace all of one that you have read."""
-        said = await self._files.write(path, content)
+        answer = await self._files.write(path, content)
         self._use(path)
-        return said
+        return answer
 
     @tool
     async def patch_file(self, path: str, patches: list[Patch]) -> str:
         """Replace parts of a file that you have read, one after the other, all or none."""
-        said = await self._files.patch(path, patches)
+        answer = await self._files.patch(path, patches)
         self._use(path)
-        return said
+        return answer
 
     def _use(self, path: str) -> None:
-        name = str(self._files.real(path))
+        name = str(self._files.resolve(path))
         self._in_use.pop(name, None)
         self._in_use[name] = None
-        while len(self._in_use) > _MOST_FILES:
+        while len(self._in_use) > _MAX_FILES:
             del self._in_use[next(iter(self._in_use))]
         self.notifier.notify(StateSaved(toolkit=_NAME, value={"files": list(self._in_use)}))
 
-    def _text(self, path: str) -> str | None:
-        """What a file holds; None where that is no text, or far too much."""
-        found = Text.decode(self.workspace.read_bytes(path, MAX_FILE_BYTES))
+    def _read_text(self, path: str) -> str | None:
+        """Read a text file; None for binary or very large files."""
+        found = TextFile.decode(self.workspace.read_bytes(path, MAX_FILE_BYTES))
         return found.shown if found else None
 
-    def _files_room(self) -> int:
-        """How many letters of files may stand in the state: what the profile says, or less in a small window."""
+    def _get_file_room(self) -> int:
+        """Compute the characters for files in the state: the profile's limit, or less for a small window."""
         window = self.exchange_view.processor.model.window
-        return min(self._room_bytes, int(window * _CHARACTERS_A_TOKEN * _SHARE) if window else self._room_bytes)
+        return min(
+            self._max_file_chars, int(window * _CHARS_PER_TOKEN * _WINDOW_SHARE) if window else self._max_file_chars
+        )

@@ -1,4 +1,4 @@
-"""Text: a file's words without its BOM, encoding and newlines, and the bytes again with all three."""
+"""Text files: decode bytes to text with plain newlines, and encode edited text with the same encoding and newlines."""
 
 import codecs
 import re
@@ -7,38 +7,39 @@ from dataclasses import dataclass, replace
 
 from goose_like.toolkit import ToolError
 
-_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _NEWLINE = re.compile("\r+\n")
-_NO_TEXT = re.compile("[\0-\x07\x0e-\x1a\x1c-\x1f]")
+_BINARY = re.compile("[\0-\x07\x0e-\x1a\x1c-\x1f]")
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """`exact` is what the file holds; `shown` what a model reads, and writes: the same with every newline as \\n."""
+class TextFile:
+    r"""A decoded text file. `exact` is its text; `shown` is the same text with all newlines as \n, for a model."""
 
     exact: str = ""
     encoding: str = "utf-8"
-    mark: bytes = b""
+    bom: bytes = b""
 
     @classmethod
-    def decode(cls, data: bytes) -> "Text | None":
-        """UTF-8, UTF-16 that says so by its BOM, else Latin-1, which takes any byte; None for what is no text."""
-        mark, encoding = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8"))
+    def decode(cls, data: bytes) -> "TextFile | None":
+        """Decode UTF-8, UTF-16 with a BOM, or else Latin-1, which accepts any byte. Return None for binary data."""
+        bom, encoding = next(((bom, name) for bom, name in _BOMS if data.startswith(bom)), (b"", "utf-8"))
         try:
-            exact = data[len(mark) :].decode(encoding)
+            exact = data[len(bom) :].decode(encoding)
         except UnicodeDecodeError:
-            exact, encoding, mark = data.decode("latin-1"), "latin-1", b""
-            if _NO_TEXT.search(exact):
+            exact, encoding, bom = data.decode("latin-1"), "latin-1", b""
+            if _BINARY.search(exact):
                 return None
-        return None if "\0" in exact else cls(exact, encoding, mark)
+        return None if "\0" in exact else cls(exact, encoding, bom)
 
     def encode(self) -> bytes:
-        """
+        """Encode the text with the file's encoding.
+
         Raises:
-            ToolError: a character that the file's encoding doesn't have.
+            ToolError: the encoding lacks a character of the text.
         """
         try:
-            return self.mark + self.exact.encode(self.encoding)
+            return self.bom + self.exact.encode(self.encoding)
         except UnicodeEncodeError as error:
             wrong = self.exact[error.start]
             if "\ud800" <= wrong <= "\udfff":
@@ -51,21 +52,22 @@ class Text:
 
     @property
     def shown(self) -> str:
-        return plain(self.exact)
+        r"""The text with all newlines as \n."""
+        return normalize_newlines(self.exact)
 
     @property
     def newline(self) -> str:
-        """The kind that most of its lines end with."""
+        """The newline that most lines end with."""
         crlf = self.exact.count("\r\n")
         return "\r\n" if crlf > self.exact.count("\n") - crlf else "\n"
 
-    def with_all(self, shown: str) -> "Text":
-        """The same file with all of its words replaced."""
-        return replace(self, exact=shown if self.newline == "\n" else plain(shown).replace("\n", "\r\n"))
+    def with_all(self, shown: str) -> "TextFile":
+        """Return the file with all text replaced, in the same encoding and with the same newlines."""
+        return replace(self, exact=shown if self.newline == "\n" else normalize_newlines(shown).replace("\n", "\r\n"))
 
-    def with_part(self, start: int, end: int, shown: str) -> "Text":
-        """`shown[start:end]` replaced; every byte outside of it stays, in a file of mixed newlines too."""
-        # For every \r that `shown` leaves out: before which character of it.
+    def with_part(self, start: int, end: int, shown: str) -> "TextFile":
+        """Return the file with `shown[start:end]` replaced. All other bytes stay, even with mixed newlines."""
+        # For every \r that `shown` leaves out: the position in `shown` that it comes before.
         left_out: list[int] = []
         for match in _NEWLINE.finditer(self.exact):
             left_out += [match.start() - len(left_out)] * (len(match[0]) - 1)
@@ -73,12 +75,12 @@ class Text:
         return replace(self, exact=self.exact[:first] + shown.replace("\n", self.newline) + self.exact[last:])
 
 
-def plain(text: str) -> str:
-    """Twice is as good as once, even where a file was converted twice and has \r\r\n."""
+def normalize_newlines(text: str) -> str:
+    r"""Convert all newlines to \n, including \r\r\n from a file that was converted twice."""
     return _NEWLINE.sub("\n", text)
 
 
-def lines(text: str) -> list[str]:
-    """The lines as editors and `rg -n` count them: by \\n alone, and without an empty one after the last."""
+def split_lines(text: str) -> list[str]:
+    r"""Split into lines as editors and `rg -n` do: at \n only, without an empty line at the end."""
     parts = text.split("\n")
     return parts[:-1] if parts[-1] == "" else parts

@@ -1,4 +1,4 @@
-"""DeveloperToolkit: what a model needs to work on a project as a developer does."""
+"""The developer toolkit: shell, background processes, files, web pages and the plan."""
 
 import asyncio
 import os
@@ -8,21 +8,23 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
+from typing_extensions import override
+
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import PlanUpdated, StateSaved, Task
-from goose_like.core.output_limit import Output
+from goose_like.core.output_limit import LimitedOutput
 from goose_like.core.tool import current_call
-from goose_like.toolkit import Notifier, Picture, Requirements, Toolkit, tool
+from goose_like.toolkit import ImageResult, Notifier, Requirements, Toolkit, tool
 
-from .checks import Checks, table
-from .files import Files, Patch
-from .hints import hints
-from .news import News
-from .processes import Processes
+from .agents_md import load_hints
+from .files import FileTools, Patch
+from .linters import Linters, choose_linters
+from .processes import BackgroundProcesses
 from .shell import Shell
-from .silence import Watch, first_s
-from .web import Web
+from .state_changes import StateChanges
+from .stuck_check import StuckCheck, read_first_check_s
+from .web import WebFetcher
 
 _NAME = "developer"
 _NOTES_BYTES = 1_000
@@ -32,9 +34,10 @@ _CONFIG = frozenset(
 
 
 class DeveloperToolkit(Toolkit):
-    """Shell, files and plan. Relative paths start where the shell is, for files too: there is one "here"."""
+    """The tools of a developer. Relative paths of all tools start in the shell's folder."""
 
     own_config: frozenset[str] = frozenset()
+    """Config keys of a subclass, in addition to `_CONFIG`."""
 
     def __init__(self, notifier: Notifier, requires: Requirements, **kwargs: Any) -> None:
         super().__init__(notifier, requires, **kwargs)
@@ -45,61 +48,63 @@ class DeveloperToolkit(Toolkit):
         if not isinstance(is_open := self.config.get("private_addresses", False), bool):
             text = f"`private_addresses` is true or false, not {is_open!r}"
             raise ProfileError(text, ("config", "private_addresses"))
-        # With room for our notes: what is longer the exchange would cut again, without knowing what matters in it.
-        self._room = max(self.limits.output_bytes - _NOTES_BYTES, self.limits.output_bytes // 2)
-        self._telling: asyncio.Handle | None = None
+        # Leave room for notes. The exchange cuts longer results again, without knowing the important parts.
+        self._output_bytes = max(self.limits.output_bytes - _NOTES_BYTES, self.limits.output_bytes // 2)
+        self._hint_log: asyncio.Handle | None = None
         saved = self.session.history.state.get(_NAME)
         cwd = str(saved.get("cwd")) if isinstance(saved, dict) else ""
-        # Resumed elsewhere, it starts there: the folder of the session's former workspace is none of this one's.
-        is_here = cwd and Path(cwd).is_relative_to(self.workspace.root)
-        watch = Watch(self.exchange_view, notifier, first_s(self.config))
-        self._shell = Shell(self.workspace, self.progress, watch, cwd if is_here else None)
-        self._processes = Processes(self._shell, self.workspace, self.progress)
-        self._web = Web(self.workspace, notifier, self.exchange_view, allows_private=is_open)
-        checks = Checks(self.workspace, notifier, table(self.config.get("checks", True)))
-        self._files = Files(self.workspace, notifier, lambda: self._shell.state.cwd, self._room, checks)
-        self._news = News(self.workspace, self._files.known)
+        # A session that is resumed in another workspace starts at its root.
+        is_inside = cwd and Path(cwd).is_relative_to(self.workspace.root)
+        stuck_check = StuckCheck(self.exchange_view, notifier, read_first_check_s(self.config))
+        self._shell = Shell(self.workspace, self.report_progress, stuck_check, cwd if is_inside else None)
+        self._processes = BackgroundProcesses(self._shell, self.workspace, self.report_progress)
+        self._web = WebFetcher(self.workspace, notifier, self.exchange_view, allows_private=is_open)
+        linters = Linters(self.workspace, notifier, choose_linters(self.config.get("checks", True)))
+        self._files = FileTools(self.workspace, notifier, lambda: self._shell.state.cwd, self._output_bytes, linters)
+        self._state_changes = StateChanges(self.workspace, self._files.known)
 
+    @override
     def prompt(self) -> str:
-        """What commands may do, guidance on the tools that were picked, and the hints of the project and its people."""
         guidance = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").splitlines()
-        kept = [line for line in guidance if self._has(*re.findall(r"`(\w+)`", line))]
-        told = [self.workspace.rules, "\n".join(kept)] if self.config.get("guidance", True) else []
-        found = hints(self.workspace.root) if self.config.get("hints", True) else []
+        kept = [line for line in guidance if self._has_tools(*re.findall(r"`(\w+)`", line))]
+        sections = [self.workspace.rules_text, "\n".join(kept)] if self.config.get("guidance", True) else []
+        found = load_hints(self.workspace.root) if self.config.get("hints", True) else []
         if found:
-            # Asked for while the exchange is built; told when the session has started, which is then the next thing.
+            # The prompt is built before the session starts, so log this right after the start.
             text = "hints from " + ", ".join(f"{hint.file}{' (cut)' * hint.is_cut}" for hint in found)
-            self._telling = asyncio.get_running_loop().call_soon(self.notifier.log, text)
-        return "\n\n".join([*told, *(f"Hints from {hint.file}:\n{hint.text}" for hint in found)])
+            self._hint_log = asyncio.get_running_loop().call_soon(self.notifier.log, text)
+        return "\n\n".join([*sections, *(f"Hints from {hint.file}:\n{hint.text}" for hint in found)])
 
-    def news(self) -> Mapping[str, str]:
-        """The day, the branch, and files that are no longer as the model saw them."""
-        return self._news.facts() if self.config.get("news", True) else {}
+    @override
+    def context_updates(self) -> Mapping[str, str]:
+        return self._state_changes.collect() if self.config.get("news", True) else {}
 
-    def doubt(self) -> str | None:
-        """With `asks_back`, which weak models need: something was changed, and nothing was run since."""
-        changed, self._files.unchecked = self._files.unchecked, ""
+    @override
+    def before_finish(self) -> str | None:
+        # Weak models need this (`asks_back`): a file was changed, and no command ran since.
+        changed, self._files.unchecked_path = self._files.unchecked_path, ""
         if not (changed and self.config.get("asks_back", False)):
             return None
         return f"You changed {changed} and ran nothing since. Check it with the shell; if it is right, finish."
 
+    @override
     async def close(self) -> None:
-        if self._telling:
-            self._telling.cancel()
+        if self._hint_log:
+            self._hint_log.cancel()
         await self._processes.close()
 
-    def _has(self, *names: str) -> bool:
-        """Whether the profile picked these tools."""
+    def _has_tools(self, *names: str) -> bool:
+        """Check whether the profile selects these tools."""
         picked = self.config.get("tools")
         return picked is None or set(names) <= set(picked)
 
-    def _file(self, ending: str) -> Path:
-        """For the running call. Not the exchange's own name for it, which would write over what was cut already."""
+    def _output_file(self, suffix: str) -> Path:
+        """Return a file for the running call. The name differs from the exchange's file for cut results."""
         name = re.sub(r"[^\w-]", "_", current_call.get(_NAME))
-        return self.session.outputs / f"{name}-{ending}"
+        return self.session.outputs / f"{name}-{suffix}"
 
-    def _output(self, kind: str) -> Output:
-        return Output(self._file(f"{kind}.txt"), self._room)
+    def _open_output(self, kind: str) -> LimitedOutput:
+        return LimitedOutput(self._output_file(f"{kind}.txt"), self._output_bytes)
 
     @tool(time_limit_s=None)
     async def shell(
@@ -109,48 +114,49 @@ class DeveloperToolkit(Toolkit):
 
         Args:
             command: `... > log 2>&1 &` runs it in the background
+            timeout_s: in seconds
             access: "network" asks for the internet
         """
-        keep = self._processes.keep if self._has("view_process_output", "cancel_process") else None
+        hand_over = self._processes.adopt if self._has_tools("view_process_output", "cancel_process") else None
         cwd = self._shell.state.cwd
-        self._files.unchecked = ""
+        self._files.unchecked_path = ""
         try:
-            answer = await self._shell.run(command, timeout_s, access, self._output("shell"), keep)
-            self._files.saw(command, answer)
+            answer = await self._shell.run(command, timeout_s, access, self._open_output("shell"), hand_over)
+            self._files.note_shown_files(command, answer)
             return answer
         finally:
-            # A resumed session goes on there; variables may be secrets and do not last.
+            # A resumed session continues in this folder. Variables may be secrets and are not saved.
             if self._shell.state.cwd != cwd:
                 text = os.fsencode(self._shell.state.cwd).decode(errors="replace")
                 self.notifier.notify(StateSaved(toolkit=_NAME, value={"cwd": text}))
 
     @tool
     async def start_process(self, command: str) -> str:
-        """Start a server, watcher or interactive program that runs on. Gives its id, and output of the first second."""
-        return await self._processes.start(command, self._output("process"))
+        """Start a server, watcher or interactive program. Gives its id, and output of the first second."""
+        return await self._processes.start(command, self._open_output("process"))
 
     @tool
     async def list_processes(self) -> str:
-        """What runs on, and how it ended."""
-        return self._processes.listed()
+        """List processes and their state."""
+        return self._processes.describe_all()
 
     @tool
     async def view_process_output(self, id: str) -> str:
-        """What it printed since you last saw it."""
+        """Show what a process printed since you last looked."""
         return await self._processes.view(id)
 
     @tool
     async def cancel_process(self, id: str) -> str:
-        """End it and all that it started."""
+        """End a process and everything it started."""
         return await self._processes.cancel(id)
 
     @tool
     async def write_to_process(self, id: str, text: str) -> str:
-        """Type a line to it (empty text ends its input) and see the answer."""
+        """Type a line to a process (empty text ends its input) and see the answer."""
         return await self._processes.write(id, text)
 
     @tool
-    def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str | Picture:
+    def read_file(self, path: str, start_line: int = 1, end_line: int | None = None) -> str | ImageResult:
         """Read a text file, or some of its lines."""
         return self._files.read(path, start_line, end_line)
 
@@ -169,9 +175,10 @@ class DeveloperToolkit(Toolkit):
         """Save a web page as files, HTML and text, and show how it begins.
 
         Args:
-            looking_for: shows the lines on that instead
+            url: of the page
+            looking_for: show the lines on this instead
         """
-        return await self._web.fetch(url, self._file("page"), looking_for)
+        return await self._web.fetch(url, self._output_file("page"), looking_for)
 
     @tool
     async def update_plan(self, tasks: list[Task]) -> str:

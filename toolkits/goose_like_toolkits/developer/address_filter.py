@@ -1,4 +1,4 @@
-"""Addresses: where a host's name leads, and whether that is the open internet or somebody's own network."""
+"""Address filter: resolve host names, and tell public internet addresses from private ones."""
 
 import asyncio
 import socket
@@ -8,19 +8,19 @@ from goose_like.toolkit import ToolError
 
 Address = IPv4Address | IPv6Address
 
-_INTERNET = IPv6Network("2000::/3")  # all that is given out as global unicast so far: RFC 4291, IANA's registry
-_TRANSLATED = IPv6Network("64:ff9b::/96")  # an IPv4 address stands in the last 32 bits: RFC 6052
+_INTERNET = IPv6Network("2000::/3")  # the global unicast addresses assigned so far: RFC 4291, IANA's registry
+_TRANSLATED = IPv6Network("64:ff9b::/96")  # an IPv4 address in the last 32 bits: RFC 6052
 _SPECIAL = (
-    IPv4Network("192.0.0.0/24"),  # of protocols, RFC 6890; one cloud's metadata stands there
-    IPv4Network("168.63.129.16"),  # another cloud's services for the machine itself, though it looks public
+    IPv4Network("192.0.0.0/24"),  # protocol assignments, RFC 6890; the metadata service of one cloud is here
+    IPv4Network("168.63.129.16"),  # services of another cloud for its machines, although it looks public
 )
 
 
-async def addresses(host: str, port: int) -> list[Address]:
-    """What the host's name leads to now, in the order in which the system would try.
+async def resolve_host(host: str, port: int) -> list[Address]:
+    """Resolve a host name to its addresses, in the order that the system prefers.
 
     Raises:
-        ToolError: to nothing.
+        ToolError: there is no address.
     """
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -31,9 +31,9 @@ async def addresses(host: str, port: int) -> list[Address]:
 
 
 def is_public(address: Address) -> bool:
-    """Whether it is a machine of the open internet: not this one, none of its network, none of a cloud's insides.
+    """Check that an address is on the open internet: not this machine, its network, or the inside of a cloud.
 
-    An IPv4 address within one of IPv6 counts as what it is.
+    An IPv4 address inside an IPv6 address is judged as the IPv4 address.
     """
     if isinstance(address, IPv6Address):
         within = address.ipv4_mapped or address.sixtofour

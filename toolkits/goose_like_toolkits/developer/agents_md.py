@@ -1,11 +1,10 @@
-"""Hints: what a project and its people want an agent to know, from AGENTS.md and .goosehints."""
+"""Hints for agents from AGENTS.md and .goosehints, by the project and by the user."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from goose_like.config.paths import config_folder
-from goose_like.workspace.git import root_of
+from goose_like.config.paths import config_folder, find_repository_root
 
 NAMES = ("AGENTS.md", ".goosehints")
 MAX_FILE_BYTES = 8_000
@@ -13,22 +12,22 @@ MAX_BYTES = 24_000
 
 
 @dataclass(frozen=True, slots=True)
-class Hint:
-    """What stands in a file, as far as there is room for it."""
+class HintFile:
+    """A file with hints, cut to the room that is left."""
 
     file: Path
     text: str
     is_cut: bool
 
 
-def hints(cwd: Path) -> list[Hint]:
-    """The person's own first, then from the repository's root down to `cwd`: the nearest last, where a model minds it.
+def load_hints(cwd: Path) -> list[HintFile]:
+    """Load the user's hints, then the project's from the repository root down to `cwd`.
 
-    What is too long is cut, and says so.
+    The nearest file comes last, where a model gives it the most weight. A long file is cut with a note.
     """
-    found: list[Hint] = []
+    found: list[HintFile] = []
     room = MAX_BYTES
-    for file in (*_own(), *_project(cwd)):
+    for file in (*_find_user_files(), *_find_project_files(cwd)):
         try:
             with file.open("rb") as opened:
                 data = opened.read(MAX_FILE_BYTES + 1)
@@ -40,19 +39,19 @@ def hints(cwd: Path) -> list[Hint]:
         room -= len(kept)
         is_cut = len(kept) < len(data)
         text = kept.decode(errors="ignore").strip()
-        found.append(Hint(file, f"{text}\n[cut; the rest is in {file}]".lstrip() if is_cut else text, is_cut))
+        found.append(HintFile(file, f"{text}\n[cut; the rest is in {file}]".lstrip() if is_cut else text, is_cut))
     return found
 
 
-def _own() -> Iterator[Path]:
-    """The person's files may be links into their dotfiles: whoever can write there needs no such trick."""
+def _find_user_files() -> Iterator[Path]:
+    """Yield the user's files. Links are allowed, since nobody else can write in this folder."""
     return (file for name in NAMES if (file := config_folder() / name).is_file())
 
 
-def _project(cwd: Path) -> Iterator[Path]:
-    """A link out of the repository is not followed: it may have come with a clone, to bring a secret to a model."""
+def _find_project_files(cwd: Path) -> Iterator[Path]:
+    """Yield the project's files. A link out of the repository is skipped: it may lead to a secret."""
     chain = [cwd, *cwd.parents]
-    root = root_of(cwd)
+    root = find_repository_root(cwd)
     for folder in reversed(chain[: chain.index(root) + 1]):
         for name in NAMES:
             file = folder / name

@@ -1,0 +1,229 @@
+"""Linters: quick checks of changed files. Only findings that a change introduced are reported."""
+
+import ast
+import asyncio
+import json
+import re
+import shlex
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from goose_like.core.errors import GooseLikeError, ProfileError
+from goose_like.toolkit import Notifier, Workspace
+
+TIMEOUT_S = 2.0
+MAX_FILE_CHARS = 200_000  # parsing these blocks the event loop for half a second
+MAX_YAML_CHARS = 20_000  # the YAML parser is written in Python and takes 10 µs per character
+MAX_OUTPUT_BYTES = 100_000
+MAX_LINES = 10
+MAX_LINE_CHARS = 300
+
+ParseError = tuple[int, str]
+"""The line where a file does not parse, and the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linter:
+    """The checks of one file type: a parser in this process, then a program if the file parses.
+
+    `{file}` in `command` is replaced by the path. Each match of `finding_pattern` in the program's output is a finding.
+    """
+
+    parse: Callable[[str], object] | None = None
+    command: tuple[str, ...] = ()
+    finding_pattern: str = r"^.*\S.*$"
+
+    def find_parse_error(self, text: str) -> ParseError | None:
+        """Parse the text, and return the first error."""
+        try:
+            if self.parse and len(text) <= MAX_FILE_CHARS:
+                self.parse(text)
+        except SyntaxError as error:
+            return error.lineno or 1, error.msg
+        except json.JSONDecodeError as error:
+            return error.lineno, error.msg
+        except tomllib.TOMLDecodeError as error:  # only the message has the line
+            why, _, where = str(error).partition(" (at ")
+            line = re.match(r"line (\d+)", where)
+            return int(line[1]) if line else text.count("\n") + 1, why
+        except MarkedYAMLError as error:
+            return error.problem_mark.line + 1 if error.problem_mark else 1, str(error.problem)
+        except (ValueError, YAMLError, RecursionError, MemoryError):
+            pass  # a limit of the parser, not an error in the file
+        return None
+
+
+def _parse_yaml(text: str) -> None:
+    """Parse the syntax only, without the meaning of tags and keys."""
+    for _ in YAML(typ="safe", pure=True).parse(text) if len(text) <= MAX_YAML_CHARS else ():
+        pass
+
+
+_RULES = ("--isolated", "--select=E9,F63,F7,F82")  # errors that prevent running, and undefined names
+_RUFF = ("ruff", "check", "--no-cache", "--no-fix", "--quiet", "--output-format=concise", *_RULES, "{file}")
+_WITH_COLUMN = r"^.+:\d+:\d+: .+$"
+_NODE = (
+    r"^(\S.*:\d+)\n(?:.*\n)*?(\w*Error: (?!.*outside a module).*)$"  # older versions read every .js file as CommonJS
+)
+
+_BUILTIN: Mapping[str, Linter] = {
+    **dict.fromkeys((".py", ".pyi"), Linter(ast.parse, _RUFF, _WITH_COLUMN)),
+    ".json": Linter(json.loads),
+    ".toml": Linter(tomllib.loads),
+    **dict.fromkeys((".yaml", ".yml"), Linter(_parse_yaml)),
+    **dict.fromkeys((".js", ".mjs", ".cjs"), Linter(None, ("node", "--check", "{file}"), _NODE)),
+    **dict.fromkeys((".sh", ".bash"), Linter(None, ("bash", "-n", "{file}"))),
+    ".go": Linter(None, ("gofmt", "-e", "-l", "{file}"), _WITH_COLUMN),
+    ".lua": Linter(None, ("luac", "-p", "{file}")),
+    ".php": Linter(None, ("php", "-l", "{file}"), r"^.*\berror\b.*$"),
+    ".rb": Linter(None, ("ruby", "-c", "{file}")),
+}
+"""Fast checks that do not run the file and need no other file. Perl is missing, as `perl -c` runs BEGIN blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The findings in one file: a parse error, or else the lines that a program printed."""
+
+    parse_error: ParseError | None = None
+    program: str = ""
+    lines: tuple[str, ...] = ()
+
+    def describe_new(self, before: "Findings") -> str:
+        """Describe the findings that are not in `before`: the end of a sentence, or extra lines for the model."""
+        if self.parse_error:
+            at, why = self.parse_error
+            still = " still" if before.parse_error and before.parse_error[1] == why else ""
+            return f", but line {at}{still} does not parse: {why}"
+        known = Counter(map(_strip_position, before.lines))
+        new: list[str] = []
+        for line in self.lines:
+            known[_strip_position(line)] -= 1
+            if known[_strip_position(line)] < 0:
+                new.append(line[:MAX_LINE_CHARS])
+        more = [f"[... and {len(new) - MAX_LINES} more]"] if len(new) > MAX_LINES else []
+        return "\n".join(["", f"[new findings of {self.program}:]", *new[:MAX_LINES], *more]) if new else ""
+
+
+class Linters:
+    """The linters of a session by file suffix.
+
+    A missing program is not tried again. Neither is a file that took longer than 2 s or caused too much output.
+    """
+
+    def __init__(self, workspace: Workspace, notifier: Notifier, linters: Mapping[str, Linter]) -> None:
+        self._workspace = workspace
+        self._notifier = notifier
+        self._linters = linters
+        self._skipped: set[Path | str] = set()
+        self._last: dict[Path, tuple[int, Findings]] = {}  # by the hash of the content
+
+    async def check_file(self, real: Path, text: str | None) -> Findings:
+        """Check a file with this text. There are no findings if the text is None, for a missing file."""
+        linter = self._linters.get(real.suffix.lower())
+        if linter is None or text is None:
+            return Findings()
+        former, known = self._last.get(real, (None, Findings()))
+        if former != hash(text):
+            if parse_error := linter.find_parse_error(text):
+                known = replace(known, parse_error=parse_error)  # older findings are not new once the file parses again
+            elif linter.command and len(text) <= MAX_FILE_CHARS:
+                known = Findings(None, linter.command[0], await self._run_linter(linter, real))
+            else:
+                known = Findings()
+            self._last[real] = hash(text), known
+        return known
+
+    async def _run_linter(self, linter: Linter, real: Path) -> tuple[str, ...]:
+        """Run the program on a file of the workspace. Return its findings, or nothing if it cannot run."""
+        command = linter.command
+        if command is _RUFF and self._has_ruff_rules(real):
+            command = *(word for word in _RUFF if word not in _RULES), "--force-exclude"
+        if {real, command[0]} & self._skipped or not real.is_relative_to(root := self._workspace.root):
+            return ()
+        # The path begins with a dot, so that no file name is read as an option.
+        argv = [word.replace("{file}", f"./{real.relative_to(root)}") for word in command]
+        try:
+            process = await self._workspace.spawn(argv, writes=False)
+        except GooseLikeError as error:
+            self._skipped.add(command[0])
+            if linter not in _BUILTIN.values():
+                text = f"{command[0]} checks nothing: {error}; install it, or change `checks` in the profile"
+                self._notifier.log(text)
+            return ()
+        output = bytearray()
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                while chunk := await process.read():
+                    output += chunk
+                    if len(output) > MAX_OUTPUT_BYTES:
+                        raise TimeoutError
+                code = await process.wait()
+        except TimeoutError:
+            self._skipped.add(real)
+            return ()
+        except GooseLikeError:  # the sandbox was killed
+            return ()
+        finally:
+            await asyncio.shield(process.stop(0))
+        text = output.decode(errors="replace").replace(f"{root}/", "") if code > 0 else ""
+        return tuple(
+            ": ".join(found.groups() or [found[0]]) for found in re.finditer(linter.finding_pattern, text, re.MULTILINE)
+        )
+
+    def _has_ruff_rules(self, real: Path) -> bool:
+        """Check whether the project of a file configures ruff."""
+        for folder in real.parents:
+            if (folder / "ruff.toml").is_file() or (folder / ".ruff.toml").is_file():
+                return True
+            with suppress(GooseLikeError, OSError):
+                if b"[tool.ruff" in self._workspace.read_bytes(folder / "pyproject.toml", MAX_FILE_CHARS):
+                    return True
+        return False
+
+
+def choose_linters(config: object = True) -> Mapping[str, Linter]:
+    """Choose the linters by file suffix: the built-in ones, changed by `checks` in the profile.
+
+    Raises:
+        ProfileError: `checks` is invalid.
+    """
+    if config is True:
+        return _BUILTIN
+    if config is False:
+        return {}
+    if config == "parse":
+        return {suffix: Linter(linter.parse) for suffix, linter in _BUILTIN.items()}
+    if not isinstance(config, Mapping):
+        text = f"`checks` is false, parse, or maps suffixes to commands, e.g. {{.py: mypy {{file}}}}, not {config!r}"
+        raise ProfileError(text, ("config", "checks"))
+    return {**_BUILTIN, **{str(suffix).lower(): _choose_linter(suffix, wanted) for suffix, wanted in config.items()}}
+
+
+def _choose_linter(suffix: object, wanted: object) -> Linter:
+    place = ("config", "checks", str(suffix))
+    if not re.fullmatch(r"\.[^./]+", str(suffix)):
+        raise ProfileError(f"`checks` maps suffixes such as .py, not {suffix!r}", place)
+    builtin = _BUILTIN.get(str(suffix).lower(), Linter())
+    if wanted is True and builtin != Linter():
+        return builtin
+    if wanted is False:
+        return Linter()
+    if wanted == "parse" and builtin.parse:
+        return Linter(builtin.parse)
+    with suppress(ValueError):  # unbalanced quotes
+        if isinstance(wanted, str) and wanted != "parse" and (command := tuple(shlex.split(wanted))):
+            return Linter(builtin.parse, command)
+    raise ProfileError(f"a check of {suffix} is a command, e.g. `mypy {{file}}`, or false, not {wanted!r}", place)
+
+
+def _strip_position(line: str) -> str:
+    """Remove the line number, so that a finding that moved is not new."""
+    return re.sub(r"(?<=:)\d+|(?<=line )\d+", "", line)
