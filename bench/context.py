@@ -45,7 +45,7 @@ async def run_session(kind: type[Moderator], folder: Path) -> tuple[list[bytes],
     session._open(is_new=True)
     respond, look = work(STEPS)
     provider = Counting(respond)
-    exchange = exchange_over(session, provider, kind({}, keep=session.save_result), look, window=WINDOW_TOKENS)
+    exchange = exchange_over(session, provider, kind({}, save_result=session.save_result), look, window=WINDOW_TOKENS)
     exchange.journal.emit(PlanUpdated(tasks=PLAN))
     end = await exchange.reply(GOAL)
     assert end.reason == "stop", end.detail

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,6 @@ import pytest
 from tests.e2e.command import Place
 from tests.toolkits.components.component_server import component_server
 from tests.toolkits.components.gpg_keys import secret_key
-
-pytestmark = pytest.mark.skipif(
-    not entry_points(group="goose_like.cli", name="component"), reason="installed without this command"
-)
 
 SNAPSHOT = "0.1.0-SNAPSHOT"
 

@@ -5,7 +5,6 @@ import re
 import shlex
 import subprocess
 import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,6 @@ from tests import ROOT
 from tests.e2e.command import Place
 from tests.e2e.pages import find_blocks, put_command_on_path
 from tests.loopback import said, sse, threaded
-
-pytestmark = pytest.mark.skipif(
-    not entry_points(group="goose_like.cli", name="component"), reason="installed without this command"
-)
 
 PAGE = "docs/components.md"
 BEGIN, BUILD, RUN, COPILOT, TALK, REPOSITORIES = find_blocks(PAGE, "sh")

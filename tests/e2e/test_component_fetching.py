@@ -6,17 +6,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
-from importlib.metadata import entry_points
 from pathlib import Path
-
-import pytest
 
 from tests.e2e.command import Place
 from tests.toolkits.components.component_server import ComponentServer, component_server, reply
-
-pytestmark = pytest.mark.skipif(
-    not entry_points(group="goose_like.cli", name="component"), reason="installed without this command"
-)
 
 WHERE = "/maven/releases/org/ada/words/1.0"
 CONFIG = b"""\

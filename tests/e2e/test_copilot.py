@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from subprocess import PIPE
@@ -19,10 +18,6 @@ from ruamel.yaml import YAML
 from tests import ROOT
 from tests.e2e.command import Place
 from tests.loopback import raw, threaded
-
-pytestmark = pytest.mark.skipif(
-    not entry_points(group="goose_like.cli", name="component"), reason="installed without this command"
-)
 
 WORKSHOP = ROOT / "tests/fixtures/components" / "workshop"
 GUIDEBOOK = WORKSHOP.with_name("guidebook")

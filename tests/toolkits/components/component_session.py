@@ -9,18 +9,19 @@ from typing import Any
 
 from goose_like_toolkits.components.toolkit import ComponentsToolkit
 
+from goose_like.agent.tool_call import CallOutcome, call_tool
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import ApprovalMode, Limits, Profile, SandboxMode
 from goose_like.core.events import Answer, Logged, ToolProgress
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
-from goose_like.core.tool import Outcome, call_tool, current_call
-from goose_like.providers.base import Model, Models
+from goose_like.core.tool import current_call
+from goose_like.providers.base import Model, ModelPair
 from goose_like.sessions.session import Session
 from goose_like.toolkit import Requirements
 from goose_like.workspace.workspace import Workspace
 from tests import ROOT
-from tests.fakes import Played, call
+from tests.fakes import FakeProvider, call
 
 COMPONENTS = ROOT / "tests/fixtures/components"
 
@@ -38,8 +39,10 @@ class Company:
     ) -> None:
         self.session, self.workspace, self.recorder = session, workspace, recorder
         self.root = workspace.root
-        self.strong = Played(said)
-        models = Models(Model(self.strong, "strong", "scripted:strong"), Model(Played(), "fast", "scripted:fast"))
+        self.strong = FakeProvider(said)
+        models = ModelPair(
+            Model(self.strong, "strong", "scripted:strong"), Model(FakeProvider(), "fast", "scripted:fast")
+        )
         self.kit = ComponentsToolkit(
             recorder,
             Requirements("components", {}),
@@ -47,12 +50,12 @@ class Company:
             session=session,
             limits=Limits(),
             profile=Profile(),
-            exchange_view=ExchangeView(session.history, models, recorder),
+            exchange_view=ExchangeView(session, models, recorder),
             config=config,
         )
         self.tools = {tool.name: tool for tool in self.kit.tools()}
 
-    async def outcome(self, name: str, /, **arguments: Any) -> Outcome:
+    async def outcome(self, name: str, /, **arguments: Any) -> CallOutcome:
         current_call.set("c1")
         return await call_tool(self.tools, call(name, json.dumps(arguments)))
 

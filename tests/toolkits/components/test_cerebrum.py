@@ -17,18 +17,18 @@ from goose_like.agent.journal import Journal
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits, ModelChoice
 from goose_like.core.errors import BrokenStreamError, ProviderError
-from goose_like.core.events import MessageCompleted, Nested, SessionStarted, TurnStarted, UsageRecorded
+from goose_like.core.events import MessageCompleted, SessionStarted, SubagentEvent, TurnStarted, UsageRecorded
 from goose_like.core.history import INTERRUPTED
 from goose_like.core.message import Message, Usage
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import ToolError, current_call
 from goose_like.providers import anthropic_wire, openai_wire
-from goose_like.providers.base import Model, Models
+from goose_like.providers.base import Model, ModelPair
 from goose_like.providers.scripted import ScriptedProvider
-from goose_like.providers.xml_tool_calls import Tags, grammar
+from goose_like.providers.xml_tool_calls import XmlCallFormat, build_grammar
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
-from tests.fakes import NO_PATIENCE, PAUSE, Played, call, calls, is_well_formed
+from tests.fakes import FAST_RETRIES, PAUSE, FakeProvider, call, calls, is_well_formed
 from tests.loopback import Loopback, answer, called, raw, sse, usage, wish, words
 from tests.providers.vendor_rules import valid_for_anthropic, valid_for_openai
 from tests.providers.vendors import ANTHROPIC, OPENAI, with_keys_only
@@ -60,18 +60,18 @@ class Head:
     def __init__(self, provider, session, label="scripted:x", limits=Limits()):  # noqa: B008
         self.provider, self.session, self.recorder = provider, session, Recorder()
         model = Model(provider, label.partition(":")[2], label)
-        journal = Journal(session.history, session, self.recorder)
+        journal = Journal(session, self.recorder)
         journal.emit(SessionStarted(version="0", name="n", cwd="/", profile="p", models={"processor": label}, tools=()))
         journal.emit(TurnStarted(message=Message.user("go")))
         journal.emit(MessageCompleted(message=calls(call("chat_talk", "{}", "call_7"))))
         self.brain = Brain(
-            ExchangeView(session.history, Models(model, model), journal),
+            ExchangeView(session, ModelPair(model, model), journal),
             journal,
             session=session,
             workspace=Workspace(session.folder, mode="full", approval="yolo", notifier=journal),
             limits=limits,
             purpose="component chat",
-            patience=NO_PATIENCE,
+            patience=FAST_RETRIES,
         )
 
     async def interact(self, *plugins, **asked):
@@ -94,7 +94,7 @@ class Head:
 async def thinking(*script, **how):
     session = Session.temporary()
     try:
-        yield Head(Played(script), session, **how)
+        yield Head(FakeProvider(script), session, **how)
     finally:
         session.close()
 
@@ -279,8 +279,10 @@ async def test_whatever_was_said_in_whatever_order_is_a_sound_request(history, h
         assert sent[-1].role != "assistant"
         assert has_plugins or not any(each.tool_calls for each in sent)
         (request,) = head.provider.requests
-        assert valid_for_openai(json.loads(openai_wire.Encoder().body(request)))
-        assert valid_for_anthropic(json.loads(anthropic_wire.Encoder({"max_tokens": 9}).body(request)))
+        assert valid_for_openai(json.loads(openai_wire.OpenAIEncoder().encode_request(request)))
+        assert valid_for_anthropic(
+            json.loads(anthropic_wire.AnthropicEncoder({"max_tokens": 9}).encode_request(request))
+        )
 
 
 @pytest.mark.parametrize(
@@ -432,7 +434,7 @@ async def test_tokens_count_in_the_session_and_it_is_heard_within():
         spent = Usage(input_tokens=10, output_tokens=5)
         assert told == [UsageRecorded(model="scripted:x", usage=spent, purpose="component chat")]
         assert head.session.history.turn_usage["scripted:x"] == spent
-        assert {event.call_id for event in head.recorder.events if isinstance(event, Nested)} == {"call_7"}
+        assert {event.call_id for event in head.recorder.events if isinstance(event, SubagentEvent)} == {"call_7"}
         assert [message.text for message in head.session.history.messages] == ["go", ""]
 
 
@@ -541,7 +543,7 @@ async def test_the_embedded_models_form_can_say_it():
     async with thinking("ok") as head:
         await head.interact(DISK, content="?")
         tools = head.provider.requests[0].tools
-        assert "<disk_read" in grammar(tools)
-        form = Tags.of(tools)
-        read = form.read(form.call("disk_say", '{"param": "word"}'))
+        assert "<disk_read" in build_grammar(tools)
+        form = XmlCallFormat.for_tools(tools)
+        read = form.parse_call(form.format_call("disk_say", '{"param": "word"}'))
         assert (read.name, read.value) == ("disk_say", {"param": "word"})

@@ -1,6 +1,7 @@
 """The profile's models as a component's LLM: what is asked, what is answered, and what reaches the vendors' wires."""
 
 import json
+from pathlib import Path
 
 import pytest
 from goose_like_toolkits.components.models.conversation import BEGINNING, GO_ON, Conversation, wire_names
@@ -17,10 +18,11 @@ from goose_like.core.message import Message, Usage
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import ToolError
 from goose_like.providers import anthropic_wire, openai_wire
-from goose_like.providers.base import Model, Models, Request
+from goose_like.providers.base import Model, ModelPair, Request
 from goose_like.providers.local import LocalProvider
 from goose_like.providers.scripted import ScriptedProvider
-from tests.fakes import Played, call, calls, is_well_formed
+from goose_like.sessions.session import Session
+from tests.fakes import FakeProvider, call, calls, is_well_formed
 from tests.loopback import Loopback, answer, called, events, raw, refusal, said, sse, usage, wish, words
 from tests.providers.vendor_rules import valid_for_anthropic, valid_for_openai
 from tests.providers.vendors import ANTHROPIC, OPENAI, with_keys_only
@@ -38,14 +40,14 @@ class Asking:
     def __init__(self, provider, label="scripted:x"):
         self.provider, self.recorder = provider, Recorder()
         model = Model(provider, label.partition(":")[2], label)
-        self.view = ExchangeView(History(), Models(model, model), self.recorder)
+        self.view = ExchangeView(Session(Path("unused"), "n", History()), ModelPair(model, model), self.recorder)
 
     async def infer(self, purpose="component glm", model="processor", /, **asked):
         return await infer(self.view, asked, model, purpose=purpose)
 
 
 def played(*script):
-    return Asking(Played(script))
+    return Asking(FakeProvider(script))
 
 
 def shape(request):
@@ -181,8 +183,8 @@ async def test_whatever_was_said_in_whatever_order_is_a_sound_request(entries, h
     assert request.messages[-1].role != "assistant"
     assert has_functions or not any(message.tool_calls for message in request.messages)
     assert not any(one.role == two.role for one, two in zip(request.messages, request.messages[1:], strict=False))
-    assert valid_for_openai(json.loads(openai_wire.Encoder().body(request)))
-    assert valid_for_anthropic(json.loads(anthropic_wire.Encoder({"max_tokens": 9}).body(request)))
+    assert valid_for_openai(json.loads(openai_wire.OpenAIEncoder().encode_request(request)))
+    assert valid_for_anthropic(json.loads(anthropic_wire.AnthropicEncoder({"max_tokens": 9}).encode_request(request)))
 
 
 @pytest.mark.parametrize(
@@ -283,10 +285,10 @@ async def test_tokens_and_cost_where_they_are_asked_for():
     reply = Message.assistant("ok")
     answered = await played(reply).infer(prompt="?", require_token_len=True, require_cost=True)
     assert (answered["input_token_len"], answered["output_token_len"], answered["cost"]) == (10, 5, 0.0)
-    priced = await Asking(Played([reply]), "openai:gpt-4o").infer(prompt="?", require_cost=True)
+    priced = await Asking(FakeProvider([reply]), "openai:gpt-4o").infer(prompt="?", require_cost=True)
     assert 0 < priced["cost"] < 0.01
     assert "input_token_len" not in priced
-    unknown = await Asking(Played([reply]), "openai:nobody-knows-1").infer(prompt="?", require_cost=True)
+    unknown = await Asking(FakeProvider([reply]), "openai:nobody-knows-1").infer(prompt="?", require_cost=True)
     assert unknown["cost"] is None
     assert {"cost", "input_token_len"}.isdisjoint(await played(reply).infer(prompt="?", require_cost=False))
 
@@ -422,7 +424,8 @@ async def test_each_vendors_own_ways_with_a_temperature():
 def test_a_model_that_thinks_is_sent_no_temperature():
     provider = ANTHROPIC.provider(ModelChoice(model="anthropic:claude-opus-5-5"))
     bare, asked = (
-        provider._body(Request("claude-opus-5-5", "", [Message.user("hi")], temperature=value)) for value in (None, 0.5)
+        provider._encode_body(Request("claude-opus-5-5", "", [Message.user("hi")], temperature=value))
+        for value in (None, 0.5)
     )
     assert bare == asked
 
