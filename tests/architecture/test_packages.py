@@ -18,7 +18,8 @@ LAYERS = [
     ["providers", "workspace"],
     ["sessions"],
     ["agent"],
-    ["sdk", "toolkit", "testing"],
+    ["sdk"],
+    ["toolkit", "testing"],
     ["cli", "serve", "templates"],
     ["__main__"],
 ]
