@@ -20,7 +20,7 @@ from goose_like.providers.openai_wire import OpenAIEncoder
 from goose_like.sessions.session import Session
 from tests.long_session import GOAL, exchange_over
 from tests.long_session import work as steps_of
-from tests.toolkits.boss.long_boss import PLAN, Timed, worked
+from tests.toolkits.boss.long_boss import PLAN, TimedProvider, run_rounds
 
 HERE = Path(__file__).parent
 ROUNDS = 240
@@ -37,21 +37,21 @@ async def run_plain_exchange(folder: Path, rounds: int) -> list[float]:
     session = Session(folder, "bare", History())
     session._open(is_new=True)
     respond, look = steps_of(rounds, output=lambda step: f"line {step}")
-    provider = Timed(respond)
+    provider = TimedProvider(respond)
     end = await exchange_over(session, provider, Passive({}), look, window=10_000_000).reply(GOAL)
     assert end.reason == "stop", end.detail
     session.close()
     return provider.gaps_ms
 
 
-async def run_both(folder: Path, rounds: int) -> tuple[Timed, History, list[float]]:
+async def run_both(folder: Path, rounds: int) -> tuple[TimedProvider, History, list[float]]:
     session = Session.create("bench")
-    provider, history = await worked(rounds, session)
+    provider, history = await run_rounds(rounds, session)
     session.close()
     return provider, history, await run_plain_exchange(folder / "bare", rounds)
 
 
-def print_report(provider: Timed, history: History, floor: list[float], functions: int) -> None:
+def print_report(provider: TimedProvider, history: History, floor: list[float], functions: int) -> None:
     answers = [place for place, message in enumerate(history.messages) if message.role == "assistant"]
     last = provider.requests[-1]
     requests = (Request(last.model, last.system, history.messages[:place], last.tools) for place in answers)

@@ -1,4 +1,4 @@
-"""The command `boss` as a process: what it prints, what its memory holds, how it ends and is gone on with."""
+"""The command `boss` as a process: its output, memory files, exit codes and resumes."""
 
 import json
 import re
@@ -30,10 +30,10 @@ def boss(place: Place, *words: str, steps=None, **how):
     return place.run("boss", *words, *chosen, "--sandbox", "full", **how)
 
 
-# --- what comes out
+# --- output
 
 
-def test_the_result_is_on_stdout_and_all_else_on_stderr(place):
+def test_stdout_has_only_the_result(place):
     done = boss(place, "look around", *MEMORY, steps=[PLAN, LOOK, act("update_plan", done=[1]), FINISH])
     assert (done.returncode, done.stdout) == (0, "all is done\n")
     shown = re.sub(r"\d+\.\d s", "T", done.stderr).splitlines()
@@ -52,18 +52,18 @@ def test_the_result_is_on_stdout_and_all_else_on_stderr(place):
     assert [log[0], log[-1]] == ["# look around", "- 3 · finish: did it"]
 
 
-def test_an_action_that_says_nothing_is_shown(place):
+def test_action_without_output_is_shown(place):
     done = boss(place, "look", *MEMORY, steps=[PLAN, {"calls": [shell("true")]}, FINISH])
     assert "✓ shell  true" in done.stderr
     assert "✓ finish" in done.stderr, "the picture goes on"
 
 
-def test_one_object_of_json(place):
+def test_json_output(place):
     plan = {"text": PLAN, "usage": {"input": 500, "output": 9}}
     done = boss(place, "look", "--output-format", "json", "-q", *MEMORY, steps=[plan, LOOK, FINISH])
-    told = json.loads(done.stdout)
+    summary = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (0, "")
-    assert {key: told[key] for key in ("result", "summary", "status", "rounds", "cost_usd", "detail")} == {
+    assert {key: summary[key] for key in ("result", "summary", "status", "rounds", "cost_usd", "detail")} == {
         "result": "all is done",
         "summary": "did it",
         "status": "finished",
@@ -71,19 +71,23 @@ def test_one_object_of_json(place):
         "cost_usd": 0.0,
         "detail": "",
     }
-    assert told["usage"]["input_tokens"] == 1500, "the planner's count as well"
-    assert told["memory"]["plan"] == "plan.md"
-    assert told["session"] in place.run("session", "list").stdout
+    assert summary["usage"]["input_tokens"] == 1500, "the planner's count as well"
+    assert summary["memory"]["plan"] == "plan.md"
+    assert summary["session"] in place.run("session", "list").stdout
 
 
-def test_every_event_is_a_line(place):
+def test_stream_json_output(place):
     done = boss(place, "look", "--output-format", "stream-json", steps=[PLAN, LOOK, FINISH])
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [told[0]["type"], told[-1]["type"], told[-1]["reason"]] == ["session_started", "run_finished", "finished"]
-    assert {"plan_updated", "subagent", "tool_finished"} <= {event["type"] for event in told}
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [events[0]["type"], events[-1]["type"], events[-1]["reason"]] == [
+        "session_started",
+        "run_finished",
+        "finished",
+    ]
+    assert {"plan_updated", "subagent", "tool_finished"} <= {event["type"] for event in events}
 
 
-def test_without_names_the_memory_lies_beside_the_session(place):
+def test_default_memory_lies_in_the_session_folder(place):
     done = boss(place, "-", "--output-format", "json", input="look\n", steps=[PLAN, FINISH])
     files = {name: Path(file) for name, file in json.loads(done.stdout)["memory"].items()}
     assert set(files) == {"plan", "logs", "code_library"}
@@ -102,17 +106,17 @@ def test_without_names_the_memory_lies_beside_the_session(place):
         ((), [PLAN, LOOK, {"error": {"status": 401, "text": "no"}}], 76, "failed"),
     ],
 )
-def test_how_it_ends_is_told(place, words, steps, code, status):
+def test_limits_and_errors_have_a_status_and_an_exit_code(place, words, steps, code, status):
     done = boss(place, "look", *words, "--output-format", "json", steps=steps)
-    told = json.loads(done.stdout)
-    assert (done.returncode, told["status"]) == (code, status)
-    assert told["result"].startswith(f"not finished ({status.replace('_', ' ')}")
-    assert told["summary"].startswith(f"not finished ({status.replace('_', ' ')}")
+    summary = json.loads(done.stdout)
+    assert (done.returncode, summary["status"]) == (code, status)
+    assert summary["result"].startswith(f"not finished ({status.replace('_', ' ')}")
+    assert summary["summary"].startswith(f"not finished ({status.replace('_', ' ')}")
     assert " steps" not in done.stdout + done.stderr, "they are rounds here"
-    assert f"boss --resume --session {told['session']}" in done.stderr
+    assert f"boss --resume --session {summary['session']}" in done.stderr
 
 
-# --- what was told wrong
+# --- mistakes
 
 
 @pytest.mark.parametrize(
@@ -128,7 +132,7 @@ def test_how_it_ends_is_told(place, words, steps, code, status):
         (("--resume", "--memory", "plan=plan.md"), "a run keeps its configuration"),
     ],
 )
-def test_a_mistake_is_one_line(place, words, said):
+def test_mistake_is_one_line(place, words, said):
     (place.work / "wrong.yaml").write_text("name: x\nbranchs: {}\n")
     (place.work / "torn.yaml").write_text("name: [x\n")
     done = boss(place, *words)
@@ -137,28 +141,28 @@ def test_a_mistake_is_one_line(place, words, said):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_what_a_configuration_of_aiflows_has_and_we_do_not_is_told(place):
+def test_unsupported_parts_of_aiflows_are_reported(place):
     shutil.copy(ROOT / "tests/fixtures/aiflows/react.yaml", place.work)
     done = boss(place, "look", "--config", "react.yaml", steps=[FINISH])
     assert done.returncode == 0, done.stderr
     assert "goose-like: react.yaml: branch '" in done.stderr
 
 
-def test_the_name_of_a_run_is_taken(place):
+def test_name_of_another_run_is_refused(place):
     boss(place, "look", "--session", "w", steps=[PLAN, FINISH])
     done = boss(place, "look", "--session", "w", steps=[PLAN, FINISH])
     assert (done.returncode, done.stdout) == (1, "")
     assert "there is a run 'w' already; continue it with: goose-like boss --resume --session w" in done.stderr
 
 
-def test_memory_that_would_be_lost_is_refused(place):
+def test_memory_in_the_private_tmp_is_refused(place):
     done = place.run("boss", "look", "--memory", "plan=/tmp/plan.md", "--model", place.script(PLAN, FINISH))
     assert (done.returncode, done.stdout) == (2, "")
     assert "the memory file 'plan': /tmp/plan.md would lie in the sandbox's own /tmp" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_there_must_be_a_run_to_go_on_with(place):
+def test_resume_needs_a_boss_run(place):
     done = boss(place, "--resume")
     assert (done.returncode, done.stdout) == (1, "")
     assert "there is no boss run to continue" in done.stderr
@@ -168,10 +172,10 @@ def test_there_must_be_a_run_to_go_on_with(place):
     assert "session 'talk' is no boss run; continue it with: goose-like session resume talk" in done.stderr
 
 
-# --- going on
+# --- resume
 
 
-def test_a_finished_run_says_its_outcome_again(place):
+def test_finished_run_repeats_its_outcome(place):
     model = place.script(PLAN, LOOK, FINISH)
     before = place.run("boss", "look", "--sandbox", "full", "--model", model)
     again = place.run("boss", "--resume", "--sandbox", "full")
@@ -184,19 +188,19 @@ def test_a_finished_run_says_its_outcome_again(place):
     assert "that run has another goal: 'look'" in other.stderr
 
 
-def test_rounds_that_are_used_up_can_be_added_to(place):
+def test_resume_with_more_rounds(place):
     words = ("--session", "work", *MEMORY)
     boss(place, "look", *words, "--max-round", "1", steps=[PLAN, LOOK])
     done = boss(place, "--resume", "--session", "work", steps=[LOOK, FINISH])
     assert done.returncode == 2
     assert "all 1 rounds are used up; continue with more of them, e.g. --max-round 2" in done.stderr
     done = boss(place, "--resume", "--max-round", "3", "--output-format", "json", steps=[LOOK, FINISH])
-    told = json.loads(done.stdout)
-    assert (done.returncode, told["status"], told["rounds"]) == (0, "finished", 2)
+    summary = json.loads(done.stdout)
+    assert (done.returncode, summary["status"], summary["rounds"]) == (0, "finished", 2)
     assert (place.work / "logs.md").read_text().endswith("- 2 · finish: did it\n")
 
 
-def test_a_killed_run_goes_on_in_the_same_round(place, opened):
+def test_killed_run_resumes_in_the_same_round(place, opened):
     command = ("boss", "look", "--sandbox", "full", *MEMORY, "--model")
     terminal = opened(*command, place.script(PLAN, LOOK, WAIT))
     terminal.see("it waits")
@@ -207,7 +211,7 @@ def test_a_killed_run_goes_on_in_the_same_round(place, opened):
     assert len(re.findall("echo hello", (place.work / "logs.md").read_text())) == 1
 
 
-def test_a_run_is_gone_on_with_where_its_memory_is(place):
+def test_run_resumes_only_in_its_own_folder(place):
     boss(place, "look", "--session", "w", *MEMORY, "--max-round", "1", steps=[PLAN, LOOK])
     (place.work / "below").mkdir()
     words = ("--resume", "--session", "w", "--max-round", "9")
@@ -221,7 +225,7 @@ def test_a_run_is_gone_on_with_where_its_memory_is(place):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_the_run_which_can_be_gone_on_with(place, opened, number, code):
+def test_signal_ends_the_run_and_resume_continues_it(place, opened, number, code):
     terminal = opened("boss", "look", "--sandbox", "full", "--session", "w", "--model", place.script(PLAN, WAIT))
     terminal.see("it waits")
     terminal.signal(number)
@@ -247,7 +251,7 @@ NESTED = (
 )
 
 
-def test_ctrl_c_leaves_the_boss_below_with_a_note(place, opened):
+def test_ctrl_c_stops_the_sub_boss_with_a_note(place, opened):
     terminal = jarvis(place, opened, *NESTED, act("finish", result="R", summary="S"))
     terminal.see("it waits")
     terminal.see("Coder \u203a run_code")
@@ -261,7 +265,7 @@ def test_ctrl_c_leaves_the_boss_below_with_a_note(place, opened):
     assert rows[-4:] == ["✗ Coder  add numbers", "  the person ended it and says: use sum()", "✓ finish  S", "R"]
 
 
-def test_ctrl_c_during_the_note_ends_all(place, opened):
+def test_ctrl_c_during_the_note_ends_the_run(place, opened):
     terminal = jarvis(place, opened, *NESTED)
     terminal.see("it waits")
     terminal.type("\x03")
@@ -273,7 +277,7 @@ def test_ctrl_c_during_the_note_ends_all(place, opened):
     assert (done.returncode, done.stdout) == (0, "all is done\n"), done.stderr
 
 
-def test_ctrl_c_while_the_boss_below_asks_something(place, opened):
+def test_ctrl_c_during_a_question_of_the_sub_boss(place, opened):
     asks = act("ask_user", question="Which numbers?")
     terminal = jarvis(place, opened, *NESTED[:-1], asks, FINISH)
     terminal.see("? Coder asks: Which numbers?")
@@ -287,15 +291,15 @@ def test_ctrl_c_while_the_boss_below_asks_something(place, opened):
     assert "none of them" in outputs[0]
 
 
-def test_a_controller_that_never_acts_has_failed(place):
+def test_controller_without_actions_fails(place):
     done = boss(place, "look", "--output-format", "json", steps=[PLAN, *["I will."] * 9])
     assert (done.returncode, json.loads(done.stdout)["status"]) == (1, "failed")
 
 
-# --- the picture
+# --- the screen
 
 
-def test_what_is_drawn_while_it_works(place, opened):
+def test_screen_during_work(place, opened):
     terminal = jarvis(place, opened, *NESTED, columns=44, rows=24)
     terminal.see("it waits")
     terminal.see("run_code · 0:")
@@ -310,7 +314,7 @@ def test_what_is_drawn_while_it_works(place, opened):
     assert "round 1 of" not in "\n".join(terminal.rows), "the lower part is taken away"
 
 
-def test_between_two_rounds_the_next_one_is_drawn(place, opened):
+def test_screen_between_two_rounds(place, opened):
     thinks = {"text": "I think.", "delay_s": 300}
     terminal = opened("boss", "look", "--sandbox", "full", "--model", place.script(PLAN, LOOK, thinks))
     terminal.see("round 2 of 30 · thinking")
@@ -318,7 +322,7 @@ def test_between_two_rounds_the_next_one_is_drawn(place, opened):
     assert terminal.ended() == 143
 
 
-def test_a_boss_below_that_plans_says_so(place, opened):
+def test_screen_while_a_sub_boss_plans(place, opened):
     thinks = {"text": PLAN, "delay_s": 300}
     terminal = jarvis(place, opened, *NESTED[:2], thinks)
     terminal.see("Coder \u203a planning")
@@ -326,14 +330,14 @@ def test_a_boss_below_that_plans_says_so(place, opened):
     assert terminal.ended() == 143
 
 
-def test_no_colours_where_none_are_wanted(place, opened):
+def test_screen_without_colours(place, opened):
     terminal = opened("boss", "look", "--sandbox", "full", "--model", place.script(PLAN, LOOK, FINISH), NO_COLOR="1")
     assert terminal.ended() == 0
     assert "✓ shell" in terminal.text
     assert not re.search(rb"\x1b\[[\d;]*3[0-7]m", terminal.raw)
 
 
-def test_a_plan_is_reviewed(place, opened):
+def test_plan_review(place, opened):
     steps = [PLAN, "- [ ] better\n", FINISH]
     model = place.script(*steps)
     terminal = opened("boss", "look", "--review-plan", "--sandbox", "full", *MEMORY, "--model", model)

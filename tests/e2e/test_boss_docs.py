@@ -17,7 +17,7 @@ def run_program(place, text: str) -> "subprocess.CompletedProcess[str]":
     )  # fmt: skip
 
 
-def test_the_program_of_the_page(place):
+def test_program_of_the_page(place):
     (program,) = find_blocks(PAGE, "python")
     prices = [{"calls": [{"tool": "price", "arguments": {"fruit": fruit}}]} for fruit in ("apple", "pear")]
     finish = {"calls": [{"tool": "finish", "arguments": {"result": "5", "summary": "added both"}}]}
@@ -30,7 +30,7 @@ def test_the_program_of_the_page(place):
     assert (place.work / "plan.md").read_text() == "1. look both up\n2. add\n"
 
 
-def test_the_command_of_the_page(place):
+def test_command_of_the_page(place):
     (configuration,) = find_blocks(PAGE, "yaml")
     (line,) = find_blocks(PAGE, "sh")
     (place.work / "jarvis.yaml").write_text(configuration)

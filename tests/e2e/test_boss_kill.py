@@ -1,6 +1,6 @@
-"""SIGKILL of a boss at any moment: resumed, it leaves what a run leaves that nobody killed, and does nothing twice.
+"""SIGKILL of a boss at any moment: after a resume, its files equal those of an undisturbed run.
 
-`--kills N` says at how many moments (CI: 10; the full count: 100). Every other run is killed once more as it goes on.
+`--kills N` is the number of moments (CI: 10; the full count: 100). Every second run is killed again after its resume.
 """
 
 import json
@@ -17,7 +17,7 @@ import pytest
 from goose_like.core.history import INTERRUPTED
 from tests.e2e.command import Place
 from tests.loopback import threaded
-from tests.toolkits.boss.boss_model import FILES, GOAL, LIBRARY, MARKS, RESULT, BossServer, config
+from tests.toolkits.boss.boss_model import FILES, GOAL, LIBRARY, MARKS, RESULT, BossServer, make_config
 
 WORDS = ("boss", "--model", "openai:m", "--output-format", "stream-json")
 
@@ -30,12 +30,12 @@ def kills(request):
 def new_place(folder: Path) -> Place:
     for name in ("home", "work"):
         (folder / name).mkdir(parents=True)
-    (folder / "work" / "boss.yaml").write_text(json.dumps(config()))
+    (folder / "work" / "boss.yaml").write_text(json.dumps(make_config()))
     return Place(folder / "home", folder / "work")
 
 
-def killed(place: Place, env: dict[str, str], *words: str, after: int, wait_s: float) -> int:
-    """Kills a run that long after it showed so many lines, or as soon as the goal is on record; how many it showed."""
+def kill_run(place: Place, env: dict[str, str], *words: str, after: int, wait_s: float) -> int:
+    """Kill a run `wait_s` after it printed `after` lines, or once its goal is saved. Return the number of lines."""
     process = place.start(*WORDS, *words, env=env)
     while not after and not any("turn_started" in file.read_text() for file in place.home.rglob("events.jsonl")):
         time.sleep(0.001)
@@ -50,44 +50,44 @@ def killed(place: Place, env: dict[str, str], *words: str, after: int, wait_s: f
     return shown
 
 
-def left(place: Place) -> dict[str, str]:
-    """All memory files."""
+def read_memory(place: Place) -> dict[str, str]:
+    """Read all memory files."""
     return {name: (place.work / name).read_text() for name in (*FILES, LIBRARY)}
 
 
-def events_of(place: Place) -> dict[str, list[dict[str, Any]]]:
-    """The events of each session, the bosses' below included."""
+def read_events(place: Place) -> dict[str, list[dict[str, Any]]]:
+    """Read the events of each session, including those of sub-bosses."""
     files = (place.home / "state" / "sessions").rglob("events.jsonl")
     return {str(file.parent): [json.loads(line) for line in file.read_text().splitlines()] for file in files}
 
 
-def test_a_killed_boss_goes_on(tmp_path, kills):
+def test_killed_boss_resumes(tmp_path, kills):
     with threaded(BossServer()) as server:
         env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url}
         new, on = ("--config", "boss.yaml", "--session", "s", GOAL), ("--resume", "--session", "s")
         whole = new_place(tmp_path / "whole")
-        lines = killed(whole, env, *new, after=sys.maxsize, wait_s=0)
-        expected = left(whole)
+        lines = kill_run(whole, env, *new, after=sys.maxsize, wait_s=0)
+        expected = read_memory(whole)
         check_calls(whole)
         chance = random.Random(8)
         for moment in range(kills):
             place = new_place(tmp_path / str(moment))
             after = moment * lines // kills
-            killed(place, env, *new, after=after, wait_s=chance.random() * 0.05 if after else 0)
+            kill_run(place, env, *new, after=after, wait_s=chance.random() * 0.05 if after else 0)
             if moment % 2:
                 more = chance.randrange(1, lines - after + 2)
-                killed(place, env, *on, after=more, wait_s=chance.random() * 0.05)
+                kill_run(place, env, *on, after=more, wait_s=chance.random() * 0.05)
             done = place.run("boss", "--model", "openai:m", *on, env=env)
             where = f"killed after {after} of {lines} lines, see {place.home}"
             assert (done.returncode, done.stdout) == (0, f"{RESULT}\n"), f"{where}: {done.stderr}"
-            assert left(place) == expected, where
+            assert read_memory(place) == expected, where
             check_calls(place)
 
 
 def check_calls(place: Place) -> None:
-    """No call with a result ran twice; one that was cut off was told as such, and chosen again."""
+    """Check that no call with a result ran twice, and that interrupted calls were repeated."""
     starts, done = Counter[str](), Counter[tuple[str, str, str]]()
-    for session, events in events_of(place).items():
+    for session, events in read_events(place).items():
         messages = [event["message"] for event in events if event["type"] == "message_completed"]
         calls = {part["id"]: part for message in messages for part in message["parts"] if part["type"] == "tool_call"}
         results = [event["result"] for event in events if event["type"] == "tool_finished"]
@@ -97,13 +97,13 @@ def check_calls(place: Place) -> None:
             is_cut = result["output"] == INTERRUPTED
             assert result["is_error"] == is_cut
             done[session, call["name"], call["arguments"]] += not is_cut
-        starts.update(mark(call["arguments"]) for call in calls.values() if call["name"] == "run_code")
+        starts.update(find_mark(call["arguments"]) for call in calls.values() if call["name"] == "run_code")
     assert set(done.values()) == {1}
     marks = Counter((place.work / MARKS).read_text().split())
     assert marks.keys() == starts.keys()
     assert marks <= starts, "a call that ran once left two marks"
 
 
-def mark(arguments: str) -> str:
-    """What this call of `run_code` leaves in the file of marks."""
+def find_mark(arguments: str) -> str:
+    """Return the mark that a call of `run_code` leaves in its file."""
     return json.loads(arguments)["code"].split('"')[1]

@@ -13,7 +13,7 @@ PAGE = "docs/boss.md"
 
 
 @pytest.fixture
-def worked(place) -> Place:
+def scripted_place(place) -> Place:
     """Return a place with the page's configuration, where the default model is a script that plans and finishes."""
     model = place.script("1. Do it", {"calls": [{"tool": "finish", "arguments": {"result": "R", "summary": "S"}}]})
     (place.home / "config").mkdir()
@@ -23,16 +23,16 @@ def worked(place) -> Place:
     return place
 
 
-def test_the_commands_of_the_page(worked):
+def test_commands_of_the_page(scripted_place):
     lines = "".join([*find_blocks(PAGE, "sh"), *find_blocks("README.md", "sh")]).splitlines()
     lines = [line for line in lines if line.startswith("goose-like boss")]
     assert len(lines) > 6
     for line in lines:
-        done = run_line(worked, line)
+        done = run_line(scripted_place, line)
         assert (done.returncode, "R" in done.stdout) == (0, True), (line, done.stderr)
 
 
-def test_the_script_of_the_page(place):
+def test_script_of_the_page(place):
     (place.work / "adding.yaml").write_text(find_blocks(PAGE, "yaml")[0])
     (line,) = find_indented_commands(PAGE)
     done = run_line(place, f"{line} --memory logs=logs.md --memory code_library=library.py")
@@ -42,7 +42,7 @@ def test_the_script_of_the_page(place):
     assert "42" in (place.work / "logs.md").read_text()
 
 
-def test_the_profile_of_the_page(place):
+def test_profile_of_the_page(place):
     (place.home / "config").mkdir()
     (place.home / "config/profiles.yaml").write_text(find_blocks(PAGE, "yaml")[2])
     model = place.script(
@@ -56,6 +56,6 @@ def test_the_profile_of_the_page(place):
     assert "# look\n" in (place.work / "logs.md").read_text()
 
 
-def test_the_table_of_actions_is_whole():
+def test_table_of_actions_is_complete():
     named = re.findall(r"^\| `(\w+)\(", (ROOT / PAGE).read_text(), re.MULTILINE)
     assert set(named) == set(ACTIONS)

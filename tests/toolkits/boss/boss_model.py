@@ -1,7 +1,7 @@
-"""A model that plays three bosses, Jarvis > Coder > ExtendLibrary, and decides by what its memory says.
+"""A model that plays three bosses, Jarvis > Coder > ExtendLibrary, and decides by its memory.
 
-It takes the action after the newest one of the log: a run that was killed and goes on takes the same way. In the
-process it is a provider (`Deciding`), over HTTP a server that speaks OpenAI's wire (`BossServer`).
+The model takes the action after the newest one of the log, so a killed and resumed run takes the same actions. Tests
+use it as a provider (`DecidingProvider`) or as a server with OpenAI's wire format (`BossServer`).
 """
 
 import asyncio
@@ -33,8 +33,8 @@ _LAST = re.compile(r"^- (\d+) · ", re.MULTILINE)
 Action = tuple[str, dict[str, Any]]
 
 
-def config(max_round: int = 30) -> dict[str, Any]:
-    """What Jarvis is told: each boss has a plan and a log of its own, all have one library."""
+def make_config(max_round: int = 30) -> dict[str, Any]:
+    """Describe Jarvis: each boss has its own plan and log, and all share one library."""
 
     def files(name: str) -> dict[str, str]:
         return {"plan": f"{name}_plan.md", "logs": f"{name}_logs.md", "code_library": LIBRARY}
@@ -59,8 +59,8 @@ def config(max_round: int = 30) -> dict[str, Any]:
     }
 
 
-def action(texts: Sequence[str], tools: Sequence[str]) -> str | Action:
-    """What it answers: a plan where there are no tools, else the action after the newest of the log."""
+def choose_action(texts: Sequence[str], tools: Sequence[str]) -> str | Action:
+    """Choose the answer: a plan if there are no tools, else the action after the newest one of the log."""
     if not tools:
         return _plan(texts[0])
     goal, memory = texts[0], texts[-1]
@@ -79,7 +79,7 @@ def _plan(question: str) -> str:
 
 
 def _run(who: str, code: str) -> Action:
-    """Runs code that leaves a mark in a file."""
+    """Return a call of code that leaves a mark in a file."""
     return "run_code", {"code": f'print("{who}", file=open("{MARKS}", "a"))\n{code}'}
 
 
@@ -120,14 +120,14 @@ def _extend(goal: str) -> list[Action]:
     ]
 
 
-class Deciding(FakeProvider):
-    """The model in the process."""
+class DecidingProvider(FakeProvider):
+    """The model as a provider."""
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
         self.requests.append(request)
         await asyncio.sleep(0)
         texts = [message.text for message in request.messages if message.role == "user"]
-        chosen = action(texts, [tool.name for tool in request.tools])
+        chosen = choose_action(texts, [tool.name for tool in request.tools])
         if isinstance(chosen, str):
             answer = Message.assistant(chosen)
         else:
@@ -136,7 +136,7 @@ class Deciding(FakeProvider):
 
 
 class BossServer(Loopback):
-    """The model over HTTP."""
+    """The model as an HTTP server."""
 
     def __init__(self) -> None:
         super().__init__([])
@@ -145,7 +145,7 @@ class BossServer(Loopback):
         self.requests.append(asked)
         body = asked.json
         texts = [_text(message["content"]) for message in body["messages"] if message["role"] == "user"]
-        chosen = action(texts, [tool["function"]["name"] for tool in body.get("tools") or ()])
+        chosen = choose_action(texts, [tool["function"]["name"] for tool in body.get("tools") or ()])
         if isinstance(chosen, str):
             return sse(said(chosen))
         return sse(called(("", chosen[0], json.dumps(chosen[1]))))

@@ -1,4 +1,4 @@
-"""A boss that works for hundreds of rounds: results of every size, a log and a library that grow."""
+"""A boss with hundreds of rounds: results of every size, a growing log and a growing library."""
 
 import json
 import time
@@ -28,8 +28,8 @@ PLAN = "".join(
 )
 
 
-class Timed(Counting):
-    """Counts, and takes the time between an answer and the next request."""
+class TimedProvider(Counting):
+    """A counting provider that measures the time between an answer and the next request."""
 
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
@@ -44,8 +44,8 @@ class Timed(Counting):
             yield delta
 
 
-class Looking:
-    """A flow that gives a piece of the project's own pages: mostly little, at times a whole one."""
+class PageFlow:
+    """A flow that returns parts of the project's own pages, mostly short ones."""
 
     def __init__(self) -> None:
         self._text = "".join(pages())
@@ -57,8 +57,8 @@ class Looking:
         return {"result": self._text[start : start + size], "summary": f"looked at {size} characters of page {number}"}
 
 
-def chosen(round: int) -> Message:
-    """Every fourth round a function is written, in the next one it is saved; in the others something is looked at."""
+def choose_call(round: int) -> Message:
+    """Write a function in every fourth round, save it in the next one, and look at pages in the others."""
     number, phase = divmod(round, FUNCTION_EVERY)
     if phase == 0:
         code = FUNCTION.format(number=number)
@@ -70,17 +70,17 @@ def chosen(round: int) -> Message:
     return calls(wish, text=f"Part {number} comes next; I go on with it.")
 
 
-async def worked(rounds: int, session: Session) -> tuple[Timed, History]:
-    """So many rounds of it in the current folder, and what its model was sent."""
+async def run_rounds(rounds: int, session: Session) -> tuple[TimedProvider, History]:
+    """Run these rounds in the current folder. Return the provider with all requests, and the history."""
     files = {"plan": "plan.md", "logs": "logs.md", "code_library": "library.py"}
     branches: dict[str, Any] = {name: {} for name in ("update_plan", "write_code", "save_code", "run_code")}
     branches["look"] = {"description": "Looks at a page.", "parameters": ["number"]}
     branches["hands"] = {"toolkits": [{"name": "developer", "config": {"hints": False}}]}
     spec = BossSpec.model_validate({"memory_files": files, "branches": branches, "planner": None, "max_round": rounds})
-    provider = Timed(chosen)
+    provider = TimedProvider(choose_call)
     model = Model(provider, "x", "scripted:x", 128_000)
     profile = Profile(toolkits=(), sandbox="full", approval="yolo")
-    boss = Boss(spec, flows={"look": Looking()})
+    boss = Boss(spec, flows={"look": PageFlow()})
     async with open_boss(boss, profile, Notifier(), session=session, models=ModelPair(model, model)) as run:
         outcome = await run.work(GOAL)
         assert outcome.status == "max_round", outcome

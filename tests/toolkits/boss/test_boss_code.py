@@ -1,4 +1,4 @@
-"""A boss that writes code, keeps it in its library and runs it: through the real controller, played by a script."""
+"""A scripted boss that writes code, saves it in its library and runs it."""
 
 import json
 from pathlib import Path
@@ -51,7 +51,7 @@ LOG = """# A mean
 
 
 @pytest.mark.parametrize("files", [{}, {"plan": "plan.md", "logs": "logs.md", "code_library": "library.py"}])
-async def test_code_is_tried_saved_and_run(
+async def test_code_is_tested_saved_and_run(
     files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work, script = tmp_path / "work", tmp_path / "script.yaml"

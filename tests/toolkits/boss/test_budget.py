@@ -1,4 +1,4 @@
-"""The memory within a budget: its size is bounded whatever the files hold, and what matters most is left."""
+"""The memory within its token budget, for files of any size."""
 
 from goose_like_toolkits.boss.memory.budget import (
     build_sections,
@@ -21,7 +21,7 @@ def size(text: str) -> int:
     return len(text.encode())
 
 
-def test_what_fits_is_shown_as_it_is():
+def test_short_files_are_unchanged():
     contents = {
         "notes": "by hand\n",
         "plan": "- a\n",
@@ -54,7 +54,7 @@ def test_finished_steps_are_folded_first():
     assert "step 49" in shown
 
 
-def test_the_newest_entries_stand_whole_below_what_came_before():
+def test_newest_log_entries_stand_below_the_summary():
     shown = shorten_log(LOG, 400).split("\n")
     assert shown[0] == f"[... {200 - len(shown) + 1} earlier lines ...]"
     assert shown[1:] == LOG.splitlines()[-len(shown) + 1 :]
@@ -65,7 +65,7 @@ def test_the_newest_entries_stand_whole_below_what_came_before():
     assert shorten_log("x" * 1_000, 200).endswith("x" * 139)
 
 
-def test_the_library_is_told_with_less_and_less():
+def test_library_outline_loses_detail():
     assert '"""Gives 99."""' in shorten_library(LIBRARY, 8_000)
     signatures = shorten_library(LIBRARY, 4_000)
     assert "def f0(x: int) -> int:" in signatures
@@ -75,7 +75,7 @@ def test_the_library_is_told_with_less_and_less():
     assert "line 1" in shorten_library("def f(", 200)
 
 
-def test_of_other_files_both_ends_are_shown():
+def test_other_files_lose_their_middle():
     ((_, shown),) = build_sections(Contents(texts={"notes": "a" * 5_000 + "b" * 5_000}), limit_tokens=200)
     assert shown.startswith("a" * 400)
     assert shown.endswith("b" * 100)
@@ -92,13 +92,13 @@ TEXTS = st.one_of(
 
 @given(st.dictionaries(NAMES, TEXTS), st.integers(0, 3_000), TEXTS)
 @example({"plan": "€" * 9_000, "logs": "€" * 9_000}, 100, "€" * 9_000)
-def test_sizes_are_bounded_whatever_the_files_hold(contents, limit_tokens, log_summary):
+def test_sections_stay_within_the_budget(contents, limit_tokens, log_summary):
     shown = build_sections(Contents(texts=contents), limit_tokens=limit_tokens, log_summary=log_summary)
     assert sum(size(text) for _, text in shown) <= limit_tokens * 3 + 120 * len(shown)
     assert build_sections(Contents(texts=contents), limit_tokens=limit_tokens, log_summary=log_summary) == shown
 
 
-def test_after_200_rounds_as_much_is_sent_as_after_20():
+def test_sections_keep_their_size_after_200_rounds():
     lengths = []
     for rounds in (20, 200):
         log, through, summary = "", 0, ""
@@ -119,7 +119,7 @@ def test_after_200_rounds_as_much_is_sent_as_after_20():
 
 @settings(max_examples=25)
 @given(st.lists(st.text(alphabet="abé", max_size=60), min_size=1), st.integers(700, 2_000))
-def test_the_log_is_summarised_in_batches_and_nothing_falls_between(entries, limit_tokens):
+def test_log_is_summarized_in_batches_without_gaps(entries, limit_tokens):
     full = {"plan": "- step\n" * 500, "code_library": "x = 1\n" * 300, "notes": "x" * 4_000, "facts": "y" * 4_000}
     each, log, through, parts = get_tail_bytes(limit_tokens), "", 0, []
     for number in range(300):
@@ -139,7 +139,7 @@ def test_the_log_is_summarised_in_batches_and_nothing_falls_between(entries, lim
     assert len([part for part in parts if part]) <= size(log) // (each // 2)
 
 
-def test_a_log_of_earlier_runs_and_one_that_a_person_cut():
+def test_log_of_earlier_runs_and_shortened_log():
     part, through = find_unsummarized(LOG, 0, 100)
     assert part.startswith("[... ")
     assert part.endswith(LOG[:through].splitlines()[-1])
@@ -148,7 +148,7 @@ def test_a_log_of_earlier_runs_and_one_that_a_person_cut():
     assert find_unsummarized("x" * 500, 0, 100) == ("", 0)  # one line, and not at its end yet
 
 
-def test_the_fast_model_is_asked_for_notes():
+def test_summary_prompt():
     asked = build_summary_prompt("it began", "- 7 · run_code: ok\n")
     assert "Your notes so far:\nit began\n" in asked
     assert "- 7 · run_code: ok" in asked

@@ -1,4 +1,4 @@
-"""Configurations of bosses: our short form, aiflows' long one, and what is said of the rest."""
+"""Configurations of bosses: our short form, the long form of aiflows, and reports about the rest."""
 
 import sys
 from pathlib import Path
@@ -25,12 +25,12 @@ def read(name: str) -> Configuration:
     return read_configuration(YamlSource("boss", file, read_yaml(file)), imports=False)
 
 
-def written(text: str) -> Configuration:
+def parse_config(text: str) -> Configuration:
     file = Path("boss.yaml")
     return read_configuration(YamlSource("boss", file, parse_yaml(file, text)), imports=False)
 
 
-def test_three_bosses_within_each_other():
+def test_three_nested_bosses():
     read_once = read("jarvis.yaml")
     jarvis = read_once.spec
     assert (jarvis.name, jarvis.max_round, jarvis.early_exit_key) == ("Jarvis", 12, "DONE")
@@ -52,7 +52,7 @@ def test_three_bosses_within_each_other():
     )
 
 
-def test_a_table_of_commands_with_branches_of_all_kinds():
+def test_commands_with_branches_of_all_kinds():
     gpt = read("autogpt.yaml")
     assert (gpt.spec.name, gpt.spec.max_round, gpt.spec.planner) == ("AutoGPT", 20, None)
     assert set(gpt.spec.branches) == {"run_code", "shell", "ask_user"}
@@ -72,7 +72,7 @@ def test_a_table_of_commands_with_branches_of_all_kinds():
     }
 
 
-def test_tools_beside_their_controller():
+def test_tools_beside_the_controller():
     react = read("react.yaml")
     assert (react.spec.max_round, list(react.spec.branches)) == (7, ["ask_user"])
     assert react.spec.branches["ask_user"].description == "Asks the person."
@@ -82,31 +82,31 @@ def test_tools_beside_their_controller():
     )
 
 
-def test_the_short_form():
-    spec = written("name: Clerk\nmax_rounds: 5\nbranches: {shell: {toolkits: [developer]}, ask_user: }\n").spec
+def test_short_form():
+    spec = parse_config("name: Clerk\nmax_rounds: 5\nbranches: {shell: {toolkits: [developer]}, ask_user: }\n").spec
     assert (spec.name, spec.max_round, list(spec.branches)) == ("Clerk", 5, ["shell", "ask_user"])
 
 
-def test_values_that_are_to_be_given_are_not_given():
-    spec = written("name: Clerk\nmemory_files: ???\nsubflows_config:\n  Planner:\n  CtrlExMem:\n").spec
+def test_placeholders_are_dropped():
+    spec = parse_config("name: Clerk\nmemory_files: ???\nsubflows_config:\n  Planner:\n  CtrlExMem:\n").spec
     assert (spec.memory_files, spec.max_round) == ({}, 30)
 
 
-def test_a_topology_without_a_planner_plans_nothing():
+def test_topology_without_planner():
     text = "subflows_config: {Planner: , CtrlExMem: }\ntopology: [{flow: CtrlExMem}]\n"
-    assert written(text).spec.planner is None
+    assert parse_config(text).spec.planner is None
 
 
-def test_another_order_is_named():
+def test_other_topology_order_is_reported():
     text = "subflows_config: {CtrlExMem: }\ntopology: [{flow: Planner}, {flow: MemoryReading}, {flow: CtrlExMem}]\n"
-    assert written(text).unmapped == (
+    assert parse_config(text).unmapped == (
         "topology: a boss would run Planner, MemoryReading, CtrlExMem; here the order is MemoryReading, Planner, "
         "CtrlExMem",
     )
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("name: x\nmax_raund: 3\n", "boss.yaml, line 2: unknown key 'max_raund'; did you mean 'max_round'?"),
         (
@@ -136,10 +136,10 @@ def test_another_order_is_named():
         ("_target_: aiflows.base_flows.SequentialFlow\nsubflows_config: {one: }\n", "line 1: this describes no boss"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(text, told):
+def test_mistake_is_reported_with_its_line(text, message):
     with pytest.raises(ProfileError) as raised:
-        written(text)
-    assert told in str(raised.value)
+        parse_config(text)
+    assert message in str(raised.value)
 
 
 # --- flows of a program
@@ -154,7 +154,7 @@ def executor(**branches: Any) -> dict[str, Any]:
     return {"subflows_config": {"CtrlExMem": {"subflows_config": {"Executor": {"subflows_config": branches}}}}}
 
 
-def test_a_dotted_path_is_imported_in_a_program_and_never_for_a_file(tmp_path, monkeypatch):
+def test_dotted_path_is_imported_for_programs_only(tmp_path, monkeypatch):
     (tmp_path / "my_flows.py").write_text("class Search:\n    def run(self, input_data):\n        return 'found'\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     config = executor(search={"_target_": "my_flows.Search", "any_key": 1})
@@ -166,20 +166,20 @@ def test_a_dotted_path_is_imported_in_a_program_and_never_for_a_file(tmp_path, m
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "message"),
     [
         ("no_such_module_at_all.Search", "there is no module 'no_such_module_at_all' to import"),
         ("json.Search", "'json' has no 'Search'"),
         ("Search", "is no dotted path to a class"),
     ],
 )
-def test_a_path_that_leads_nowhere(target, told):
+def test_path_that_leads_nowhere(target, message):
     with pytest.raises(ProfileError, match=r"^configuration: ") as raised:
         read_configuration(executor(search={"_target_": target}), imports=True)
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
-def test_a_class_that_can_not_be_made():
+def test_class_that_fails():
     class Broken:
         def __init__(self):
             raise ValueError("no key")
@@ -188,19 +188,19 @@ def test_a_class_that_can_not_be_made():
         read_configuration(executor(search=Broken), imports=True)
 
 
-def test_objects_and_functions_are_flows_too():
+def test_objects_and_functions_are_flows():
     flow = Search()
     found = read_configuration(executor(search=flow, greet=len), imports=True)
     assert found.flows == {"search": flow, "greet": len}
     assert list(found.spec.branches) == ["search", "greet"]
 
 
-def test_a_list_of_keys_names_the_arguments():
+def test_list_of_keys_names_the_arguments():
     found = read_configuration(executor(search={"_target_": Search, "input_interface": ["term"]}), imports=True)
     assert found.spec.branches["search"].parameters == ("term",)
 
 
-async def test_the_executors_interface_is_around_each_flow():
+async def test_interface_of_the_executor_applies_to_each_flow():
     config = executor(search=lambda given: {"found": given["q"]})
     config["subflows_config"]["CtrlExMem"]["topology"] = [
         {
@@ -249,18 +249,18 @@ async def test_the_executors_interface_is_around_each_flow():
         ),
     ],
 )
-def test_an_interface(interface, before, after):
+def test_key_interface(interface, before, after):
     kept = repr(before)
     assert apply_interface(KeyInterface.model_validate(interface), before) == after
     assert repr(before) == kept
 
 
-def test_a_key_to_select_that_there_is_not():
+def test_missing_key_to_select():
     with pytest.raises(ToolError, match="no key 'gola' to select; did you mean 'goal'"):
         apply_interface(KeyInterface(keys_to_select=("gola",)), {"goal": 1})
 
 
-async def test_what_a_flow_gives():
+async def test_flow_outputs():
     async def later(given):
         return {"summary": "s", "more": given}
 
@@ -287,28 +287,28 @@ async def test_what_a_flow_gives():
         ({"_target_": "x.UnNesting", "input_key": "a"}, {"keys_to_unpack": ("a",)}),
     ],
 )
-def test_a_transformation_is_an_interface_with_one_thing_to_do(entry, interface):
+def test_transformation_becomes_an_interface(entry, interface):
     way = InterfaceConfig.model_validate({"additional_transformations": [entry, {"_target_": "x.KeyMatchInput"}]})
     assert way.convert() == (KeyInterface(additional_transformations=(KeyInterface.model_validate(interface),)), [])
 
 
 @pytest.mark.parametrize("entry", [{"_target_": "x.KeySelect"}, {"_target_": "x.KeySelect", "keys_to_select": 3}])
-def test_a_transformation_without_what_it_takes_is_named(entry):
+def test_transformation_without_arguments_is_reported(entry):
     config = InterfaceConfig.model_validate({"additional_transformations": [entry]})
     assert config.convert() == (KeyInterface(), ["KeySelect"])
 
 
-def test_where_no_branch_is_left_that_is_said():
+def test_missing_branches_are_reported():
     text = "subflows_config: {CtrlExMem: {subflows_config: {Executor: {subflows_config: {wiki: }}}}}\n"
-    assert written(text).unmapped[-1] == "no branch is left: the toolkits of the profile take their place"
+    assert parse_config(text).unmapped[-1] == "no branch is left: the toolkits of the profile take their place"
 
 
-def test_a_flow_that_is_not_used_may_have_keys_of_its_own():
+def test_unsupported_flow_may_have_unknown_keys():
     text = (
         "subflows_config:\n  Controller:\n  tool: {_target_: flow_modules.x.LCToolFlowModule.LCToolFlow, chunk: 3}\n"
         "  wiki_search: {name: Wiki}\n"
     )
-    assert written(text).unmapped[:2] == (
+    assert parse_config(text).unmapped[:2] == (
         "branch 'tool': LangChain tools are not run here; give a toolkit or a flow of your own",
         "branch 'wiki_search': Wikipedia search is not available here; give a toolkit or a flow of your own",
     )

@@ -1,4 +1,4 @@
-"""The Python API of the boss: classes written from aiflows' reference text, and what they are asked in which order."""
+"""The Python API of the boss: classes written from the reference of aiflows, and the order of their calls."""
 
 import json
 import subprocess
@@ -13,21 +13,7 @@ from goose_like.config.profile import ModelChoice, Profile
 from goose_like.core.errors import UsageError
 from goose_like.core.events import Logged
 from goose_like.core.notifier import Recorder
-
-
-class Diary:
-    """What was asked, in order: each flow of a boss writes its name, and what it was given is kept."""
-
-    def __init__(self) -> None:
-        self.order: list[str] = []
-        self.given: list[tuple[str, dict[str, Any]]] = []
-
-    def note(self, name: str, given: dict[str, Any], what: str = "") -> None:
-        self.order.append(f"{name} {what}".strip())
-        self.given.append((name, given))
-
-    def payloads(self, name: str) -> list[dict[str, Any]]:
-        return [given for noted, given in self.given if noted == name]
+from tests.toolkits.boss.flow_diary import Diary, make_config
 
 
 @pytest.fixture
@@ -35,102 +21,8 @@ def diary() -> Diary:
     return Diary()
 
 
-def boss_config(diary: Diary, commands: list[dict[str, Any]], **loop: Any) -> dict[str, Any]:
-    """A boss whose every part is a flow of its own; its controller gives these commands, one a round."""
-    left = iter(commands)
-    plans = iter(["1. search\n2. count\n", "1. count\n2. write\n"])
-
-    class Reading(AtomicFlow):
-        def run(self, input_data):
-            texts = {name: Path(path).read_text() for name, path in input_data["memory_files"].items()}
-            diary.note("MemoryReading", input_data)
-            return texts
-
-    class Planning(AtomicFlow):
-        def run(self, input_data):
-            diary.note("Planner", input_data)
-            return {"plan": next(plans)}
-
-    class Controlling(AtomicFlow):
-        def run(self, input_data):
-            command = next(left)
-            diary.note("Controller", input_data, command["command"])
-            return command
-
-    class Deciding(CtrlExMemFlow):
-        @CircularFlow.output_msg_payload_processor
-        def detect_finish_or_continue(self, output_payload, src_flow):
-            diary.note("detect", {**output_payload, "src_flow": src_flow.name}, output_payload["command"])
-            if output_payload["command"] == "finish":
-                answer = output_payload["command_args"]["answer"]
-                return {"EARLY_EXIT": True, "result": answer, "summary": f"found {answer}"}
-            return {"branch": output_payload["command"], "branch_input_data": output_payload["command_args"]}
-
-    class Writing(AtomicFlow):
-        def run(self, input_data):
-            diary.note("MemoryWriting", input_data)
-            with Path(input_data["memory_files"]["logs"]).open("a") as file:
-                file.write(f"{input_data['logs']}\n")
-            return {}
-
-    def branch(name: str, result: dict[str, Any]) -> type[AtomicFlow]:
-        class Doing(AtomicFlow):
-            def run(self, input_data):
-                diary.note("Executor", input_data, name)
-                return result
-
-        return Doing
-
-    return {
-        "name": "Clerk",
-        "description": "Counts what it finds.",
-        "early_exit_key": "EARLY_EXIT",
-        "subflows_config": {
-            "MemoryReading": {"_target_": Reading},
-            "Planner": {"_target_": Planning},
-            "CtrlExMem": {
-                "_target_": Deciding,
-                "subflows_config": {
-                    "Controller": {"_target_": Controlling, "name": "Chooser"},
-                    "Executor": {
-                        "subflows_config": {
-                            "search": {"_target_": branch("search", {"result": "3 hits", "summary": "searched"})},
-                            "count": {"_target_": branch("count", {"result": "3", "summary": "counted"})},
-                            "write": {"_target_": branch("write", {"result": "ok", "summary": "wrote"})},
-                            "leave": {
-                                "_target_": branch(
-                                    "leave", {"EARLY_EXIT": True, "result": "left", "summary": "had enough"}
-                                )
-                            },
-                            "re_plan": {},
-                        }
-                    },
-                    "MemoryWriting": {"_target_": Writing},
-                    "MemoryReading": {"_target_": Reading},
-                },
-                "topology": [
-                    {
-                        "goal": "choose",
-                        "flow": "Controller",
-                        "output_interface": {"_target_": ".detect_finish_or_continue"},
-                    },
-                    {"goal": "do", "flow": "Executor"},
-                    {"goal": "write", "flow": "MemoryWriting"},
-                    {"goal": "read", "flow": "MemoryReading"},
-                ],
-                **loop,
-            },
-        },
-        "topology": [
-            {"goal": "read", "flow": "MemoryReading"},
-            {"goal": "plan", "flow": "Planner"},
-            {"goal": "work", "flow": "CtrlExMem"},
-        ],
-    }
-
-
 class ClerkFlow(AbstractBossFlow):
-    """As the reference has it: a constructor with `memory_files`."""
+    """A boss with a constructor that takes `memory_files`, like in the reference."""
 
     def __init__(self, memory_files, **kwargs):
         super().__init__(memory_files=memory_files, **kwargs)
@@ -156,13 +48,13 @@ PLANNED = ["MemoryReading", "Planner"]
 
 
 def a_round(name: str) -> list[str]:
-    """MemoryReading stands at its beginning: what the round before wrote, and what a person changed since, is read."""
+    """List the calls of a round. MemoryReading comes first, to read the changes since the last round."""
     done = [f"Executor {name}"] if name in ("search", "count", "write", "leave", "fail") else []
     return ["MemoryReading", f"Controller {name}", f"detect {name}", *done, "MemoryWriting"]
 
 
-def test_a_boss_written_from_the_reference(diary, files, tmp_path):
-    config = boss_config(
+def test_boss_written_from_the_reference(diary, files, tmp_path):
+    config = make_config(
         diary,
         [
             command("search", what="apples"),
@@ -197,10 +89,10 @@ def test_a_boss_written_from_the_reference(diary, files, tmp_path):
     ]
 
 
-def test_what_each_flow_is_given(diary, files, tmp_path):
+def test_inputs_of_each_flow(diary, files, tmp_path):
     (tmp_path / "facts.txt").write_text("apples are red")
     commands = [command("search", what="apples"), command("count"), command("finish", answer="3")]
-    config = boss_config(diary, commands)
+    config = make_config(diary, commands)
     flow = ClerkFlow(memory_files={**files, "facts": "facts.txt"}, flow_config=config, profile=PROFILE)
     assert flow.run({"goal": "count the apples"})["status"] == "finished"
     paths = {name: str(tmp_path / path) for name, path in flow.memory_files.items()}
@@ -221,50 +113,50 @@ def test_what_each_flow_is_given(diary, files, tmp_path):
 
 
 @pytest.mark.parametrize("key", ["max_round", "max_rounds"])
-def test_the_last_round_is_an_end_and_no_exception(diary, files, key):
-    flow = ClerkFlow(files, flow_config=boss_config(diary, [command("count")] * 3, **{key: 3}), profile=PROFILE)
+def test_last_round_raises_nothing(diary, files, key):
+    flow = ClerkFlow(files, flow_config=make_config(diary, [command("count")] * 3, **{key: 3}), profile=PROFILE)
     ended = flow.run({"goal": "count"})
     assert ended["status"] == "max_round"
     assert "counted" in ended["result"]
     assert diary.order == [*PLANNED, *a_round("count") * 3]
 
 
-def test_an_executor_ends_the_boss_by_the_early_exit_key(diary, files):
-    flow = ClerkFlow(files, flow_config=boss_config(diary, [command("leave")]), profile=PROFILE)
+def test_executor_exits_early(diary, files):
+    flow = ClerkFlow(files, flow_config=make_config(diary, [command("leave")]), profile=PROFILE)
     assert flow.run({"goal": "go"}) == {"result": "left", "summary": "had enough", "status": "finished"}
     assert diary.order == [*PLANNED, *a_round("leave")]
 
 
-def test_a_branch_that_there_is_not_is_told_to_the_controller(diary, files):
+def test_unknown_branch_is_reported_to_the_controller(diary, files):
     commands = [command("saerch"), command("finish", answer="gave up")]
-    flow = ClerkFlow(files, flow_config=boss_config(diary, commands), profile=PROFILE)
+    flow = ClerkFlow(files, flow_config=make_config(diary, commands), profile=PROFILE)
     assert flow.run({"goal": "go"})["result"] == "gave up"
     assert "did you mean 'search'?" in diary.payloads("Controller")[1]["result"]
 
 
-def test_an_executor_that_raises_is_told_with_the_place(diary, files):
+def test_failing_executor_is_reported_with_its_line(diary, files):
     class Failing(AtomicFlow):
         def run(self, input_data):
             return input_data["what"]
 
-    config = boss_config(diary, [command("search"), command("finish", answer="gave up")])
+    config = make_config(diary, [command("search"), command("finish", answer="gave up")])
     config["subflows_config"]["CtrlExMem"]["subflows_config"]["Executor"]["subflows_config"]["search"] = Failing
     flow = ClerkFlow(files, flow_config=config, profile=PROFILE)
     assert flow.run({"goal": "go"})["result"] == "gave up"
-    told = diary.payloads("Controller")[1]["result"]
-    assert "the flow 'Failing' failed: KeyError: 'what'" in told
-    assert 'return input_data["what"]' in told
+    message = diary.payloads("Controller")[1]["result"]
+    assert "the flow 'Failing' failed: KeyError: 'what'" in message
+    assert 'return input_data["what"]' in message
 
 
-async def test_run_within_a_loop_says_what_to_write(diary, files):
-    flow = ClerkFlow(files, flow_config=boss_config(diary, [command("finish", answer="3")]), profile=PROFILE)
+async def test_run_inside_a_loop_names_arun(diary, files):
+    flow = ClerkFlow(files, flow_config=make_config(diary, [command("finish", answer="3")]), profile=PROFILE)
     with pytest.raises(UsageError, match="await flow"):
         flow.run({"goal": "count"})
     assert (await flow.arun({"goal": "count"}))["result"] == "3"
 
 
-def test_a_goal_is_needed(diary, files):
-    flow = ClerkFlow(files, flow_config=boss_config(diary, []), profile=PROFILE)
+def test_goal_is_required(diary, files):
+    flow = ClerkFlow(files, flow_config=make_config(diary, []), profile=PROFILE)
     with pytest.raises(UsageError, match="the goal is missing"):
         flow.run({"wish": "count"})
     assert diary.order == []
@@ -276,12 +168,12 @@ def part(config: dict[str, Any], *path: str) -> dict[str, Any]:
     return config
 
 
-def test_a_planner_that_raises_ends_the_boss_with_its_words(diary, files):
+def test_failing_planner_ends_the_boss(diary, files):
     class Failing(AtomicFlow):
         def run(self, input_data):
             raise ValueError("no idea")
 
-    config = boss_config(diary, [])
+    config = make_config(diary, [])
     part(config)["subflows_config"]["Planner"] = Failing
     ended = ClerkFlow(files, flow_config=config, profile=PROFILE).run({"goal": "go"})
     assert ended["status"] == "failed"
@@ -289,19 +181,19 @@ def test_a_planner_that_raises_ends_the_boss_with_its_words(diary, files):
 
 
 @pytest.mark.parametrize("given", ["words", {"comand": "count"}, None])
-def test_a_controller_that_gives_no_command_ends_the_boss_with_what_it_gave(diary, files, given):
+def test_controller_without_a_command_ends_the_boss(diary, files, given):
     class Silent(AtomicFlow):
         def run(self, input_data):
             return given
 
-    config = boss_config(diary, [])
+    config = make_config(diary, [])
     part(config, "CtrlExMem")["subflows_config"]["Controller"] = Silent
     ended = ClerkFlow(files, flow_config=config, profile=PROFILE).run({"goal": "go"})
     assert ended["status"] == "failed"
     assert f"the Controller 'Silent' gave no command but {given!r}" in ended["result"]
 
 
-def test_each_flow_is_made_once(diary, files):
+def test_each_flow_is_built_once(diary, files):
     made: list[str] = []
 
     class Counted(AtomicFlow):
@@ -312,7 +204,7 @@ def test_each_flow_is_made_once(diary, files):
         def run(self, input_data):
             return "counted"
 
-    config = boss_config(diary, [command("count"), command("finish", answer="1")])
+    config = make_config(diary, [command("count"), command("finish", answer="1")])
     part(config, "CtrlExMem", "Executor")["subflows_config"]["count"] = {"_target_": Counted, "name": "counter"}
     flow = ClerkFlow.instantiate_from_config({**config, "memory_files": files}, profile=PROFILE)
     assert made == ["counter"]
@@ -329,7 +221,7 @@ class Adder(AtomicFlow):
 
 
 class AsPrinted(CtrlExMemFlow):
-    """As the reference prints the method: without `self`."""
+    """A subclass whose method has no `self`, like in the reference."""
 
     @CircularFlow.output_msg_payload_processor
     def detect_finish_or_continue(output_payload, src_flow):
@@ -363,7 +255,7 @@ def calls(tool: str, expect: str = "", **arguments: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("loop", [AsPrinted, Static])
-def test_what_a_subclass_says_of_a_models_choice_counts(files, tmp_path, loop):
+def test_subclass_decides_on_the_choice_of_a_model(files, tmp_path, loop):
     ending = calls("finish", "Round 2", result="five", summary="added")
     profile = playing(tmp_path, "1. add", calls("add", "Round 1", a=2, b=3), ending)
     flow = AbstractBossFlow(files, flow_config=asked_of_a_model(loop), profile=profile)
@@ -372,14 +264,14 @@ def test_what_a_subclass_says_of_a_models_choice_counts(files, tmp_path, loop):
     assert (tmp_path / "plan.md").read_text() == "1. add\n"
 
 
-def test_without_a_subclass_finish_ends(files, tmp_path):
+def test_finish_ends_without_a_subclass(files, tmp_path):
     ending = calls("finish", "Round 2", result="five", summary="added")
     profile = playing(tmp_path, "1. add", calls("add", a=2, b=3), ending)
     flow = AbstractBossFlow(files, flow_config=asked_of_a_model(), profile=profile)
     assert flow.run({"goal": "add"}) == {"result": "five", "summary": "added", "status": "finished"}
 
 
-def test_a_subclass_that_raises_is_told_to_the_controller(files, tmp_path):
+def test_failing_subclass_is_reported_to_the_controller(files, tmp_path):
     class Hasty(CtrlExMemFlow):
         def detect_finish_or_continue(self, output_payload, src_flow):
             if output_payload["command"] == "add":
@@ -393,7 +285,7 @@ def test_a_subclass_that_raises_is_told_to_the_controller(files, tmp_path):
     assert "Hasty.detect_finish_or_continue failed at the command 'add': ValueError: no adding" in line
 
 
-def test_a_controller_of_ones_own_without_a_subclass(files, tmp_path):
+def test_controller_flow_without_a_subclass(files, tmp_path):
     class Choosing(AtomicFlow):
         def run(self, input_data):
             if input_data["result"]:
@@ -406,7 +298,7 @@ def test_a_controller_of_ones_own_without_a_subclass(files, tmp_path):
     assert flow.run({"goal": "add"}) == {"result": "5", "summary": "5", "status": "finished"}
 
 
-def test_the_rounds_alone_have_the_plan_of_their_caller(files, tmp_path):
+def test_rounds_alone_use_the_plan_of_the_caller(files, tmp_path):
     steps = [calls("re_plan", "1. add", reason="why"), calls("add", "1. add", a=2, b=3)]
     profile = playing(tmp_path, *steps, calls("finish", result="x", summary="x"))
     config = asked_of_a_model()["subflows_config"]["CtrlExMem"]
@@ -429,7 +321,7 @@ class Inner(CtrlExMemFlow):
         return output_payload
 
 
-def test_a_boss_within_a_boss_has_flows_of_its_own(files, tmp_path):
+def test_nested_boss_has_its_own_flows(files, tmp_path):
     inner = asked_of_a_model(Inner)
     del inner["early_exit_key"]
     inner["memory_files"] = {"plan": "inner.md", "logs": "inner.log"}
@@ -444,7 +336,7 @@ def test_a_boss_within_a_boss_has_flows_of_its_own(files, tmp_path):
     assert (tmp_path / "logs.md").read_text().splitlines()[1] == "- 1 · helper: inside"
 
 
-def test_what_could_not_be_mapped_is_told(files, tmp_path):
+def test_unmapped_parts_are_logged(files, tmp_path):
     config = asked_of_a_model(draw={"description": "Draws."})
     recorder = Recorder()
     profile = playing(tmp_path, "1. end", calls("finish", result="x", summary="x"))
@@ -453,7 +345,7 @@ def test_what_could_not_be_mapped_is_told(files, tmp_path):
     assert "command 'draw': there is no such branch" in [e.text for e in recorder.events if isinstance(e, Logged)]
 
 
-def test_the_launcher_runs_a_flow_over_data(files, tmp_path):
+def test_launcher_runs_a_flow(files, tmp_path):
     flow = AbstractBossFlow(
         files,
         flow_config=asked_of_a_model(),
@@ -463,7 +355,7 @@ def test_the_launcher_runs_a_flow_over_data(files, tmp_path):
     assert readable == [{"result": "x", "summary": "y", "status": "finished"}]
 
 
-def test_the_package_is_light_until_a_name_is_asked_for():
+def test_package_imports_the_api_on_first_use():
     program = (
         "import sys, goose_like_toolkits.boss as boss; print('goose_like.agent.build' in sys.modules); "
         "boss.AbstractBossFlow; print('goose_like.agent.build' in sys.modules)"

@@ -1,4 +1,4 @@
-"""The code library: its outline, and what is saved in it, once and with all else as it was."""
+"""The code library: its outline, and saving drafts without a change to other lines."""
 
 import ast
 
@@ -85,7 +85,7 @@ def show_outline(source, *detail):
     return "\n".join(build_outline(source, *detail))
 
 
-def test_the_outline_shows_what_one_must_know_to_use_it():
+def test_outline():
     assert show_outline(LIBRARY) == OUTLINE
     assert show_outline(LIBRARY, "names") == "LIMIT\ntable\nmean\nPoint"
     signatures = show_outline(LIBRARY, "signatures")
@@ -96,15 +96,15 @@ def test_the_outline_shows_what_one_must_know_to_use_it():
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "message"),
     [
         ("x = 1\ndef f(:\n", "[the file has a syntax error in line 2"),
         ("x = '\0'", "[the file "),
         ("return 1", "line 1"),
     ],
 )
-def test_a_library_that_does_not_compile_is_told_with_its_line(source, told):
-    assert told in show_outline(source)
+def test_syntax_error_is_reported_with_its_line(source, message):
+    assert message in show_outline(source)
     with pytest.raises(ToolError, match=r"the library .*; correct it"):
         save_draft(source, "y = 2")
     with pytest.raises(ToolError, match=r"the draft .*; correct it"):
@@ -142,11 +142,11 @@ def test_new_definitions_go_to_the_end_and_new_imports_to_the_top():
         ("x = 1\n", "from library import x\ny = x", "x = 1\n\ny = x\n"),
     ],
 )
-def test_where_things_are_put(source, draft, result):
+def test_places_of_definitions_and_imports(source, draft, result):
     assert save_draft(source, draft, module="library") == result
 
 
-def test_with_replace_exactly_its_lines_are_replaced():
+def test_replace_changes_only_the_lines_of_the_definition():
     two = save_draft("x = 1\n\ny = 2\n", "a = 1\nb = a\ny = b", replace=True)
     assert two == "x = 1\n\na = 1\n\nb = a\n\ny = b\n"
     draft = "STEP = 2\n\n@other\ndef mean(values, step=STEP):\n    return step\n"
@@ -184,12 +184,12 @@ def test_with_replace_exactly_its_lines_are_replaced():
         ("from library import unknown\nx = 1", "imports the library"),
     ],
 )
-def test_what_can_not_be_saved_is_told(draft, why):
+def test_unusable_draft_is_refused(draft, why):
     with pytest.raises(ToolError, match=why):
         save_draft(LIBRARY, draft, replace=True, module="library")
 
 
-def test_a_persons_own_ways_stand_in_nobodys_way():
+def test_unusual_library_accepts_other_names():
     source = "x = 1; y = 2\nz = 1\nz = 2\n"
     assert save_draft(source, "w = 3") == f"{source}\nw = 3\n"
     for draft in ("x = 3", "y = 3", "z = 3"):
@@ -226,7 +226,7 @@ def sources(draw):
 
 @example(("#!\nclass a:\n    v = 1", ["#!\nclass a:\n    v = 1"]), ("import os\nb = 1", ["b = 1"]), False)
 @given(sources(), sources(), st.booleans())
-def test_no_name_is_there_twice_and_the_rest_stays(one, other, is_windows):
+def test_each_name_is_defined_once_and_other_lines_stay(one, other, is_windows):
     (source, olds), (draft, news) = one, other
     source = source.replace("\n", "\r\n") if is_windows else source
     if not news:
@@ -257,7 +257,7 @@ def _target(node):
 
 
 @pytest.mark.parametrize("name", ["my-library.py", "library.txt", "class.py", "1.py", "json.py", "__main__.py", "x"])
-def test_a_file_that_can_not_be_imported_is_to_be_renamed(name):
+def test_library_file_needs_a_module_name(name):
     with pytest.raises(ToolError, match=r"like `library.py`"):
         get_module_name(f"/some/where/{name}")
     assert get_module_name("deep/library.py") == "library"

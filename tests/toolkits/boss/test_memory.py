@@ -1,4 +1,4 @@
-"""Memory files: read, appended to exactly once, replaced only where nobody else was there first; edits are noticed."""
+"""Memory files: read, append exactly once, replace only unchanged files, and notice edits."""
 
 import asyncio
 import os
@@ -53,7 +53,7 @@ def memory(workspace: Workspace, session: Session) -> MemoryFiles:
     return MemoryFiles(FILES, workspace, session)
 
 
-async def test_what_is_missing_is_empty_and_is_made(memory: MemoryFiles, workspace: Workspace) -> None:
+async def test_missing_files_are_empty_and_created(memory: MemoryFiles, workspace: Workspace) -> None:
     assert memory.read().texts == {"plan": "", "logs": ""}
     await append(memory, "logs", "# a goal")
     await append(memory, "logs", "- 1 · é\n")
@@ -65,7 +65,7 @@ async def test_what_is_missing_is_empty_and_is_made(memory: MemoryFiles, workspa
     assert contents.edits == {}
 
 
-async def test_a_persons_edits_are_told_once_and_ours_never(memory: MemoryFiles, workspace: Workspace) -> None:
+async def test_edits_of_a_person_are_reported_once(memory: MemoryFiles, workspace: Workspace) -> None:
     (plan, logs) = (workspace.root / path for path in FILES.values())
     plan.write_text("- a\n- b\n")
     assert memory.read().edits == {}
@@ -85,7 +85,7 @@ async def test_a_persons_edits_are_told_once_and_ours_never(memory: MemoryFiles,
     assert len(memory.read().edits["plan"]) < 4_100
 
 
-async def test_replacing_sees_what_somebody_else_wrote(memory: MemoryFiles, workspace: Workspace) -> None:
+async def test_replace_notices_other_writers(memory: MemoryFiles, workspace: Workspace) -> None:
     plan = workspace.root / "plan.md"
     plan.write_text("- a\n")
     was = memory.read().texts["plan"]
@@ -105,7 +105,7 @@ def by_hand(path: Path | None) -> None:
     path.write_text("by hand\n")
 
 
-async def test_what_somebody_writes_while_it_is_being_written_counts(memory: MemoryFiles, workspace: Workspace) -> None:
+async def test_write_during_a_write_counts(memory: MemoryFiles, workspace: Workspace) -> None:
     async def meanwhile(path: Path | None, argv: object) -> None:
         by_hand(path)
 
@@ -116,7 +116,7 @@ async def test_what_somebody_writes_while_it_is_being_written_counts(memory: Mem
     assert memory.read().texts == {"plan": "by hand\n", "logs": "by hand\n- 1\n"}
 
 
-async def test_two_bosses_on_one_file_lose_nothing(memory: MemoryFiles, workspace: Workspace, session: Session) -> None:
+async def test_two_bosses_share_a_file(memory: MemoryFiles, workspace: Workspace, session: Session) -> None:
     nested = MemoryFiles({"log": "notes/logs.md"}, workspace, session, parent=memory)
     (memory.read(), nested.read())
 
@@ -135,9 +135,7 @@ async def test_two_bosses_on_one_file_lose_nothing(memory: MemoryFiles, workspac
         assert "more" not in edit
 
 
-async def test_files_in_the_sessions_folder_are_reached_and_a_link_to_it_is_not(
-    workspace: Workspace, session: Session
-) -> None:
+async def test_session_folder_is_reachable_but_not_through_a_link(workspace: Workspace, session: Session) -> None:
     memory = MemoryFiles({"logs": str(session.folder / "memory/logs.md")}, workspace, session)
     await append(memory, "logs", "one")
     assert (session.folder / "memory/logs.md").read_text() == "one\n"
@@ -151,7 +149,7 @@ async def test_files_in_the_sessions_folder_are_reached_and_a_link_to_it_is_not(
     assert session.file.read_bytes() == before
 
 
-async def test_a_file_that_would_not_outlast_the_sandbox_is_refused(workspace: Workspace, session: Session) -> None:
+async def test_file_in_the_private_tmp_is_refused(workspace: Workspace, session: Session) -> None:
     for path in ("/tmp/logs.md", "/var/tmp/logs.md"):
         with pytest.raises(ProfileError, match=f"the memory file 'logs': {path} would lie in the sandbox's own /tmp"):
             MemoryFiles({"logs": path}, workspace, session)
@@ -162,7 +160,7 @@ async def test_a_file_that_would_not_outlast_the_sandbox_is_refused(workspace: W
         assert MemoryFiles({"logs": "/tmp/logs.md"}, open_one, session).get_path("logs") == Path("/tmp/logs.md")
 
 
-async def test_a_file_that_may_not_be_written_is_named(tmp_path: Path, session: Session) -> None:
+async def test_denied_file_is_named(tmp_path: Path, session: Session) -> None:
     async with Workspace(tmp_path, mode="read-only", approval="auto", notifier=Recorder()) as closed:
         with pytest.raises(DeniedError) as error:
             await append(MemoryFiles(FILES, closed, session), "plan", "one")
@@ -172,7 +170,7 @@ async def test_a_file_that_may_not_be_written_is_named(tmp_path: Path, session: 
     )
 
 
-async def test_a_nested_boss_reaches_its_callers_files_also_where_the_state_folder_is_a_link(
+async def test_sub_boss_reaches_files_of_its_caller_through_a_linked_home(
     workspace: Workspace, linked_home: None
 ) -> None:
     session = Session.create()
@@ -189,7 +187,7 @@ async def test_a_nested_boss_reaches_its_callers_files_also_where_the_state_fold
     session.close()
 
 
-async def test_a_file_outside_is_asked_about_with_what_will_be_in_it(workspace: Workspace, session: Session) -> None:
+async def test_file_outside_needs_permission_for_its_content(workspace: Workspace, session: Session) -> None:
     recorder = Recorder()
     async with Workspace(workspace.root, mode="workspace", approval="auto", notifier=recorder) as asking:
         with pytest.raises(DeniedError, match="outside the workspace"):
@@ -200,7 +198,7 @@ async def test_a_file_outside_is_asked_about_with_what_will_be_in_it(workspace: 
     assert "+one" in recorder.questions[0].detail
 
 
-async def test_links_within_are_followed_and_protected_files_are_not_written(
+async def test_links_are_followed_and_protected_files_refused(
     memory: MemoryFiles, workspace: Workspace, session: Session
 ) -> None:
     (workspace.root / "plan.md").symlink_to("elsewhere.md")
@@ -214,23 +212,23 @@ async def test_links_within_are_followed_and_protected_files_are_not_written(
         await append(MemoryFiles({"x": "/opt/x.md"}, workspace, session), "x", "a")
 
 
-async def test_undo_is_told_and_read_only_stays_so(tmp_path: Path, session: Session) -> None:
+async def test_undo_hears_of_writes_and_read_only_refuses_them(tmp_path: Path, session: Session) -> None:
     for mode, approval in (("workspace", "plan"), ("read-only", "auto"), ("workspace", "ask")):
-        told: list[Path | None] = []
+        heard: list[Path | None] = []
 
-        async def listen(path: Path | None, argv: object, told: list[Path | None] = told) -> None:
-            told.append(path)
+        async def listen(path: Path | None, argv: object, heard: list[Path | None] = heard) -> None:
+            heard.append(path)
 
         async with Workspace(tmp_path, mode=mode, approval=approval, notifier=Recorder()) as workspace:  # type: ignore[arg-type]
             workspace.add_change_listener(listen)
             memory = MemoryFiles({"logs": "logs.md"}, workspace, session)
             if approval == "ask":
                 await append(memory, "logs", "one")
-                assert told == [tmp_path / "logs.md"]
+                assert heard == [tmp_path / "logs.md"]
             else:
                 with pytest.raises(DeniedError):
                     await append(memory, "logs", "one")
-                assert told == []
+                assert heard == []
                 assert not (tmp_path / "logs.md").exists()
 
 
@@ -243,7 +241,7 @@ async def test_undo_is_told_and_read_only_stays_so(tmp_path: Path, session: Sess
         (lambda path: path.write_bytes(b"x" * 4_000_001), "4,000,001 bytes, more than 4,000,000"),
     ],
 )
-async def test_what_is_no_text_is_told_with_what_to_do(
+async def test_unreadable_file_is_reported_with_advice(
     memory: MemoryFiles, workspace: Workspace, make: Callable[[Path], object], why: str
 ) -> None:
     make(workspace.root / "plan.md")
@@ -251,7 +249,7 @@ async def test_what_is_no_text_is_told_with_what_to_do(
         memory.read()
 
 
-async def test_what_can_not_be_written_is_told(memory: MemoryFiles, workspace: Workspace) -> None:
+async def test_unwritable_file_is_reported(memory: MemoryFiles, workspace: Workspace) -> None:
     (workspace.root / "notes").write_text("no folder")
     with pytest.raises(GooseLikeError, match=r"notes"):
         await append(memory, "logs", "x")
@@ -261,7 +259,7 @@ async def test_what_can_not_be_written_is_told(memory: MemoryFiles, workspace: W
         await append(memory, "x", "x")
 
 
-async def test_an_entry_that_was_cut_off_is_completed(memory: MemoryFiles, workspace: Workspace) -> None:
+async def test_interrupted_entry_is_completed(memory: MemoryFiles, workspace: Workspace) -> None:
     await append(memory, "logs", "- 1 · run: ok")
     at = memory.get_size("logs")
     entry = "- 2 · saved: café\n"
@@ -278,7 +276,7 @@ ENTRIES = st.text(min_size=1, max_size=30).map(lambda text: text.removesuffix("\
 
 
 @given(st.binary(max_size=40), ENTRIES, st.data())
-def test_every_cut_of_an_entry_is_mended(before: bytes, entry: bytes, data: st.DataObject) -> None:
+def test_every_cut_of_an_entry_is_completed(before: bytes, entry: bytes, data: st.DataObject) -> None:
     whole = before + find_missing_part(before, entry, len(before))
     assert whole in (before + entry, before + b"\n" + entry)
     cut = data.draw(st.integers(len(before), len(whole)))
@@ -288,7 +286,7 @@ def test_every_cut_of_an_entry_is_mended(before: bytes, entry: bytes, data: st.D
 
 
 @given(st.lists(st.sampled_from([b"a\n", b"- x\n", b"\n"])).map(b"".join), st.integers(0, 40), st.booleans())
-def test_an_entry_in_a_file_that_a_person_changed_is_found_or_added(held: bytes, at: int, is_there: bool) -> None:
+def test_entry_is_found_or_added_after_an_edit(held: bytes, at: int, is_there: bool) -> None:
     entry = b"- 7 \xc2\xb7 done\n"
     file = held + entry + b"and more\n" if is_there else held
     assume(at not in (len(file), len(file) - 1))  # nothing came since, or half of what came is there

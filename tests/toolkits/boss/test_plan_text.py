@@ -1,4 +1,4 @@
-"""The plan as text: its steps are found, and marking them changes their boxes and nothing else."""
+"""The plan as text: find its steps, and mark them without other changes."""
 
 import re
 
@@ -27,12 +27,12 @@ PLAN = """# Build it
 """
 
 
-def told(text: str) -> list[tuple[str, str]]:
+def read_steps(text: str) -> list[tuple[str, str]]:
     return [(task.description, task.status) for task in list_tasks(text)]
 
 
-def test_steps_are_the_items_of_the_outermost_lists():
-    assert told(PLAN) == [
+def test_steps_are_items_of_the_outermost_lists():
+    assert read_steps(PLAN) == [
         ("Read the specs", "complete"),
         ("Write `stats.py`", "in-progress"),
         ("Ask **which** rounding", "failed"),
@@ -57,24 +57,24 @@ def test_steps_are_the_items_of_the_outermost_lists():
         ("\n".join(f"line {n}" for n in range(40)), [f"line {n}" for n in range(30)]),
     ],
 )
-def test_steps_of_texts_of_any_form(text, expected):
+def test_steps_in_texts_of_any_form(text, expected):
     assert [task.description for task in list_tasks(text)] == expected
 
 
 def test_marks():
     text = mark_steps(PLAN, done=[2, 5], current=4, failed=[1])
-    assert [status for _, status in told(text)] == ["failed", "complete", "failed", "in-progress", "complete"]
+    assert [status for _, status in read_steps(text)] == ["failed", "complete", "failed", "in-progress", "complete"]
     assert text.replace("1. [!]", "1. [x]").replace("2. [x]", "2. [~]").replace("4) [~] ", "4) ").replace(
         "- [x] Tell", "- Tell"
     ) == PLAN  # fmt: skip
 
 
-def test_there_is_one_current_step():
+def test_only_one_step_is_current():
     assert mark_steps("- [~] a\n- b\n", current=2) == "- [ ] a\n- [~] b\n"
     assert mark_steps("- [~] a\n- b\n", done=[2]) == "- [~] a\n- [x] b\n"
 
 
-def test_a_number_that_is_no_steps_is_told_with_the_steps():
+def test_wrong_step_number_lists_the_steps():
     with pytest.raises(ToolError, match=r"no step 3; the steps are: 1 'a', 2 'b'$"):
         mark_steps("- a\n- b\n", done=[3])
     with pytest.raises(ToolError, match="no step 0"):
@@ -99,7 +99,7 @@ LINES = st.one_of(
 
 
 @given(st.lists(LINES, max_size=40).map("\n".join), st.data())
-def test_marking_then_reading_gives_the_marks_and_nothing_else_changes(text, data):
+def test_marks_can_be_read_back_and_nothing_else_changes(text, data):
     before = list_tasks(text)
     ways = {n: data.draw(st.sampled_from(["", "done", "failed", "current"])) for n in range(1, len(before) + 1)}
     current = next((n for n, way in ways.items() if way == "current"), 0)
@@ -110,7 +110,7 @@ def test_marking_then_reading_gives_the_marks_and_nothing_else_changes(text, dat
         rest = "planned" if current and task.status == "in-progress" else task.status
         status = "complete" if n in done else "failed" if n in failed else "in-progress" if n == current else rest
         expected.append((task.description, status))
-    assert told(after) == expected
+    assert read_steps(after) == expected
     assert mark_steps(after, done, current, failed) == after
     box = re.compile(r"\[[ xX~!]\] ?")
     assert box.sub("", after) == box.sub("", text)
@@ -132,11 +132,11 @@ def test_marking_then_reading_gives_the_marks_and_nothing_else_changes(text, dat
         (" \n", ""),
     ],
 )
-def test_a_planners_answer_is_cleaned(answer, plan):
+def test_plan_is_extracted_from_an_answer(answer, plan):
     assert extract_plan(answer) == plan
 
 
 @given(st.lists(LINES, max_size=20).map("\n".join))
-def test_what_was_cleaned_stays(answer):
+def test_extracted_plan_is_part_of_the_answer(answer):
     plan = extract_plan(answer)
     assert plan == "" or (plan.endswith("\n") and plan.strip() in answer)

@@ -1,16 +1,16 @@
-"""What a boss sends stays as small as it was, while its log and its library grow."""
+"""Requests of a boss keep their size while log and library grow."""
 
 from statistics import mean
 
 from goose_like.sessions.session import Session
-from tests.toolkits.boss.long_boss import PLAN, worked
+from tests.toolkits.boss.long_boss import PLAN, run_rounds
 
 
-async def test_what_is_sent_is_bounded(tmp_path, monkeypatch):
+async def test_request_size_is_bounded(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plan.md").write_text(PLAN)
     session = Session.create("long")
-    provider, history = await worked(90, session)
+    provider, history = await run_rounds(90, session)
     session.close()
     memories = [len(request.messages[-1].text.encode()) for request in provider.requests]
     assert max(memories) <= 1_600 * 4 + 500, "the budget of the memory, and titles"

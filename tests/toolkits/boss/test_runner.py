@@ -1,4 +1,4 @@
-"""Code that is run with the library, in real processes, with and without the sandbox."""
+"""Code that runs with the library in real processes, with and without the sandbox."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ async def workspace(request: pytest.FixtureRequest, tmp_path: Path, session: Ses
         yield made
 
 
-async def ran(
+async def run(
     workspace: Workspace, code: str, library: Path | None = None, *, show: object = None, **more: object
 ) -> CodeResult:
     output = LimitedOutput(workspace.root / "output.txt", 2_000)
@@ -56,7 +56,7 @@ async def ran(
     )
 
 
-async def test_the_library_is_imported_as_it_is_now_and_nothing_is_left(workspace: Workspace) -> None:
+async def test_current_library_is_imported_and_no_files_remain(workspace: Workspace) -> None:
     library = workspace.root / "code" / "library.py"
     library.parent.mkdir()
     (library.parent / "beside.py").write_text("x = 1\n")
@@ -64,10 +64,10 @@ async def test_the_library_is_imported_as_it_is_now_and_nothing_is_left(workspac
     library.write_text("def f(): return 1\n")
     py_compile.compile(str(library))  # a bytecode of the same size and second
     status = library.stat()
-    assert (await ran(workspace, code, library)).text == f"1 {library}"
+    assert (await run(workspace, code, library)).text == f"1 {library}"
     library.write_text("def f(): return 2\n")
     os.utime(library, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert (await ran(workspace, code, library)).text == f"2 {library}"
+    assert (await run(workspace, code, library)).text == f"2 {library}"
     assert sorted(path.name for path in workspace.root.rglob("*.py*")) == [
         "beside.py",
         f"library.{sys.implementation.cache_tag}.pyc",
@@ -76,62 +76,62 @@ async def test_the_library_is_imported_as_it_is_now_and_nothing_is_left(workspac
     assert list(workspace.tmp.glob("boss-*")) == []
 
 
-async def test_a_library_in_the_sessions_folder_is_copied(workspace: Workspace, session: Session) -> None:
+async def test_library_in_the_session_folder_is_copied(workspace: Workspace, session: Session) -> None:
     library = session.folder / "library.py"
     source = "def f(): return 'é'\n"
     library.write_text(source)
     shown: list[str] = []
-    result = await ran(workspace, "import library\nprint(library.f())", library, source=source, show=shown.append)
+    result = await run(workspace, "import library\nprint(library.f())", library, source=source, show=shown.append)
     assert (result.text, result.is_success) == ("é", True)
     assert "".join(shown) == "é\n"
 
 
-async def test_how_it_ended_is_told(workspace: Workspace) -> None:
-    failed = await ran(workspace, "print('a')\nraise ValueError('b')")
+async def test_result_names_the_exit_code(workspace: Workspace) -> None:
+    failed = await run(workspace, "print('a')\nraise ValueError('b')")
     assert not failed.is_success
     assert failed.text.startswith("a\n")
     assert "_program.py" in failed.text
     assert "raise ValueError('b')" in failed.text  # the line itself, too
     assert failed.text.endswith("ValueError: b\n[exit code 1]")
-    killed = await ran(workspace, "import os\nos.kill(os.getpid(), 9)")
+    killed = await run(workspace, "import os\nos.kill(os.getpid(), 9)")
     assert killed == ("[no output]\n[killed by SIGKILL]", False)
-    assert "in full" in (await ran(workspace, "print('x' * 9000, 'in full')")).text
+    assert "in full" in (await run(workspace, "print('x' * 9000, 'in full')")).text
 
 
-async def test_the_time_limit_ends_it_with_all_that_it_started(workspace: Workspace) -> None:
+async def test_time_limit_kills_the_process_tree(workspace: Workspace) -> None:
     code = "import subprocess\nsubprocess.run(['sh', '-c', 'echo begun; exec sleep 1000'])"
-    result = await ran(workspace, code, time_limit_s=1.5)
+    result = await run(workspace, code, time_limit_s=1.5)
     assert not result.is_success
     assert result.text.endswith("[stopped after the time limit of 1.5 s; do less at once]")
 
 
-async def test_cancelling_kills_it_with_all_that_it_started(workspace: Workspace) -> None:
+async def test_cancelling_kills_the_process_tree(workspace: Workspace) -> None:
     begun = asyncio.Event()
     code = "import os\nopen('pid', 'w').write(str(os.getpid()))\nos.mkfifo('pipe')\nprint('begun')\nopen('pipe')"
-    task = asyncio.create_task(ran(workspace, code, show=lambda text: begun.set()))
+    task = asyncio.create_task(run(workspace, code, show=lambda text: begun.set()))
     await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     look = "import os, sys\npid = int(open('pid').read())\nprint(os.path.exists(f'/proc/{pid}'))"
-    assert (await ran(workspace, look)).text == "False"
+    assert (await run(workspace, look)).text == "False"
     assert list(workspace.tmp.glob("boss-*")) == []
 
 
-async def test_the_person_is_asked_with_the_code(tmp_path: Path) -> None:
+async def test_question_shows_the_code(tmp_path: Path) -> None:
     recorder = Recorder(Answer(choice="deny", by="person"))
     async with Workspace(tmp_path, mode="full", approval="ask", notifier=recorder) as workspace:
         with pytest.raises(DeniedError):
-            await ran(workspace, "print('never')")
+            await run(workspace, "print('never')")
         assert [question.subject for question in recorder.questions] == ["Python:\nprint('never')"]
         with pytest.raises(ToolError, match="half a character"):
-            await ran(workspace, "'\ud800'")
+            await run(workspace, "'\ud800'")
 
 
-async def test_the_same_code_says_the_same(workspace: Workspace, session: Session) -> None:
+async def test_same_code_gives_same_text(workspace: Workspace, session: Session) -> None:
     library = session.folder / "library.py"
     code = "import library\nprint({str(n) for n in range(50)})\nlibrary.f()"
-    one, two = [await ran(workspace, code, library, source="def f(): 1 / 0\n") for _ in range(2)]
+    one, two = [await run(workspace, code, library, source="def f(): 1 / 0\n") for _ in range(2)]
     assert one == two
     assert 'File "_program.py", line 3, in <module>' in one.text
     assert 'File "library/library.py", line 1, in f' in one.text
