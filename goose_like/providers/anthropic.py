@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 from urllib.parse import SplitResult, urlsplit
 
-from goose_like.config.secrets import find_key
 from goose_like.config.profile import ModelChoice
+from goose_like.config.secrets import find_key
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError, ProviderError
 
 from .anthropic_wire import AnthropicEncoder, AnthropicStreamParser, build_error

@@ -37,11 +37,11 @@ _END = b"}]}"
 class AnthropicEncoder:
     """An encoder of requests that encodes each message once and sets the marks of the prompt cache.
 
-    The server caches everything before a mark (`cache_control`), and looks it up at the marks of the next request. Of
-    four possible marks this encoder sets three: after tools and system prompt, at the end of the request, and at the
-    end of the previous request, which is before the newest message of the model. So each request but the first reads
-    the whole previous one from the cache. Without the two moving marks and the closing `]}`, the bytes of a request
-    are a prefix of the next one.
+    The server caches everything before a mark (`cache_control`), and looks for it at the marks of the next request.
+    The API allows four marks. This encoder sets three: after tools and system prompt, at the end of the request, and
+    at the end of the previous request, which is before the newest message of the model. So each request but the first
+    reads the whole previous one from the cache. Without the two moving marks and the closing `]}`, the bytes of a
+    request are a prefix of the next one.
     """
 
     def __init__(self, choice_extras: Mapping[str, Any] = {}) -> None:

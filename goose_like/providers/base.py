@@ -111,7 +111,9 @@ class ProviderFactory(Protocol):
         """Return the error about a missing key, library or setting, or None if the choice is usable."""
         ...
 
-    def __call__(self, choice: ModelChoice) -> Provider: ...
+    def __call__(self, choice: ModelChoice) -> Provider:
+        """Create a provider for a model."""
+        ...
 
 
 @runtime_checkable

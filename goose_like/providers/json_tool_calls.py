@@ -1,8 +1,8 @@
-"""Tool calls for models that have none of their own: told in the system prompt, answered as text of a set form.
+"""Tool calls as JSON text, for models without native tool calls.
 
-Each answer is one call; that of `finish` is the answer to the person. The form is JSON, `{"tool": NAME, "arguments":
-{...}}`, whose schema is given to the server: it lets the model write nothing else. Where it does not, what comes is
-read leniently. Another form is in `tagged.py`.
+The system prompt describes the tools. Each answer is one call, `{"tool": NAME, "arguments": {...}}`; a call of `finish`
+holds the answer to the user. The server gets the schema of this JSON and constrains the model to it. Answers of servers
+that ignore the schema are parsed leniently. `xml_tool_calls.py` has another format of calls.
 """
 
 import json
@@ -35,7 +35,7 @@ FINISH = ToolSpec(
 
 @dataclass(frozen=True, slots=True)
 class ParsedCall:
-    """A call as it was found in an answer: `arguments` as JSON text, and what of it could be read so far."""
+    """A call found in an answer. `arguments` is JSON text, and `value` the part of it that can be read so far."""
 
     before: str
     name: str
@@ -45,22 +45,22 @@ class ParsedCall:
 
 
 class CallFormat(Protocol):
-    """How calls are written as text."""
+    """A way to write calls as text."""
 
     def format_rules(self, tools: Sequence[ToolSpec]) -> str:
-        """What the model is told: how to write a call, and the tools."""
+        """Format the instructions for the model: the syntax of a call, and the tools."""
 
     def format_call(self, name: str, arguments: str) -> str:
-        """A call as the model writes it: byte for byte, so that the server's prompt cache knows it again."""
+        """Format a call exactly as the model writes it, so that the server's prompt cache matches."""
 
     def __hash__(self) -> int:
-        """What was written in a form is kept by it."""
+        """Return a hash: converted messages are cached by their format."""
 
     def may_be_call(self, text: str) -> bool:
-        """Whether an answer that begins so may be a call."""
+        """Check whether an answer with this beginning may be a call."""
 
     def parse_call(self, text: str) -> ParsedCall | None:
-        """The call in an answer, or in as much of it as came; None as long as no tool is named."""
+        """Parse the call in an answer, which may be incomplete. Return None until the answer names a tool."""
 
 
 _RULES = """\
@@ -69,39 +69,44 @@ result. The tools:
 {tools}"""
 
 
-# --- what we send
+# --- requests
 
 
-def convert_request(request: Request, form: CallFormat | None = None) -> Request:
-    """The request in plain text: tools told in the system prompt, calls and results as words.
+def convert_request(request: Request, call_format: CallFormat | None = None) -> Request:
+    """Convert a request to plain text: describe the tools in the system prompt, and write calls and results as text.
 
-    A message gives the same object each time, so that what is cached by identity further on stays cached. Without
-    tools the system prompt stays as it is: a plain answer is wanted.
+    Equal messages give the same object each time, so that later caches by identity work. A request without tools keeps
+    its system prompt, because it asks for a plain answer.
     """
-    form = form or JSON_FORMAT
+    call_format = call_format or JSON_FORMAT
     names: dict[str, str] = {}
     messages = []
     for message in request.messages:
         names.update((call.id, call.name) for call in message.tool_calls)
-        messages.append(_plain(form, message, tuple(names.get(result.call_id, "?") for result in message.tool_results)))
+        messages.append(
+            _convert_message(
+                call_format, message, tuple(names.get(result.call_id, "?") for result in message.tool_results)
+            )
+        )
     system = request.system
     if request.tools:
-        rules = form.format_rules((*request.tools, FINISH))
+        rules = call_format.format_rules((*request.tools, FINISH))
         system = f"{system}\n\n{rules}" if system else rules
     return replace(request, system=system, messages=messages, tools=())
 
 
 def build_answer_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
-    """The JSON schema of every answer: a call of one of the tools, or `finish`."""
+    """Build the JSON schema of an answer: a call of one of the tools or of `finish`."""
     return {
         "anyOf": [
-            _object({"tool": {"const": tool.name}, "arguments": simplify_schema(tool)}) for tool in (*tools, FINISH)
+            _build_object_schema({"tool": {"const": tool.name}, "arguments": simplify_schema(tool)})
+            for tool in (*tools, FINISH)
         ]
     }
 
 
 def keep_required_arguments(tool: ToolSpec) -> ToolSpec:
-    """The tool with nothing but the arguments it needs, for small models: what they are told of, they fill in."""
+    """Remove the optional arguments of a tool: small models fill in every argument that they see."""
     required = tool.schema.get("required", [])
     fields = {
         name: {key: value for key, value in schema.items() if key != "description"}
@@ -112,109 +117,113 @@ def keep_required_arguments(tool: ToolSpec) -> ToolSpec:
 
 
 @lru_cache(maxsize=4096)
-def _plain(form: CallFormat, message: Message, names: tuple[str, ...]) -> Message:
-    """A message in text parts; `names` are the tools of its results."""
+def _convert_message(call_format: CallFormat, message: Message, names: tuple[str, ...]) -> Message:
+    """Convert a message to text parts. `names` are the tools of its results."""
     if message.role == "user":
         return message
     if message.role == "tool":
-        told = (
+        texts = (
             f"Error of {name}: {result.output}" if result.is_error else f"Result of {name}:\n{result.output}"
             for name, result in zip(names, message.tool_results, strict=True)
         )
-        return Message(role="user", parts=(Text(text="\n\n".join(told)), *message.images))
-    calls = [form.format_call(call.name, call.arguments) for call in message.tool_calls]
+        return Message(role="user", parts=(Text(text="\n\n".join(texts)), *message.images))
+    calls = [call_format.format_call(call.name, call.arguments) for call in message.tool_calls]
     if not calls:
         return Message.assistant(
-            form.format_call(FINISH.name, json.dumps({"answer": message.text}, ensure_ascii=False))
+            call_format.format_call(FINISH.name, json.dumps({"answer": message.text}, ensure_ascii=False))
         )
     return Message.assistant("\n".join([message.text, *calls] if message.text else calls))
 
 
-def _described(tool: ToolSpec) -> str:
+def _describe_tool(tool: ToolSpec) -> str:
     schema = simplify_schema(tool)
-    lines = [f"{tool.name}({_fields(schema)}): {tool.description}"]
+    lines = [f"{tool.name}({_format_fields(schema)}): {tool.description}"]
     for name, argument in tool.schema.get("properties", {}).items():
         if argument.get("description"):
             lines.append(f"  {name}: {argument['description']}")
     return "\n".join(lines)
 
 
-def _fields(schema: Mapping[str, Any]) -> str:
+def _format_fields(schema: Mapping[str, Any]) -> str:
     required = schema.get("required", ())
     return ", ".join(
-        f"{name}{'' if name in required else '?'}: {_type(value)}"
+        f"{name}{'' if name in required else '?'}: {_format_type(value)}"
         for name, value in schema.get("properties", {}).items()
     )
 
 
-def _type(schema: Mapping[str, Any]) -> str:
+def _format_type(schema: Mapping[str, Any]) -> str:
     if "const" in schema or "enum" in schema:
         return "|".join(json.dumps(value) for value in schema.get("enum", [schema.get("const")]))
     if "anyOf" in schema:
-        return "|".join(map(_type, schema["anyOf"]))
+        return "|".join(map(_format_type, schema["anyOf"]))
     if "items" in schema:
-        return f"[{_type(schema['items'])}]"
+        return f"[{_format_type(schema['items'])}]"
     if "properties" in schema:
-        return f"{{{_fields(schema)}}}"
+        return f"{{{_format_fields(schema)}}}"
     return str(schema.get("type", "any"))
 
 
 def simplify_schema(tool: ToolSpec) -> dict[str, Any]:
-    """The schema of a tool's arguments in the few words that every engine of constrained output knows."""
-    return _bare(tool.schema, tool.schema.get("$defs", {}))
+    """Reduce the schema of a tool's arguments to the keywords that all engines of constrained output support."""
+    return _simplify(tool.schema, tool.schema.get("$defs", {}))
 
 
-def _bare(schema: Any, definitions: Mapping[str, Any], above: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What is lost of it, the tool checks."""
+def _simplify(schema: Any, definitions: Mapping[str, Any], above: tuple[str, ...] = ()) -> dict[str, Any]:
+    # The tool itself checks the constraints that are lost here.
     if not isinstance(schema, Mapping):  # `true`: anything
         return {}
     if "$ref" in schema:
         name = str(schema["$ref"]).rpartition("/")[2]
-        # Within itself a type becomes "anything": no engine has an endless schema.
-        return {} if name in above else _bare(definitions.get(name), definitions, (*above, name))
-    bare = {key: schema[key] for key in ("type", "const", "enum") if key in schema}
+        # A recursive type becomes "anything", because no engine supports an infinite schema.
+        return {} if name in above else _simplify(definitions.get(name), definitions, (*above, name))
+    simple = {key: schema[key] for key in ("type", "const", "enum") if key in schema}
     if "items" in schema:
-        bare["items"] = _bare(schema["items"], definitions, above)
+        simple["items"] = _simplify(schema["items"], definitions, above)
     if choices := schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf"):
-        bare["anyOf"] = [_bare(choice, definitions, above) for choice in choices]
+        simple["anyOf"] = [_simplify(choice, definitions, above) for choice in choices]
     if "properties" in schema:
-        fields = {name: _bare(value, definitions, above) for name, value in schema["properties"].items()}
-        bare |= _object(fields, schema.get("required", ()))
+        fields = {name: _simplify(value, definitions, above) for name, value in schema["properties"].items()}
+        simple |= _build_object_schema(fields, schema.get("required", ()))
     elif isinstance(schema.get("additionalProperties"), Mapping):
-        bare["additionalProperties"] = _bare(schema["additionalProperties"], definitions, above)
-    return bare
+        simple["additionalProperties"] = _simplify(schema["additionalProperties"], definitions, above)
+    return simple
 
 
-def _object(fields: dict[str, Any], required: Sequence[str] | None = None) -> dict[str, Any]:
+def _build_object_schema(fields: dict[str, Any], required: Sequence[str] | None = None) -> dict[str, Any]:
     names = list(fields if required is None else required)
     return {"type": "object", "properties": fields, "required": names, "additionalProperties": False}
 
 
-# --- what we receive
+# --- answers
 
 _OPENINGS = ('{"tool":', '```json{"tool":', '```{"tool":')
 _CALL = re.compile(r'(?:```(?:json)?\s*)?\{\s*"tool"\s*:\s*"(?P<name>[^"\\]+)"\s*(?:,\s*"arguments"\s*:\s*)?')
 
 
 class JsonCallFormat:
-    """A call as one JSON object."""
+    """The format of a call as one JSON object."""
 
     def format_rules(self, tools: Sequence[ToolSpec]) -> str:
-        return _RULES.format(tools="\n".join(map(_described, tools)))
+        """Format the instructions for the model: the syntax of a call, and the tools."""
+        return _RULES.format(tools="\n".join(map(_describe_tool, tools)))
 
     def format_call(self, name: str, arguments: str) -> str:
+        """Format a call exactly as the model writes it."""
         return f'{{"tool": {json.dumps(name)}, "arguments": {arguments or "{}"}}}'
 
     def may_be_call(self, text: str) -> bool:
+        """Check whether an answer with this beginning may be a call."""
         start = "".join(text[:80].split())
         return any(start.startswith(opening) or opening.startswith(start) for opening in _OPENINGS)
 
     def parse_call(self, text: str) -> ParsedCall | None:
-        found = _CALL.search(text)
-        if found is None:
+        """Parse the call in an answer, which may be incomplete. Return None until the answer names a tool."""
+        match = _CALL.search(text)
+        if match is None:
             return None
-        arguments, value, is_whole = _read_arguments(text[found.end() :])
-        return ParsedCall(text[: found.start()].strip(), found["name"], arguments, value, is_whole)
+        arguments, value, is_whole = _parse_arguments(text[match.end() :])
+        return ParsedCall(text[: match.start()].strip(), match["name"], arguments, value, is_whole)
 
 
 JSON_FORMAT: CallFormat = JsonCallFormat()
@@ -222,18 +231,18 @@ JSON_FORMAT: CallFormat = JsonCallFormat()
 
 @dataclass(slots=True)
 class TextCallParser:
-    """The chunks of one answer in a form, folded into deltas and then into the message."""
+    """A parser of the chunks of one answer with a call written as text."""
 
-    _form: CallFormat = JSON_FORMAT
+    _call_format: CallFormat = JSON_FORMAT
     _wire: OpenAIStreamParser = field(default_factory=OpenAIStreamParser)
     _text: str = ""
     _shown: str = ""
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Delta]:
-        """What is new to show after this chunk: of a final answer its words, of a tool call nothing yet.
+        """Take a chunk and return the deltas to show: the text of a final answer, nothing of a tool call.
 
         Raises:
-            ProviderError: as `Fold.feed`.
+            ProviderError: The same errors as `OpenAIStreamParser.feed`.
         """
         deltas: list[Delta] = []
         for delta in self._wire.feed(chunk):
@@ -241,51 +250,50 @@ class TextCallParser:
                 self._text += delta.text
             else:
                 deltas.append(delta)
-        visible = self._visible()
+        visible = self._get_visible_text()
         if new := visible[len(self._shown) :]:
             self._shown = visible
             deltas.append(TextDelta(text=new))
         return deltas
 
     def build_message(self) -> MessageCompleted:
-        """The message, once the stream has ended: with one tool call, or with text.
+        """Build the message after the last chunk, with one tool call or with text.
 
-        Arguments that broke off are given as they came, so that the model can be told.
+        Incomplete arguments stay as they are, so that the model gets an error about them.
 
         Raises:
-            BrokenStreamError: the answer ended before it named a tool or said anything.
-            ProviderError: as `Fold.result`.
+            BrokenStreamError: The answer ended before it named a tool or had any text.
+            ProviderError: The same errors as `OpenAIStreamParser.build_message`.
         """
         done = self._wire.build_message()
         text = done.message.text
-        found = self._form.parse_call(text)
-        if found is None:
-            if text and self._form.may_be_call(text):
+        call = self._call_format.parse_call(text)
+        if call is None:
+            if text and self._call_format.may_be_call(text):
                 raise BrokenStreamError("the answer ended before it named a tool", is_retryable=not done.is_cut)
             return done
         parts: list[Part] = [part for part in done.message.parts if isinstance(part, Thinking)]
-        if found.before:
-            parts.append(Text(text=found.before))
-        if found.name == FINISH.name:
-            parts.append(Text(text=_answer(found.value)))
+        if call.before:
+            parts.append(Text(text=call.before))
+        if call.name == FINISH.name:
+            parts.append(Text(text=_extract_answer(call.value)))
         else:
-            # A cut call must not run, even if what came of it can be read.
-            is_half = done.is_cut and not found.is_whole and is_json(found.arguments)
-            arguments = found.arguments.rstrip()[:-1] if is_half else found.arguments
-            parts.append(ToolCall(id="", name=found.name, arguments=arguments))
+            # A cut call must not run, even if its arguments are valid JSON so far.
+            is_half = done.is_cut and not call.is_whole and is_json(call.arguments)
+            arguments = call.arguments.rstrip()[:-1] if is_half else call.arguments
+            parts.append(ToolCall(id="", name=call.name, arguments=arguments))
         message = Message(role="assistant", parts=tuple(parts))
-        return done.model_copy(update={"message": message, "is_cut": done.is_cut and not found.is_whole})
+        return done.model_copy(update={"message": message, "is_cut": done.is_cut and not call.is_whole})
 
-    def _visible(self) -> str:
-        """What of the answer so far is for a person."""
-        if not self._form.may_be_call(self._text):
+    def _get_visible_text(self) -> str:
+        if not self._call_format.may_be_call(self._text):
             return self._text
-        found = self._form.parse_call(self._text)
-        return _answer(found.value) if found and found.name == FINISH.name else ""
+        call = self._call_format.parse_call(self._text)
+        return _extract_answer(call.value) if call and call.name == FINISH.name else ""
 
 
 def is_json(text: str) -> bool:
-    """Whether a tool could read it."""
+    """Check whether a text is valid JSON."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -293,11 +301,11 @@ def is_json(text: str) -> bool:
     return True
 
 
-def _read_arguments(text: str) -> tuple[str, Any, bool]:
-    """The text of the JSON value that `text` begins with, the value or as much as came of it, and whether all came."""
-    if text.lstrip().startswith("}"):  # a call without any
+def _parse_arguments(text: str) -> tuple[str, Any, bool]:
+    """Return the JSON value at the start of a text: its text, the value as far as it goes, and if it is complete."""
+    if text.lstrip().startswith("}"):  # a call without arguments
         return "{}", {}, True
-    if not text.strip():  # cut before them
+    if not text.strip():  # cut before its arguments
         return "{", None, False
     try:
         value, end = json.JSONDecoder().raw_decode(text)
@@ -310,7 +318,7 @@ def _read_arguments(text: str) -> tuple[str, Any, bool]:
         return text, None, False
 
 
-def _answer(arguments: Any) -> str:
-    """The words of `finish`. A character of which only half came is replaced: it could not be written as UTF-8."""
+def _extract_answer(arguments: Any) -> str:
+    # Replace half a character at the end, which could not be written as UTF-8.
     answer = arguments.get("answer", "") if isinstance(arguments, Mapping) else arguments or ""
     return str(answer).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,7 +1,7 @@
-"""A model inside this process, by llama.cpp's own server engine (xllamacpp): no key, no network.
+"""A model inside this process, run by llama.cpp's server engine (xllamacpp): no key, no network.
 
-The engine can't be left out of constrained form: small models write a call of a tool as prose. It is loaded when first
-used, answers one request at a time, and its HTTP port is closed to everyone (see `_load`).
+The engine always constrains the output, because small models write tool calls as prose otherwise. The engine is loaded
+at first use, answers one request at a time, and nobody can connect to its HTTP port (see `_load_engine`).
 """
 
 import asyncio
@@ -29,13 +29,13 @@ from .weights import find_or_assemble, find_parts, is_ready
 from .xml_tool_calls import XmlCallFormat, build_grammar, list_stop_texts, repeat_task, select_examples
 
 WINDOW_TOKENS = 16_384
-"""Of a profile without `window`. The memory of the embedded model: 1.1 GB of weights, and 30 kB a token of window."""
+"""The default context window. The embedded model needs 1.1 GB of memory for weights and 30 kB per token of window."""
 
 _OUTPUT_TOKENS = 2048
 _INSTALL = "pip install 'goose-like[local]'"
 
-# Small models fall into loops. A passage of more than 48 tokens that comes again within the last 192 grows ever less
-# likely; what breaks such passages apart by default (quotes, line ends) is all over code, hence the NUL.
+# Small models fall into loops. These settings make a repeated passage of more than 48 tokens within the last 192 less
+# and less likely. The default breakers (quotes, line ends) are frequent in code, so NUL replaces them.
 _NO_LOOPS = {
     "dry_multiplier": 0.8,
     "dry_allowed_length": 48,
@@ -63,12 +63,12 @@ class LocalProvider:
 
     @staticmethod
     def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
-        """What to install before this choice works; None when it is ready."""
+        """Return the error about a missing library or model file, or None if the choice is usable."""
         if find_spec("xllamacpp") is None:
             return ModelUnavailableError(f"the engine is not installed: {_INSTALL}")
         try:
             if choice.name:
-                _model_file(choice.name)
+                _find_model_file(choice.name)
             elif not is_ready():
                 find_parts()
         except ModelUnavailableError as error:
@@ -76,28 +76,29 @@ class LocalProvider:
         return None
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
+        """Send a request to the engine and stream its answer; see `Provider.stream`."""
         tools = [keep_required_arguments(tool) for tool in request.tools]
-        form = XmlCallFormat.for_tools(tools)
+        call_format = XmlCallFormat.for_tools(tools)
         messages = [*select_examples(tools), *repeat_task(request.messages)]
-        body = self._body(convert_request(replace(request, tools=tools, messages=messages), form))
+        body = self._build_body(convert_request(replace(request, tools=tools, messages=messages), call_format))
         if tools:
             body |= {"grammar": build_grammar(tools), "stop": list_stop_texts(tools)}
         loop = asyncio.get_running_loop()
         items: asyncio.Queue[_Item] = asyncio.Queue()
         stop = threading.Event()
 
-        def tell(item: _Item) -> bool:
-            """Hands an item over to the loop; whether the work should stop."""
+        def report(item: _Item) -> bool:
+            """Pass an item to the event loop, and return whether the work should stop."""
             try:
                 loop.call_soon_threadsafe(items.put_nowait, item)
-            except RuntimeError:  # the loop is gone
+            except RuntimeError:  # the loop is closed
                 return True
             return stop.is_set() or self._closing.is_set()
 
-        # A daemon, for the process must not wait for it; `atexit` lets it end before the interpreter does.
-        worker = threading.Thread(target=self._work, args=(body, tell), name="local model", daemon=True)
+        # A daemon thread, so that the process need not wait for it. `atexit` stops it before the interpreter ends.
+        worker = threading.Thread(target=self._run_request, args=(body, report), name="local model", daemon=True)
         worker.start()
-        fold = TextCallParser(form) if tools else OpenAIStreamParser()
+        parser = TextCallParser(call_format) if tools else OpenAIStreamParser()
         try:
             while (item := await items.get()) is not None:
                 if isinstance(item, BaseException):
@@ -106,30 +107,31 @@ class LocalProvider:
                     yield item
                     continue
                 if progress := item.get("prompt_progress"):
-                    yield _reading(progress)
-                for delta in fold.feed(item):
+                    yield _format_progress(progress)
+                for delta in parser.feed(item):
                     yield delta
-            yield fold.build_message()
+            yield parser.build_message()
         finally:
             stop.set()
 
     async def close(self) -> None:
+        """Stop the running request and free the memory."""
         self._closing.set()
-        await asyncio.to_thread(self._free)
+        await asyncio.to_thread(self._unload)
 
-    def _free(self) -> None:
-        """Waits for the running request, which stops at its next token or batch, and gives back the memory."""
+    def _unload(self) -> None:
+        """Free the memory after the running request, which stops at its next token or batch."""
         self._closing.set()
         with self._busy:
             self._engine = None
-        atexit.unregister(self._free)
+        atexit.unregister(self._unload)
 
-    def _body(self, plain: Request) -> dict[str, Any]:
-        spoken: list[tuple[str, str]] = [("system", plain.system)] if plain.system else []
-        spoken += [(message.role, message.text) for message in plain.messages]
+    def _build_body(self, plain: Request) -> dict[str, Any]:
+        texts: list[tuple[str, str]] = [("system", plain.system)] if plain.system else []
+        texts += [(message.role, message.text) for message in plain.messages]
         return {
-            # The engine refuses what is no Unicode, such as a file name that is no UTF-8.
-            "messages": [{"role": role, "content": text.encode("utf-8", "replace").decode()} for role, text in spoken],
+            # The engine refuses lone surrogates, for example from a file name that is no UTF-8.
+            "messages": [{"role": role, "content": text.encode("utf-8", "replace").decode()} for role, text in texts],
             "stream": True,
             "stream_options": {"include_usage": True},
             "return_progress": True,
@@ -138,46 +140,46 @@ class LocalProvider:
             **_NO_LOOPS,
         }
 
-    def _work(self, body: dict[str, Any], tell: Callable[[_Item], bool]) -> None:
-        """One request, in a thread: loads what is not loaded, then blocks until the answer is whole or unwanted."""
+    def _run_request(self, body: dict[str, Any], report: Callable[[_Item], bool]) -> None:
+        """Run one request in a thread: load the engine if needed, and block until the answer is complete or unwanted."""
         try:
             with self._busy:
-                if tell(Status(text="the model reads")):
+                if report(Status(text="the model reads")):
                     return
                 if self._engine is None:
-                    self._engine = self._load(tell)
-                self._engine.handle_chat_completions(body, tell)
-            tell(None)
+                    self._engine = self._load_engine(report)
+                self._engine.handle_chat_completions(body, report)
+            report(None)
         except ProviderError as error:
-            tell(error)
-        except Exception as error:  # what the engine raises is not ours to foresee, and someone waits for the end
-            tell(ProviderError(f"the model's engine failed: {error}"))
+            report(error)
+        except Exception as error:  # the engine may raise anything, and the stream waits for an end
+            report(ProviderError(f"the model's engine failed: {error}"))
 
-    def _load(self, tell: Callable[[_Item], bool]) -> Any:
+    def _load_engine(self, report: Callable[[_Item], bool]) -> Any:
         try:
             xllamacpp = import_module("xllamacpp")
         except ImportError as error:
             raise ModelUnavailableError(f"the engine can't be loaded ({error}): {_INSTALL}") from error
 
-        def progress(what: str, done: int, total: int) -> None:
-            if tell(Status(text=_bar(what, done, total))):
+        def progress(action: str, done: int, total: int) -> None:
+            if report(Status(text=_format_bar(action, done, total))):
                 raise ProviderError("stopped while the model was prepared")
 
-        path = _model_file(self._choice.name) if self._choice.name else find_or_assemble(progress)
-        tell(Status(text=f"loading the model {path.name}"))
+        path = _find_model_file(self._choice.name) if self._choice.name else find_or_assemble(progress)
+        report(Status(text=f"loading the model {path.name}"))
         params = xllamacpp.CommonParams()
         params.model.path = str(path)
         params.n_ctx = self._choice.window or WINDOW_TOKENS
         params.n_parallel = 1
-        params.n_batch = params.n_ubatch = 128  # how often it tells how far it has read, and can be stopped
-        params.cache_ram_mib = 512  # keeps the conversation's state while a side question is answered; 8 GB by default
-        params.no_extra_bufts = True  # a second copy of the weights in another order gains nothing here
+        params.n_batch = params.n_ubatch = 128  # tokens between two progress reports, at which it can stop
+        params.cache_ram_mib = 512  # keeps the conversation during side questions; the default is 8 GB
+        params.no_extra_bufts = True  # a reordered second copy of the weights gains nothing
         params.warmup = False
         params.ui = False
         params.verbosity = -1
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _idle_cores()
-        # The engine can't do without an HTTP port. It gets a socket in a private folder, which is then removed, so that
-        # nobody can connect.
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _count_idle_cores()
+        # The engine needs an HTTP port. Give it a socket in a private folder and remove the folder, so that nobody can
+        # connect.
         with TemporaryDirectory(prefix="goose-like-") as folder:
             params.hostnames = [f"{folder}/engine.sock"]
             try:
@@ -187,15 +189,15 @@ class LocalProvider:
                     f"{path} can't be loaded; is it a whole model of a kind that llama.cpp knows, "
                     f"and is there memory for a window of {params.n_ctx} tokens?"
                 ) from error
-        atexit.register(self._free)
+        atexit.register(self._unload)
         return engine
 
 
-def _model_file(name: str) -> Path:
-    """The GGUF that the profile names.
+def _find_model_file(name: str) -> Path:
+    """Return the path of the GGUF file that the profile names.
 
     Raises:
-        ModelUnavailableError: it is not there, or another kind of file (GGUF specification: the magic bytes).
+        ModelUnavailableError: The file is missing or has other magic bytes than the GGUF specification.
     """
     path = Path(name).expanduser()
     try:
@@ -211,34 +213,34 @@ def _model_file(name: str) -> Path:
     return path
 
 
-def _idle_cores(over_s: float = 0.2) -> int:
-    """How many of our cores nobody else uses just now, at least one.
+def _count_idle_cores(over_s: float = 0.2) -> int:
+    """Count the cores that no other process uses now, at least one.
 
-    The engine's threads wait for each other at every token: one that has to share its core makes all of them slow (on
-    two busy cores, two threads were six times slower than one).
+    The engine's threads wait for each other at every token, so one thread on a shared core slows down all of them. On
+    two busy cores, two threads were six times slower than one.
     """
     try:
         cores = len(os.sched_getaffinity(0))
-        idle, total = _ticks()
+        idle, total = _read_ticks()
         time.sleep(over_s)
-        idle_now, total_now = _ticks()
+        idle_now, total_now = _read_ticks()
     except (OSError, AttributeError):  # not Linux
         return os.cpu_count() or 1
     return max(1, math.floor(cores * (idle_now - idle) / max(1, total_now - total) + 0.5))
 
 
-def _ticks() -> tuple[int, int]:
-    """The machine's idle time and all its time until now (proc_stat(5))."""
+def _read_ticks() -> tuple[int, int]:
+    """Read the idle time and the total time of the machine, in ticks. Source: proc_stat(5)."""
     with open("/proc/stat") as file:
         times = [int(value) for value in file.readline().split()[1:9]]
     return times[3] + times[4], sum(times)
 
 
-def _reading(progress: Mapping[str, Any]) -> Status:
+def _format_progress(progress: Mapping[str, Any]) -> Status:
     done, total = (progress[key] - progress["cache"] for key in ("processed", "total"))
-    return Status(text=_bar("the model reads", done, total) if done < total else "the model writes")
+    return Status(text=_format_bar("the model reads", done, total) if done < total else "the model writes")
 
 
-def _bar(what: str, done: int, total: int) -> str:
+def _format_bar(action: str, done: int, total: int) -> str:
     share = min(1.0, done / max(1, total))
-    return f"{what} {'█' * int(share * 20):░<20} {share:.0%}"
+    return f"{action} {'█' * int(share * 20):░<20} {share:.0%}"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 from urllib.parse import SplitResult
 
-from goose_like.config.secrets import find_key
 from goose_like.config.profile import ModelChoice
+from goose_like.config.secrets import find_key
 from goose_like.core.errors import BrokenStreamError, CredentialError, GooseLikeError, ProfileError, ProviderError
 from goose_like.core.message import Usage
 
@@ -224,6 +224,7 @@ class PresetProviderFactory:
         return await OpenAIProvider.probe(choice, key, self.preset)
 
     def __call__(self, choice: ModelChoice) -> OpenAIProvider:
+        """Create a provider for a model of this preset."""
         return OpenAIProvider(choice, self.preset)
 
 

@@ -279,7 +279,7 @@ class OpenAIStreamParser:
                 yield ThinkingDelta(text=complete)
 
     def _take_complete_characters(self, kind: str, piece: str) -> str:
-        """Hold back half a character at the end of a piece: `\\ud83d` in one chunk, `\\ude00` in the next."""
+        """Hold back half a character at the end of a piece: some servers split surrogate pairs."""
         piece = self._half.pop(kind, "") + piece
         if piece and "\ud800" <= piece[-1] <= "\udbff":
             self._half[kind], piece = piece[-1], piece[:-1]

