@@ -168,6 +168,7 @@ class LiveScreen(Notifier):
 
     def show_startup(self) -> None:
         """Show status texts until `show_session` is called."""
+        self.renderer.lines.console.width = self._prompt.size.columns
         self._is_open = False
 
     def show_session(self, events: Iterable[DurableEvent], plan: Sequence[Task], *, is_new: bool) -> None:

@@ -36,6 +36,12 @@ class Place:
         out, err = process.communicate(input, timeout=120)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
+    def complete(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """Ask for candidates of the last word as the script for fish does."""
+        request = {"_GOOSE_LIKE_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+        line = " ".join(["goose-like", *words])
+        return self.run(env={**request, "_TYPER_COMPLETE_ARGS": line, "COLUMNS": "9999"})
+
     def script(self, *steps: Any) -> str:
         """A `scripted:` model that plays these steps."""
         file = self.home / f"script-{len(list(self.home.glob('script-*')))}.yaml"

@@ -17,15 +17,8 @@ SHELLS = {
 }
 
 
-def request(*words: str) -> dict[str, str]:
-    """The variables with which the scripts ask for candidates of the last word."""
-    line = " ".join(["goose-like", *words])
-    fish = {"_GOOSE_LIKE_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-    return {**fish, "_TYPER_COMPLETE_ARGS": line, "COLUMNS": "9999"}
-
-
 def candidates(place: Place, *words: str) -> list[str]:
-    done = place.run(env=request(*words))
+    done = place.complete(*words)
     assert done.returncode == 0, done.stderr
     return [line.partition("\t")[0] for line in done.stdout.splitlines() if line]
 
@@ -59,12 +52,12 @@ def test_what_may_come_next(place):
 
 def test_what_sessions_say_is_no_command_of_the_terminal(place):
     assert place.run("run", "--model", place.script("x"), "--session", "s", "a\x1b]0;b\u202ec\td").returncode == 0
-    assert place.run(env=request("session", "resume", "")).stdout == "s\ta]0;bc d\n"
+    assert place.complete("session", "resume", "").stdout == "s\ta]0;bc d\n"
 
 
 def test_brackets_in_a_title_are_no_markup(place):
     assert place.run("run", "--model", place.script("x"), "--session", "s", "see [/a] and [b] and [1]").returncode == 0
-    assert place.run(env=request("session", "resume", "")).stdout == "s\tsee [/a] and [b] and [1]\n"
+    assert place.complete("session", "resume", "").stdout == "s\tsee [/a] and [b] and [1]\n"
 
 
 def test_completing_imports_nothing_heavy(place):

@@ -36,8 +36,8 @@ def test_a_provider_is_checked(place):
         assert done.returncode == 0, done.stderr
         assert f"mine: 127.0.0.1:{server.port} answers\n" in done.stdout
         assert "MINE_API_KEY from the environment, accepted" in done.stdout
-        assert "big is there" in done.stdout
-        assert "tiny is not in its list" in done.stdout
+        assert "big is available" in done.stdout
+        assert "tiny is not in the list" in done.stdout
         assert place.run("provider", "check", "mine:big", env={"MINE_API_KEY": KEY}).returncode == 0
         wrong = place.run("provider", "check", "mine:bigg", env={"MINE_API_KEY": KEY})
         assert (wrong.returncode, "did you mean 'big'" in wrong.stdout) == (77, True)
@@ -79,16 +79,16 @@ def test_a_key_is_kept_once_the_server_took_it(place):
         taken = place.run("provider", "login", "mine", input=f"{KEY}\n")
         assert taken.returncode == 0, taken.stderr
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert f"kept in {file} (127.0.0.1:{server.port} accepted it)" in taken.stdout
+        assert f"stored in {file} (127.0.0.1:{server.port} accepted it)" in taken.stdout
         # It is now the key of the default profile, too.
         done = place.run("run", "hi")
         assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
     told = [each.stdout + each.stderr for each in (refused, taken, done)]
     assert KEY not in "".join(told) + everything(place.home, place.work)
-    assert "is gone from" in place.run("provider", "logout", "mine").stdout
+    assert "deleted MINE_API_KEY from" in place.run("provider", "logout", "mine").stdout
     assert KEY not in file.read_text()
     assert place.run("run", "--model", "mine:big", "hi").returncode == 76
-    assert "no MINE_API_KEY was kept" in place.run("provider", "logout", "mine").stdout
+    assert "no MINE_API_KEY is stored" in place.run("provider", "logout", "mine").stdout
 
 
 def test_a_key_may_be_kept_unchecked(place):
@@ -98,7 +98,7 @@ def test_a_key_may_be_kept_unchecked(place):
         assert server.requests == []
     assert done.returncode == 0, done.stderr
     assert "not checked" in done.stdout
-    assert "MINE_API_KEY is set in the environment, which comes first" in done.stdout
+    assert "MINE_API_KEY in the environment takes precedence" in done.stdout
 
 
 @pytest.mark.parametrize(("name", "typed"), [("ollama", KEY), ("groq", ""), ("groq", "schlüssel"), ("grok", KEY)])

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from goose_like.core.images import LIMIT_BYTES
+from goose_like.core.images import MAX_IMAGE_BYTES
 from tests.e2e.command import Place, shell
 
 PNG = b"\x89PNG\r\n\x1a\n\x00shot"
@@ -59,8 +59,11 @@ def test_an_image_in_the_clipboard(session, place, clipboard, program, variable,
     [
         ("exit 1", "there is no image in the clipboard; copy one"),
         ("echo only text", "there is no image in the clipboard; copy one"),
-        (f"cat $0.png; head -c {LIMIT_BYTES} /dev/zero", "the image in the clipboard has more than 3,750,000 bytes"),
-        ("sleep 300", "wl-paste did not give the clipboard within 2 s"),
+        (
+            f"cat $0.png; head -c {MAX_IMAGE_BYTES} /dev/zero",
+            "the image in the clipboard has more than 3,750,000 bytes",
+        ),
+        ("sleep 300", "wl-paste did not return the clipboard within 2 s"),
     ],
 )
 def test_a_clipboard_that_gives_no_image(session, place, clipboard, line, told):
@@ -78,7 +81,7 @@ def test_a_machine_without_a_clipboard(session):
     terminal = session("hello", WAYLAND_DISPLAY="", DISPLAY="", columns=300)
     terminal.see("context")
     terminal.type("\x16")
-    terminal.see("no image can be taken from a clipboard here")
+    terminal.see("cannot paste an image: no clipboard")
 
 
 def test_an_image_that_comes_at_a_question_waits_beside_it(session, place, clipboard):

@@ -145,7 +145,7 @@ def test_a_misspelt_name_is_told_with_the_nearest(place, words):
 @pytest.mark.parametrize("words", [["show"], ["export"], ["fork"], ["rename"], ["resume"]], ids=lambda words: words[0])
 def test_names_are_completed(place, words):
     talk(place, "parser", "hello")
-    assert place.run("complete", "--", "session", *words, "p").stdout == "parser\thello\n"
+    assert place.complete("session", *words, "p").stdout == "parser\thello\n"
 
 
 def test_clear_says_what_and_needs_a_yes(place):
@@ -154,7 +154,7 @@ def test_clear_says_what_and_needs_a_yes(place):
     done = place.run("session", "clear", "--keep", "1")
     assert done.returncode == 6
     assert "one" in done.stdout
-    assert "nobody can be asked; say so with --yes" in done.stderr
+    assert "nobody can be asked; confirm with --yes" in done.stderr
     assert len(names(place)) == 3
     done = place.run("session", "clear", "--keep", "1", "--yes")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "deleted 2")
@@ -166,7 +166,7 @@ def test_clear_says_what_and_needs_a_yes(place):
 def test_clear_asks_a_person(place, open_terminal, key, code, left):  # noqa: F811
     talk(place, "one", "hello")
     terminal = open_terminal("session", "clear", "--keep", "0")
-    terminal.see("delete this session for good?")
+    terminal.see("delete this session permanently?")
     terminal.type(key)
     while key == "\x03" and terminal.process.poll() is None:
         time.sleep(1)  # between printing and reading Python does not see it: one presses it once more
@@ -189,7 +189,7 @@ def test_two_processes_on_one_session(place):
         assert f"session 'one' is open in another process (process {holder.pid})" in second.stderr
         assert "goose-like session fork one" in second.stderr
         done = place.run("session", "clear", "--keep", "0", "--yes")
-        assert done.stdout.splitlines()[-2:] == ["deleted 0", "left, as it is open in another process: one"]
+        assert done.stdout.splitlines()[-2:] == ["deleted 0", "kept, because another process has it open: one"]
         assert place.run("session", "fork", "one", "--name", "two").returncode == 0
         assert "hello" in place.run("session", "show", "one").stdout
     finally:
@@ -264,7 +264,7 @@ def test_planned_work(place):
         (["planned", "--plan", "plan.md", "--args", "nam=x"], "goose-like: plan.md has no variable 'nam'; it has name"),
         (["planned", "--plan", "plan.md", "--args", "x"], "goose-like: --args 'x': 'x' has no name; write NAME=VALUE"),
         (["planned", "--plan", "none.md"], "goose-like: the plan 'none.md' can't be read"),
-        (["start", "--args", "a=b"], "--args fills in a plan, so it goes with --plan"),
+        (["start", "--args", "a=b"], "--args needs --plan"),
         (["planned"], "Missing option '--plan'"),
     ],
 )

@@ -175,7 +175,7 @@ def test_ctrl_c_in_a_run_says_that_the_answer_is_cut_before_it_comes(place, open
 
 STUBBORN = """
 import asyncio
-from goose_like.terminal.interaction import echo, on_signals
+from goose_like.terminal.interaction import handle_signals, set_echo
 
 async def main():
     async def never():
@@ -186,7 +186,7 @@ async def main():
             except asyncio.CancelledError:
                 pass
     turn = asyncio.create_task(never())
-    with on_signals(turn.cancel), echo(False):
+    with handle_signals(turn.cancel), set_echo(False):
         await asyncio.wait([turn])
 
 asyncio.run(main())
