@@ -60,7 +60,7 @@ def _run_without_command(
 ) -> None:
     options = ProfileOptions(profile, model, sandbox, approval, trust)
     if context.invoked_subcommand is None:
-        from .chat.startup import has_prompt, start_session
+        from goose_like.cli.chat.startup import has_prompt, start_session
 
         if not has_prompt():
             print(context.get_help())
@@ -72,8 +72,9 @@ def _run_without_command(
 
 @app.command(epilog="Example: goose-like doctor")
 def doctor(profile: ProfileOption = None) -> None:
-    """Show what is installed and configured, which model would be used and why, and what to do next."""
-    from .commands.inspect import run_doctor
+    """Check the installation. Show the model that would be used and why, and what to do next."""
+    from goose_like.cli.commands.inspect import run_doctor
+
     from .launch import run_and_close
 
     raise typer.Exit(run_and_close(run_doctor(profile)))
@@ -86,7 +87,7 @@ def show_help(
         typer.Argument(metavar="[COMMAND|TOPIC]...", help="Command or topic.", autocompletion=_list_help_topics),
     ] = None,
 ) -> None:
-    """Show help for a command or a topic: profiles, toolkits, sandbox, keys, exit-codes, ..."""
+    """Show help for a command or a topic. Topics: profiles, toolkits, sandbox, keys, exit-codes, ..."""
     from pydoc import pager
 
     from .help import find_page

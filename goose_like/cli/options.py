@@ -65,9 +65,8 @@ def list_profile_names() -> list[str]:
 
 def list_own_profile_names() -> list[str]:
     """Return the printable names of the person's own profiles, for shell completion."""
+    from goose_like.cli.commands.profiles_yaml import is_own_profile
     from goose_like.config.profile_loader import list_profile_sources
-
-    from .commands.profiles_yaml import is_own_profile
 
     sources = [source for source in list_profile_sources() if is_own_profile(source.file)]
     return sorted({source.name for source in sources if source.name.isprintable()})

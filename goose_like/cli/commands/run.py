@@ -22,10 +22,12 @@ def run(
     profile: ProfileOption = None,
     model: ModelOption = None,
     output_format: Annotated[OutputFormat, typer.Option(help="Format of standard output.")] = OutputFormat.text,
-    max_steps: Annotated[int | None, typer.Option(min=1, help="Most model requests [default: 128].")] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0.000001, help="Most US dollars.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="Most input and output tokens.")] = None,
-    timeout: Annotated[float | None, typer.Option(min=0.001, help="Most seconds.")] = None,
+    max_steps: Annotated[
+        int | None, typer.Option(min=1, help="Stop after this many model requests [default: 128].")
+    ] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0.000001, help="Stop at this cost in US dollars.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Stop after this many input and output tokens.")] = None,
+    timeout: Annotated[float | None, typer.Option(min=0.001, help="Stop after this many seconds.")] = None,
     session: Annotated[
         str | None,
         typer.Option(
@@ -40,7 +42,7 @@ def run(
     trust: TrustOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on standard error.")] = False,
 ) -> None:
-    """Do one task: progress goes to standard error, the answer to standard output.
+    """Do one task. Progress goes to standard error, the answer to standard output.
 
     Exit codes: 0 done, 1 error, 2 usage, 3 steps, 4 cost, 5 tokens, 6 denied, 7 no sandbox, 75 rate limit,
     76 key, 77 model unavailable, 124 time, 130 SIGINT, 143 SIGTERM.

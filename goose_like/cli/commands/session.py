@@ -108,7 +108,7 @@ def list_(
     here: Annotated[bool, typer.Option("--here", help="List only sessions of this folder.")] = False,
     every: Annotated[bool, typer.Option("--all", help="List all sessions instead of the newest 20.")] = False,
 ) -> None:
-    """List sessions, newest first: name, age, folder, turns, cost, tokens, title."""
+    """List sessions, newest first. Columns: name, age, folder, turns, cost, tokens, about."""
     from .session_actions import print_sessions
 
     print_sessions(words or [], cwd=os.getcwd() if here else None, is_complete=every)
@@ -116,7 +116,7 @@ def list_(
 
 @app.command(epilog="Example: goose-like session show NAME")
 def show(name: SessionArgument) -> None:
-    """Show a session: its turns, the files it changed, its tokens and cost."""
+    """Show a session. This includes its turns, the files it changed, its tokens and cost."""
     from .session_actions import print_session
 
     print_session(name)
@@ -130,7 +130,7 @@ def export(
     ] = None,
     file: Annotated[str | None, typer.Option("-o", "--output", help="File to write [default: stdout].")] = None,
 ) -> None:
-    """Export a session as Markdown, as a web page, or as JSON for `session import`."""
+    """Export a session. Formats: Markdown, a web page, or JSON for `session import`."""
     from .session_actions import export_session
 
     export_session(name, form.value if form else None, Path(file) if file else None)
@@ -153,7 +153,7 @@ def fork(
     at: Annotated[int | None, typer.Option(help="Copy only what precedes this turn [default: everything].")] = None,
     new: Annotated[str | None, typer.Option("--name", help="Name of the copy [default: a short one].")] = None,
 ) -> None:
-    """Copy a session into a new one; the original, which can be open, stays unchanged."""
+    """Copy a session into a new one. The original can be open and stays unchanged."""
     from .session_actions import copy_session
 
     copy_session(name, at, new)
