@@ -1,5 +1,6 @@
 """Messages of a conversation: parts, messages and token counts, independent of wire formats and screens."""
 
+import json
 import operator
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -72,6 +73,14 @@ class ToolCall(FrozenModel):
     id: Utf8Text
     name: Utf8Text
     arguments: Utf8Text
+
+    def parse_arguments(self) -> dict[str, Any]:
+        """Return the arguments by name; arguments that are not a JSON object have the name `""`."""
+        try:
+            arguments = json.loads(self.arguments or "{}")
+        except (ValueError, RecursionError):
+            arguments = self.arguments
+        return arguments if isinstance(arguments, dict) else {"": arguments}
 
 
 class ToolResult(FrozenModel):

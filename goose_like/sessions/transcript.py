@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, assert_never
+from typing import Literal, assert_never
 
 from goose_like.core.events import (
     Answered,
@@ -101,7 +101,7 @@ def list_changed_files(events: Sequence[DurableEvent]) -> list[str]:
     done = {result.call_id for result in results if not result.is_error}
     messages = (event.message for event in events if isinstance(event, MessageCompleted))
     calls = (call for message in messages for call in message.tool_calls if call.name in _WRITE_TOOLS)
-    paths = (_parse_arguments(call).get("path") for call in calls if call.id in done)
+    paths = (call.parse_arguments().get("path") for call in calls if call.id in done)
     return list(dict.fromkeys(path for path in paths if isinstance(path, str)))
 
 
@@ -162,18 +162,9 @@ def _describe_message(message: Message, results: dict[str, ToolResult]) -> Itera
         yield Entry("call", title, text, result, result.images)
 
 
-def _parse_arguments(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments by name. Arguments that are no JSON object have the name ""."""
-    try:
-        arguments = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError):
-        arguments = call.arguments
-    return arguments if isinstance(arguments, dict) else {"": arguments}
-
-
 def _format_call(call: ToolCall) -> tuple[str, str]:
     """Format the title of a call and its arguments: strings as they are, other values as JSON."""
-    arguments = _parse_arguments(call)
+    arguments = call.parse_arguments()
     keys = ("command", "code", "path", "url", "task")
     subject = next((value for key in keys if isinstance(value := arguments.get(key), str)), "")
     title = f"{call.name} {subject.partition(chr(10))[0][:100]}".strip()

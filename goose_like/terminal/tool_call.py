@@ -42,7 +42,7 @@ class RunningCall:
     @property
     def is_command(self) -> bool:
         """A command or code: its result is the output, with notes at its end."""
-        return not parse_arguments(self.call).keys().isdisjoint(("command", "code")) or self.line_count > 0
+        return not self.call.parse_arguments().keys().isdisjoint(("command", "code")) or self.line_count > 0
 
     def add_output(self, text: str, width: int) -> list[str]:
         """Add output and return the lines that are complete now, fitted to so many columns."""
@@ -104,15 +104,6 @@ def fit_line(line: str, dropped: int, width: int) -> str:
     return to_one_line(line, min(width, 100) - len(note)) + note
 
 
-def parse_arguments(call: ToolCall) -> dict[str, Any]:
-    """Return a call's arguments by name; anything but a JSON object stands under an empty name."""
-    try:
-        arguments = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError):
-        arguments = call.arguments
-    return arguments if isinstance(arguments, dict) else {"": arguments}
-
-
 def format_nested_event(event: Mapping[str, Any], width: int) -> str:
     """Return one line for an event of a subagent, or an empty string for events without a line."""
     match event:
@@ -132,7 +123,7 @@ def format_nested_event(event: Mapping[str, Any], width: int) -> str:
 
 def get_code_lines(call: ToolCall) -> list[str]:
     """Return the first lines of a call's code, or an empty list for code of one line."""
-    code = parse_arguments(call).get("code")
+    code = call.parse_arguments().get("code")
     lines = escape_controls(code).strip("\n").split("\n") if isinstance(code, str) else []
     if len(lines) > CODE_LINES:
         lines = [*lines[: CODE_LINES - 1], f"… {len(lines) - CODE_LINES + 1:,} more lines"]
@@ -142,7 +133,7 @@ def get_code_lines(call: ToolCall) -> list[str]:
 def describe_call(call: ToolCall, width: int) -> str:
     """Describe a call's arguments in one line: main arguments in full, content by its size, others as `name=value`."""
     parts = []
-    for name, value in parse_arguments(call).items():
+    for name, value in call.parse_arguments().items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         if name in ("command", "code", "path", "task", "goal", "question", ""):
             parts.append(text)

@@ -1,6 +1,5 @@
 """Tools that the client runs: their names, the conversion of their calls, and checks of the arguments."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -86,29 +85,20 @@ def to_client_call(calls: Sequence[ToolCall], query: Query) -> ClientCall:
 
     There must be at least one call, and `check_call` must have accepted all of them.
     """
-    name, arguments = calls[0].name, parse_arguments(calls[0])
+    name, arguments = calls[0].name, calls[0].parse_arguments()
     if query.dialect == "copilot":
         return ClientCall(function=name, arguments={"widget_uuid": str(arguments.get("widget_uuid", ""))})
     if name in WIDGET_DATA_FUNCTIONS or name == OPTIONS_FUNCTION:
         group = list(takewhile(lambda call: call.name == name, calls))
         is_options = name == OPTIONS_FUNCTION
         key, build = ("param_options_queries", _build_options) if is_options else ("data_sources", _build_data_source)
-        entries = [build(parse_arguments(call), query) for call in group]
+        entries = [build(call.parse_arguments(), query) for call in group]
         return ClientCall(function=name, arguments={key: entries}, count=len(entries))
     if tool := name_client_tools(query).get(name):
         address = {key: value for key, value in (("url", tool.url), ("endpoint", tool.endpoint)) if value}
         wrapped = {"server_id": tool.server_id, "tool_name": tool.name, "parameters": arguments}
         return ClientCall(function=EXECUTE_FUNCTION, arguments=wrapped | address)
     return ClientCall(function=name, arguments=arguments)
-
-
-def parse_arguments(call: ToolCall) -> dict[str, Any]:
-    """Parse the arguments of a call; return none if the text is not a JSON object."""
-    try:
-        arguments = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return arguments if isinstance(arguments, dict) else {}
 
 
 def _build_data_source(arguments: dict[str, Any], query: Query) -> dict[str, Any]:

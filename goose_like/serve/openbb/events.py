@@ -44,7 +44,7 @@ from goose_like.core.message import ToolCall, ToolResult
 from goose_like.serve.sse import Frame
 from goose_like.sessions.artifact_text import list_columns, render_artifact, simplify_cell
 
-from .client_tools import ClientCall, parse_arguments
+from .client_tools import ClientCall
 from .query import DataSource, Query
 from .request import STATE_KEY, to_text
 
@@ -283,9 +283,9 @@ def _join_deltas(events: Sequence[Event]) -> Iterator[Event]:
 
 
 def _format_details(call: ToolCall) -> dict[str, str]:
-    arguments = parse_arguments(call)
-    shown = {key: to_text(value) for key, value in arguments.items() if key.lower() not in HIDDEN_DETAILS | {"url"}}
-    return {key: _shorten(value) for key, value in shown.items()}
+    hidden = HIDDEN_DETAILS | {"", "url"}
+    arguments = call.parse_arguments().items()
+    return {key: _shorten(to_text(value)) for key, value in arguments if key.lower() not in hidden}
 
 
 def _shorten(text: str) -> str:

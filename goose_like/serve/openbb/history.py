@@ -21,7 +21,7 @@ from goose_like.core.history import History
 from goose_like.core.message import Message, Part, Text, ToolCall, ToolResult
 from goose_like.serve.turn import ImageData
 
-from .client_tools import WIDGET_DATA_FUNCTIONS, parse_arguments, to_model_calls
+from .client_tools import WIDGET_DATA_FUNCTIONS, to_model_calls
 from .prompt import build_tool_result, format_client_context
 from .query import (
     AgentMessage,
@@ -257,7 +257,7 @@ def list_open_calls(history: History) -> list[ToolCall]:
 
 
 def _build_source(call: ToolCall, outcome: Outcome, widgets: Mapping[str, Widget]) -> DataSource | None:
-    arguments = parse_arguments(call)
+    arguments = call.parse_arguments()
     widget = widgets.get(str(arguments.get("widget_uuid"))) if call.name in WIDGET_DATA_FUNCTIONS else None
     if widget is None:
         return DataSource(citations=outcome.citations) if outcome.citations else None

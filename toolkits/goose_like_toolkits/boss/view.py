@@ -22,7 +22,7 @@ from goose_like.providers.prices import compute_cost_usd
 from goose_like.terminal.escape import escape_controls, to_one_line
 from goose_like.terminal.renderer import PLAN_TOOL, Renderer, is_failed
 from goose_like.terminal.screen import Screen
-from goose_like.terminal.tool_call import RunningCall, describe_call, parse_arguments
+from goose_like.terminal.tool_call import RunningCall, describe_call
 from goose_like_toolkits.boss.flow.outcome import count_rounds
 from goose_like_toolkits.boss.memory.log import LogEntry, list_entries
 
@@ -244,7 +244,7 @@ class BossScreen(Screen):
             f"{time.monotonic() - (running.started_at or self._began):.1f} s",
         )
         room = max(min(self._get_room(0), _MAX_COLUMNS) - 2 * depth - len(name) - len(took) - 7, 8)
-        summary = parse_arguments(running.call).get("summary") if running.call.name == "finish" else None
+        summary = running.call.parse_arguments().get("summary") if running.call.name == "finish" else None
         text = to_one_line(str(summary), room) if summary else describe_call(running.call, room)
         mark = ("✗ ", "red") if is_failure else ("✓ ", "green")
         return Text.assemble("  " * depth, mark, (name, "bold"), f"  {text}" if text else "", (f" · {took}", "dim"))

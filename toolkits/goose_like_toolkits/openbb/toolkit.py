@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from goose_like.core.events import Artifact, ArtifactShown, Chart, PromptsSuggested
 from goose_like.core.tool import Tool, current_call
-from goose_like.serve.openbb.client_tools import OPTIONS_FUNCTION, WIDGET_DATA_FUNCTIONS, check_call, parse_arguments
+from goose_like.serve.openbb.client_tools import OPTIONS_FUNCTION, WIDGET_DATA_FUNCTIONS, check_call
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, tool
 
 from .config import parse_config
@@ -97,7 +97,7 @@ class OpenBBToolkit(Toolkit):
                 break
             results |= {result.call_id for result in message.tool_results if not result.is_error}
             for call in message.tool_calls:
-                if call.id in results and call.name == name and _drop_empty(parse_arguments(call)) == wanted:
+                if call.id in results and call.name == name and _drop_empty(call.parse_arguments()) == wanted:
                     return True
         return False
 

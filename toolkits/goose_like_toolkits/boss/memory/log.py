@@ -1,6 +1,5 @@
 """The log of a boss: one line per action. The same run always writes the same lines."""
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -58,9 +57,5 @@ def _describe(call: ToolCall, result: ToolResult) -> str:
 
 def _join_arguments(call: ToolCall) -> str:
     """Join the first lines of the text arguments, such as a command or a path."""
-    try:
-        arguments = json.loads(call.arguments or "{}")
-    except ValueError:
-        return ""
-    values = arguments.values() if isinstance(arguments, dict) else ()
-    return ", ".join(value.strip().split("\n")[0] for value in values if isinstance(value, str) and value.strip())
+    texts = [value.strip() for name, value in call.parse_arguments().items() if name and isinstance(value, str)]
+    return ", ".join(text.split("\n")[0] for text in texts if text)
