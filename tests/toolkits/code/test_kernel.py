@@ -19,7 +19,7 @@ from goose_like.core.notifier import Recorder
 from goose_like.workspace import sandbox
 from goose_like.workspace.child import ChildWorkspace
 from tests.toolkits.code.cell_harness import CodeHarness, open_harness
-from tests.toolkits.developer.shell_harness import until
+from tests.toolkits.developer.developer_harness import wait_until
 
 needs_sandbox = pytest.mark.skipif(
     sandbox.find_sandbox_problem() is not None, reason=str(sandbox.find_sandbox_problem())
@@ -88,7 +88,7 @@ async def test_what_is_printed_comes_on_the_screen_as_it_comes(free: CodeHarness
         free.run("print('first', flush=True)\ninput_file = open('go')\nwhile not input_file.read(): pass")
     )
     (free.root / "go").touch()
-    await until(lambda: "first" in free.screen_text)
+    await wait_until(lambda: "first" in free.screen_text)
     assert not asked.done()
     (free.root / "go").write_text("now")
     assert "first" in await asked
@@ -303,7 +303,7 @@ async def test_a_kernel_that_dies_between_cells_is_told_at_the_next(free: CodeHa
     end = "threading.Thread(target=lambda: (go.wait(), os._exit(7))).start()"
     await free.run(f"import os, threading\nx = 1\ngo = threading.Event()\n{end}")
     await free.run("threading.Timer(0.2, go.set).start()")
-    await until(
+    await wait_until(
         lambda: (
             free.toolkit._kernel_session._manager.kernel and free.toolkit._kernel_session._manager.kernel.exit_reason
         )
@@ -362,7 +362,7 @@ async def test_every_message_comes_however_many_there_are(free: CodeHarness):
 async def test_cancelling_interrupts_the_cell_and_keeps_the_kernel(here: CodeHarness):
     await here.run("x = 1")
     asked = asyncio.create_task(here.run("import time\nprint('begun', flush=True)\ntime.sleep(1000)"))
-    await until(lambda: "begun" in here.screen_text)
+    await wait_until(lambda: "begun" in here.screen_text)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
@@ -374,7 +374,7 @@ async def test_what_a_cancelled_cell_still_prints_does_no_harm(free: CodeHarness
     flood = "print('yyy\\n' * 30_000, flush=True)\n"
     late = f"except KeyboardInterrupt:\n    {flood}    print('last')"
     asked = asyncio.create_task(free.run(f"import time\ntry:\n    {flood}    time.sleep(1000)\n{late}"))
-    await until(lambda: "yyy" in free.screen_text)
+    await wait_until(lambda: "yyy" in free.screen_text)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
@@ -385,7 +385,7 @@ async def test_a_cancelled_cell_that_goes_on_is_ended_and_the_next_one_told(free
     monkeypatch.setattr("goose_like_toolkits.code.kernel.manager.INTERRUPT_GRACE_S", 0.3)
     await free.run("x = 1")
     asked = asyncio.create_task(free.run(STUBBORN))
-    await until(lambda: "begun" in free.screen_text)
+    await wait_until(lambda: "begun" in free.screen_text)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
@@ -397,11 +397,11 @@ async def test_a_cancelled_cell_that_goes_on_is_ended_and_the_next_one_told(free
 
 async def test_cancelling_the_start_leaves_nothing(free: CodeHarness):
     asked = asyncio.create_task(free.run("1"))
-    await until(lambda: alive(str(free.workspace.tmp)))
+    await wait_until(lambda: alive(str(free.workspace.tmp)))
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
-    await until(lambda: not alive(str(free.workspace.tmp)))
+    await wait_until(lambda: not alive(str(free.workspace.tmp)))
     assert list(free.workspace.tmp.glob("kernel-*")) == []
     assert await free.run("1") == "1"
 

@@ -19,7 +19,7 @@ from goose_like.core.notifier import render_plain_text
 from tests import ROOT
 from tests.toolkits.code.cell_harness import open_harness
 from tests.toolkits.code.test_plugins import SEED
-from tests.toolkits.developer.shell_harness import until
+from tests.toolkits.developer.developer_harness import wait_until
 
 WILD = ROOT / "tests/fixtures/taskweaver_plugins"
 CONFIGURED = """
@@ -254,11 +254,11 @@ async def test_a_change_is_not_lost_with_a_cell_that_was_cancelled(tmp_path, pro
     busy += "    while not os.path.exists('go'): pass"
     async with with_project(tmp_path) as here:
         first = asyncio.create_task(here.run(busy))
-        await until(lambda: "begun" in here.screen_text)
+        await wait_until(lambda: "begun" in here.screen_text)
         first.cancel()
         file.write_text(file.read_text().replace("self.count += 1", "self.count += 100"))
         second = asyncio.create_task(here.run("counter()"))
-        await until(here.toolkit._kernel_session._lock.locked)
+        await wait_until(here.toolkit._kernel_session._lock.locked)
         await asyncio.sleep(0.1)
         second.cancel()
         (here.root / "go").touch()

@@ -1,23 +1,14 @@
 """Command `goose-like plugin` for the plugins of a project. Imports nothing heavy, because every start imports it."""
 
 import os
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-
-class Sandbox(StrEnum):
-    """The sandbox modes of `plugin run` and `plugin test`."""
-
-    read_only = "read-only"
-    workspace = "workspace"
-    workspace_network = "workspace+network"
-    full = "full"
-
-
-SandboxOption = Annotated[Sandbox, typer.Option(help="Limits of the plugin's access.")]
+SandboxOption = Annotated[
+    Literal["read-only", "workspace", "workspace+network", "full"], typer.Option(help="Limits of the plugin's access.")
+]
 OutputOption = Annotated[Path, typer.Option("-o", "--output", help="Folder for the plugin's artifacts.")]
 
 _ARTIFACTS = Path("artifacts")
@@ -71,12 +62,12 @@ def check_plugins(context: typer.Context) -> None:
 def run_tests(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name of the plugin.")],
-    sandbox: SandboxOption = Sandbox.workspace,
+    sandbox: SandboxOption = "workspace",
 ) -> None:
     """Run the tests of a plugin: its functions with @test_plugin."""
     from .manual_run import run_plugin_tests
 
-    raise typer.Exit(run_plugin_tests(_read_project(context), name, _ARTIFACTS, sandbox.value))
+    raise typer.Exit(run_plugin_tests(_read_project(context), name, _ARTIFACTS, sandbox))
 
 
 @app.command("run", epilog="Example: goose-like plugin --project . run word_count text='so it is'")
@@ -85,12 +76,12 @@ def run_plugin(
     name: Annotated[str, typer.Argument(help="Name of the plugin.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", help="JSON, or text.")] = None,
     output: OutputOption = _ARTIFACTS,
-    sandbox: SandboxOption = Sandbox.workspace,
+    sandbox: SandboxOption = "workspace",
 ) -> None:
     """Call a plugin and print its result and the paths of its artifacts."""
     from .manual_run import call_plugin
 
-    raise typer.Exit(call_plugin(_read_project(context), name, arguments or [], output, sandbox.value))
+    raise typer.Exit(call_plugin(_read_project(context), name, arguments or [], output, sandbox))
 
 
 @app.command("new", epilog="Example: goose-like plugin --project . new word_count")

@@ -18,10 +18,10 @@ def explain_empty(project: Project) -> str:
 def list_rows(project: Project, explain_off: Callable[[str], str | None]) -> list[list[str]]:
     """Return name, state and description of each plugin, also of those with an unreadable YAML file."""
     readable = {spec.file for spec in project.specs}
-    reasons = {spec.name: explain_off(spec.name) for spec in project.specs}
+    reasons = [explain_off(spec.name) for spec in project.specs]
     rows = [
-        [spec.name, f"off: {reason}" if (reason := reasons[spec.name]) else "on", " ".join(spec.description.split())]
-        for spec in project.specs
+        [spec.name, f"off: {reason}" if reason else "on", " ".join(spec.description.split())]
+        for spec, reason in zip(project.specs, reasons, strict=True)
     ]
     broken = {
         each.file: [each.file.stem, f"broken: {each.text}", ""]

@@ -17,7 +17,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from .annotations import check_annotation
-from .forbidden import FORBIDDEN_BUILTINS, split_names
+from .known_names import FORBIDDEN_BUILTINS, split_names
 from .rules import WORKER_PACKAGE, Refused, Rules
 
 ATTRIBUTE, CALLEE, OWNER, ANNOTATION, MAGIC = GUARD_NAMES = (

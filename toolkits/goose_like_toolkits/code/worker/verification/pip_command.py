@@ -3,7 +3,7 @@
 import re
 import shlex
 
-from .forbidden import split_names
+from .known_names import split_names
 
 _VERSION = r"(==|>=|<=|!=|~=|<|>)[\w.*]+"
 _PACKAGE = re.compile(rf"[A-Za-z0-9][\w.-]*(\[[\w,.-]+\])?({_VERSION}(,{_VERSION})*)?")

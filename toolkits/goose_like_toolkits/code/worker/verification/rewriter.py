@@ -10,7 +10,8 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from .annotations import check_annotation
-from .forbidden import (
+from .guards import ANNOTATION, ATTRIBUTE, CALLEE, GUARD_NAMES, MAGIC, OWNER
+from .known_names import (
     FORBIDDEN_ATTRIBUTES,
     INHERITED_METHODS,
     READABLE_ATTRIBUTES,
@@ -19,7 +20,6 @@ from .forbidden import (
     is_dunder,
     split_names,
 )
-from .guards import ANNOTATION, ATTRIBUTE, CALLEE, GUARD_NAMES, MAGIC, OWNER
 from .pip_command import quote_install_line
 from .rules import Rules
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from IPython.core.error import InputRejected
 
-from . import forbidden
+from . import known_names
 
 WORKER_PACKAGE = __name__.partition(".")[0]
 _WITH_MODULE = (FunctionType, BuiltinFunctionType, type)  # objects with a reliable `__module__`
@@ -30,18 +30,7 @@ class Rules:
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
-        """Read `allowed_` or `blocked_modules`, `allowed_` or `blocked_functions` and `allowed_variables`.
-
-        Raises:
-            ValueError: The config has an unknown key, or both lists of a kind.
-        """
-        kinds = ("modules", "functions")
-        known = {f"{mode}_{kind}" for mode in ("allowed", "blocked") for kind in kinds} | {"allowed_variables"}
-        if unknown := set(config) - known:
-            raise ValueError(f"verify has no {sorted(unknown)}: give allowed_ or blocked_modules and _functions")
-        for kind in kinds:
-            if config.get(f"allowed_{kind}") is not None and config.get(f"blocked_{kind}") is not None:
-                raise ValueError(f"verify has allowed_{kind} and blocked_{kind}: give only one of them")
+        """Read the lists of the config, which the host has checked."""
         blocked = _to_set(config.get("blocked_functions")) or frozenset()
         self._modules = _to_set(config.get("allowed_modules"))
         self._blocked_modules = _to_set(config.get("blocked_modules")) or frozenset()
@@ -55,16 +44,16 @@ class Rules:
     def _list_refused(self, blocked: frozenset[str]) -> Iterable[tuple[str, str]]:
         """Yield the dotted name of each refused object with the reason."""
         allowed = self._functions or frozenset()
-        for name, instead in forbidden.FORBIDDEN_BUILTINS.items():
+        for name, instead in known_names.FORBIDDEN_BUILTINS.items():
             if name not in allowed:
                 yield f"builtins.{name}", f"{name!r} bypasses the rules: {instead}"
-        for name in sorted(forbidden.FORBIDDEN_CALLABLES - allowed):
+        for name in sorted(known_names.FORBIDDEN_CALLABLES - allowed):
             yield name, f"{name!r} bypasses the rules: use values and formats that hold no code"
         for name in sorted(blocked):
-            for dotted in [name if "." in name else f"builtins.{name}", *sorted(forbidden.EQUIVALENTS.get(name, ()))]:
+            for dotted in [name if "." in name else f"builtins.{name}", *sorted(known_names.EQUIVALENTS.get(name, ()))]:
                 yield dotted, f"function {name!r} is blocked: avoid it"
         for name in self._blocked_modules:
-            for dotted in sorted(forbidden.EQUIVALENTS.get(name, ())):
+            for dotted in sorted(known_names.EQUIVALENTS.get(name, ())):
                 yield dotted, f"module {name!r} is blocked: avoid it"
 
     def resolve(self) -> None:
@@ -77,7 +66,7 @@ class Rules:
     def find(self, dotted: str) -> object:
         """Return the object with this dotted name, or None if its module is not imported yet."""
         root, dot, rest = dotted.partition(".")
-        parts = (forbidden.SHORT_NAMES.get(root, root) + dot + rest).split(".")
+        parts = (known_names.SHORT_NAMES.get(root, root) + dot + rest).split(".")
         for cut in range(len(parts) - 1, 0, -1):
             value: object = sys.modules.get(".".join(parts[:cut]))
             if value is not None:
@@ -89,8 +78,8 @@ class Rules:
     def check_builtin(self, name: str) -> str | None:
         """Check the use of a builtin."""
         value = vars(builtins).get(name)
-        if name in forbidden.FORBIDDEN_BUILTINS and name not in (self._functions or ()):
-            return f"{name!r} bypasses the rules: {forbidden.FORBIDDEN_BUILTINS[name]}"
+        if name in known_names.FORBIDDEN_BUILTINS and name not in (self._functions or ()):
+            return f"{name!r} bypasses the rules: {known_names.FORBIDDEN_BUILTINS[name]}"
         if name in self.blocked_names:
             return f"function {name!r} is blocked: avoid it"
         if self._functions is None or name in self._functions or not callable(value) or name.startswith("__"):
@@ -116,17 +105,17 @@ class Rules:
         if names & self._blocked_modules:
             return f"module {name!r} is blocked: avoid it"
         is_private = not is_origin and any(part.startswith("_") for part in name.split("."))
-        if names & forbidden.FORBIDDEN_MODULES or WORKER_PACKAGE in names or is_private:
+        if names & known_names.FORBIDDEN_MODULES or WORKER_PACKAGE in names or is_private:
             return f"module {name!r} bypasses the rules: avoid it"
         return None
 
     def _is_listed(self, name: str) -> bool:
-        listed = (self._modules or frozenset()) | forbidden.DISPLAY_MODULES
+        listed = (self._modules or frozenset()) | known_names.DISPLAY_MODULES
         return name == "__future__" or bool(_with_parents(name, True) & listed)
 
     def has_allowed_submodule(self, name: str) -> bool:
         """Return whether a module contains an allowed module, even if the module itself is not allowed."""
-        listed = (self._modules or frozenset()) | forbidden.DISPLAY_MODULES
+        listed = (self._modules or frozenset()) | known_names.DISPLAY_MODULES
         return any(submodule.startswith(f"{name}.") for submodule in listed)
 
     def check_module_attribute(self, module: ModuleType, name: str) -> str | None:
@@ -135,9 +124,9 @@ class Rules:
         dotted = f"{home}.{name}"
         if (reason := self.check_module(home)) and self.check_module(dotted) and not self.has_allowed_submodule(dotted):
             return reason
-        if module is sys and name not in forbidden.SYS_NAMES:
+        if module is sys and name not in known_names.SYS_NAMES:
             return f"'sys.{name}' bypasses the rules: avoid it"
-        if name.startswith("_") and name not in forbidden.READABLE_ATTRIBUTES:
+        if name.startswith("_") and name not in known_names.READABLE_ATTRIBUTES:
             return f"'{dotted}' is private to the module: use documented names"
         return None
 
@@ -147,9 +136,9 @@ class Rules:
             return f"a {kind.__name__} bypasses the rules: avoid it"
         for base in kind.__mro__:
             home = base.__module__
-            if not isinstance(home, str) or home in forbidden.DISPLAY_MODULES:
+            if not isinstance(home, str) or home in known_names.DISPLAY_MODULES:
                 continue
-            if _with_parents(home, True) & (forbidden.OPAQUE_PACKAGES | {WORKER_PACKAGE}):
+            if _with_parents(home, True) & (known_names.OPAQUE_PACKAGES | {WORKER_PACKAGE}):
                 return f"attributes of a {kind.__name__} are not readable: only call plugins and kernel objects"
         return None
 
@@ -182,13 +171,13 @@ class Rules:
             home
             and self._modules is not None
             and root in sys.stdlib_module_names
-            and root not in forbidden.HARMLESS_MODULES
+            and root not in known_names.HARMLESS_MODULES
         ):
             return self.check_module(home, is_origin=True)
         return None
 
     def _is_function_listed(self, holder: ModuleType, name: str, home: str | None) -> bool:
-        short = [key for key, module in forbidden.SHORT_NAMES.items() if module == holder.__name__]
+        short = [key for key, module in known_names.SHORT_NAMES.items() if module == holder.__name__]
         modules = [holder.__name__, *([home] if home else []), *short]
         names = {name, *(f"{module}.{name}" for module in modules)}
         return bool(names & (self._functions or frozenset()))
@@ -200,7 +189,7 @@ def _to_set(names: Iterable[str] | None) -> frozenset[str] | None:
 
 def _with_parents(name: str, is_origin: bool) -> set[str]:
     root, dot, rest = name.partition(".")
-    public = forbidden.MODULE_ALIASES.get(root) or (root.lstrip("_") or root if is_origin else root)
+    public = known_names.MODULE_ALIASES.get(root) or (root.lstrip("_") or root if is_origin else root)
     dotted = public + dot + rest
     return {dotted, *(dotted[:end] for end, letter in enumerate(dotted) if letter == ".")}
 

@@ -14,11 +14,7 @@ from .rules import Refused, Rules
 
 
 def install_verification(shell: InteractiveShell, config: dict[str, Any] | None) -> None:
-    """Verify each cell of this shell from now on; with None as config, do nothing.
-
-    Raises:
-        ValueError: The rules contradict each other.
-    """
+    """Verify each cell of this shell from now on; with None as config, do nothing."""
     if config is not None:
         shell.ast_transformers.append(Verifier(shell, Rules(config)))
 

@@ -1,4 +1,4 @@
-"""Names that bypass any rules. Cells cannot use these names while there are rules."""
+"""Names with a fixed meaning for verification: names that bypass any rules, and exceptions for harmless names."""
 
 
 def split_names(text: str) -> frozenset[str]:
