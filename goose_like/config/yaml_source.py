@@ -18,7 +18,7 @@ Drafts = Mapping[Path, str]
 NO_DRAFTS: Drafts = MappingProxyType({})
 
 USER_MESSAGE = "user_message"
-"""The type of a pydantic error with a message for users. The message must not quote the value, which may be a secret."""
+"""The type of a pydantic error with a message for users, which must not quote a value that may be a secret."""
 
 
 @dataclass(frozen=True, slots=True)

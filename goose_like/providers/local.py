@@ -141,7 +141,7 @@ class LocalProvider:
         }
 
     def _run_request(self, body: dict[str, Any], report: Callable[[_Item], bool]) -> None:
-        """Run one request in a thread: load the engine if needed, and block until the answer is complete or unwanted."""
+        """Run one request in a thread: load the engine if needed, and block until the answer ends or is unwanted."""
         try:
             with self._busy:
                 if report(Status(text="the model reads")):

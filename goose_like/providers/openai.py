@@ -184,7 +184,7 @@ class OpenAIProvider(SdkProvider):
         if temperature is not None:
             extras["temperature"] = temperature
         if is_openai and request.session:
-            # OpenAI sends requests with one key to one machine, which has cached their prefix (guide on prompt caching).
+            # OpenAI sends requests with one key to the machine that cached their prefix (guide on prompt caching).
             extras["prompt_cache_key"] = request.session
         if choice.tools == "constrained":
             from .json_tool_calls import build_answer_schema, convert_request
