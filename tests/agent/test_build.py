@@ -1,12 +1,7 @@
-"""From profile and notifier to an exchange: order of need, what is told when it can't be, and what is closed when."""
+"""Tests of building an exchange: order of dependency, errors with their line, and closing."""
 
 import asyncio
-import json
-import shutil
-import subprocess
 import sys
-import tomllib
-import zipfile
 from contextlib import asynccontextmanager
 
 import pytest
@@ -22,8 +17,7 @@ from goose_like.core.notifier import Recorder
 from goose_like.providers import registry as models
 from goose_like.providers.registry import NO_MODEL
 from goose_like.sessions.session import Session
-from goose_like.toolkit import ExchangeView, Requirements, Toolkit, tool
-from tests import ROOT
+from goose_like.toolkit import ExchangeView, Toolkit, tool
 from tests.fakes import FakeProvider, call, calls
 
 trace: list[str] = []
@@ -160,7 +154,7 @@ async def built(home, yaml, recorder=None, **options):
         raise ProfileError(f"line {line}: {error}") from error
 
 
-async def test_order_of_need_and_of_closing(home):
+async def test_toolkits_are_created_and_closed_in_order_of_dependency(home):
     toolkits = """toolkits:
   - {name: one, requires: {a: two, b: three}}
   - {name: two, requires: {deeper: three}}
@@ -175,7 +169,7 @@ async def test_order_of_need_and_of_closing(home):
     assert [provider.closed for provider in played] == [1]
 
 
-async def test_a_profile_that_touches_nothing_here_is_no_developer(home):
+async def test_the_prompt_without_local_access(home):
     async with built(home, "toolkits: [jira]") as exchange:
         assert exchange.system.startswith("You are goose_like, an assistant. You do what the user asks with the tools")
     async with built(home, "toolkits: [jira, two]") as exchange:
@@ -198,7 +192,7 @@ async def test_one_turn(home, stranger):
     assert not folder.exists()
 
 
-async def test_session_given_is_resumed_and_stays_open(home):
+async def test_a_given_session_is_resumed_and_stays_open(home):
     Model.steps = ["One."]
     session = Session.create("kept")
     async with built(home, "toolkits: []", session=session) as exchange:
@@ -306,7 +300,7 @@ async def test_bad_profile_is_one_sentence_with_its_line(home, kind):
         ("foreign", "the entry point of toolkit 'foreign' names <class .*Model'>, which is no toolkit"),
     ],
 )
-async def test_faults_of_a_toolkit_are_told_and_the_others_closed(home, toolkit, words):
+async def test_an_error_of_a_toolkit_closes_the_others(home, toolkit, words):
     with pytest.raises(GooseLikeError, match=words):
         async with built(home, f"toolkits: [one, {toolkit}]"):
             raise AssertionError("must not be built")
@@ -314,7 +308,7 @@ async def test_faults_of_a_toolkit_are_told_and_the_others_closed(home, toolkit,
     assert trace[-1] == "-One"
 
 
-async def test_what_a_toolkit_waits_for_is_shown_before_the_session_begins(home, monkeypatch):
+async def test_status_of_create_is_shown_before_the_session_starts(home, monkeypatch):
     may_go, recorder = asyncio.Event(), Recorder()
 
     class Prepared(Three):
@@ -345,7 +339,7 @@ async def test_what_a_toolkit_waits_for_is_shown_before_the_session_begins(home,
     assert trace == ["+Two", "-Two"]
 
 
-async def test_what_a_thread_tells_after_the_end_is_told_to_nobody(home, monkeypatch):
+async def test_events_of_threads_after_the_end_are_dropped(home, monkeypatch):
     recorder, told = Recorder(), []
 
     class Late(Three):
@@ -382,7 +376,7 @@ async def test_moderator_and_limits(home):
         assert exchange.limits.values.steps == 3
 
 
-async def test_a_model_that_is_not_there():
+async def test_an_unavailable_model():
     with pytest.raises(ModelUnavailableError, match="install absent"):
         async with build_exchange(Profile(processor={"model": "absent:m"}, toolkits=()), Recorder()):
             raise AssertionError("must not be built")
@@ -395,7 +389,7 @@ async def test_no_model_at_all(monkeypatch):
     assert str(caught.value) == NO_MODEL
 
 
-async def test_a_toolkit_that_fails_to_look_is_told_once_and_ends_no_turn(home, monkeypatch):
+async def test_a_failing_hook_is_logged_once(home, monkeypatch):
     def look(self):
         raise LookupError("nowhere")
 
@@ -410,7 +404,7 @@ async def test_a_toolkit_that_fails_to_look_is_told_once_and_ends_no_turn(home, 
     assert ["'three' failed" in text and "nowhere" in text for text in told] == [True] * 3
 
 
-async def test_a_toolkit_that_says_nonsense_of_the_state_is_told_and_ends_no_turn(home, monkeypatch):
+async def test_a_hook_with_a_wrong_result_is_logged(home, monkeypatch):
     for name, given in (("context_updates", None), ("state_sections", [1]), ("before_finish", 3)):
         monkeypatch.setattr(Three, name, lambda self, given=given: given)
     async with built(home, "toolkits: [three]", recorder := Recorder()) as exchange:
@@ -446,17 +440,7 @@ async def test_cancelling_twice_does_not_stop_a_close(home, monkeypatch):
     assert closed.is_set()
 
 
-def test_requirements():
-    requires = Requirements("me", {"a": "toolkit a"})
-    assert requires["a"] == requires.get("a") == "toolkit a"
-    assert ("a" in requires, "b" in requires, list(requires), len(requires)) == (True, False, ["a"], 1)
-    assert (requires.get("b", None), requires.get("b", 3)) == (None, 3)
-    for fail in (lambda: requires["aa"], lambda: requires.get("aa")):
-        with pytest.raises(ProfileError, match=r"toolkit 'me' needs 'aa' \(did you mean 'a'\?\); add `requires: {aa: "):
-            fail()
-
-
-async def test_view_shows_the_conversation_and_asks_aside(home):
+async def test_the_view_shows_the_conversation_and_asks_questions(home):
     Model.steps = ["Hello.", "Blue."]
     recorder = Recorder()
     async with built(home, "toolkits: [three]", recorder) as exchange:
@@ -466,81 +450,3 @@ async def test_view_shows_the_conversation_and_asks_aside(home):
         assert await view.accelerator.ask("Which colour?") == "Blue."
         assert len(view.processor.messages) == 2
         assert recorder.events[-1].purpose == "side question"
-
-
-PROGRAM = """
-import asyncio, json, sys
-from goose_like.agent.build import build_exchange
-from goose_like.core.notifier import Recorder
-from goose_like.config.profile import ModelChoice
-from goose_like.config.profile_loader import load_profile
-
-async def main():
-    profile, _ = load_profile("seed")
-    model = ModelChoice(model="scripted:" + sys.argv[1])
-    recorder = Recorder()
-    profile = profile.model_copy(update={"processor": model, "accelerator": model})
-    async with build_exchange(profile, recorder) as exchange:
-        end = await exchange.reply("What is on today?")
-        outputs = [result.output for message in exchange.history.messages for result in message.tool_results]
-        logged = [event.text for event in recorder.events if event.type == "logged"]
-        print(json.dumps([end.reason, outputs, logged, exchange.system.splitlines()[-3:], list(exchange.tools)]))
-
-asyncio.run(main())
-"""
-SCRIPT = """
-- calls:
-    - {tool: example, arguments: {}}
-    - {tool: example_dependency, arguments: {}}
-    - {tool: example_history, arguments: {}}
-  text: Looking.
-- text: The dentist.
-"""
-
-
-def wheel(source, folder):
-    """The wheel of a package of single modules; written by hand, as a build back-end would come from the network."""
-    described = tomllib.loads((source / "pyproject.toml").read_text())
-    project, modules = described["project"], described["tool"]["setuptools"]["py-modules"]
-    stem = f"{project['name'].replace('-', '_')}-{project['version']}"
-    points = "".join(
-        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in entries.items())
-        for group, entries in project["entry-points"].items()
-    )
-    files = {f"{module}.py": (source / f"{module}.py").read_text() for module in modules} | {
-        f"{stem}.dist-info/METADATA": "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n".format_map(project),
-        f"{stem}.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{stem}.dist-info/entry_points.txt": points,
-    }
-    record = f"{stem}.dist-info/RECORD"
-    files[record] = "".join(f"{path},,\n" for path in [*files, record])
-    path = folder / f"{stem}-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return path
-
-
-def test_the_schedule_toolkit_as_somebody_elses_package(tmp_path, home, stranger):
-    pytest.importorskip("pip", reason="the package is installed with pip")
-    source, site = ROOT / "tests/fixtures/packages" / "schedule", tmp_path / "installed"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(site)]
-    subprocess.run([*pip, str(wheel(source, tmp_path))], check=True, timeout=300)
-    (home / "config").mkdir(parents=True)
-    shutil.copy(source / "profiles.yaml", home / "config")
-    (tmp_path / "script.yaml").write_text(SCRIPT)
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path / "script.yaml")],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=stranger,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(home), "GOOSE_LIKE_HOME": str(home), "PYTHONPATH": str(site)},
-    )
-    assert ended.returncode == 0, ended.stderr
-    reason, outputs, logged, prompt, tools = json.loads(ended.stdout)
-    assert (reason, tools) == ("stop", ["example", "example_dependency", "example_history"])
-    assert json.loads(outputs[1]) == ["dentist at ten"]
-    assert (outputs[0], outputs[2]) == ("done", "Looking.")
-    assert logged == ["An example tool was called, current state is []"]
-    assert prompt == ["You assist.", "", "Try out the example tool."]

@@ -26,7 +26,7 @@ from goose_like.providers.openai import OpenAIProvider
 from goose_like.providers.openai_wire import OpenAIEncoder
 from tests.fakes import ExchangeHarness, call, calls
 from tests.loopback import Loopback, said, sse
-from tests.toolkits.developer.shell_harness import desk
+from tests.toolkits.developer.developer_harness import open_developer
 
 PNG = b"\x89PNG\r\n\x1a\n1"
 GIF = b"GIF89a2"
@@ -127,7 +127,7 @@ async def test_what_can_not_be_shown(
 
 async def test_only_what_the_jail_lets_through_is_shown(tmp_path: Path) -> None:
     (tmp_path / "elsewhere.png").write_bytes(PNG)  # below the machine's /tmp, which the sandbox has not
-    async with desk(tmp_path) as here:
+    async with open_developer(tmp_path) as here:
         bench = ExchangeHarness(["no"], folder=tmp_path / "s2", takes_images=True, workspace=here.workspace)
         await bench.exchange.reply(f"see {tmp_path}/elsewhere.png")
     assert bench.provider.requests[0].messages == (Message.user(f"see {tmp_path}/elsewhere.png"),)
@@ -163,7 +163,7 @@ async def test_an_image_of_a_tool(takes_images: bool, tmp_path: Path) -> None:
 
 
 async def test_the_developer_toolkit_reads_images(tmp_path: Path) -> None:
-    async with desk(tmp_path, mode="full") as here:
+    async with open_developer(tmp_path, mode="full") as here:
         (here.root / "a.png").write_bytes(PNG)
         outcome = await here.outcome("read_file", path="a.png")
     assert outcome.output == "[a.png: an image, 9 bytes]"

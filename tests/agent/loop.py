@@ -1,0 +1,67 @@
+"""Tools, scripts and checks that the tests of the loop share."""
+
+import asyncio
+import json
+from itertools import pairwise
+
+import pytest
+
+from goose_like.core.events import (
+    Question,
+    TextDelta,
+    TurnFinished,
+)
+from goose_like.core.tool import make_tool
+from tests.fakes import ExchangeHarness, call, calls
+
+
+def echo(text: str) -> str:
+    """Gives back the text."""
+    return text
+
+
+def fail():
+    raise ValueError("no")
+
+
+def create_echo_steps(number):
+    """Calls, each another one."""
+    return [calls(call("echo", json.dumps({"text": str(at)}))) for at in range(number)]
+
+
+def list_types(events):
+    return [event.type for event in events]
+
+
+def assert_append_only(requests):
+    for before, after in pairwise(requests):
+        assert after.messages[: len(before.messages)] == before.messages
+        assert (after.system, after.tools) == (before.system, before.tools)
+
+
+async def wait_for_text(b: ExchangeHarness) -> None:
+    """Lets the turn run until something of the answer came."""
+    for _ in range(1000):
+        if b.events_of(TextDelta):
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("nothing came")
+
+
+def create_asking_tool(b):
+    async def reach() -> str:
+        answer = await b.journal.ask(Question(kind="network", subject="example.org", text="Allow it?"))
+        return answer.choice
+
+    return make_tool(reach)
+
+
+async def cancel_after(b, kind, count=1):
+    """Runs a turn and cancels it once so many events of this kind were shown."""
+    task = asyncio.create_task(b.exchange.reply("Hi."))
+    while len(b.events_of(kind)) < count:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert b.recorder.events[-1] == TurnFinished(reason="cancelled", exit_code=130)

@@ -1,0 +1,102 @@
+"""Tests of messages that the user sends while a turn runs."""
+
+import asyncio
+
+import pytest
+
+from goose_like.core.events import (
+    Interjected,
+    MessageCompleted,
+    TextDelta,
+    TurnFinished,
+)
+from goose_like.core.history import INTERRUPTED
+from goose_like.core.notifier import Recorder
+from tests.agent.loop import (
+    echo,
+    wait_for_text,
+)
+from tests.fakes import PAUSE, call, calls
+
+
+async def test_waiting_messages_come_before_the_next_step(create_harness):
+    def look() -> str:
+        """Looks."""
+        b.exchange.inbox.put("and mind the cat")
+        return "seen"
+
+    b = create_harness([calls(call("look")), "done"], look)
+    await b.exchange.reply("go")
+    assert [message.text or message.role for message in b.messages] == [
+        "go",
+        "assistant",
+        "tool",
+        "and mind the cat",
+        "done",
+    ]
+    assert len(b.provider.requests) == 2
+    assert [event.message.text for event in b.events_of(Interjected)] == ["and mind the cat"]
+
+
+async def test_a_message_at_the_end_continues_the_turn(create_harness):
+    class Late(Recorder):
+        def notify(self, event):
+            super().notify(event)
+            if isinstance(event, TextDelta) and event.text == "first":
+                b.exchange.inbox.put("one thing more")
+
+    b = create_harness(["first", "second"], front=Late())
+    assert await b.exchange.reply("go") == TurnFinished(reason="stop")
+    assert [message.text for message in b.messages] == ["go", "first", "one thing more", "second"]
+    assert b.exchange.history.turn_count == 1
+
+
+async def test_steering_cuts_a_stream(create_harness):
+    b = create_harness([[TextDelta(text="so I will"), PAUSE], "as you wish"])
+    assert not b.exchange.inbox.steer()
+    turn = asyncio.create_task(b.exchange.reply("go"))
+    await wait_for_text(b)
+    assert not b.exchange.inbox.steer()  # there is nothing to say
+    b.exchange.inbox.put("stop that")
+    assert b.exchange.inbox.steer()
+    assert not b.exchange.inbox.steer()
+    assert await turn == TurnFinished(reason="stop")
+    assert [message.text for message in b.messages] == ["go", "so I will", "stop that", "as you wish"]
+    assert [event.is_cut for event in b.events_of(MessageCompleted)] == [True, False]
+    assert b.provider.streams_closed == 2
+
+
+async def test_steering_ends_running_tools_and_answers_their_calls(create_harness):
+    is_running, is_cancelled = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> str:
+        """Waits."""
+        is_running.set()
+        try:
+            return await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            is_cancelled.set()
+            raise
+
+    b = create_harness([calls(call("wait"), call("echo", '{"text": "x"}', id="c2")), "as you wish"], wait, echo)
+    turn = asyncio.create_task(b.exchange.reply("go"))
+    await is_running.wait()
+    b.exchange.inbox.put("no")
+    assert b.exchange.inbox.steer()
+    assert await turn == TurnFinished(reason="stop")
+    assert is_cancelled.is_set()
+    assert INTERRUPTED in b.outputs
+    assert [message.text or message.role for message in b.messages] == ["go", "assistant", "tool", "no", "as you wish"]
+
+
+async def test_cancelling_a_steered_turn(create_harness):
+    b = create_harness([[TextDelta(text="so"), PAUSE]])
+    turn = asyncio.create_task(b.exchange.reply("go"))
+    await wait_for_text(b)
+    b.exchange.inbox.put("no")
+    b.exchange.inbox.steer()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    assert b.events_of(TurnFinished)[-1].reason == "cancelled"
+    assert b.exchange.inbox.take() == ["no"]

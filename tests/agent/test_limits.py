@@ -1,0 +1,91 @@
+"""Tests of the limits of a turn."""
+
+import asyncio
+
+from goose_like.config.profile import Limits
+from goose_like.core.events import (
+    MessageCompleted,
+    TurnFinished,
+    TurnStarted,
+)
+from goose_like.core.history import INTERRUPTED
+from goose_like.core.message import Message
+from tests.agent.loop import (
+    echo,
+    fail,
+)
+from tests.fakes import call, calls
+
+
+async def test_step_limit(create_harness):
+    b = create_harness([calls(call("echo", '{"text": "x"}')) for _ in range(5)], echo, limits=Limits(steps=2))
+    assert await b.exchange.reply("Hi.") == TurnFinished(
+        reason="step_limit", detail="the limit of 2 steps", exit_code=3
+    )
+    assert len(b.provider.requests) == 2
+    await b.exchange.reply("Go on.")  # a limit counts within one turn
+    assert len(b.provider.requests) == 4
+
+
+async def test_token_limit(create_harness):
+    b = create_harness([calls(call("echo", '{"text": "x"}')) for _ in range(5)], echo, limits=Limits(tokens=20))
+    end = await b.exchange.reply("Hi.")
+    assert (end.reason, end.exit_code, end.detail) == ("budget", 5, "30 of 20 tokens are used")
+    assert len(b.provider.requests) == 2
+
+
+async def test_cost_limit(create_harness):
+    limits = Limits(cost_usd=0.00002)
+    script = [calls(call("echo", '{"text": "x"}')) for _ in range(5)]
+    b = create_harness(script, echo, limits=limits, label="openai:gpt-4o")  # $2.50 and $10 a million: $0.000075 a step
+    end = await b.exchange.reply("Hi.")
+    assert (end.reason, end.exit_code, len(b.provider.requests)) == ("budget", 4, 1)
+    assert end.detail == "$0.0001 of $2e-05 are spent"
+    b = create_harness(script, echo, limits=limits, label="openai:unheard-of")
+    end = await b.exchange.reply("Hi.")
+    assert (end.reason, end.exit_code) == ("error", 1)
+    assert end.detail.startswith("the price of openai:unheard-of is not known")
+
+
+async def test_time_limit(create_harness):
+    async def stand():
+        await asyncio.Event().wait()
+
+    b = create_harness([calls(call("stand")), "never"], stand, limits=Limits(time_s=0.02))
+    end = await b.exchange.reply("Hi.")
+    assert (end.reason, end.exit_code, end.detail) == ("budget", 124, "the time limit of 0.02 s")
+    assert b.outputs == [INTERRUPTED]
+
+
+async def test_steps_before_a_crash_count(create_harness):
+    b = create_harness(["done"], limits=Limits(steps=1))
+    b.journal.emit(TurnStarted(message=Message.user("go")))
+    b.journal.emit(MessageCompleted(message=calls(call("none"))))
+    end = await b.exchange.resume_turn()
+    assert (end.reason, end.exit_code) == ("step_limit", 3)
+    assert not b.provider.requests
+
+
+async def test_repeating_a_failing_call_warns_and_then_ends_the_turn(create_harness):
+    b = create_harness([calls(call("fail")) for _ in range(9)], fail)
+    end = await b.exchange.reply("Hi.")
+    assert (end.reason, end.exit_code) == ("error", 1)
+    assert end.detail == "the model made the same failing call 5 times: fail {}; tell it what to do instead"
+    assert len(b.provider.requests) == 5
+    assert ["has failed" in output for output in b.outputs] == [False, False, True, True, True]
+    assert "this very call has failed 3 times" in b.outputs[2]
+
+
+async def test_a_success_clears_the_count_of_failures(create_harness):
+    script = [step for _ in range(6) for step in (calls(call("fail")), calls(call("echo", '{"text": "mended"}')))]
+    b = create_harness([*script, "Done."], fail, echo)
+    assert (await b.exchange.reply("Hi.")).reason == "stop"
+    assert not any("has failed" in output for output in b.outputs)
+
+
+async def test_failures_count_within_one_turn(create_harness):
+    b = create_harness(
+        [*[calls(call("fail")) for _ in range(3)], "No.", *[calls(call("fail")) for _ in range(3)], "No."], fail
+    )
+    for _ in range(2):
+        assert (await b.exchange.reply("Hi.")).reason == "stop"

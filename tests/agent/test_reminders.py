@@ -1,0 +1,142 @@
+"""Tests of reminders: the stale plan, open tasks, repetition, context updates and hooks of toolkits."""
+
+from itertools import count
+
+from goose_like.agent.toolkit import FollowUp
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.events import (
+    PlanUpdated,
+    Reminded,
+    Task,
+)
+from tests.agent.loop import assert_append_only, create_echo_steps, echo
+from tests.fakes import FakeToolkit, call, calls
+
+
+async def test_a_stale_plan_is_repeated(create_harness):
+    b = create_harness([*create_echo_steps(18), "Done.", "Done."], echo)
+    b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="in-progress"), Task(description="plant"))))
+    await b.exchange.reply("Hi.")
+    tasks = "- [in-progress] dig\n- [planned] plant"
+    reminder = f"Your plan, 0 of 2 tasks complete (update it if it has changed):\n{tasks}"
+    *plans, done = b.events_of(Reminded)
+    assert plans == [Reminded(text=reminder, reason="plan")] * 2
+    assert done.reason == "open_tasks"
+    last_words = [request.messages[-1].text for request in b.provider.requests]
+    assert [index for index, text in enumerate(last_words) if text == reminder] == [8, 16]
+    assert_append_only(b.provider.requests)
+
+
+async def test_a_finished_plan_is_not_repeated(create_harness):
+    b = create_harness([*create_echo_steps(12), "Done."], echo)
+    b.journal.emit(PlanUpdated(tasks=(Task(description="dig", status="complete"),)))
+    await b.exchange.reply("Hi.")
+    assert b.events_of(Reminded) == []
+
+
+async def test_open_tasks_are_questioned_once_per_plan(create_harness):
+    b = create_harness(["Done.", "Really.", "Noon.", "Done again.", "Yes."])
+    plan = PlanUpdated(tasks=(Task(description="dig", status="complete"), Task(description="plant")))
+    b.journal.emit(plan)
+    for _ in range(2):
+        assert (await b.exchange.reply("Hi.")).reason == "stop"
+    (asked,) = b.events_of(Reminded)
+    assert asked.reason == "open_tasks"
+    assert "- plant" in asked.text
+    assert "dig" not in asked.text
+    b.journal.emit(plan)
+    await b.exchange.reply("Hi.")
+    assert len(b.events_of(Reminded)) == 2
+    assert_append_only(b.provider.requests)
+
+
+async def test_a_toolkit_and_open_tasks_can_both_continue_the_turn(create_harness):
+    b = create_harness(["Done.", "Really.", "Truly."], toolkits=[FakeToolkit(before_finish=lambda: "run it")])
+    b.journal.emit(PlanUpdated(tasks=(Task(description="plant"),)))
+    assert (await b.exchange.reply("Hi.")).reason == "stop"
+    assert [event.reason for event in b.events_of(Reminded)] == ["", "open_tasks"]
+
+
+async def test_context_updates_are_added_once(create_harness):
+    true = {"a": {"notes: of two": "one\ntwo: three", "same": "1"}, "b": {"same": "2", "none": ""}}
+    b = create_harness([*create_echo_steps(3), "Done.", "Done."], echo)
+
+    def source(name):
+        async def news():
+            return true[name]
+
+        return news
+
+    b.add_toolkits(*(FakeToolkit(context_updates=source(name)) for name in true))
+    await b.exchange.reply("Hi.")
+    (told,) = b.events_of(Reminded)
+    assert told.text == "notes: of two: one\ntwo: three\nsame: 1\nsame: 2"
+    assert [message.text for message in b.messages[:2]] == [told.text, "Hi."]
+    true["b"]["same"] = "3"
+    await b.exchange.reply("Hi.")
+    assert [event.text for event in b.events_of(Reminded)][1:] == ["same: 3"]
+    assert_append_only(b.provider.requests)
+
+
+async def test_repetition_is_reminded(create_harness):
+    same = calls(call("echo", '{"text": "one"}'))
+    b = create_harness([*[same] * 7, "Done."], echo)
+    assert (await b.exchange.reply("Hi.")).reason == "stop"
+    said = [event.text for event in b.events_of(Reminded)]
+    assert [text.partition(" made")[0] for text in said] == ["Your last 3 steps", "Your last 6 steps"]
+    assert "Do something else, or end." in said[0]
+    assert b.outputs == ["one"] * 7
+    assert_append_only(b.provider.requests)
+    b.provider.script += [same, "Done."]
+    await b.exchange.reply("Again.")
+    assert len(b.events_of(Reminded)) == 2
+
+
+async def test_a_changed_step_is_no_repetition(create_harness):
+    counter = count()
+
+    def look() -> str:
+        """Looks."""
+        return str(next(counter) // 2)
+
+    other = [calls(call("echo", '{"text": "one"}')), calls(call("echo", '{"text": "two"}'))]
+    b = create_harness([*[calls(call("look"))] * 8, *other * 4, "Done."], echo, look)
+    assert (await b.exchange.reply("Hi.")).reason == "stop"
+    assert b.events_of(Reminded) == []
+
+
+async def test_a_string_from_before_finish_counts_once_a_turn(create_harness):
+    b = create_harness(
+        ["Done.", "Really.", "Done again.", "Yes."],
+        toolkits=[FakeToolkit(), FakeToolkit(before_finish=lambda: "run it")],
+    )
+    for _ in range(2):
+        assert (await b.exchange.reply("Hi.")).reason == "stop"
+    assert b.events_of(Reminded) == [Reminded(text="run it")] * 2
+    said = [message.text for message in b.messages]
+    assert said == ["Hi.", "Done.", "run it", "Really.", "Hi.", "Done again.", "run it", "Yes."]
+    assert_append_only(b.provider.requests)
+
+
+async def test_a_repeated_follow_up_counts_each_time(create_harness):
+    demands = iter(["call one", "call two", None])
+    b = create_harness(["a", "b", "c"])
+    b.add_toolkits(FakeToolkit(before_finish=lambda: (text := next(demands)) and FollowUp(text, is_repeated=True)))
+    end = await b.exchange.reply("go")
+    assert end.reason == "stop"
+    assert [message.text for message in b.messages] == ["go", "a", "call one", "b", "call two", "c"]
+
+
+async def test_on_turn_start_runs_first_and_its_error_ends_the_turn(create_harness):
+    async def begin() -> None:
+        b.journal.log("planned")
+        if len(b.messages) > 2:
+            raise GooseLikeError("no plan")
+
+    b = create_harness(["a"])
+    b.add_toolkits(FakeToolkit(on_turn_start=begin))
+    assert (await b.exchange.reply("go")).reason == "stop"
+    kinds = [event.type for event in b.recorder.events]
+    assert kinds.index("turn_started") < kinds.index("logged") < kinds.index("message_completed")
+    end = await b.exchange.reply("again")
+    assert (end.reason, end.detail) == ("error", "no plan")
