@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from goose_like.config import secrets as keys
+from goose_like.config.secrets import is_secret_variable
 from goose_like.core.errors import CredentialError, GooseLikeError
 from tests import ROOT
 
@@ -128,3 +129,18 @@ def test_a_broken_keyring_is_none(file, tmp_path):
 @ringed
 def test_a_keyring_that_keeps_nothing_is_none(file):
     assert keys.store_key("MY_API_KEY", KEY) == str(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        *(
+            (name, True)
+            for name in ("OPENAI_API_KEY", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "PGPASSWORD")
+        ),
+        *((name, True) for name in ("OPENAIKEY", "GH_PAT", "SESSION_JWT", "NPM_CONFIG__AUTH", "OP_SESSION_mine")),
+        *((name, False) for name in ("KEYBOARD_LAYOUT", "MONKEYS", "TOKENIZERS_PARALLELISM", "PATH", "PWD", "HOME")),
+    ],
+)
+def test_secret_names(name: str, expected: bool) -> None:
+    assert is_secret_variable(name) is expected

@@ -13,7 +13,7 @@ from goose_like.sessions.index import find_session
 from goose_like.sessions.session import Session
 from tests.core.test_history import conversation
 from tests.fakes import is_well_formed
-from tests.sessions.test_session import filled, header
+from tests.sessions.session_files import make_header, write_session
 
 
 def texts(session):
@@ -28,7 +28,7 @@ def resumed(session):
 @given(conversation())
 def test_a_fork_at_each_turn_is_well_formed(events):
     session = Session.create()
-    for event in (header(session.name), TurnStarted(message=Message.user("first")), *events):
+    for event in (make_header(session.name), TurnStarted(message=Message.user("first")), *events):
         session.append(event)
     session.close()
     listed = find_session(session.name)
@@ -42,7 +42,7 @@ def test_a_fork_at_each_turn_is_well_formed(events):
 
 
 def test_a_fork_before_a_turn():
-    session = filled("one", "a", "b", "c", cwd="/here")
+    session = write_session("one", "a", "b", "c", cwd="/here")
     before = session.file.read_bytes()
     copy = resumed(fork(find_session("one"), at=3, name="two"))
     assert texts(copy) == ["a", "b"]
@@ -54,13 +54,13 @@ def test_a_fork_before_a_turn():
     ("at", "told"), [(4, "session 'one' has 3 turns, no turn 4"), (1, "nothing stands before turn 1"), (-1, "nothing")]
 )
 def test_turns_that_are_not_there(at, told):
-    filled("one", "a", "b", "c")
+    write_session("one", "a", "b", "c")
     with pytest.raises(UsageError, match=told):
         fork(find_session("one"), at=at)
 
 
 def test_a_session_that_is_open_and_being_written_is_forked():
-    filled("one", "hello")
+    write_session("one", "hello")
     held = Session.resume("one")
     held.append(TurnStarted(message=Message.user("more")))
     with held.file.open("ab") as file:
@@ -70,7 +70,7 @@ def test_a_session_that_is_open_and_being_written_is_forked():
 
 
 def test_a_line_that_can_not_be_read_stays_behind():
-    session = filled("one", "hello", "there")
+    session = write_session("one", "hello", "there")
     lines = session.file.read_bytes().splitlines(keepends=True)
     session.file.write_bytes(b"".join([*lines[:2], b"{\n", *lines[2:]]))
     copy = fork(find_session("one"), name="two")
@@ -92,7 +92,7 @@ def test_outputs_that_it_names_are_its_own():
         ToolFinished(result=ToolResult(call_id="call_1", output=output)),
         TurnFinished(reason="stop"),
     )
-    for event in (header("one"), *events):
+    for event in (make_header("one"), *events):
         session.append(event)
     session.close()
     copy = resumed(fork(find_session("one"), name="two"))
@@ -106,7 +106,7 @@ def test_outputs_that_it_names_are_its_own():
 
 
 def test_a_fork_that_fails_leaves_nothing(home):
-    filled("one", "a", "b")
+    write_session("one", "a", "b")
     with pytest.raises(SessionError, match="there is a session 'one' already"):
         fork(find_session("one"), name="one")
     before = sorted((home / "state/sessions").iterdir())

@@ -18,16 +18,16 @@ from goose_like.sessions.index import (
 )
 from goose_like.sessions.session import Session, delete_session
 from tests.core.test_history import conversation
-from tests.sessions.test_session import filled, header
+from tests.sessions.session_files import make_header, write_session
 
 
 def names(found):
     return [listed.name for listed in found]
 
 
-def said(name, *events, cwd="/w"):
+def write_events(name, *events, cwd="/w"):
     session = Session.create(name)
-    for event in (header(session.name, cwd), *events):
+    for event in (make_header(session.name, cwd), *events):
         session.append(event)
     session.close()
     return session
@@ -35,7 +35,7 @@ def said(name, *events, cwd="/w"):
 
 @given(conversation())
 def test_what_is_counted_is_what_a_replay_counts(events):
-    session = said(None, TurnStarted(message=Message.user("x")), *events)
+    session = write_events(None, TurnStarted(message=Message.user("x")), *events)
     history = Session.resume(session.name)
     counted = count_totals(find_session(session.name))
     assert (counted.turns, counted.usage) == (history.history.turn_count, history.history.usage)
@@ -50,13 +50,13 @@ def test_a_message_that_quotes_an_event_is_counted_as_what_it_is():
         MessageCompleted(message=Message.assistant(tricky), usage=usage),
         UsageRecorded(model="openai:n", usage=usage, purpose=tricky),
     )
-    said("one", *events)
+    write_events("one", *events)
     counted = count_totals(find_session("one"))
     assert (counted.turns, counted.usage) == (1, {"local": usage, "openai:n": usage})
 
 
 def test_lines_that_are_not_needed_are_not_parsed():
-    session = said("one", TurnStarted(message=Message.user("hello")))
+    session = write_events("one", TurnStarted(message=Message.user("hello")))
     with session.file.open("ab") as file:
         file.write(b'{"type":"message_completed","message":{{{not JSON,"usage":{"input_tokens":7},"is_cut":false}\n')
         file.write(b'{"type":"tool_finished",{{{\n')
@@ -66,7 +66,7 @@ def test_lines_that_are_not_needed_are_not_parsed():
 
 @pytest.mark.parametrize("line", [b'{"type":"turn_started"}', b'{"type":"turn_started","message":{"parts":[1]}}', b"{"])
 def test_a_first_message_that_can_not_be_read_does_not_hide_the_session(line):
-    session = said("one", TurnStarted(message=Message.user("hello")))
+    session = write_events("one", TurnStarted(message=Message.user("hello")))
     head = session.file.read_bytes().splitlines(keepends=True)[0]
     session.file.write_bytes(head + line + b"\n")
     assert [(listed.name, listed.first_words) for listed in list_sessions()] == [("one", "")]
@@ -74,9 +74,13 @@ def test_a_first_message_that_can_not_be_read_does_not_hide_the_session(line):
 
 
 def test_search_finds_all_words_in_name_folder_and_what_the_person_said():
-    said("parser", TurnStarted(message=Message.user("Fix the ÜBER bug")), cwd="/home/a")
-    said("other", TurnStarted(message=Message.user("hi")), Interjected(message=Message.user("no, the Lexer")), cwd="/b")
-    said("quiet", TurnStarted(message=Message.user("hi")), MessageCompleted(message=Message.assistant("lexer, über")))
+    write_events("parser", TurnStarted(message=Message.user("Fix the ÜBER bug")), cwd="/home/a")
+    write_events(
+        "other", TurnStarted(message=Message.user("hi")), Interjected(message=Message.user("no, the Lexer")), cwd="/b"
+    )
+    write_events(
+        "quiet", TurnStarted(message=Message.user("hi")), MessageCompleted(message=Message.assistant("lexer, über"))
+    )
     assert names(search_sessions(["über"])) == ["parser"]
     assert names(search_sessions(["LEXER", "other"])) == ["other"]
     assert names(search_sessions(["lexer", "parser"])) == []
@@ -88,13 +92,13 @@ def test_search_finds_all_words_in_name_folder_and_what_the_person_said():
 def test_a_message_with_an_image_only():
     image = Image(name="a.png", media_type="image/png", source="a.png")
     message = Message(role="user", parts=(image, Text(text="what is it?")))
-    said("one", TurnStarted(message=message))
+    write_events("one", TurnStarted(message=message))
     assert list_sessions()[0].first_words == "what is it?"
 
 
 def test_sessions_are_read_as_they_are_asked_for():
     for number, name in enumerate(["old", "new"]):
-        os.utime(filled(name, "hello").file, (number, number))
+        os.utime(write_session(name, "hello").file, (number, number))
     every = iterate_sessions()
     assert next(every).name == "new"
     find_session("old").file.unlink()
@@ -102,7 +106,7 @@ def test_sessions_are_read_as_they_are_asked_for():
 
 
 def test_rename():
-    session = filled("one", "hello")
+    session = write_session("one", "hello")
     before = session.file.read_bytes()
     rename_session("one", "zwei")
     assert names(list_sessions()) == ["zwei"]
@@ -118,8 +122,8 @@ def test_rename():
 
 
 def test_what_can_not_be_renamed():
-    filled("one", "hello")
-    filled("two", "hello")
+    write_session("one", "hello")
+    write_session("two", "hello")
     with pytest.raises(SessionError, match="there is a session 'two' already"):
         rename_session("one", "two")
     with pytest.raises(UsageError, match="'a b' is no name for a session"):
@@ -130,12 +134,12 @@ def test_what_can_not_be_renamed():
 
 @pytest.mark.parametrize("name", ["größe", "a.b-c_d", "名前", "x" * 64, "_"])
 def test_names_with_odd_characters(name):
-    filled(name, "hello")
+    write_session(name, "hello")
     assert Session.resume(name).name == name
 
 
 def test_a_made_up_name_is_none_that_another_was_given(monkeypatch):
-    filled("one", "hello")
+    write_session("one", "hello")
     rename_session("one", "b2b2")
     picked = iter("b2b2c3c3")
     monkeypatch.setattr("random.choice", lambda kind: next(picked))
@@ -143,7 +147,7 @@ def test_a_made_up_name_is_none_that_another_was_given(monkeypatch):
 
 
 def test_delete():
-    filled("one", "hello")
+    write_session("one", "hello")
     held = Session.resume("one")
     listed = find_session("one")
     assert not delete_session(listed)

@@ -1,4 +1,4 @@
-"""The file is the truth: whole lines, one writer, and whatever is damaged is told."""
+"""Sessions: whole lines, one writer, and a note for each damaged line."""
 
 import json
 import os
@@ -9,25 +9,11 @@ import sys
 import pytest
 
 from goose_like.core.errors import SessionError, UsageError
-from goose_like.core.events import Logged, SessionStarted, TurnFinished, TurnStarted
+from goose_like.core.events import Logged, TurnFinished, TurnStarted
 from goose_like.core.message import Message
 from goose_like.sessions.index import find_session, list_sessions, rename_session
 from goose_like.sessions.session import Session, delete_session
-
-
-def header(name, cwd="/w"):
-    return SessionStarted(version="0", name=name, cwd=cwd, profile="p", models={"processor": "local"}, tools=())
-
-
-def filled(name, *words, cwd="/w"):
-    """A closed session in which the person said these words."""
-    session = Session.create(name)
-    session.append(header(name, cwd))
-    for word in words:
-        session.append(TurnStarted(message=Message.user(word)))
-        session.append(TurnFinished(reason="stop"))
-    session.close()
-    return session
+from tests.sessions.session_files import make_header, write_session
 
 
 @pytest.fixture
@@ -46,7 +32,7 @@ def tmpfs(tmp_path):
 
 
 def test_append_and_resume():
-    first = filled("one", "hello\r\n\u2028there", "again")
+    first = write_session("one", "hello\r\n\u2028there", "again")
     resumed = Session.resume("one")
     assert [message.text for message in resumed.history.messages] == ["hello\r\n\u2028there", "again"]
     assert (resumed.damage, resumed.folder) == ([], first.folder)
@@ -56,7 +42,7 @@ def test_append_and_resume():
 
 
 def test_each_line_is_an_object_with_type_first_and_time_last():
-    session = filled("one", "hello")
+    session = write_session("one", "hello")
     for line in session.file.read_text().splitlines():
         record = json.loads(line)
         keys = list(record)
@@ -65,13 +51,13 @@ def test_each_line_is_an_object_with_type_first_and_time_last():
 
 
 def test_only_the_owner_can_read_it():
-    session = filled("one", "hello")
+    session = write_session("one", "hello")
     assert session.file.stat().st_mode & 0o777 == 0o600
     assert session.folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_the_last_events_are_there_to_be_drawn_again():
-    filled("one", *map(str, range(200)))
+    write_session("one", *map(str, range(200)))
     resumed = Session.resume("one")
     assert len(resumed.recent) == 300
     assert resumed.recent[-2].message.text == "199"
@@ -79,7 +65,7 @@ def test_the_last_events_are_there_to_be_drawn_again():
 
 
 def test_torn_last_line_is_cut_off():
-    session = filled("one", "hello")
+    session = write_session("one", "hello")
     whole = session.file.read_bytes()
     session.file.write_bytes(whole + b'{"type":"logged","te')
     resumed = Session.resume("one")
@@ -94,7 +80,7 @@ def test_torn_last_line_is_cut_off():
     "line", [b"\xff\xfe", b"null", b"[]", b"{", b'{"type":"from_the_future"}', b'{"type":"logged"}', b""]
 )
 def test_a_line_that_can_not_be_read_is_told_with_its_number(line):
-    session = filled("one", "hello", "there")
+    session = write_session("one", "hello", "there")
     lines = session.file.read_bytes().splitlines(keepends=True)
     session.file.write_bytes(b"".join([*lines[:2], line + b"\n", *lines[2:]]))
     resumed = Session.resume("one")
@@ -106,7 +92,7 @@ def test_a_line_that_can_not_be_read_is_told_with_its_number(line):
 
 
 def test_a_damaged_header_does_not_hide_the_session():
-    session = filled("one", "hello")
+    session = write_session("one", "hello")
     lines = session.file.read_bytes().splitlines(keepends=True)
     session.file.write_bytes(b"{\n" + b"".join(lines[1:]))
     (listed,) = list_sessions()
@@ -115,7 +101,7 @@ def test_a_damaged_header_does_not_hide_the_session():
 
 
 def test_two_processes_on_one_session():
-    filled("one", "hello")
+    write_session("one", "hello")
     program = """
 import sys
 from goose_like.sessions.session import Session
@@ -135,7 +121,7 @@ sys.stdin.read()
 
 
 def test_name_taken():
-    filled("one", "hello")
+    write_session("one", "hello")
     with pytest.raises(
         SessionError, match="there is a session 'one' already; resume it: goose-like session resume one"
     ):
@@ -145,7 +131,7 @@ def test_name_taken():
 def test_names_are_made_up_and_differ():
     sessions = [Session.create() for _ in range(5)]
     for session in sessions:
-        session.append(header(session.name))
+        session.append(make_header(session.name))
     assert len({session.name for session in sessions}) == 5
 
 
@@ -156,7 +142,7 @@ def test_what_is_no_name(name):
 
 
 def test_unknown_name():
-    filled("parser", "hello")
+    write_session("parser", "hello")
     with pytest.raises(SessionError, match=r"no session 'parsr'; did you mean 'parser'\?"):
         Session.resume("parsr")
 
@@ -165,7 +151,7 @@ def test_newest_is_resumed_by_default_or_that_of_the_folder():
     with pytest.raises(SessionError, match="no session to resume; start one: goose-like session start"):
         Session.resume()
     for number, (name, cwd) in enumerate([("one", "/a"), ("two", "/b"), ("three", "/a")]):
-        os.utime(filled(name, "hello", cwd=cwd).file, (number, number))
+        os.utime(write_session(name, "hello", cwd=cwd).file, (number, number))
     assert [listed.name for listed in list_sessions()] == ["three", "two", "one"]
     assert Session.resume().name == "three"
     assert Session.resume(cwd="/b").name == "two"
@@ -174,9 +160,9 @@ def test_newest_is_resumed_by_default_or_that_of_the_folder():
 
 
 def test_list():
-    session = filled("one", "hello\n  there", "again", cwd="/a")
+    session = write_session("one", "hello\n  there", "again", cwd="/a")
     empty = Session.create("nothing-was-said")
-    empty.append(header("nothing-was-said"))
+    empty.append(make_header("nothing-was-said"))
     assert len(list_sessions()) == 1
     empty.close()
     assert not empty.folder.exists()
@@ -186,7 +172,7 @@ def test_list():
 
 def test_temporary_leaves_nothing(home):
     session = Session.temporary()
-    session.append(header("temporary"))
+    session.append(make_header("temporary"))
     assert session.file.exists()
     session.close()
     assert not session.folder.exists()
@@ -202,7 +188,7 @@ def test_home_that_is_no_folder(home):
 def test_read_only_home(tmpfs, monkeypatch):
     folder, mount = tmpfs
     monkeypatch.setenv("GOOSE_LIKE_HOME", str(folder))
-    filled("one", "hello")
+    write_session("one", "hello")
     assert mount("remount,ro,size=64k").returncode == 0
     for open_it in (lambda: Session.create("two"), lambda: Session.resume("one")):
         with pytest.raises(SessionError, match=r"can't be written: .*Read-only file system.*make that folder writable"):

@@ -19,7 +19,7 @@ from goose_like.core.notifier import Recorder
 from goose_like.sessions.session import Session
 from goose_like.workspace import sandbox
 from goose_like.workspace.workspace import Workspace
-from tests.toolkits.developer.shell_harness import Desk
+from tests.toolkits.developer.developer_harness import DeveloperHarness
 
 pytestmark = pytest.mark.skipif(sandbox.find_sandbox_problem() is not None, reason=str(sandbox.find_sandbox_problem()))
 
@@ -39,18 +39,18 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @asynccontextmanager
-async def at_work(
+async def open_harness(
     root: Path, mode: SandboxMode = "workspace", approval: ApprovalMode = "auto", answer: Answer = NO
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[DeveloperHarness]:
     recorder = Recorder(answer)
     session = Session(root.parent / "session", "n", History())
     async with Workspace(root, mode=mode, approval=approval, notifier=recorder) as workspace:
-        desk = Desk(workspace.root, session, workspace, recorder)
+        desk = DeveloperHarness(workspace.root, session, workspace, recorder)
         yield desk
-        await desk.kit.close()
+        await desk.toolkit.close()
 
 
-def kinds(desk: Desk) -> list[str]:
+def list_question_kinds(desk: DeveloperHarness) -> list[str]:
     return [question.kind for question in desk.recorder.questions]
 
 
@@ -58,7 +58,7 @@ def connect(port: int) -> str:
     return f"echo hi > /dev/tcp/127.0.0.1/{port} && echo connected"
 
 
-TRIES: dict[str, Callable[[Desk], Awaitable[object]]] = {
+TRIES: dict[str, Callable[[DeveloperHarness], Awaitable[object]]] = {
     "a command": lambda desk: desk.outcome("shell", command="echo x > new.txt; echo x >> old.txt; rm old.txt; mkdir d"),
     "a command with network": lambda desk: desk.outcome("shell", command="echo x > new.txt", access="network"),
     "a new file": lambda desk: desk.outcome("write_file", path="new.txt", content="x"),
@@ -69,7 +69,7 @@ TRIES: dict[str, Callable[[Desk], Awaitable[object]]] = {
 }
 
 
-def held(folder: Path) -> dict[str, bytes]:
+def read_files(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
@@ -81,33 +81,33 @@ def held(folder: Path) -> dict[str, bytes]:
 async def test_nothing_is_changed_whatever_a_person_says(
     root: Path, mode: SandboxMode, approval: ApprovalMode, way: str
 ) -> None:
-    before = held(root)
-    async with at_work(root, mode, approval, ALWAYS) as desk:
+    before = read_files(root)
+    async with open_harness(root, mode, approval, ALWAYS) as desk:
         try:
             await TRIES[way](desk)
         except DeniedError as error:
             assert "this session forbids it" in str(error)  # noqa: PT017
-        assert set(kinds(desk)) <= {"network"}
-    assert held(root) == before
+        assert set(list_question_kinds(desk)) <= {"network"}
+    assert read_files(root) == before
     assert not (root.parent / "outside").exists()
 
 
 async def test_looking_works_in_plan(root: Path) -> None:
-    async with at_work(root, "workspace", "plan") as desk:
-        assert "two" in await desk.ok("read_file", path="old.txt")
+    async with open_harness(root, "workspace", "plan") as desk:
+        assert "two" in await desk.call_ok("read_file", path="old.txt")
         assert "say what you would change" in await desk.shell("touch new.txt")
         await desk.shell("cat old.txt; cd /tmp; echo scratch > file")
         assert await desk.shell("pwd; cat file") == "/tmp\nscratch"
 
 
 async def test_plan_has_no_network_and_nobody_is_asked(root: Path) -> None:
-    async with at_work(root, "workspace+network", "plan", ALWAYS) as desk:
+    async with open_harness(root, "workspace+network", "plan", ALWAYS) as desk:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             command = connect(listener.getsockname()[1])
             assert "connected" not in await desk.shell(command)
-            assert "this session forbids it" in await desk.error("shell", command=command, access="network")
+            assert "this session forbids it" in await desk.call_error("shell", command=command, access="network")
         assert "access=" not in await desk.shell("echo Network is unreachable; false")
-    assert kinds(desk) == []
+    assert list_question_kinds(desk) == []
 
 
 @pytest.fixture
@@ -118,10 +118,10 @@ def repository(root: Path) -> Path:
 
 
 async def test_our_own_preparations_write_nothing_in_plan(root: Path, repository: Path) -> None:
-    async with at_work(root, "workspace", "plan") as desk:
+    async with open_harness(root, "workspace", "plan") as desk:
         await desk.shell("git status")
     assert not (root / ".git/hooks").exists()
-    async with at_work(root) as desk:
+    async with open_harness(root) as desk:
         await desk.shell("git status")
     assert (root / ".git/hooks").exists()
 
@@ -138,26 +138,26 @@ async def test_without_a_sandbox_nothing_promises_to_be_read_only(
 
 
 async def test_a_read_only_sandbox_with_network_connects_and_writes_nothing(root: Path) -> None:
-    async with at_work(root, "read-only", "auto", ONCE) as desk:
+    async with open_harness(root, "read-only", "auto", ONCE) as desk:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             command = f"{connect(listener.getsockname()[1])}; touch new.txt"
             assert "connected" in await desk.shell(command, access="network")
             assert "connected" not in await desk.shell(command)
-    assert kinds(desk) == ["network"]
+    assert list_question_kinds(desk) == ["network"]
     assert not (root / "new.txt").exists()
 
 
 async def test_workspace_with_network_connects_and_writes_no_more(root: Path) -> None:
     outside = Path("/etc/goose-like-test")
-    async with at_work(root, "workspace+network") as desk:
+    async with open_harness(root, "workspace+network") as desk:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             command = connect(listener.getsockname()[1])
             assert "connected" in await desk.shell(command)
             assert "connected" in await desk.shell(command, access="network")
-        assert kinds(desk) == []
+        assert list_question_kinds(desk) == []
         await desk.shell(f"echo x > {outside}; echo x > {sys.prefix}/outside; echo x > in.txt")
-        assert "not allowed" in await desk.error("write_file", path=str(outside), content="x")
-        assert kinds(desk) == ["outside"]
+        assert "not allowed" in await desk.call_error("write_file", path=str(outside), content="x")
+        assert list_question_kinds(desk) == ["outside"]
     assert not [place for place in (outside, Path(sys.prefix, "outside")) if place.exists()]
     assert (root / "in.txt").exists()
 
@@ -166,9 +166,9 @@ async def test_workspace_with_network_connects_and_writes_no_more(root: Path) ->
 
 
 async def test_ask_shows_each_command_and_runs_none_that_is_refused(root: Path) -> None:
-    async with at_work(root, "workspace", "ask", NO) as desk:
+    async with open_harness(root, "workspace", "ask", NO) as desk:
         command = "echo one\necho x > new.txt"
-        assert "the person said no" in await desk.error("shell", command=command)
+        assert "the person said no" in await desk.call_error("shell", command=command)
     (question,) = desk.recorder.questions
     assert (question.kind, question.subject, question.text) == ("command", command, f"run: {command}")
     assert not (root / "new.txt").exists()
@@ -176,32 +176,32 @@ async def test_ask_shows_each_command_and_runs_none_that_is_refused(root: Path) 
 
 @pytest.mark.parametrize("mode", ["workspace", "workspace+network", "full"])
 async def test_ask_asks_once_for_each_command(root: Path, mode: SandboxMode) -> None:
-    async with at_work(root, mode, "ask", ONCE) as desk:
+    async with open_harness(root, mode, "ask", ONCE) as desk:
         await desk.shell("echo x > new.txt")
         await desk.shell("echo x > new.txt")
         await desk.shell("true", access="network")
-    assert kinds(desk) == ["command", "command", "network" if mode == "workspace" else "command"]
+    assert list_question_kinds(desk) == ["command", "command", "network" if mode == "workspace" else "command"]
     assert (root / "new.txt").exists()
 
 
 async def test_a_network_that_was_granted_for_the_session_still_asks_for_the_command(root: Path) -> None:
-    async with at_work(root, "workspace", "ask", SESSION) as desk:
+    async with open_harness(root, "workspace", "ask", SESSION) as desk:
         await desk.shell("true", access="network")
         desk.recorder._answer = NO
-        assert "the person said no" in await desk.error("shell", command="touch new.txt", access="network")
-    assert kinds(desk) == ["network", "command"]
+        assert "the person said no" in await desk.call_error("shell", command="touch new.txt", access="network")
+    assert list_question_kinds(desk) == ["network", "command"]
 
 
 async def test_ask_shows_what_a_file_becomes(root: Path) -> None:
-    async with at_work(root, "workspace", "ask", NO) as desk:
-        told = await desk.error("patch_file", path="old.txt", patches=[{"before": "two", "after": "2"}])
+    async with open_harness(root, "workspace", "ask", NO) as desk:
+        told = await desk.call_error("patch_file", path="old.txt", patches=[{"before": "two", "after": "2"}])
         assert "the person said no" in told
-        await desk.error("write_file", path="new.txt", content="x\r\n")
+        await desk.call_error("write_file", path="new.txt", content="x\r\n")
     first, second = desk.recorder.questions
     assert (first.kind, first.subject) == ("change", f"{root}/old.txt")
     assert first.detail.splitlines()[1:] == [" one", "-two", "+2"]
     assert second.detail.split("\n")[1:] == ["+x\r"]
-    assert held(root) == {"old.txt": b"one\ntwo\n"}
+    assert read_files(root) == {"old.txt": b"one\ntwo\n"}
 
 
 async def test_a_file_that_changes_while_the_question_is_open_is_not_written_over(root: Path) -> None:
@@ -219,40 +219,40 @@ async def test_a_file_that_changes_while_the_question_is_open_is_not_written_ove
 # --- answers for good
 
 
-async def asked(root: Path, command: str, answer: Answer) -> list[str]:
+async def run_and_list_questions(root: Path, command: str, answer: Answer) -> list[str]:
     """The kinds that a new session asks about for a command with network."""
-    async with at_work(root, answer=answer) as desk:
+    async with open_harness(root, answer=answer) as desk:
         await desk.outcome("shell", command=command, access="network")
-    return kinds(desk)
+    return list_question_kinds(desk)
 
 
 async def test_an_answer_for_good_lasts_for_just_that_until_it_is_forgotten(root: Path, home: Path) -> None:
     other = root.parent / "other"
     other.mkdir()
-    assert await asked(root, "true one", ALWAYS) == ["network"]
-    assert await asked(root, "true one", NO) == []
-    assert await asked(root, "true one two", NO) == ["network"]
-    assert await asked(other, "true one", NO) == ["network"]
+    assert await run_and_list_questions(root, "true one", ALWAYS) == ["network"]
+    assert await run_and_list_questions(root, "true one", NO) == []
+    assert await run_and_list_questions(root, "true one two", NO) == ["network"]
+    assert await run_and_list_questions(other, "true one", NO) == ["network"]
     (approval,) = trust.load_folder_trust(root).approvals
     assert (approval.kind, approval.subject) == ("network", "true one")
     assert oct((home / "config/trust.json").stat().st_mode & 0o777) == "0o600"
     trust.revoke(root, approval)
-    assert await asked(root, "true one", NO) == ["network"]
+    assert await run_and_list_questions(root, "true one", NO) == ["network"]
 
 
 @pytest.mark.parametrize("answer", [ONCE, SESSION])
 async def test_other_answers_do_not_last(root: Path, answer: Answer) -> None:
-    assert await asked(root, "true", answer) == ["network"]
-    assert await asked(root, "true", NO) == ["network"]
+    assert await run_and_list_questions(root, "true", answer) == ["network"]
+    assert await run_and_list_questions(root, "true", NO) == ["network"]
 
 
 async def test_hooks_are_never_allowed_for_good(root: Path) -> None:
     """Their subject is the repository, which says nothing of what they do."""
     for _ in range(2):
-        async with at_work(root, answer=ALWAYS) as desk:
+        async with open_harness(root, answer=ALWAYS) as desk:
             await desk.shell("git init -q r; echo evil > r/.git/hooks/pre-commit")
             await desk.workspace.inspect_changes(None)
-        assert kinds(desk) == ["repository"]
+        assert list_question_kinds(desk) == ["repository"]
         shutil.rmtree(root / "r")
     assert trust.load_trust() == {}
 
@@ -261,7 +261,7 @@ async def test_a_command_can_not_answer_for_good(tmp_path: Path, monkeypatch: py
     """Even where the configuration lies in the workspace and is not there yet."""
     monkeypatch.setenv("GOOSE_LIKE_HOME", str(tmp_path / "work/.g"))
     (tmp_path / "work").mkdir()
-    async with at_work(tmp_path / "work") as desk:
+    async with open_harness(tmp_path / "work") as desk:
         await desk.outcome("shell", command="mkdir -p .g/config; mv .g other; echo '{}' > .g/config/trust.json")
         assert list((tmp_path / "work/.g/config").iterdir()) == []
-        assert "protected" in await desk.error("write_file", path=".g/config/trust.json", content="{}")
+        assert "protected" in await desk.call_error("write_file", path=".g/config/trust.json", content="{}")

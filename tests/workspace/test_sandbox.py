@@ -17,6 +17,7 @@ from goose_like.workspace import sandbox
 from goose_like.workspace.git import find_commit_folders
 from goose_like.workspace.rules import build_rules
 from goose_like.workspace.workspace import Workspace
+from tests.workspace.workspace_harness import run_script
 
 pytestmark = pytest.mark.skipif(sandbox.find_sandbox_problem() is not None, reason=str(sandbox.find_sandbox_problem()))
 
@@ -47,22 +48,14 @@ async def workspace(root: Path) -> AsyncIterator[Workspace]:
         yield workspace
 
 
-async def sh(workspace: Workspace, script: str, **options: object) -> tuple[int, str]:
-    process = await workspace.spawn(["bash", "-c", script], **options)  # type: ignore[arg-type]
-    output = b""
-    while chunk := await process.read():
-        output += chunk
-    return await process.wait(), output.decode()
-
-
-def git(folder: Path, *words: str) -> None:
+def run_git(folder: Path, *words: str) -> None:
     subprocess.run([*GIT.split(), *words], cwd=folder, check=True, capture_output=True)
 
 
 @pytest.fixture
 def repository(root: Path) -> Path:
-    git(root, "init", "-q", "project")
-    git(root / "project", "commit", "-q", "--allow-empty", "-m", "first")
+    run_git(root, "init", "-q", "project")
+    run_git(root / "project", "commit", "-q", "--allow-empty", "-m", "first")
     return root / "project"
 
 
@@ -70,9 +63,9 @@ def repository(root: Path) -> Path:
     "secret", [".ssh/id_ed25519", ".aws/credentials", ".netrc", ".config/gh/hosts.yml", ".bash_history"]
 )
 async def test_secrets_are_hidden(workspace: Workspace, secret: str) -> None:
-    _, output = await sh(workspace, f"cat ~/{secret}")
+    _, output = await run_script(workspace, f"cat ~/{secret}")
     assert "TOPSECRET" not in output
-    _, output = await sh(workspace, "cd; mv .config other; mv .ssh other2; grep -rs TOPSECRET . && echo found")
+    _, output = await run_script(workspace, "cd; mv .config other; mv .ssh other2; grep -rs TOPSECRET . && echo found")
     assert "found" not in output
 
 
@@ -80,12 +73,12 @@ async def test_secret_behind_a_link(home: Path, tmp_path: Path) -> None:
     (home / ".ssh").rename(home / "elsewhere")
     (home / ".ssh").symlink_to(home / "elsewhere")
     async with Workspace(home, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
-        _, output = await sh(workspace, "cat ~/.ssh/* ~/elsewhere/*")
+        _, output = await run_script(workspace, "cat ~/.ssh/* ~/elsewhere/*")
     assert "TOPSECRET" not in output
 
 
 async def test_the_persons_own_secrets_whatever_home_says(workspace: Workspace) -> None:
-    _, output = await sh(workspace, "cat /etc/shadow | wc -c")
+    _, output = await run_script(workspace, "cat /etc/shadow | wc -c")
     assert output.split()[-1] == "0"
 
 
@@ -95,7 +88,7 @@ async def test_our_own_state_is_hidden_but_for_outputs(root: Path, tmp_path: Pat
     (session / "events.jsonl").write_text("TOPSECRET")
     async with Workspace(tmp_path, mode="workspace", approval="auto", notifier=Recorder(), session_folder=session) as w:
         (session / "outputs/1.txt").write_text("long output")
-        _, output = await sh(
+        _, output = await run_script(
             w, f"cat {session}/events.jsonl; cat {session}/outputs/1.txt; echo x > {session}/outputs/1.txt"
         )
         assert "TOPSECRET" not in output
@@ -106,20 +99,22 @@ async def test_our_own_state_is_hidden_but_for_outputs(root: Path, tmp_path: Pat
 
 async def test_write_outside_fails(workspace: Workspace, tmp_path: Path) -> None:
     for target in ("/etc/passwd", "/usr/x", "/work/x", "/x"):
-        code, output = await sh(workspace, f"echo x >> {target}")
+        code, output = await run_script(workspace, f"echo x >> {target}")
         assert code != 0, output
-    code, _ = await sh(workspace, f"echo x > {tmp_path}/outside")
+    code, _ = await run_script(workspace, f"echo x > {tmp_path}/outside")
     assert not (tmp_path / "outside").exists()
 
 
 async def test_write_inside_works(workspace: Workspace, root: Path) -> None:
-    assert (await sh(workspace, "mkdir -p a/b && echo hi > a/b/c"))[0] == 0
+    assert (await run_script(workspace, "mkdir -p a/b && echo hi > a/b/c"))[0] == 0
     assert (root / "a/b/c").read_text() == "hi\n"
 
 
 async def test_tmp_is_private(workspace: Workspace, tmp_path: Path) -> None:
     (tmp_path / "neighbour").write_text("x")
-    _, output = await sh(workspace, f"cat {tmp_path}/neighbour; echo mine > /tmp/file; cat /var/tmp/file; echo $TMPDIR")
+    _, output = await run_script(
+        workspace, f"cat {tmp_path}/neighbour; echo mine > /tmp/file; cat /var/tmp/file; echo $TMPDIR"
+    )
     assert "No such file" in output
     assert output.endswith("mine\n/tmp\n")
     assert not os.path.exists("/tmp/file")  # noqa: ASYNC240
@@ -130,7 +125,7 @@ async def test_tmp_is_private(workspace: Workspace, tmp_path: Path) -> None:
 async def test_no_network(workspace: Workspace) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        code, _ = await sh(workspace, f"echo hi > /dev/tcp/127.0.0.1/{port}")
+        code, _ = await run_script(workspace, f"echo hi > /dev/tcp/127.0.0.1/{port}")
         assert code != 0
 
 
@@ -138,9 +133,9 @@ async def test_network_when_granted(root: Path) -> None:
     async with Workspace(root, mode="workspace", approval="yolo", notifier=Recorder()) as workspace:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
-            code, output = await sh(workspace, f"echo hi > /dev/tcp/127.0.0.1/{port}", access="network")
+            code, output = await run_script(workspace, f"echo hi > /dev/tcp/127.0.0.1/{port}", access="network")
             assert code == 0, output
-            code, _ = await sh(workspace, "cat ~/.netrc; echo x > /etc/x", access="network")
+            code, _ = await run_script(workspace, "cat ~/.netrc; echo x > /etc/x", access="network")
             assert code != 0
 
 
@@ -150,7 +145,7 @@ async def test_sockets_in_run_are_hidden(workspace: Workspace) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         try:
-            assert await sh(workspace, "ls -A /run /var/run/") == (0, "/run:\n\n/var/run/:\n")
+            assert await run_script(workspace, "ls -A /run /var/run/") == (0, "/run:\n\n/var/run/:\n")
         finally:
             os.unlink(path)
 
@@ -164,7 +159,7 @@ async def test_sockets_elsewhere_are_hidden(workspace: Workspace) -> None:
         listener.bind(f"{folder}/s")
         listener.listen()
         connect = f"import socket; socket.socket(socket.AF_UNIX).connect('{folder}/s')"
-        code, output = await sh(workspace, f'ls {folder}; python3 -c "{connect}"')
+        code, output = await run_script(workspace, f'ls {folder}; python3 -c "{connect}"')
     assert code == 1
     assert output.startswith("s\n")
     assert "Error" in output
@@ -173,12 +168,12 @@ async def test_sockets_elsewhere_are_hidden(workspace: Workspace) -> None:
 async def test_the_machine_stays_as_it_is(workspace: Workspace) -> None:
     """Root may write there whatever its capabilities are. (The value that it has: harmless if it does work.)"""
     file = "/proc/sys/vm/swappiness"
-    code, output = await sh(workspace, f"cat {file} > /tmp/v; cat /tmp/v > {file}")
+    code, output = await run_script(workspace, f"cat {file} > /tmp/v; cat /tmp/v > {file}")
     assert code != 0, output
 
 
 async def test_other_processes_are_out_of_sight(workspace: Workspace) -> None:
-    _, output = await sh(
+    _, output = await run_script(
         workspace, "ls /proc | grep -c '^[0-9]'; cat /proc/1/environ; kill -9 -1; kill -9 $PPID; echo on"
     )
     assert output.endswith("on\n")
@@ -187,7 +182,9 @@ async def test_other_processes_are_out_of_sight(workspace: Workspace) -> None:
 
 
 async def test_no_capabilities(workspace: Workspace) -> None:
-    _, output = await sh(workspace, "grep CapEff /proc/self/status; mount -t tmpfs x /mnt; umount ~/.ssh; cat ~/.ssh/*")
+    _, output = await run_script(
+        workspace, "grep CapEff /proc/self/status; mount -t tmpfs x /mnt; umount ~/.ssh; cat ~/.ssh/*"
+    )
     assert "CapEff:\t0000000000000000" in output
     assert "TOPSECRET" not in output
 
@@ -209,9 +206,9 @@ async def test_start_files_are_protected(home: Path, name: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("mine")
     async with Workspace(home, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
-        code, _ = await sh(workspace, f"echo evil >> ~/{name}")
+        code, _ = await run_script(workspace, f"echo evil >> ~/{name}")
         assert code != 0
-        await sh(
+        await run_script(
             workspace,
             f"rm -rf ~/{name}; cd; mv .config bin .vim moved; mkdir -p $(dirname ~/{name}); echo evil > ~/{name}",
         )
@@ -219,7 +216,9 @@ async def test_start_files_are_protected(home: Path, name: str) -> None:
 
 
 async def test_start_files_that_appear_are_set_aside(workspace: Workspace, home: Path) -> None:
-    await sh(workspace, "echo evil > ~/.zshenv; mkdir ~/.config/autostart; echo evil > ~/.config/autostart/x.desktop")
+    await run_script(
+        workspace, "echo evil > ~/.zshenv; mkdir ~/.config/autostart; echo evil > ~/.config/autostart/x.desktop"
+    )
     told = await workspace.inspect_changes(None)
     assert len(told) == 2
     assert "renamed" in told[0]
@@ -234,7 +233,9 @@ async def test_our_configuration_is_protected(tmp_path: Path, home: Path) -> Non
     (config / "profiles.yaml").write_text("mine")
     (config / "keys.yaml").write_text("TOPSECRET")
     async with Workspace(tmp_path, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
-        _, output = await sh(workspace, f"cat {config}/*; echo evil > {config}/profiles.yaml; mv {tmp_path}/goose x")
+        _, output = await run_script(
+            workspace, f"cat {config}/*; echo evil > {config}/profiles.yaml; mv {tmp_path}/goose x"
+        )
     assert "TOPSECRET" not in output
     assert (config / "profiles.yaml").read_text() == "mine"
 
@@ -243,7 +244,7 @@ async def test_our_configuration_is_protected(tmp_path: Path, home: Path) -> Non
 
 
 async def test_git_init_and_commit(workspace: Workspace) -> None:
-    code, output = await sh(
+    code, output = await run_script(
         workspace, f"{GIT} init -q new && cd new && echo x > f && git add f && {GIT} commit -qm one"
     )
     assert code == 0, output
@@ -252,15 +253,19 @@ async def test_git_init_and_commit(workspace: Workspace) -> None:
 
 async def test_commit_in_root_subfolder_and_worktree(repository: Path) -> None:
     (repository / "below/deep").mkdir(parents=True)
-    git(repository, "worktree", "add", "-q", str(repository.parent / "tree"))
+    run_git(repository, "worktree", "add", "-q", str(repository.parent / "tree"))
     for place in (repository, repository / "below/deep", repository.parent / "tree"):
         async with Workspace(place, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
-            code, output = await sh(workspace, f"echo x > f && git add f && {GIT} commit -qm more && git log --oneline")
+            code, output = await run_script(
+                workspace, f"echo x > f && git add f && {GIT} commit -qm more && git log --oneline"
+            )
             assert code == 0, output
             assert await workspace.inspect_changes(None) == []
-            code, output = await sh(workspace, "cd $(git rev-parse --git-common-dir) && echo evil > hooks/post-commit")
+            code, output = await run_script(
+                workspace, "cd $(git rev-parse --git-common-dir) && echo evil > hooks/post-commit"
+            )
             assert code != 0
-            code, output = await sh(workspace, "git config core.fsmonitor evil")
+            code, output = await run_script(workspace, "git config core.fsmonitor evil")
             assert code != 0
 
 
@@ -277,7 +282,7 @@ async def test_existing_hooks_and_config_stay(repository: Path, root: Path) -> N
             "mv .git x",
             "mv ../project ../moved",
         ):
-            code, output = await sh(workspace, attack, cwd=repository)
+            code, output = await run_script(workspace, attack, cwd=repository)
             assert code != 0, (attack, output)
         assert await workspace.inspect_changes(None) == []
     assert (repository / ".git/config").read_text() == before
@@ -294,12 +299,12 @@ async def test_existing_hooks_and_config_stay(repository: Path, root: Path) -> N
     ],
 )
 async def test_what_the_settings_lead_to_stays(repository: Path, setting: str, target: str) -> None:
-    git(repository, "config", *setting.split("="))
+    run_git(repository, "config", *setting.split("="))
     file = repository / target
     file.parent.mkdir(parents=True)
     file.write_text("")
     async with Workspace(repository, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
-        await sh(
+        await run_script(
             workspace,
             f"echo evil > {target}; mv {target.split('/')[0]} moved; mkdir -p tools .husky; echo evil > {target}",
         )
@@ -307,17 +312,17 @@ async def test_what_the_settings_lead_to_stays(repository: Path, setting: str, t
 
 
 async def test_a_worktree_is_led_nowhere_else(repository: Path, root: Path) -> None:
-    git(repository, "worktree", "add", "-q", str(root / "tree"))
+    run_git(repository, "worktree", "add", "-q", str(root / "tree"))
     folder = repository / ".git/worktrees/tree"
     async with Workspace(root, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
         for name in ("commondir", "gitdir"):
-            assert (await sh(workspace, f"echo /tmp/evil > {folder}/{name}"))[0] != 0
+            assert (await run_script(workspace, f"echo /tmp/evil > {folder}/{name}"))[0] != 0
     assert (folder / "commondir").read_text() == "../..\n"
 
 
 @pytest.mark.parametrize("target", ["home/.ssh", "victim/.git", "victim"])
 def test_pointers_of_a_project_are_not_believed(root: Path, tmp_path: Path, target: str) -> None:
-    git(tmp_path, "init", "-q", "victim")
+    run_git(tmp_path, "init", "-q", "victim")
     project = root / "untrusted"
     project.mkdir()
     (project / ".git").write_text(f"gitdir: {tmp_path / target}\n")
@@ -328,7 +333,7 @@ def test_pointers_of_a_project_are_not_believed(root: Path, tmp_path: Path, targ
 
 
 def test_a_submodule_is_believed(repository: Path) -> None:
-    git(repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(repository), "sub")
+    run_git(repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(repository), "sub")
     assert find_commit_folders(repository / "sub") == (repository / ".git/modules/sub",)
 
 
@@ -344,7 +349,7 @@ async def test_without_bubblewrap_the_command_is_refused(
     monkeypatch.setattr(sandbox, "find_bwrap", lambda: fake)
     async with Workspace(root, mode="workspace", approval="auto", notifier=Recorder()) as workspace:
         with pytest.raises(SandboxError, match=r"no namespaces here.*--sandbox full"):
-            await sh(workspace, "true")
+            await run_script(workspace, "true")
 
 
 @pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="only root can become somebody else")

@@ -30,7 +30,7 @@ async def bash(spawner: SpawnerClient, script: str, cwd: Path = Path("/")) -> Pr
     return await spawner.spawn(["bash", "-c", script], cwd, ENV)
 
 
-async def all_of(process: Process) -> bytes:
+async def read_all(process: Process) -> bytes:
     output = b""
     while chunk := await process.read():
         output += chunk
@@ -53,7 +53,7 @@ async def is_dead_soon(pid: int) -> bool:
 
 async def test_output_and_code(spawner: SpawnerClient, tmp_path: Path) -> None:
     process = await bash(spawner, "pwd; echo err >&2; exit 3", tmp_path)
-    assert await all_of(process) == f"{tmp_path}\nerr\n".encode()
+    assert await read_all(process) == f"{tmp_path}\nerr\n".encode()
     assert await process.wait() == 3
 
 
@@ -63,28 +63,28 @@ async def test_death_by_signal_is_negative(spawner: SpawnerClient) -> None:
 
 async def test_many_at_once(spawner: SpawnerClient) -> None:
     processes = await asyncio.gather(*(bash(spawner, f"echo {n}; exit {n}") for n in range(40)))
-    assert [await all_of(process) for process in processes] == [b"%d\n" % n for n in range(40)]
+    assert [await read_all(process) for process in processes] == [b"%d\n" % n for n in range(40)]
     assert [await process.wait() for process in processes] == list(range(40))
 
 
 async def test_environment_larger_than_a_packet(spawner: SpawnerClient) -> None:
     env = ENV | {f"V{n}": "x" * 100_000 for n in range(8)}
     process = await spawner.spawn(["bash", "-c", "echo ${#V7}"], Path("/"), env)
-    assert await all_of(process) == b"100000\n"
+    assert await read_all(process) == b"100000\n"
 
 
 async def test_nothing_is_inherited(spawner: SpawnerClient) -> None:
     process = await spawner.spawn(["ls", "/proc/self/fd"], Path("/"), ENV)
-    assert (await all_of(process)).split() == [b"0", b"1", b"2", b"3"]  # 3 is the folder that is listed
+    assert (await read_all(process)).split() == [b"0", b"1", b"2", b"3"]  # 3 is the folder that is listed
     process = await bash(spawner, "readlink /proc/self/fd/0; ps -o sid= -p $$; echo $$")
-    stdin, session, pid = (await all_of(process)).split()
+    stdin, session, pid = (await read_all(process)).split()
     assert stdin == b"/dev/null"
     assert session == pid
 
 
 async def test_default_signals(spawner: SpawnerClient) -> None:
     process = await bash(spawner, "grep -E 'Sig(Ign|Blk)' /proc/self/status")
-    masks = [int(line.split()[1], 16) for line in (await all_of(process)).splitlines()]
+    masks = [int(line.split()[1], 16) for line in (await read_all(process)).splitlines()]
     assert [mask & 0x7FFFFFFF for mask in masks] == [0, 0]  # 32 and 33 belong to the C library
 
 
@@ -94,7 +94,7 @@ async def test_stdin(spawner: SpawnerClient) -> None:
     os.close(theirs)
     os.write(ours, b"hello")
     os.close(ours)
-    assert await all_of(process) == b"hello"
+    assert await read_all(process) == b"hello"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ async def test_stdin(spawner: SpawnerClient) -> None:
 async def test_what_cant_be_started(spawner: SpawnerClient, argv: list[str], words: str) -> None:
     with pytest.raises(GooseLikeError, match=words):
         await spawner.spawn(argv, Path("/"), ENV)
-    assert await all_of(await bash(spawner, "echo on")) == b"on\n"
+    assert await read_all(await bash(spawner, "echo on")) == b"on\n"
 
 
 async def test_missing_folder(spawner: SpawnerClient) -> None:
@@ -142,7 +142,7 @@ async def test_stop_of_the_dead(spawner: SpawnerClient) -> None:
 
 async def test_background_keeps_the_pipe_open(spawner: SpawnerClient) -> None:
     process = await bash(spawner, "(while sleep 0.01; do echo noise; done) & echo $!; echo done")
-    output = await asyncio.wait_for(all_of(process), 10)
+    output = await asyncio.wait_for(read_all(process), 10)
     assert await process.wait() == 0
     assert b"done" in output
     pid = int(output.split()[0])
@@ -174,7 +174,7 @@ async def test_a_read_that_is_given_up_loses_nothing(spawner: SpawnerClient) -> 
 
 async def test_what_lives_of_a_command_is_counted(spawner: SpawnerClient) -> None:
     process = await bash(spawner, "sleep 100 & sleep 100 & echo up")
-    await all_of(process)
+    await read_all(process)
     assert await process.count_processes() == 2
     await process.stop(0.1)
     assert await process.count_processes() == 0
@@ -252,7 +252,7 @@ asyncio.run(main())
 """
 
 
-def becomes(number: int, marker: str) -> bool:
+def wait_for_count(number: int, marker: str) -> bool:
     """Whether there will be so many processes `sleep MARKER`."""
     for _ in range(500):
         lines = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
@@ -270,8 +270,8 @@ def test_kill_9_of_us_leaves_no_child(mode: str, tmp_path: Path) -> None:
     assert parent.stdout is not None
     assert b"started" in parent.stdout.readline()
     try:
-        assert becomes(2, marker)
+        assert wait_for_count(2, marker)
     finally:
         parent.kill()
         parent.wait()
-    assert becomes(0, marker)
+    assert wait_for_count(0, marker)

@@ -16,7 +16,7 @@ from goose_like.core.message import Message
 from goose_like.core.notifier import Recorder
 from goose_like.providers.base import Request
 from goose_like.providers.openai_wire import OpenAIEncoder
-from tests.toolkits.developer.shell_harness import desk, until
+from tests.toolkits.developer.developer_harness import open_developer, wait_until
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ async def test_prompt_and_tools_keep_to_their_budget(script, name, limit_tokens,
 
 @pytest.mark.parametrize("picked", [["shell"], ["shell", "write_file", "patch_file"], ["update_plan"], ["read_file"]])
 async def test_the_prompt_speaks_only_of_tools_that_are_there(tmp_path, picked):
-    async with desk(tmp_path, tools=picked) as made:
-        text = made.kit.prompt()
+    async with open_developer(tmp_path, tools=picked) as made:
+        text = made.toolkit.prompt()
         for name in ("shell", "start_process", "read_file", "write_file", "patch_file", "update_plan"):
             assert f"`{name}`" not in text or name in picked
         assert "plan" not in text or "update_plan" in picked
@@ -62,17 +62,17 @@ async def test_the_prompt_speaks_only_of_tools_that_are_there(tmp_path, picked):
 
 
 async def test_the_whole_guidance_is_there(tmp_path):
-    async with desk(tmp_path) as made:
-        text = made.kit.prompt()
+    async with open_developer(tmp_path) as made:
+        text = made.toolkit.prompt()
         for word in ("`update_plan`", "`start_process`", "rg", "`patch_file`", "run", "failed", "briefly"):
             assert word in text
 
 
 async def test_without_read_file_a_refusal_still_shows_what_is_there(tmp_path):
-    async with desk(tmp_path, tools=["shell", "write_file"]) as made:
+    async with open_developer(tmp_path, tools=["shell", "write_file"]) as made:
         (made.root / "a").write_text("old\n")
-        assert (await made.error("write_file", path="a", content="new\n")).endswith("\nold")
-        await made.ok("write_file", path="a", content="new\n")
+        assert (await made.call_error("write_file", path="a", content="new\n")).endswith("\nold")
+        await made.call_ok("write_file", path="a", content="new\n")
 
 
 async def test_hints_are_told_once_after_the_session_has_started(project, script):
@@ -87,17 +87,17 @@ async def test_hints_are_told_once_after_the_session_has_started(project, script
 
 
 async def test_hints_are_not_told_of_a_session_that_is_over(tmp_path):
-    async with desk(tmp_path) as made:
+    async with open_developer(tmp_path) as made:
         (made.root / ".goosehints").write_text("Use tabs.")
-        made.kit.prompt()
+        made.toolkit.prompt()
     assert made.logged == []
 
 
 async def test_hints_of_a_session_that_goes_on_are_told(tmp_path):
-    async with desk(tmp_path) as made:
+    async with open_developer(tmp_path) as made:
         (made.root / ".goosehints").write_text("Use tabs.")
-        made.kit.prompt()
-        await until(lambda: made.logged)
+        made.toolkit.prompt()
+        await wait_until(lambda: made.logged)
         assert made.logged == [f"hints from {made.root}/.goosehints"]
 
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from goose_like.core.events import PlanUpdated, Task
 from goose_like.toolkit import ToolError
-from tests.toolkits.developer.shell_harness import Desk, desk
+from tests.toolkits.developer.developer_harness import DeveloperHarness, open_developer
 
 
 @pytest.fixture
 async def here(tmp_path):
-    async with desk(tmp_path) as made:
+    async with open_developer(tmp_path) as made:
         yield made
 
 
@@ -30,23 +30,25 @@ def patch(before: str, after: str) -> dict[str, str]:
 # --- read_file
 
 
-async def test_reading_tells_lines_and_range(here: Desk):
+async def test_reading_tells_lines_and_range(here: DeveloperHarness):
     (here.root / "a.txt").write_text("one\ntwo\n\x0cthree\u2028still\n")
-    assert await here.ok("read_file", path="a.txt") == "[a.txt: 3 lines]\none\ntwo\n\x0cthree\u2028still"
-    assert await here.ok("read_file", path="a.txt", start_line=2, end_line=2) == "[a.txt: 3 lines, here 2 to 2]\ntwo"
-    assert (await here.ok("read_file", path="a.txt", start_line=3, end_line=99)).startswith(
+    assert await here.call_ok("read_file", path="a.txt") == "[a.txt: 3 lines]\none\ntwo\n\x0cthree\u2028still"
+    assert (
+        await here.call_ok("read_file", path="a.txt", start_line=2, end_line=2) == "[a.txt: 3 lines, here 2 to 2]\ntwo"
+    )
+    assert (await here.call_ok("read_file", path="a.txt", start_line=3, end_line=99)).startswith(
         "[a.txt: 3 lines, here 3 to 3]"
     )
 
 
 async def test_a_long_file_is_read_in_parts(tmp_path):
-    async with desk(tmp_path, output_bytes=2000) as here:
+    async with open_developer(tmp_path, output_bytes=2000) as here:
         (here.root / "a").write_text("".join(f"line {number}\n" for number in range(1, 1001)))
-        first = await here.ok("read_file", path="a")
+        first = await here.call_ok("read_file", path="a")
         assert "[a: 1000 lines, here 1 to 123, go on with start_line=124]" in first
-        assert (await here.ok("read_file", path="a", start_line=124)).splitlines()[1] == "line 124"
+        assert (await here.call_ok("read_file", path="a", start_line=124)).splitlines()[1] == "line 124"
         (here.root / "b").write_text("é" * 5000 + "\nend")
-        assert (await here.ok("read_file", path="b")).startswith(
+        assert (await here.call_ok("read_file", path="b")).startswith(
             "[b: 2 lines, here 1 to 1, go on with start_line=2, line 1 is too long and cut]\né"
         )
 
@@ -61,17 +63,17 @@ async def test_a_long_file_is_read_in_parts(tmp_path):
         (b"caf\xe9\n", "[f: 1 line, latin-1]\ncaf\u00e9"),
     ],
 )
-async def test_encodings_are_read_and_told(here: Desk, data, told):
+async def test_encodings_are_read_and_told(here: DeveloperHarness, data, told):
     (here.root / "f").write_bytes(data)
-    assert await here.ok("read_file", path="f") == told
+    assert await here.call_ok("read_file", path="f") == told
 
 
 @pytest.mark.parametrize("data", [b"\x7fELF\0\1", b"\x89PNM\r\n\x1a\n\xff", b"\xff\xfe\0"])
-async def test_binary_is_told_as_such(here: Desk, data):
+async def test_binary_is_told_as_such(here: DeveloperHarness, data):
     (here.root / "f").write_bytes(data)
-    assert f"f is binary, {len(data)} bytes" in await here.error("read_file", path="f")
-    assert "f is binary" in await here.error("write_file", path="f", content="x")
-    assert "f is binary" in await here.error("patch_file", path="f", patches=[patch("a", "b")])
+    assert f"f is binary, {len(data)} bytes" in await here.call_error("read_file", path="f")
+    assert "f is binary" in await here.call_error("write_file", path="f", content="x")
+    assert "f is binary" in await here.call_error("patch_file", path="f", patches=[patch("a", "b")])
 
 
 @pytest.mark.parametrize(
@@ -98,46 +100,46 @@ async def test_binary_is_told_as_such(here: Desk, data):
         ({"path": "link-to-secret"}, "hidden"),
     ],
 )
-async def test_what_can_not_be_read_is_told(here: Desk, arguments, words):
+async def test_what_can_not_be_read_is_told(here: DeveloperHarness, arguments, words):
     (here.root / "src").mkdir()
     (here.root / "src/main.py").write_text("pass\n")
     (here.root / "loop").symlink_to("loop")
     (here.root / "link-to-secret").symlink_to("/etc/shadow")
     os.mkfifo(here.root / "pipe")
     (here.root / "huge").write_bytes(b"x\n" * 2_500_001)
-    answer = await here.error("read_file", **arguments)
+    answer = await here.call_error("read_file", **arguments)
     assert words in answer
     assert "root:" not in answer
 
 
-async def test_files_and_shell_agree_on_here_and_on_tmp(here: Desk):
+async def test_files_and_shell_agree_on_here_and_on_tmp(here: DeveloperHarness):
     await here.shell("mkdir sub; cd sub; echo one > a; echo two > /tmp/b")
-    assert await here.ok("read_file", path="a") == "[a: 1 line]\none"
-    assert await here.ok("read_file", path="/tmp/b") == "[/tmp/b: 1 line]\ntwo"
-    await here.ok("write_file", path="/tmp/c", content="three\n")
+    assert await here.call_ok("read_file", path="a") == "[a: 1 line]\none"
+    assert await here.call_ok("read_file", path="/tmp/b") == "[/tmp/b: 1 line]\ntwo"
+    await here.call_ok("write_file", path="/tmp/c", content="three\n")
     assert await here.shell("cat /tmp/c") == "three"
 
 
 # --- write_file
 
 
-async def test_a_new_file_with_its_folders(here: Desk):
-    assert await here.ok("write_file", path="a/b/c.txt", content="one\r\ntwo") == "created a/b/c.txt (+2 -0 lines)"
+async def test_a_new_file_with_its_folders(here: DeveloperHarness):
+    assert await here.call_ok("write_file", path="a/b/c.txt", content="one\r\ntwo") == "created a/b/c.txt (+2 -0 lines)"
     assert (here.root / "a/b/c.txt").read_bytes() == b"one\r\ntwo"
     assert here.logged == ["--- /dev/null\n+++ b/a/b/c.txt\n@@ -0,0 +1,2 @@\n+one\n+two"]
 
 
-async def test_only_what_was_read_is_written_over(here: Desk):
+async def test_only_what_was_read_is_written_over(here: DeveloperHarness):
     file = here.root / "a.txt"
     file.write_text("precious\n")
-    answer = await here.error("write_file", path="a.txt", content="new\n")
+    answer = await here.call_error("write_file", path="a.txt", content="new\n")
     assert answer == (
         "not written yet, as you have not read it. Its content follows; now write the new content:\n"
         "[a.txt: 1 line]\nprecious"
     )
     assert file.read_text() == "precious\n"
-    assert await here.ok("write_file", path="a.txt", content="new\n") == "saved a.txt (+1 -1 lines)"
-    assert await here.ok("write_file", path="./a.txt", content="newer\n") == "saved ./a.txt (+1 -1 lines)"
+    assert await here.call_ok("write_file", path="a.txt", content="new\n") == "saved a.txt (+1 -1 lines)"
+    assert await here.call_ok("write_file", path="./a.txt", content="newer\n") == "saved ./a.txt (+1 -1 lines)"
 
 
 @pytest.mark.parametrize(
@@ -153,30 +155,30 @@ async def test_only_what_was_read_is_written_over(here: Desk):
         ("cat a.txt; echo more >> a.txt", False),
     ],
 )
-async def test_what_the_shell_printed_has_been_read(here: Desk, command, is_known):
+async def test_what_the_shell_printed_has_been_read(here: DeveloperHarness, command, is_known):
     (here.root / "a.txt").write_text("precious\nlines\n")
     await here.shell(command)
-    write = here.ok if is_known else here.error
+    write = here.call_ok if is_known else here.call_error
     assert ("saved" in await write("write_file", path="a.txt", content="new\n")) == is_known
 
 
-async def test_what_changed_since_is_not_written_over(here: Desk):
-    await here.ok("write_file", path="a", content="one\n")
+async def test_what_changed_since_is_not_written_over(here: DeveloperHarness):
+    await here.call_ok("write_file", path="a", content="one\n")
     await here.shell("echo two >> a")
-    answer = await here.error("write_file", path="a", content="three\n")
+    answer = await here.call_error("write_file", path="a", content="three\n")
     assert "it has changed since you read it" in answer
     assert "one\ntwo" in answer
     await here.shell("echo more >> a")
-    assert "has changed" in await here.error("patch_file", path="a", patches=[patch("one", "1")])
+    assert "has changed" in await here.call_error("patch_file", path="a", patches=[patch("one", "1")])
     assert (here.root / "a").read_text() == "one\ntwo\nmore\n"
-    await here.ok("patch_file", path="a", patches=[patch("one", "1")])
+    await here.call_ok("patch_file", path="a", patches=[patch("one", "1")])
 
 
-async def test_an_empty_file_or_the_same_text_needs_no_reading(here: Desk):
+async def test_an_empty_file_or_the_same_text_needs_no_reading(here: DeveloperHarness):
     (here.root / "empty").touch()
     (here.root / "same").write_text("same\n")
-    assert await here.ok("write_file", path="empty", content="x\n") == "saved empty (+1 -0 lines)"
-    assert "nothing was changed" in await here.ok("write_file", path="same", content="same\n")
+    assert await here.call_ok("write_file", path="empty", content="x\n") == "saved empty (+1 -0 lines)"
+    assert "nothing was changed" in await here.call_ok("write_file", path="same", content="same\n")
 
 
 @pytest.mark.parametrize(
@@ -191,21 +193,21 @@ async def test_an_empty_file_or_the_same_text_needs_no_reading(here: Desk):
         (b"a\n", "b", b"b"),
     ],
 )
-async def test_encoding_mark_and_newlines_are_kept(here: Desk, old, content, new):
+async def test_encoding_mark_and_newlines_are_kept(here: DeveloperHarness, old, content, new):
     file = here.root / "f"
     file.write_bytes(old)
-    await here.ok("read_file", path="f")
-    await here.ok("write_file", path="f", content=content)
+    await here.call_ok("read_file", path="f")
+    await here.call_ok("write_file", path="f", content=content)
     assert file.read_bytes() == new
 
 
-async def test_mode_and_link_are_kept(here: Desk):
+async def test_mode_and_link_are_kept(here: DeveloperHarness):
     target = here.root / "run.sh"
     target.write_text("echo hi\n")
     target.chmod(0o755)
     (here.root / "link").symlink_to("run.sh")
-    await here.ok("read_file", path="link")
-    await here.ok("write_file", path="link", content="echo ho\n")
+    await here.call_ok("read_file", path="link")
+    await here.call_ok("write_file", path="link", content="echo ho\n")
     assert (here.root / "link").is_symlink()
     assert target.read_text() == "echo ho\n"
     assert stat.S_IMODE(target.stat().st_mode) == 0o755
@@ -225,12 +227,12 @@ async def test_mode_and_link_are_kept(here: Desk):
         ("link-out", "x", "outside the workspace"),
     ],
 )
-async def test_what_can_not_be_written_is_told(here: Desk, path, content, words):
+async def test_what_can_not_be_written_is_told(here: DeveloperHarness, path, content, words):
     (here.root / "folder").mkdir()
     (here.root / "file").touch()
     (here.root / "link-to-secret").symlink_to("/etc/shadow")
     (here.root / "link-out").symlink_to("/usr/new")
-    assert words in await here.error("write_file", path=path, content=content)
+    assert words in await here.call_error("write_file", path=path, content=content)
 
 
 @pytest.mark.parametrize(
@@ -243,15 +245,15 @@ async def test_what_can_not_be_written_is_told(here: Desk, path, content, words)
         ("a.txt", "x = (", "(+1 -0 lines)"),
     ],
 )
-async def test_what_does_not_parse_is_saved_and_told(here: Desk, path, content, words):
-    assert (await here.ok("write_file", path=path, content=content)).endswith(words)
+async def test_what_does_not_parse_is_saved_and_told(here: DeveloperHarness, path, content, words):
+    assert (await here.call_ok("write_file", path=path, content=content)).endswith(words)
     assert (here.root / path).read_text() == content
 
 
-async def test_people_see_no_more_of_a_diff_than_they_can_read(here: Desk):
-    await here.ok("write_file", path="long", content="".join(f"{number}\n" for number in range(5000)))
-    await here.ok("write_file", path="wide", content="x" * 100_000)
-    await here.ok("write_file", path="huge", content="x\n" * 30_000)
+async def test_people_see_no_more_of_a_diff_than_they_can_read(here: DeveloperHarness):
+    await here.call_ok("write_file", path="long", content="".join(f"{number}\n" for number in range(5000)))
+    await here.call_ok("write_file", path="wide", content="x" * 100_000)
+    await here.call_ok("write_file", path="huge", content="x\n" * 30_000)
     assert all(len(text) < 7_000 for text in here.logged)
     assert here.logged[0].endswith("... 4923 more lines of this diff")
     assert here.logged[2] == "huge: 30000 lines, before 0"
@@ -260,9 +262,9 @@ async def test_people_see_no_more_of_a_diff_than_they_can_read(here: Desk):
 # --- patch_file
 
 
-async def test_patches_apply_in_order_to_what_the_former_left(here: Desk):
+async def test_patches_apply_in_order_to_what_the_former_left(here: DeveloperHarness):
     (here.root / "a.py").write_text("def f():\n    return 1\n")
-    answer = await here.ok(
+    answer = await here.call_ok(
         "patch_file", path="a.py", patches=[patch("f()", "g()"), patch("g():\n    return 1", "g(): pass")]
     )
     assert answer == "saved a.py (+1 -2 lines)"
@@ -270,9 +272,9 @@ async def test_patches_apply_in_order_to_what_the_former_left(here: Desk):
     assert here.logged == ["--- a/a.py\n+++ b/a.py\n@@ -1,2 +1 @@\n-def f():\n-    return 1\n+def g(): pass"]
 
 
-async def test_all_patches_or_none(here: Desk):
+async def test_all_patches_or_none(here: DeveloperHarness):
     (here.root / "a").write_text("one\ntwo\n")
-    answer = await here.error("patch_file", path="a", patches=[patch("one", "1"), patch("three", "3")])
+    answer = await here.call_error("patch_file", path="a", patches=[patch("one", "1"), patch("three", "3")])
     assert answer.startswith("patch 2 of 2: `before` is not in the file")
     assert answer.endswith("a was not changed")
     assert (here.root / "a").read_text() == "one\ntwo\n"
@@ -299,41 +301,41 @@ CODE = "def f(x):\n\tif x:\n\t\treturn 1\n    \ndef g(x):\n\tif x:\n\t\treturn 2
         ([patch("\n" * 50, "")], "is not in the file"),
     ],
 )
-async def test_a_patch_that_does_not_fit_is_told_why(here: Desk, patches, words):
+async def test_a_patch_that_does_not_fit_is_told_why(here: DeveloperHarness, patches, words):
     (here.root / "a").write_text(CODE)
-    assert words in await here.error("patch_file", path="a", patches=patches)
+    assert words in await here.call_error("patch_file", path="a", patches=patches)
     assert (here.root / "a").read_text() == CODE
 
 
-async def test_overlapping_places_are_not_one(here: Desk):
+async def test_overlapping_places_are_not_one(here: DeveloperHarness):
     (here.root / "a").write_text("aaa")
-    assert "occurs 2 times" in await here.error("patch_file", path="a", patches=[patch("aa", "b")])
+    assert "occurs 2 times" in await here.call_error("patch_file", path="a", patches=[patch("aa", "b")])
 
 
-async def test_newlines_of_model_and_file_need_not_agree(here: Desk):
+async def test_newlines_of_model_and_file_need_not_agree(here: DeveloperHarness):
     (here.root / "dos").write_bytes(b"one\r\ntwo\r\nthree\r\n")
     (here.root / "unix").write_bytes(b"one\ntwo\nthree\n")
-    await here.ok("patch_file", path="dos", patches=[patch("one\ntwo", "1\n2")])
-    await here.ok("patch_file", path="unix", patches=[patch("one\r\ntwo", "1\r\n2")])
+    await here.call_ok("patch_file", path="dos", patches=[patch("one\ntwo", "1\n2")])
+    await here.call_ok("patch_file", path="unix", patches=[patch("one\r\ntwo", "1\r\n2")])
     assert (here.root / "dos").read_bytes() == b"1\r\n2\r\nthree\r\n"
     assert (here.root / "unix").read_bytes() == b"1\n2\nthree\n"
 
 
-async def test_a_letter_that_the_encoding_lacks(here: Desk):
+async def test_a_letter_that_the_encoding_lacks(here: DeveloperHarness):
     (here.root / "a").write_bytes(b"caf\xe9\n")
-    assert "latin-1 and has no '→'" in await here.error("patch_file", path="a", patches=[patch("café", "→")])
+    assert "latin-1 and has no '→'" in await here.call_error("patch_file", path="a", patches=[patch("café", "→")])
     assert (here.root / "a").read_bytes() == b"caf\xe9\n"
 
 
-async def test_a_missing_file_can_not_be_patched(here: Desk):
+async def test_a_missing_file_can_not_be_patched(here: DeveloperHarness):
     (here.root / "main.py").touch()
-    assert "near it are main.py" in await here.error("patch_file", path="man.py", patches=[patch("a", "b")])
+    assert "near it are main.py" in await here.call_error("patch_file", path="man.py", patches=[patch("a", "b")])
 
 
-async def test_side_by_side_no_patch_is_lost(here: Desk):
+async def test_side_by_side_no_patch_is_lost(here: DeveloperHarness):
     (here.root / "a").write_text("".join(f"<{number}>\n" for number in range(20)))
     await asyncio.gather(
-        *(here.ok("patch_file", path="a", patches=[patch(f"<{number}>", f"[{number}]")]) for number in range(20))
+        *(here.call_ok("patch_file", path="a", patches=[patch(f"<{number}>", f"[{number}]")]) for number in range(20))
     )
     assert (here.root / "a").read_text() == "".join(f"[{number}]\n" for number in range(20))
 
@@ -352,9 +354,9 @@ def test_a_patch_touches_no_other_byte(kind, head, middle, tail, after):
     expected = head + (after.replace("\n", "\r\n") if is_dos else after) + tail
 
     async def patched(folder: Path) -> bytes:
-        async with desk(folder, "full") as here:
+        async with open_developer(folder, "full") as here:
             (here.root / "f").write_bytes(mark + exact.encode(encoding))
-            await here.ok("patch_file", path="f", patches=[patch(normalize_newlines(middle), after)])
+            await here.call_ok("patch_file", path="f", patches=[patch(normalize_newlines(middle), after)])
             return (here.root / "f").read_bytes()
 
     with TemporaryDirectory() as folder:
@@ -374,33 +376,33 @@ def test_half_a_character_is_no_text():
 # --- update_plan
 
 
-async def test_the_plan_is_an_event_and_the_answer_is_short(here: Desk):
+async def test_the_plan_is_an_event_and_the_answer_is_short(here: DeveloperHarness):
     tasks = [{"description": "look", "status": "complete"}, {"description": "mend"}]
-    assert await here.ok("update_plan", tasks=tasks) == "the plan is shown: 1 of 2 tasks complete"
+    assert await here.call_ok("update_plan", tasks=tasks) == "the plan is shown: 1 of 2 tasks complete"
     assert here.recorder.events == [
         PlanUpdated(tasks=(Task(description="look", status="complete"), Task(description="mend")))
     ]
 
 
-async def test_an_unknown_status_is_told(here: Desk):
-    answer = await here.error("update_plan", tasks=[{"description": "x", "status": "done"}])
+async def test_an_unknown_status_is_told(here: DeveloperHarness):
+    answer = await here.call_error("update_plan", tasks=[{"description": "x", "status": "done"}])
     assert "'planned', 'in-progress', 'complete' or 'failed'" in answer
 
 
 async def test_what_was_changed_and_not_run_is_doubted(tmp_path):
-    async with desk(tmp_path, "full", asks_back=True) as made:
-        assert made.kit.before_finish() is None
-        await made.ok("write_file", path="a.py", content="print(1)\n")
+    async with open_developer(tmp_path, "full", asks_back=True) as made:
+        assert made.toolkit.before_finish() is None
+        await made.call_ok("write_file", path="a.py", content="print(1)\n")
         assert (
-            made.kit.before_finish()
+            made.toolkit.before_finish()
             == "You changed a.py and ran nothing since. Check it with the shell; if it is right, finish."
         )
-        assert made.kit.before_finish() is None, "once for each change"
-        await made.ok("write_file", path="a.py", content="print(2)\n")
+        assert made.toolkit.before_finish() is None, "once for each change"
+        await made.call_ok("write_file", path="a.py", content="print(2)\n")
         await made.shell("python3 a.py")
-        assert made.kit.before_finish() is None
-        await made.ok("write_file", path="a.py", content="print(2)\n")
-        assert made.kit.before_finish() is None, "nothing was changed"
-    async with desk(tmp_path, "full") as made:
-        await made.ok("write_file", path="b.py", content="print(1)\n")
-        assert made.kit.before_finish() is None
+        assert made.toolkit.before_finish() is None
+        await made.call_ok("write_file", path="a.py", content="print(2)\n")
+        assert made.toolkit.before_finish() is None, "nothing was changed"
+    async with open_developer(tmp_path, "full") as made:
+        await made.call_ok("write_file", path="b.py", content="print(1)\n")
+        assert made.toolkit.before_finish() is None

@@ -10,7 +10,7 @@ from goose_like_toolkits.developer import linters as module
 from goose_like_toolkits.developer.linters import Findings, choose_linters
 
 from goose_like.core.errors import ProfileError
-from tests.toolkits.developer.shell_harness import Desk, desk
+from tests.toolkits.developer.developer_harness import DeveloperHarness, open_developer
 
 RUFF = next(Path(str(file.locate())).resolve() for file in installed("ruff") or () if file.name == "ruff")
 SAYS = "\n[new findings of ruff:]\n"
@@ -21,13 +21,13 @@ COUNTED = "bash -c 'echo ran >> runs; cat {file}; test ! -s {file}'"
 async def here(tmp_path, monkeypatch):
     """A desk with ruff on its PATH, wherever that is installed."""
     monkeypatch.setenv("PATH", str(RUFF.parent), prepend=os.pathsep)
-    async with desk(tmp_path, "full") as made:
+    async with open_developer(tmp_path, "full") as made:
         yield made
 
 
-async def write(made: Desk, path: str, content: str) -> str:
+async def write(made: DeveloperHarness, path: str, content: str) -> str:
     """What the model reads below the line that says how much was changed."""
-    return (await made.ok("write_file", path=path, content=content)).partition(" lines)")[2]
+    return (await made.call_ok("write_file", path=path, content=content)).partition(" lines)")[2]
 
 
 # --- what our own checks find
@@ -55,20 +55,20 @@ async def write(made: Desk, path: str, content: str) -> str:
         ("a.txt", "if (", ""),
     ],
 )
-async def test_what_is_wrong_is_told(here: Desk, path, content, told):
+async def test_what_is_wrong_is_told(here: DeveloperHarness, path, content, told):
     assert await write(here, path, content) == told
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 async def test_javascript(tmp_path):
-    async with desk(tmp_path) as made:
+    async with open_developer(tmp_path) as made:
         told = await write(made, "a.js", "let a = 1;\nlet b = ;\n")
         assert told == "\n[new findings of node:]\na.js:2: SyntaxError: Unexpected token ';'"
         assert await write(made, "b.js", "import a from './a.js';\nexport const b = a;\n") == ""
 
 
 @pytest.mark.parametrize("config", ["ruff.toml", "pyproject.toml"])
-async def test_a_project_that_has_rules_for_ruff_is_checked_by_those(here: Desk, config):
+async def test_a_project_that_has_rules_for_ruff_is_checked_by_those(here: DeveloperHarness, config):
     (here.root / config).write_text(
         {"ruff.toml": "", "pyproject.toml": "[tool.ruff]\n"}[config] + 'lint.select = ["F401"]\n'
     )
@@ -76,7 +76,7 @@ async def test_a_project_that_has_rules_for_ruff_is_checked_by_those(here: Desk,
     assert await write(here, "b.py", "print(x)\n") == ""
 
 
-async def test_a_pyproject_that_does_not_speak_of_ruff_sets_nothing_up(here: Desk):
+async def test_a_pyproject_that_does_not_speak_of_ruff_sets_nothing_up(here: DeveloperHarness):
     (here.root / "pyproject.toml").write_text("[project]\nname = 'ruff'\n")
     assert await write(here, "a.py", "import os\nprint(x)\n") == f"{SAYS}a.py:2:7: F821 Undefined name `x`"
 
@@ -84,9 +84,9 @@ async def test_a_pyproject_that_does_not_speak_of_ruff_sets_nothing_up(here: Des
 # --- only what is new
 
 
-async def test_what_was_there_before_is_not_told_again(here: Desk):
+async def test_what_was_there_before_is_not_told_again(here: DeveloperHarness):
     (here.root / "a.py").write_text("print(old)\n")
-    await here.ok("read_file", path="a.py")
+    await here.call_ok("read_file", path="a.py")
     assert await write(here, "a.py", "\n\nprint(old)\n") == ""
     assert await write(here, "a.py", "print(old)\nprint(new)\n") == f"{SAYS}a.py:2:7: F821 Undefined name `new`"
     assert await write(here, "a.py", "print(old)\nprint(new)\n\n") == ""
@@ -96,14 +96,14 @@ async def test_what_was_there_before_is_not_told_again(here: Desk):
     assert await write(here, "a.py", "print(old, old)\n") == f"{SAYS}a.py:1:12: F821 Undefined name `old`"
 
 
-async def test_a_file_that_parses_again_has_no_new_faults_by_that(here: Desk):
+async def test_a_file_that_parses_again_has_no_new_faults_by_that(here: DeveloperHarness):
     await write(here, "a.py", "print(old)\n")
     assert "does not parse" in await write(here, "a.py", "print(old\n")
     assert " still does not parse" in await write(here, "a.py", "print(old,\n")
     assert await write(here, "a.py", "print(old)\n") == ""
 
 
-async def test_of_many_faults_some_are_told(here: Desk):
+async def test_of_many_faults_some_are_told(here: DeveloperHarness):
     told = (await write(here, "a.py", "".join(f"print(x{number})\n" for number in range(30)))).splitlines()
     assert len(told) == 13
     assert told[-1] == "[... and 20 more]"
@@ -112,7 +112,7 @@ async def test_of_many_faults_some_are_told(here: Desk):
 
 
 async def test_a_check_runs_once_for_what_a_file_holds(tmp_path):
-    async with desk(tmp_path, checks={".txt": COUNTED}) as made:
+    async with open_developer(tmp_path, checks={".txt": COUNTED}) as made:
         assert await write(made, "a.txt", "bad\n") == "\n[new findings of bash:]\nbad"
         assert await write(made, "a.txt", "bad\nworse\n") == "\n[new findings of bash:]\nworse"
         assert (made.root / "runs").read_text() == "ran\nran\n"
@@ -127,7 +127,7 @@ async def test_a_check_runs_once_for_what_a_file_holds(tmp_path):
 async def test_one_that_takes_long_is_given_up_for_that_file(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "TIMEOUT_S", 0.3)
     slow = "bash -c 'echo ran >> runs; echo fault; grep -q slow {file} && sleep 100; exit 1'"
-    async with desk(tmp_path, checks={".txt": slow}) as made:
+    async with open_developer(tmp_path, checks={".txt": slow}) as made:
         assert await write(made, "a.txt", "slow") == ""
         assert await write(made, "a.txt", "quick") == ""
         assert (made.root / "runs").read_text() == "ran\n"
@@ -135,7 +135,7 @@ async def test_one_that_takes_long_is_given_up_for_that_file(tmp_path, monkeypat
 
 
 async def test_one_without_end_is_given_up(tmp_path):
-    async with desk(tmp_path, checks={".txt": "yes"}) as made:
+    async with open_developer(tmp_path, checks={".txt": "yes"}) as made:
         assert await write(made, "a.txt", "x") == ""
 
 
@@ -144,7 +144,7 @@ async def test_what_is_not_there_is_told_only_to_who_asked_for_it(tmp_path, monk
     bare.mkdir()
     (bare / "bash").symlink_to(shutil.which("bash") or "")
     monkeypatch.setenv("PATH", str(bare))
-    async with desk(tmp_path, "full", checks={".txt": "no-such-check {file}"}) as made:
+    async with open_developer(tmp_path, "full", checks={".txt": "no-such-check {file}"}) as made:
         assert await write(made, "a.rb", "puts 1\n") == ""
         assert await write(made, "a.txt", "x") == ""
         assert await write(made, "b.txt", "x") == ""
@@ -154,18 +154,18 @@ async def test_what_is_not_there_is_told_only_to_who_asked_for_it(tmp_path, monk
 
 
 async def test_a_check_runs_in_the_sandbox_and_asks_nobody(tmp_path):
-    async with desk(tmp_path, checks={".txt": "touch /usr/new"}) as made:
+    async with open_developer(tmp_path, checks={".txt": "touch /usr/new"}) as made:
         assert "Read-only file system" in await write(made, "a.txt", "x")
         assert made.recorder.questions == []
 
 
-async def test_what_lies_outside_of_the_workspace_is_only_parsed(here: Desk):
+async def test_what_lies_outside_of_the_workspace_is_only_parsed(here: DeveloperHarness):
     path = str(here.root.parent / "a.py")
     assert await write(here, path, "print(x)\n") == ""
     assert "does not parse" in await write(here, path, "print(x\n")
 
 
-async def test_what_is_huge_is_not_looked_at(here: Desk):
+async def test_what_is_huge_is_not_looked_at(here: DeveloperHarness):
     assert "does not parse" in await write(here, "a.py", "#" * (module.MAX_FILE_CHARS - 20) + "\nx = (")
     assert await write(here, "b.py", "#" * module.MAX_FILE_CHARS + "\nx = (") == ""
 
@@ -179,13 +179,13 @@ async def test_what_is_huge_is_not_looked_at(here: Desk):
 )
 async def test_what_a_profile_may_say(tmp_path, monkeypatch, config, parses, runs):
     monkeypatch.setenv("PATH", str(RUFF.parent), prepend=os.pathsep)
-    async with desk(tmp_path, "full", checks=config) as made:
+    async with open_developer(tmp_path, "full", checks=config) as made:
         assert ("does not parse" in await write(made, "a.py", "x = (\n")) == parses
         assert ("F821" in await write(made, "b.py", "print(x)\n")) == runs
 
 
 async def test_a_command_of_the_profile_takes_the_place_of_ours(tmp_path):
-    async with desk(
+    async with open_developer(
         tmp_path, checks={".PY": "bash -c 'grep -n x \"$0\"; exit 1' {file}", ".sh": True, ".json": "parse"}
     ) as made:
         assert (await write(made, "a b.py", "x = 1\n")).endswith(":]\n1:x = 1")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from goose_like_toolkits.developer import processes as module
 
-from tests.toolkits.developer.shell_harness import Desk, desk, until
+from tests.toolkits.developer.developer_harness import DeveloperHarness, open_developer, wait_until
 
 SERVER = """
 import http.server
@@ -24,27 +24,27 @@ server.serve_forever()
 @pytest.fixture(params=["workspace", "full"])
 async def here(request, tmp_path):
     """A desk in each of the two modes."""
-    async with desk(tmp_path, request.param) as made:
+    async with open_developer(tmp_path, request.param) as made:
         yield made
 
 
 @pytest.fixture
 async def free(tmp_path):
-    async with desk(tmp_path, "full") as made:
+    async with open_developer(tmp_path, "full") as made:
         yield made
 
 
-async def start(made: Desk, command: str) -> str:
-    return await made.ok("start_process", command=command)
+async def start(made: DeveloperHarness, command: str) -> str:
+    return await made.call_ok("start_process", command=command)
 
 
-async def view(made: Desk, name: str = "p1") -> str:
-    return await made.ok("view_process_output", id=name)
+async def view(made: DeveloperHarness, name: str = "p1") -> str:
+    return await made.call_ok("view_process_output", id=name)
 
 
-async def all_end(made: Desk) -> None:
+async def all_end(made: DeveloperHarness) -> None:
     async with asyncio.timeout(20):
-        while "running" in await made.ok("list_processes"):  # noqa: ASYNC110
+        while "running" in await made.call_ok("list_processes"):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
@@ -61,7 +61,7 @@ def is_free(path: Path) -> bool:
 # --- a life
 
 
-async def test_a_server_is_started_asked_and_cancelled(here: Desk):
+async def test_a_server_is_started_asked_and_cancelled(here: DeveloperHarness):
     (here.root / "server.py").write_text(SERVER)
     answer = await start(here, "exec python3 server.py")
     assert re.fullmatch(r"port \d+\n\[p1: running for \d+ s\]", answer)
@@ -69,18 +69,20 @@ async def test_a_server_is_started_asked_and_cancelled(here: Desk):
     assert await here.shell(f"curl -s http://127.0.0.1:{port}/") == "it works"
     assert "GET / HTTP/1.1" in await view(here)
     assert (await view(here)).startswith("[no new output]\n[p1: running for ")
-    assert re.fullmatch(r"p1: running for \d+ s, 0 new bytes: exec python3 server.py", await here.ok("list_processes"))
-    assert (await here.ok("cancel_process", id="p1")).endswith("[p1: cancelled]")
+    assert re.fullmatch(
+        r"p1: running for \d+ s, 0 new bytes: exec python3 server.py", await here.call_ok("list_processes")
+    )
+    assert (await here.call_ok("cancel_process", id="p1")).endswith("[p1: cancelled]")
     assert "exit code 7" in await here.shell(f"curl -s http://127.0.0.1:{port}/")
-    assert await here.ok("list_processes") == "p1: cancelled, 0 new bytes: exec python3 server.py"
+    assert await here.call_ok("list_processes") == "p1: cancelled, 0 new bytes: exec python3 server.py"
 
 
-async def test_an_early_death_is_told_with_its_last_words(here: Desk):
+async def test_an_early_death_is_told_with_its_last_words(here: DeveloperHarness):
     assert await start(here, "echo no such port >&2; exit 3") == "no such port\n[p1: exit code 3]"
     assert await start(here, "kill -9 $$") == "[no new output]\n[p2: killed by SIGKILL]"
 
 
-async def test_it_starts_where_the_shell_is_with_its_variables(here: Desk):
+async def test_it_starts_where_the_shell_is_with_its_variables(here: DeveloperHarness):
     await here.shell("cd /usr; export WORD=hello; greet() { echo greeted; }; export -f greet")
     assert await start(here, "pwd; echo $WORD; greet; cd /; export WORD=other") == (
         "/usr\nhello\ngreeted\n[p1: exit code 0]"
@@ -88,81 +90,81 @@ async def test_it_starts_where_the_shell_is_with_its_variables(here: Desk):
     assert await here.shell("pwd; echo $WORD") == "/usr\nhello"
 
 
-async def test_it_leaves_no_variables_on_the_disk(here: Desk):
+async def test_it_leaves_no_variables_on_the_disk(here: DeveloperHarness):
     await here.shell("export PASSPHRASE=open-sesame")
     await start(here, "true")
     await start(here, "sleep 100")
-    await here.ok("cancel_process", id="p2")
-    await here.ok("shell", command="echo $PASSPHRASE >/dev/null; sleep 0.4", timeout_s=0.1)
+    await here.call_ok("cancel_process", id="p2")
+    await here.call_ok("shell", command="echo $PASSPHRASE >/dev/null; sleep 0.4", timeout_s=0.1)
     await all_end(here)
     files = [path for path in here.workspace.tmp.rglob("*") if path.is_file()]
     assert not [path for path in files if b"open-sesame" in path.read_bytes()]
 
 
 @pytest.mark.parametrize("trap", ["", "trap '' TERM; "])
-async def test_cancelling_reaches_grandchildren(here: Desk, trap):
+async def test_cancelling_reaches_grandchildren(here: DeveloperHarness, trap):
     command = f"{trap}exec 9>held; flock 9; (sleep 100 | sleep 100) & setsid sleep 100 & echo up; wait"
     assert (await start(here, command)).startswith("up\n")
     held = here.root / "held"
     assert not is_free(held)
-    await here.ok("cancel_process", id="p1")
+    await here.call_ok("cancel_process", id="p1")
     assert is_free(held)
 
 
-async def test_what_it_left_in_the_background_is_told_and_can_be_cancelled(here: Desk):
+async def test_what_it_left_in_the_background_is_told_and_can_be_cancelled(here: DeveloperHarness):
     answer = await start(here, "exec 9>held; flock 9; sleep 100 > log 2>&1 &")
     assert "[p1: exit code 0; it left 1 in the background" in answer
     held = here.root / "held"
     assert not is_free(held)
-    assert (await here.ok("cancel_process", id="p1")).endswith("[p1: exit code 0]")
+    assert (await here.call_ok("cancel_process", id="p1")).endswith("[p1: exit code 0]")
     assert is_free(held)
 
 
 async def test_all_end_with_the_session(tmp_path):
-    async with desk(tmp_path, "full") as made:
+    async with open_developer(tmp_path, "full") as made:
         for number in range(3):
             await start(made, f"exec 9>held{number}; flock 9; sleep 100 & sleep 100")
         assert not any(is_free(made.root / f"held{number}") for number in range(3))
     assert all(is_free(made.root / f"held{number}") for number in range(3))
 
 
-async def test_a_start_that_is_cancelled_leaves_nothing(here: Desk):
+async def test_a_start_that_is_cancelled_leaves_nothing(here: DeveloperHarness):
     starting = asyncio.create_task(start(here, "exec 9>held; flock 9; sleep 100"))
     held = here.root / "held"
-    await until(lambda: held.exists() and not is_free(held))
+    await wait_until(lambda: held.exists() and not is_free(held))
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
-    await until(lambda: is_free(held))  # cancelled that early it is killed, and nobody waits
+    await wait_until(lambda: is_free(held))  # cancelled that early it is killed, and nobody waits
 
 
 @pytest.mark.parametrize("name", ["view_process_output", "cancel_process", "write_to_process"])
-async def test_an_unknown_id(free: Desk, name):
+async def test_an_unknown_id(free: DeveloperHarness, name):
     more = {"text": "x"} if name == "write_to_process" else {}
-    assert await free.error(name, id="p7", **more) == "no process 'p7'; start_process starts one"
+    assert await free.call_error(name, id="p7", **more) == "no process 'p7'; start_process starts one"
     await start(free, "true")
-    assert await free.error(name, id="p7", **more) == "no process 'p7'; there are: p1"
-    assert "command is empty" in await free.error("start_process", command=" ")
+    assert await free.call_error(name, id="p7", **more) == "no process 'p7'; there are: p1"
+    assert "command is empty" in await free.call_error("start_process", command=" ")
 
 
-async def test_none_yet(free: Desk):
-    assert await free.ok("list_processes") == "[no process was started]"
+async def test_none_yet(free: DeveloperHarness):
+    assert await free.call_ok("list_processes") == "[no process was started]"
 
 
 # --- output
 
 
-async def test_only_what_is_new_is_shown_and_the_file_has_all(here: Desk):
+async def test_only_what_is_new_is_shown_and_the_file_has_all(here: DeveloperHarness):
     await start(here, "echo one; read; echo two; seq 100000; read; echo three")
-    assert (await here.ok("write_to_process", id="p1", text="go")).startswith("two\n1\n2\n")
-    answer = await here.ok("write_to_process", id="p1", text="go")
+    assert (await here.call_ok("write_to_process", id="p1", text="go")).startswith("two\n1\n2\n")
+    answer = await here.call_ok("write_to_process", id="p1", text="go")
     assert answer == "three\n[p1: exit code 0]"
     (saved,) = here.session.outputs.iterdir()
     assert saved.read_text() == "one\ntwo\n" + "".join(f"{n}\n" for n in range(1, 100_001)) + "three\n"
     assert here.shown.startswith("one\ntwo\n")
 
 
-async def test_long_news_are_cut_and_name_the_file(here: Desk):
+async def test_long_news_are_cut_and_name_the_file(here: DeveloperHarness):
     answer = await start(here, "seq 100000; sleep 100")
     (saved,) = here.session.outputs.iterdir()
     assert f"of 588,895 bytes (100,000 lines) left out here; all of it is in {saved}" in answer
@@ -170,25 +172,25 @@ async def test_long_news_are_cut_and_name_the_file(here: Desk):
     assert "[no new output]" in await view(here)
 
 
-async def test_output_is_drained_without_being_viewed(here: Desk):
+async def test_output_is_drained_without_being_viewed(here: DeveloperHarness):
     """More than the pipe holds, so that it would stand still if nobody read."""
     await start(here, "head -c 5000000 /dev/zero | tr '\\0' x; touch done; sleep 100")
-    await until((here.root / "done").exists)
+    await wait_until((here.root / "done").exists)
 
 
-async def test_half_a_character_waits_for_its_other_half(free: Desk):
+async def test_half_a_character_waits_for_its_other_half(free: DeveloperHarness):
     await start(free, r"printf 'caf\303'; read; printf '\251\n'; sleep 100")
-    assert (await free.ok("write_to_process", id="p1", text="")).startswith("é\n")
+    assert (await free.call_ok("write_to_process", id="p1", text="")).startswith("é\n")
     assert (free.session.outputs / "c1-process.txt").read_text() == "café\n"
 
 
-async def test_a_process_without_end_is_stopped_before_it_fills_the_disk(here: Desk, monkeypatch):
+async def test_a_process_without_end_is_stopped_before_it_fills_the_disk(here: DeveloperHarness, monkeypatch):
     monkeypatch.setattr(module, "MAX_OUTPUT_BYTES", 3_000_000)
     assert "[p1: stopped, since it printed more than 1 GiB]" in await start(here, "yes")
     assert (here.session.outputs / "c1-process.txt").stat().st_size < 5_000_000
 
 
-async def test_the_death_of_the_sandbox_is_told(free: Desk):
+async def test_the_death_of_the_sandbox_is_told(free: DeveloperHarness):
     assert "p1: the process that starts commands was killed" in await start(free, "echo x; sleep 0.2; kill -9 $PPID")
     assert await start(free, "echo again") == "again\n[p2: exit code 0]"
 
@@ -196,49 +198,49 @@ async def test_the_death_of_the_sandbox_is_told(free: Desk):
 # --- input
 
 
-async def test_a_program_is_fed_by_lines(here: Desk):
+async def test_a_program_is_fed_by_lines(here: DeveloperHarness):
     await start(here, 'while read -r line; do echo "[$line]"; done; echo bye; exit 5')
-    assert (await here.ok("write_to_process", id="p1", text="a b")).startswith("[a b]\n")
-    assert (await here.ok("write_to_process", id="p1", text="c\nd\n")).startswith("[c]\n[d]\n")
-    assert await here.ok("write_to_process", id="p1", text="") == "bye\n[p1: exit code 5]"
-    assert "p1 has no input, or that has ended" in await here.error("write_to_process", id="p1", text="x")
+    assert (await here.call_ok("write_to_process", id="p1", text="a b")).startswith("[a b]\n")
+    assert (await here.call_ok("write_to_process", id="p1", text="c\nd\n")).startswith("[c]\n[d]\n")
+    assert await here.call_ok("write_to_process", id="p1", text="") == "bye\n[p1: exit code 5]"
+    assert "p1 has no input, or that has ended" in await here.call_error("write_to_process", id="p1", text="x")
 
 
-async def test_one_that_does_not_read_does_not_hold_us(here: Desk):
+async def test_one_that_does_not_read_does_not_hold_us(here: DeveloperHarness):
     await start(here, "read line; exec sleep 100")
-    answer = await here.error("write_to_process", id="p1", text="x\n" * 200_000)
+    answer = await here.call_error("write_to_process", id="p1", text="x\n" * 200_000)
     assert re.search(r"p1 does not read: it took only the first [\d,]+ of 400,000 bytes", answer)
     assert "running" in await view(here)
 
 
-async def test_a_closed_input_is_told(here: Desk):
+async def test_a_closed_input_is_told(here: DeveloperHarness):
     await start(here, "exec < /dev/null; sleep 100")
-    assert "p1 has closed its input" in await here.error("write_to_process", id="p1", text="x")
-    assert "no input" in await here.error("write_to_process", id="p1", text="")
+    assert "p1 has closed its input" in await here.call_error("write_to_process", id="p1", text="x")
+    assert "no input" in await here.call_error("write_to_process", id="p1", text="")
 
 
-async def test_half_a_character_can_not_be_written(free: Desk):
+async def test_half_a_character_can_not_be_written(free: DeveloperHarness):
     await start(free, "cat")
-    assert "half a character" in await free.error("write_to_process", id="p1", text="\ud800")
+    assert "half a character" in await free.call_error("write_to_process", id="p1", text="\ud800")
 
 
 # --- a command past its time limit
 
 
-async def test_a_command_past_its_limit_goes_on_as_a_process(here: Desk):
+async def test_a_command_past_its_limit_goes_on_as_a_process(here: DeveloperHarness):
     command = "echo begun; until [ -e go ]; do sleep 0.01; done; echo ended; cd /usr"
     answer = await here.shell(command, timeout_s=0.3)
     assert answer.startswith("begun\n[not ended after 0.3 s: still running as process p1")
     assert "cancel_process" in answer
     assert await here.shell("pwd") == str(here.root)
-    assert "no input" in await here.error("write_to_process", id="p1", text="x")
+    assert "no input" in await here.call_error("write_to_process", id="p1", text="x")
     (here.root / "go").touch()
     await all_end(here)
     assert await view(here) == "ended\n[p1: exit code 0]"
     assert await here.shell("pwd") == str(here.root)
 
 
-async def test_no_byte_is_lost_where_a_command_becomes_a_process(here: Desk):
+async def test_no_byte_is_lost_where_a_command_becomes_a_process(here: DeveloperHarness):
     answer = await here.shell("seq 3000000", timeout_s=0.02)
     if "still running as process" in answer:
         await all_end(here)
@@ -246,9 +248,9 @@ async def test_no_byte_is_lost_where_a_command_becomes_a_process(here: Desk):
     assert saved.read_text() == "".join(f"{n}\n" for n in range(1, 3_000_001))
 
 
-async def test_one_that_goes_on_can_be_cancelled(here: Desk):
+async def test_one_that_goes_on_can_be_cancelled(here: DeveloperHarness):
     await here.shell("exec 9>held; flock 9; trap '' TERM; (sleep 100 | sleep 100) & sleep 100", timeout_s=0.5)
     held = here.root / "held"
     assert not is_free(held)
-    assert "[p1: cancelled]" in await here.ok("cancel_process", id="p1")
+    assert "[p1: cancelled]" in await here.call_ok("cancel_process", id="p1")
     assert is_free(held)

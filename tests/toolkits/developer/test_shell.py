@@ -8,19 +8,19 @@ import pytest
 from goose_like_toolkits.developer import shell as module
 
 from goose_like.core.events import Answer, StateSaved
-from tests.toolkits.developer.shell_harness import Desk, desk, until
+from tests.toolkits.developer.developer_harness import DeveloperHarness, open_developer, wait_until
 
 
 @pytest.fixture(params=["workspace", "full"])
 async def here(request, tmp_path):
     """A desk in each of the two modes."""
-    async with desk(tmp_path, request.param) as made:
+    async with open_developer(tmp_path, request.param) as made:
         yield made
 
 
 @pytest.fixture
 async def confined(tmp_path):
-    async with desk(tmp_path) as made:
+    async with open_developer(tmp_path) as made:
         yield made
 
 
@@ -36,18 +36,18 @@ def is_held(path: Path) -> bool:
 # --- one shell
 
 
-async def test_folder_and_exports_last(here: Desk):
+async def test_folder_and_exports_last(here: DeveloperHarness):
     assert "[now in /usr]" in await here.shell("cd /usr; export WORD=$'it\\'s \"two\"\\nlines $x'")
     assert await here.shell('pwd; echo "$WORD"') == '/usr\nit\'s "two"\nlines $x'
     assert await here.shell("cd - >/dev/null; pwd") == f"{here.root}\n[now in {here.root}]"
 
 
-async def test_what_is_not_exported_does_not_last(here: Desk):
+async def test_what_is_not_exported_does_not_last(here: DeveloperHarness):
     await here.shell("plain=1; set -u; shopt -s extglob")
     assert await here.shell("echo [$plain]") == "[]"
 
 
-async def test_exported_functions_and_read_only_variables_last(here: Desk):
+async def test_exported_functions_and_read_only_variables_last(here: DeveloperHarness):
     await here.shell("greet() { echo hello; }; export -f greet; declare -rx FIXED=1; export SHELLOPTS")
     assert await here.shell("greet; bash -c greet; echo $FIXED; FIXED=2") == (
         "hello\nhello\n1\nbash: line 1: FIXED: readonly variable\n[exit code 1]"
@@ -55,7 +55,7 @@ async def test_exported_functions_and_read_only_variables_last(here: Desk):
     assert await here.shell("echo still fine") == "still fine"
 
 
-async def test_messages_are_those_of_the_command_alone(here: Desk):
+async def test_messages_are_those_of_the_command_alone(here: DeveloperHarness):
     said = "bash: line 2: nosuch: command not found\n2\n"
     assert await here.shell("\nnosuch; echo $LINENO") == said.strip()
     assert await here.shell("if then") == (
@@ -81,12 +81,12 @@ async def test_messages_are_those_of_the_command_alone(here: Desk):
         ("true", "[no output]"),
     ],
 )
-async def test_however_a_command_ends(here: Desk, command, answer):
+async def test_however_a_command_ends(here: DeveloperHarness, command, answer):
     assert (await here.shell(command)).startswith(answer)
 
 
 @pytest.mark.parametrize("command", ["trap 'echo bye' EXIT; cd /usr", "cd /usr; exec echo bye"])
-async def test_a_command_that_leaves_no_state_keeps_the_old_and_is_told(here: Desk, command):
+async def test_a_command_that_leaves_no_state_keeps_the_old_and_is_told(here: DeveloperHarness, command):
     await here.shell("export KEPT=1")
     assert await here.shell(command) == (
         "bye\n[cd and export did not last: exec, an EXIT trap, a kill or 100 kB of variables prevent it]"
@@ -94,28 +94,28 @@ async def test_a_command_that_leaves_no_state_keeps_the_old_and_is_told(here: De
     assert await here.shell("pwd; echo $KEPT") == f"{here.root}\n1"
 
 
-async def test_variables_too_large_for_every_later_program_do_not_last(here: Desk):
+async def test_variables_too_large_for_every_later_program_do_not_last(here: DeveloperHarness):
     assert "did not last" in await here.shell("export BIG=$(head -c 120000 /dev/zero | tr '\\0' x)")
     assert await here.shell("echo ${#BIG}; ls /nosuchfolder 2>/dev/null || echo ran") == "0\nran"
 
 
-async def test_a_folder_that_was_deleted(here: Desk):
+async def test_a_folder_that_was_deleted(here: DeveloperHarness):
     await here.shell("mkdir 'a b'; cd 'a b'; rmdir ../'a b'")
     answer = await here.shell("pwd")
     assert answer == f"[{here.root}/a b is gone; this ran in {here.root}]\n{here.root}\n[now in {here.root}]"
     assert await here.shell("pwd") == str(here.root)
 
 
-async def test_side_by_side_one_goes_elsewhere_and_the_other_does_not_bring_it_back(here: Desk):
+async def test_side_by_side_one_goes_elsewhere_and_the_other_does_not_bring_it_back(here: DeveloperHarness):
     slow = asyncio.create_task(here.shell("touch up; until [ -e go ]; do sleep 0.01; done; export SLOW=1"))
-    await until(lambda: (here.root / "up").exists())
+    await wait_until(lambda: (here.root / "up").exists())
     await here.shell("cd /usr; export FAST=1")
     (here.root / "go").touch()
     await slow
     assert await here.shell("pwd; echo $SLOW$FAST") == "/usr\n1"
 
 
-async def test_variables_leave_nothing_on_the_disk(here: Desk):
+async def test_variables_leave_nothing_on_the_disk(here: DeveloperHarness):
     await here.shell("export PASSPHRASE=open-sesame")
     assert await here.shell("echo $PASSPHRASE") == "open-sesame"
     folders = (here.workspace.tmp, here.session.folder, here.root)
@@ -125,16 +125,16 @@ async def test_variables_leave_nothing_on_the_disk(here: Desk):
 
 
 @pytest.mark.parametrize(("folder", "is_kept"), [("inside", True), ("/usr", False)])
-async def test_a_resumed_session_goes_on_in_its_folder_of_the_workspace(here: Desk, folder, is_kept):
+async def test_a_resumed_session_goes_on_in_its_folder_of_the_workspace(here: DeveloperHarness, folder, is_kept):
     (here.root / "inside").mkdir()
     await here.shell(f"cd {folder}")
     saved = [event for event in here.recorder.events if isinstance(event, StateSaved)]
     here.session.history.apply(saved[-1])
-    again = Desk(here.root, here.session, here.workspace, here.recorder)
+    again = DeveloperHarness(here.root, here.session, here.workspace, here.recorder)
     assert await again.shell("pwd") == str(here.root / folder if is_kept else here.root)
 
 
-async def test_a_link_in_the_place_of_the_state_brings_no_secret(confined: Desk, tmp_path):
+async def test_a_link_in_the_place_of_the_state_brings_no_secret(confined: DeveloperHarness, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("/usr\0\0export LEAK=1\n\0")
     command = (
@@ -162,11 +162,11 @@ async def test_a_link_in_the_place_of_the_state_brings_no_secret(confined: Desk,
         ({}, "'command' is missing"),
     ],
 )
-async def test_what_can_not_be_run_is_told(confined: Desk, arguments, words):
-    assert words in await confined.error("shell", **arguments)
+async def test_what_can_not_be_run_is_told(confined: DeveloperHarness, arguments, words):
+    assert words in await confined.call_error("shell", **arguments)
 
 
-async def test_a_command_longer_than_one_argument_may_be(here: Desk):
+async def test_a_command_longer_than_one_argument_may_be(here: DeveloperHarness):
     assert await here.shell(f"echo {'x' * 200_000} | wc -c; cd /usr") == "200001\n[now in /usr]"
     assert not list(here.workspace.tmp.glob(".shell-*"))
 
@@ -174,15 +174,15 @@ async def test_a_command_longer_than_one_argument_may_be(here: Desk):
 # --- output
 
 
-async def test_output_is_seen_while_it_comes(here: Desk):
+async def test_output_is_seen_while_it_comes(here: DeveloperHarness):
     running = asyncio.create_task(here.shell("echo first; until [ -e go ]; do sleep 0.01; done; echo é"))
-    await until(lambda: "first" in here.shown)
+    await wait_until(lambda: "first" in here.shown)
     (here.root / "go").touch()
     assert await running == "first\né"
     assert here.shown == "first\né\n"
 
 
-async def test_long_output_is_in_a_file_and_only_sampled_on_the_screen(here: Desk):
+async def test_long_output_is_in_a_file_and_only_sampled_on_the_screen(here: DeveloperHarness):
     answer = await here.shell("seq 1000000")
     saved = here.session.outputs / "c1-shell.txt"
     assert saved.read_text().endswith("\n1000000\n")
@@ -196,20 +196,20 @@ async def test_long_output_is_in_a_file_and_only_sampled_on_the_screen(here: Des
 
 
 async def test_an_exchange_does_not_write_over_the_saved_output(tmp_path):
-    async with desk(tmp_path, "full", output_bytes=400) as made:
+    async with open_developer(tmp_path, "full", output_bytes=400) as made:
         await made.shell("seq 10000")
         assert (made.session.outputs / "c1-shell.txt").stat().st_size == 48_894
 
 
-async def test_binary_output_is_told(here: Desk):
+async def test_binary_output_is_told(here: DeveloperHarness):
     answer = await here.shell(r"printf '\xff\0\1'")
     assert answer.startswith("[binary output, 3 bytes, saved as ")
     assert (here.session.outputs / "c1-shell.txt").read_bytes() == b"\xff\0\1"
 
 
-async def test_a_command_without_end_is_stopped_before_it_fills_the_disk(here: Desk, monkeypatch):
+async def test_a_command_without_end_is_stopped_before_it_fills_the_disk(here: DeveloperHarness, monkeypatch):
     monkeypatch.setattr(module, "MAX_OUTPUT_BYTES", 3_000_000)
-    answer = await here.error("shell", command="yes; echo never")
+    answer = await here.call_error("shell", command="yes; echo never")
     assert "printed more than 1 GiB" in answer
     assert "in the background" not in answer
     assert (here.session.outputs / "c1-shell.txt").stat().st_size < 5_000_000
@@ -222,31 +222,31 @@ async def test_a_command_without_end_is_stopped_before_it_fills_the_disk(here: D
 @pytest.mark.parametrize("trap", ["", "trap '' TERM; "])
 async def test_without_tools_for_processes_the_time_limit_ends_the_whole_family(tmp_path, mode, trap):
     command = f"{trap}exec 9>held; echo started; (sleep 100 | sleep 100) & sleep 100"
-    async with desk(tmp_path, mode, tools=["shell", "start_process"]) as made:
-        answer = await made.error("shell", command=command, timeout_s=0.3)
+    async with open_developer(tmp_path, mode, tools=["shell", "start_process"]) as made:
+        answer = await made.call_error("shell", command=command, timeout_s=0.3)
         assert answer.startswith("started\n")
         assert "time limit of 0.3 s" in answer
         assert "larger timeout_s" in answer
         assert "in the background, process" not in answer
         assert (made.root / "held").exists()
-        await until(lambda: not is_held(made.root / "held"))
+        await wait_until(lambda: not is_held(made.root / "held"))
         assert await made.shell("echo alive") == "alive"
 
 
 @pytest.mark.parametrize("trap", ["", "trap '' TERM; "])
-async def test_cancelling_ends_the_whole_family(here: Desk, trap):
+async def test_cancelling_ends_the_whole_family(here: DeveloperHarness, trap):
     command = f"{trap}exec 9>held; (sleep 100 | sleep 100 &) ; echo up > up; sleep 100"
     running = asyncio.create_task(here.shell(command))
-    await until(lambda: (here.root / "up").exists())
+    await wait_until(lambda: (here.root / "up").exists())
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert (here.root / "held").exists()
-    await until(lambda: not is_held(here.root / "held"))
+    await wait_until(lambda: not is_held(here.root / "held"))
     assert await here.shell("echo alive") == "alive"
 
 
-async def test_a_daemon_that_holds_the_pipe_does_not_hold_us(here: Desk):
+async def test_a_daemon_that_holds_the_pipe_does_not_hold_us(here: DeveloperHarness):
     answer = await here.shell("sleep 100 & echo $! > pid; echo done")
     pid = (here.root / "pid").read_text().strip()
     assert answer == f"done\n[in the background, process {pid} keeps running unseen until you kill it]"
@@ -255,15 +255,15 @@ async def test_a_daemon_that_holds_the_pipe_does_not_hold_us(here: Desk):
 
 
 async def test_what_runs_in_the_background_ends_with_the_session(tmp_path):
-    async with desk(tmp_path, "full") as made:
+    async with open_developer(tmp_path, "full") as made:
         await made.shell("exec 9>held; sleep 100 > log 2>&1 &")
         held = made.root / "held"
         assert is_held(held)
-    await until(lambda: not is_held(held))
+    await wait_until(lambda: not is_held(held))
 
 
 async def test_a_file_that_a_redirection_emptied_is_told(tmp_path):
-    async with desk(tmp_path, "full") as made:
+    async with open_developer(tmp_path, "full") as made:
         (made.root / "names.txt").write_text("b\na\n")
         (made.root / "log").write_text("old\n")
         assert (await made.shell("uniq < 'names.txt' > sorted")) == "[no output]"
@@ -275,7 +275,7 @@ async def test_a_file_that_a_redirection_emptied_is_told(tmp_path):
 # --- the sandbox
 
 
-async def test_a_refused_write_says_how_to_go_on(confined: Desk):
+async def test_a_refused_write_says_how_to_go_on(confined: DeveloperHarness):
     answer = await confined.shell("touch /usr/new")
     assert "Read-only file system" in answer
     assert answer.endswith(
@@ -284,36 +284,36 @@ async def test_a_refused_write_says_how_to_go_on(confined: Desk):
     )
 
 
-async def test_a_missing_network_says_how_to_ask(confined: Desk):
+async def test_a_missing_network_says_how_to_ask(confined: DeveloperHarness):
     answer = await confined.shell("echo 'curl: (6) Could not resolve host: x' >&2; exit 6")
     assert 'call shell with access="network"' in answer
 
 
-async def test_network_is_asked_for_and_a_refusal_told(confined: Desk):
-    assert "network access for: true" in await confined.error("shell", command="true", access="network")
+async def test_network_is_asked_for_and_a_refusal_told(confined: DeveloperHarness):
+    assert "network access for: true" in await confined.call_error("shell", command="true", access="network")
     assert confined.recorder.questions[0].subject == "true"
 
 
 async def test_network_that_was_allowed_shares_folder_and_variables(tmp_path):
-    async with desk(tmp_path, answer=Answer(choice="allow", by="person")) as made:
+    async with open_developer(tmp_path, answer=Answer(choice="allow", by="person")) as made:
         await made.shell("cd /usr; export A=1", access="network")
         assert await made.shell("pwd; echo $A") == "/usr\n1"
 
 
 async def test_without_a_sandbox_nothing_is_said_of_one(tmp_path):
-    async with desk(tmp_path, "full") as made:
+    async with open_developer(tmp_path, "full") as made:
         assert await made.shell("echo Read-only file system; false") == "Read-only file system\n[exit code 1]"
 
 
-async def test_what_a_new_repository_would_run_is_told(confined: Desk):
+async def test_what_a_new_repository_would_run_is_told(confined: DeveloperHarness):
     answer = await confined.shell("git init -q r && echo 'echo hi' > r/.git/hooks/post-commit")
     assert "post-commit" in answer
     assert "not allowed" in answer
 
 
 async def test_output_survives_the_death_of_the_sandbox(tmp_path):
-    async with desk(tmp_path, "full") as made:
+    async with open_developer(tmp_path, "full") as made:
         assert await made.shell("echo before; true") == "before"
-        answer = await made.error("shell", command="echo before; sleep 0.2; kill -9 $PPID; sleep 100")
+        answer = await made.call_error("shell", command="echo before; sleep 0.2; kill -9 $PPID; sleep 100")
         assert answer.startswith("before")
         assert await made.shell("echo after") == "after"

@@ -1,4 +1,4 @@
-"""The fast model is asked of a silent command whether it is stuck; nobody waits for that, nothing of it does harm."""
+"""The stuck check: the fast model judges silent commands, and no command waits for the answer."""
 
 import asyncio
 
@@ -12,18 +12,19 @@ from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
 from goose_like.core.output_limit import LimitedOutput
 from goose_like.providers.base import Model, ModelPair
+from goose_like.sessions.session import Session
 from tests.fakes import PAUSE, FakeProvider
-from tests.toolkits.developer.shell_harness import Desk, desk, until
+from tests.toolkits.developer.developer_harness import DeveloperHarness, open_developer, wait_until
 from tests.toolkits.developer.test_shell import is_held
 
 HANGS = "exec 9>held; echo Password:; sleep 100"
 WAITS = "echo begun; until [ -e go ]; do sleep 0.01; done; rm go; echo done"
 
 
-async def ends_after(made: Desk, questions: int) -> str:
+async def ends_after(made: DeveloperHarness, questions: int) -> str:
     """What a model reads of a command that ends once the fast model was asked that often."""
     running = asyncio.create_task(made.shell(WAITS))
-    await until(lambda: len(made.fast.requests) >= questions)
+    await wait_until(lambda: len(made.fast_model.requests) >= questions)
     (made.root / "go").touch()
     return await running
 
@@ -37,27 +38,27 @@ async def ends_after(made: Desk, questions: int) -> str:
     ],
 )
 async def test_a_command_that_is_stuck_is_stopped(tmp_path, said, told):
-    async with desk(tmp_path, tools=["shell"], asks_when_silent=0.2, answers=[said]) as made:
-        answer = await made.error("shell", command=HANGS)
+    async with open_developer(tmp_path, tools=["shell"], asks_when_silent=0.2, answers=[said]) as made:
+        answer = await made.call_error("shell", command=HANGS)
         assert answer.startswith("Password:\n[stopped: it printed nothing for ")
         assert f" s, and a fast model thinks that it {told}; give what it waits for" in answer
-        await until(lambda: not is_held(made.root / "held"))
+        await wait_until(lambda: not is_held(made.root / "held"))
         assert await made.shell("echo alive") == "alive"
 
 
 async def test_with_tools_for_processes_it_goes_on_as_one(tmp_path):
-    async with desk(tmp_path, asks_when_silent=0.2, answers=["INPUT: asks for a password"]) as made:
+    async with open_developer(tmp_path, asks_when_silent=0.2, answers=["INPUT: asks for a password"]) as made:
         answer = await made.shell(HANGS)
         assert answer.startswith("Password:\n[printed nothing for ")
         assert "thinks that it waits for input" in answer
         assert "(asks for a password): still running as process p1, " in answer
-        assert "p1: running" in await made.ok("list_processes")
+        assert "p1: running" in await made.call_ok("list_processes")
 
 
 async def test_what_is_asked_is_counted_and_enters_no_history(tmp_path):
-    async with desk(tmp_path, tools=["shell"], asks_when_silent=0.2, answers=["STUCK"]) as made:
-        await made.error("shell", command=f"echo {'x' * 9_000}; {HANGS}")
-        (request,) = made.fast.requests
+    async with open_developer(tmp_path, tools=["shell"], asks_when_silent=0.2, answers=["STUCK"]) as made:
+        await made.call_error("shell", command=f"echo {'x' * 9_000}; {HANGS}")
+        (request,) = made.fast_model.requests
         question = request.messages[0].text
         assert question.startswith("The command:\necho xxx")
         assert question.endswith("x\nPassword:\n")
@@ -69,7 +70,7 @@ async def test_what_is_asked_is_counted_and_enters_no_history(tmp_path):
 
 @pytest.mark.parametrize("said", ["WORKS: it builds", "hm, INPUT or STUCK?", "WORKSHOP", "INPUTS"])
 async def test_a_command_that_works_is_asked_about_again_and_left_alone(tmp_path, said):
-    async with desk(tmp_path, asks_when_silent=0.02, answers=[said] * 30) as made:
+    async with open_developer(tmp_path, asks_when_silent=0.02, answers=[said] * 30) as made:
         assert await ends_after(made, questions=3) == "begun\ndone"
 
 
@@ -84,24 +85,24 @@ async def test_each_time_the_silence_is_twice_as_long():
 
 
 async def test_a_command_that_ends_first_takes_the_question_back(tmp_path):
-    async with desk(tmp_path, asks_when_silent=0.02, answers=[[PAUSE]]) as made:
+    async with open_developer(tmp_path, asks_when_silent=0.02, answers=[[PAUSE]]) as made:
         assert await ends_after(made, questions=1) == "begun\ndone"
-        await until(lambda: made.fast.streams_closed == 1)
+        await wait_until(lambda: made.fast_model.streams_closed == 1)
 
 
 async def test_cancelling_the_command_takes_the_question_back(tmp_path):
-    async with desk(tmp_path, asks_when_silent=0.02, answers=[[PAUSE]]) as made:
+    async with open_developer(tmp_path, asks_when_silent=0.02, answers=[[PAUSE]]) as made:
         running = asyncio.create_task(made.shell(HANGS))
-        await until(lambda: made.fast.requests)
+        await wait_until(lambda: made.fast_model.requests)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        await until(lambda: made.fast.streams_closed == 1)
+        await wait_until(lambda: made.fast_model.streams_closed == 1)
 
 
 async def test_a_model_that_fails_harms_no_command_and_is_told_once(tmp_path):
     failures = [CredentialError("the key was refused")] * 2
-    async with desk(tmp_path, asks_when_silent=0.02, answers=failures) as made:
+    async with open_developer(tmp_path, asks_when_silent=0.02, answers=failures) as made:
         assert await ends_after(made, questions=1) == "begun\ndone"
         assert await ends_after(made, questions=2) == "begun\ndone"
         assert made.logged == ["silent commands are not checked: the key was refused"]
@@ -112,9 +113,9 @@ async def test_a_model_that_fails_harms_no_command_and_is_told_once(tmp_path):
 )
 async def test_who_is_not_to_be_asked_is_not_asked(tmp_path, config):
     """The second is one whose fast model is its strong one."""
-    async with desk(tmp_path, **config) as made:
+    async with open_developer(tmp_path, **config) as made:
         assert await made.shell("sleep 0.2") == "[no output]"
-        assert made.fast.requests == []
+        assert made.fast_model.requests == []
 
 
 class Late(FakeProvider):
@@ -134,7 +135,7 @@ class Late(FakeProvider):
 async def test_an_answer_that_output_overtook_does_not_count(tmp_path):
     fast, recorder, output = Late(["INPUT: early", "SERVER: late"]), Recorder(), LimitedOutput(tmp_path / "out", 1_000)
     models = ModelPair(Model(FakeProvider(), "strong", "strong"), Model(fast, "fast", "fast"))
-    watch = StuckCheck(ExchangeView(History(), models, recorder), recorder, 0.02)
+    watch = StuckCheck(ExchangeView(Session(tmp_path, "n", History()), models, recorder), recorder, 0.02)
 
     async def serve() -> str:
         try:
@@ -156,6 +157,6 @@ async def test_an_answer_that_output_overtook_does_not_count(tmp_path):
 @pytest.mark.parametrize("value", [True, 0, -1, "20", None, float("nan"), [20]])
 async def test_what_a_profile_may_not_say(tmp_path, value):
     with pytest.raises(ProfileError, match="`asks_when_silent` is false, or the seconds") as raised:
-        async with desk(tmp_path, asks_when_silent=value):
+        async with open_developer(tmp_path, asks_when_silent=value):
             pass
     assert raised.value.path == ("config", "asks_when_silent")

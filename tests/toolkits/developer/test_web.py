@@ -15,7 +15,7 @@ from goose_like_toolkits.developer.address_filter import is_public
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Answer
 from tests.loopback import Loopback, Response, raw
-from tests.toolkits.developer.shell_harness import Desk, desk
+from tests.toolkits.developer.developer_harness import DeveloperHarness, open_developer
 
 YES = Answer(choice="allow", by="person")
 PAGE = b"""<!doctype html><html><head><title>Of A &amp; B</title><script>evil()</script></head>
@@ -26,7 +26,7 @@ HTML = raw(PAGE, kind="text/html; charset=utf-8")
 @pytest.fixture
 async def here(tmp_path):
     """A desk that may reach the loopback servers of these tests, with a person who allows it."""
-    async with desk(tmp_path, answer=YES, private_addresses=True) as made:
+    async with open_developer(tmp_path, answer=YES, private_addresses=True) as made:
         yield made
 
 
@@ -37,14 +37,14 @@ async def serving(*responses: Response):
         yield server
 
 
-async def fetch(made: Desk, url: str) -> str:
-    return await made.ok("fetch_web_content", url=url)
+async def fetch(made: DeveloperHarness, url: str) -> str:
+    return await made.call_ok("fetch_web_content", url=url)
 
 
 # --- what comes
 
 
-async def test_a_page_is_kept_as_it_came_and_as_text(here: Desk):
+async def test_a_page_is_kept_as_it_came_and_as_text(here: DeveloperHarness):
     async with serving(HTML) as server:
         answer = await fetch(here, f"{server.url}/primes?n=2#top")
     html, text = here.session.outputs / "c1-page.html", here.session.outputs / "c1-page.txt"
@@ -60,10 +60,10 @@ async def test_a_page_is_kept_as_it_came_and_as_text(here: Desk):
     assert "[more](/more)" in shown
     assert "all of the text" in facts
     assert server.requests[0].head.startswith(b"GET /primes?n=2 HTTP/1.1\r\n")
-    assert (await here.ok("read_file", path=str(text))).startswith(f"[{text}: ")
+    assert (await here.call_ok("read_file", path=str(text))).startswith(f"[{text}: ")
 
 
-async def test_of_a_long_text_the_beginning_is_shown(here: Desk):
+async def test_of_a_long_text_the_beginning_is_shown(here: DeveloperHarness):
     async with serving(raw("é".encode() * 10_000, kind="text/plain")) as server:
         answer = await fetch(here, server.url)
     assert "(20,000 bytes)" in answer
@@ -90,7 +90,7 @@ async def test_of_a_long_text_the_beginning_is_shown(here: Desk):
         (raw(b"<div>" * 100_000 + b"deep", kind="text/html"), "(no text)"),
     ],
 )
-async def test_text_in_many_forms(here: Desk, response, shown):
+async def test_text_in_many_forms(here: DeveloperHarness, response, shown):
     async with serving(response) as server:
         assert (await fetch(here, server.url)).endswith(f"\n{shown}")
 
@@ -105,21 +105,21 @@ async def test_text_in_many_forms(here: Desk, response, shown):
         (Response(200, {"content-type": "text/html", "content-encoding": "gzip"}, [b"x" * 99]), "damaged"),
     ],
 )
-async def test_what_is_no_text_is_told_and_not_kept(here: Desk, response, words):
+async def test_what_is_no_text_is_told_and_not_kept(here: DeveloperHarness, response, words):
     async with serving(response) as server:
-        assert words in await here.error("fetch_web_content", url=server.url)
+        assert words in await here.call_error("fetch_web_content", url=server.url)
     assert not list(here.session.outputs.glob("*"))
 
 
-async def test_a_page_that_says_no_is_an_error_with_its_words(here: Desk):
+async def test_a_page_that_says_no_is_an_error_with_its_words(here: DeveloperHarness):
     async with serving(Response(404, {"content-type": "text/plain"}, [b"gone fishing"])) as server:
-        answer = await here.error("fetch_web_content", url=server.url)
+        answer = await here.call_error("fetch_web_content", url=server.url)
     assert ": 404 X, text/plain" in answer
     assert answer.endswith("gone fishing")
 
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
-async def test_a_page_without_end_is_cut(here: Desk, encoding):
+async def test_a_page_without_end_is_cut(here: DeveloperHarness, encoding):
     """In gzip it is a bomb: 20 MB from 20 kB."""
     body = b"x" * 20_000_000
     pieces = [gzip.compress(body)] if encoding == "gzip" else [body]
@@ -129,13 +129,13 @@ async def test_a_page_without_end_is_cut(here: Desk, encoding):
     assert (here.session.outputs / "c1-page.txt").stat().st_size == 5_000_000
 
 
-async def test_a_server_that_never_ends_is_given_up(here: Desk, monkeypatch):
+async def test_a_server_that_never_ends_is_given_up(here: DeveloperHarness, monkeypatch):
     monkeypatch.setattr(module, "TIMEOUT_S", 0.3)
     async with serving(Response(200, {"content-type": "text/plain"}, [b"x"] * 1000, pause_s=0.05)) as server:
-        assert "took longer than 0.3 s" in await here.error("fetch_web_content", url=server.url)
+        assert "took longer than 0.3 s" in await here.call_error("fetch_web_content", url=server.url)
 
 
-async def test_a_page_of_which_no_text_can_be_made_in_time_is_kept_as_it_came(here: Desk, monkeypatch):
+async def test_a_page_of_which_no_text_can_be_made_in_time_is_kept_as_it_came(here: DeveloperHarness, monkeypatch):
     monkeypatch.setattr(module, "_CONVERT", "import time; time.sleep(100)")
     monkeypatch.setattr(module, "TIMEOUT_S", 1)
     async with serving(HTML) as server:
@@ -150,7 +150,7 @@ def to(location: str, status: int = 302) -> Response:
     return Response(status, {"location": location, "content-length": "0"})
 
 
-async def test_redirects_are_shown(here: Desk):
+async def test_redirects_are_shown(here: DeveloperHarness):
     async with serving(to("/b"), to("c?d", 308), HTML) as server:
         answer = await fetch(here, f"{server.url}/a")
     base = server.url
@@ -159,16 +159,16 @@ async def test_redirects_are_shown(here: Desk):
     assert [question.subject for question in here.recorder.questions] == [f"{base}/a"]
 
 
-async def test_a_redirect_to_another_host_is_asked_about(here: Desk):
+async def test_a_redirect_to_another_host_is_asked_about(here: DeveloperHarness):
     async with serving(HTML) as other, serving(to(f"http://localhost:{other.port}/")) as server:
         await fetch(here, f"{server.url}/")
     asked = [question.subject for question in here.recorder.questions]
     assert asked == [f"{server.url}/", f"http://localhost:{other.port}/"]
 
 
-async def test_too_many_redirects(here: Desk):
+async def test_too_many_redirects(here: DeveloperHarness):
     async with serving(to("/again")) as server:
-        assert "more than 5 redirects" in await here.error("fetch_web_content", url=server.url)
+        assert "more than 5 redirects" in await here.call_error("fetch_web_content", url=server.url)
         assert len(server.requests) == 6
 
 
@@ -181,17 +181,17 @@ async def test_too_many_redirects(here: Desk):
         ("http://127.0.0.1:1/", "can't fetch http://127.0.0.1:1/"),
     ],
 )
-async def test_a_redirect_is_checked_like_a_first_url(here: Desk, location, words):
+async def test_a_redirect_is_checked_like_a_first_url(here: DeveloperHarness, location, words):
     async with serving(to(location)) as server:
-        assert words in await here.error("fetch_web_content", url=server.url)
+        assert words in await here.call_error("fetch_web_content", url=server.url)
 
 
 async def test_a_redirect_into_a_private_network_is_refused(tmp_path, monkeypatch):
     """What looks public here is the loopback server, and the redirect leads to one beside it."""
     monkeypatch.setattr(module, "is_public", lambda address: str(address) == "127.0.0.1")
-    async with desk(tmp_path, answer=YES) as made, serving(HTML) as hidden:
+    async with open_developer(tmp_path, answer=YES) as made, serving(HTML) as hidden:
         async with serving(to(f"http://127.0.0.2:{hidden.port}/")) as server:
-            assert "127.0.0.2 leads to 127.0.0.2, which is not on the open internet" in await made.error(
+            assert "127.0.0.2 leads to 127.0.0.2, which is not on the open internet" in await made.call_error(
                 "fetch_web_content", url=server.url
             )
         assert hidden.requests == []
@@ -222,14 +222,14 @@ def test_which_addresses_are_public(address, expected):
     "host", ["127.0.0.1", "localhost", "127.1", "2130706433", "0x7f.0.0.1", "[::ffff:127.0.0.1]", "0.0.0.0", "[::1]"]
 )
 async def test_this_machine_is_refused_however_it_is_spelt(tmp_path, host):
-    async with desk(tmp_path, answer=YES) as made, serving(HTML) as server:
-        answer = await made.error("fetch_web_content", url=f"http://{host}:{server.port}/")
+    async with open_developer(tmp_path, answer=YES) as made, serving(HTML) as server:
+        answer = await made.call_error("fetch_web_content", url=f"http://{host}:{server.port}/")
         assert "not on the open internet" in answer
         assert "curl in the shell" in answer
         assert server.requests == []
 
 
-async def test_a_name_is_looked_up_once_and_that_address_is_connected_to(here: Desk, monkeypatch):
+async def test_a_name_is_looked_up_once_and_that_address_is_connected_to(here: DeveloperHarness, monkeypatch):
     found = [[(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))]]
     asked: list[object] = []
 
@@ -246,12 +246,14 @@ async def test_a_name_is_looked_up_once_and_that_address_is_connected_to(here: D
 
 async def test_one_private_address_among_public_ones_is_enough(tmp_path, monkeypatch):
     places = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (name, 80)) for name in ("8.8.8.8", "10.0.0.7")]
-    async with desk(tmp_path, answer=YES) as made:
+    async with open_developer(tmp_path, answer=YES) as made:
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: places)
-        assert "mixed.example leads to 10.0.0.7" in await made.error("fetch_web_content", url="http://mixed.example/")
+        assert "mixed.example leads to 10.0.0.7" in await made.call_error(
+            "fetch_web_content", url="http://mixed.example/"
+        )
 
 
-async def test_an_address_that_does_not_answer_gives_way_to_the_next(here: Desk, monkeypatch):
+async def test_an_address_that_does_not_answer_gives_way_to_the_next(here: DeveloperHarness, monkeypatch):
     places = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (name, 0)) for name in ("127.0.0.9", "127.0.0.1")]
     async with serving(HTML) as server:
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: places)
@@ -271,16 +273,19 @@ def certified(tmp_path, monkeypatch) -> ssl.SSLContext:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
-async def test_a_certificate_is_that_of_the_name_and_not_of_the_address(here: Desk, certified):
+async def test_a_certificate_is_that_of_the_name_and_not_of_the_address(here: DeveloperHarness, certified):
     names: list[str] = []
     certified.sni_callback = lambda link, name, _: names.append(name)
     async with Loopback([HTML], tls=certified) as server:
         assert "Primes" in await fetch(here, f"https://localhost:{server.port}/")
         assert names == ["localhost"]
-        assert "certificate" in (await here.error("fetch_web_content", url=f"https://127.0.0.1:{server.port}/")).lower()
+        assert (
+            "certificate"
+            in (await here.call_error("fetch_web_content", url=f"https://127.0.0.1:{server.port}/")).lower()
+        )
 
 
-async def test_proxies_and_passwords_of_the_person_are_not_used(here: Desk, tmp_path, monkeypatch):
+async def test_proxies_and_passwords_of_the_person_are_not_used(here: DeveloperHarness, tmp_path, monkeypatch):
     (tmp_path / "netrc").write_text("default login me password open-sesame\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
@@ -293,8 +298,8 @@ async def test_proxies_and_passwords_of_the_person_are_not_used(here: Desk, tmp_
 
 
 async def test_a_refusal_reaches_nobody(tmp_path):
-    async with desk(tmp_path, private_addresses=True) as made, serving(HTML) as server:
-        assert f"not allowed: fetch {server.url}" in await made.error("fetch_web_content", url=server.url)
+    async with open_developer(tmp_path, private_addresses=True) as made, serving(HTML) as server:
+        assert f"not allowed: fetch {server.url}" in await made.call_error("fetch_web_content", url=server.url)
         assert server.requests == []
         assert [question.kind for question in made.recorder.questions] == ["network"]
 
@@ -313,25 +318,25 @@ async def test_a_refusal_reaches_nobody(tmp_path):
         ("", "http:// or https://"),
     ],
 )
-async def test_what_is_no_url_is_not_asked_about(here: Desk, url, words):
-    assert words in await here.error("fetch_web_content", url=url)
+async def test_what_is_no_url_is_not_asked_about(here: DeveloperHarness, url, words):
+    assert words in await here.call_error("fetch_web_content", url=url)
     assert here.recorder.questions == []
 
 
 async def test_only_a_plain_yes_opens_private_addresses(tmp_path):
     with pytest.raises(ProfileError, match="true or false, not 'no'"):
-        async with desk(tmp_path, private_addresses="no"):
+        async with open_developer(tmp_path, private_addresses="no"):
             pass
 
 
-async def test_an_unknown_host(here: Desk):
-    assert "no address is known for the host 'no-such.invalid'" in await here.error(
+async def test_an_unknown_host(here: DeveloperHarness):
+    assert "no address is known for the host 'no-such.invalid'" in await here.call_error(
         "fetch_web_content", url="http://no-such.invalid/"
     )
 
 
 @pytest.mark.parametrize("url", ["http://" + "a" * 300 + "/", "http://a..b/", "http://a b/", "http://\u202eexample/"])
-async def test_a_host_that_can_not_be(here: Desk, url):
-    answer = await here.error("fetch_web_content", url=url)
+async def test_a_host_that_can_not_be(here: DeveloperHarness, url):
+    answer = await here.call_error("fetch_web_content", url=url)
     assert "Traceback" not in answer
     assert "Error:" not in answer

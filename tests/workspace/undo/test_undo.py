@@ -1,4 +1,4 @@
-"""Undo: whatever turns did to files, going back gives the very tree that was, and nobody's own edit is lost."""
+"""Undo: a restore brings back the exact files before a turn, and keeps edits of other people."""
 
 import asyncio
 import os
@@ -30,10 +30,10 @@ from goose_like.workspace.undo.undo import Undo
 from goose_like.workspace.workspace import Workspace
 from tests import ROOT
 
-Nodes = dict[str, tuple[int, bytes]]
+Tree = dict[str, tuple[int, bytes]]
 
 
-def nodes(root: Path, *, without: tuple[str, ...] = (".git",)) -> Nodes:
+def read_tree(root: Path, *, without: tuple[str, ...] = (".git",)) -> Tree:
     """Every entry below: its mode, and its bytes or where it links to."""
     found = {}
     for folder, folders, files in os.walk(root):
@@ -47,7 +47,7 @@ def nodes(root: Path, *, without: tuple[str, ...] = (".git",)) -> Nodes:
 
 
 @dataclass
-class Place:
+class UndoHarness:
     """A session's undo over a real workspace, whose turns are begun and ended here."""
 
     root: Path
@@ -85,12 +85,12 @@ class Place:
         return await self.undo.restore(await self.undo.plan_restore(number))
 
     @property
-    def told(self) -> list[str]:
+    def logged(self) -> list[str]:
         return [event.text for event in self.recorder.events if isinstance(event, Logged)]
 
 
 @asynccontextmanager
-async def place(folder: Path, history: History | None = None) -> AsyncIterator[Place]:
+async def open_undo(folder: Path, history: History | None = None) -> AsyncIterator[UndoHarness]:
     """In mode `full`, where commands start soonest; undo is the same in each."""
     root = folder / "work"
     root.mkdir(exist_ok=True)
@@ -99,27 +99,27 @@ async def place(folder: Path, history: History | None = None) -> AsyncIterator[P
         undo = Undo(folder / "session/undo", workspace.root, history, workspace.run_internal, recorder)
         workspace.add_change_listener(undo.on_change)
         try:
-            yield Place(workspace.root, history, workspace, undo, recorder)
+            yield UndoHarness(workspace.root, history, workspace, undo, recorder)
         finally:
             await undo.close()
 
 
-def repository(root: Path) -> None:
+def create_repository(root: Path) -> None:
     root.mkdir(exist_ok=True)
-    git(root, "init", "-q")
+    run_git(root, "init", "-q")
     (root / ".gitignore").write_text("ignored/\n*.log\n")
     (root / "kept.txt").write_text("one\ntwo\n")
     (root / "sub").mkdir()
     (root / "sub/deep.txt").write_text("deep")
-    git(root, "add", ".")
-    git(root, "-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "x")
+    run_git(root, "add", ".")
+    run_git(root, "-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "x")
 
 
-def git(root: Path, *words: str) -> None:
+def run_git(root: Path, *words: str) -> None:
     subprocess.run(["git", "-C", str(root), *words], check=True, capture_output=True)
 
 
-def shown(plan: RestorePlan) -> list[tuple[str, str, bool]]:
+def list_changes(plan: RestorePlan) -> list[tuple[str, str, bool]]:
     return [(change.path.name, change.kind, change.is_edited) for change in plan.changes]
 
 
@@ -143,9 +143,9 @@ EDIT = st.tuples(st.booleans(), st.sampled_from(sorted(EDITS)), st.sampled_from(
 TURNS = st.lists(st.lists(EDIT, max_size=6), min_size=1, max_size=4)
 
 
-async def play(place: Place, turns: list[list[tuple[bool, str, str, str]]]) -> list[Nodes]:
+async def play_turns(place: UndoHarness, turns: list[list[tuple[bool, str, str, str]]]) -> list[Tree]:
     """Does these edits, and gives the tree before each turn and after the last."""
-    trees = [nodes(place.root)]
+    trees = [read_tree(place.root)]
     for edits in turns:
         place.begin()
         for is_tool, name, one, two in edits:
@@ -158,7 +158,7 @@ async def play(place: Place, turns: list[list[tuple[bool, str, str, str]]]) -> l
             except Exception:
                 continue  # there is nothing of the kind to be edited
         place.end()
-        trees.append(nodes(place.root))
+        trees.append(read_tree(place.root))
     return trees
 
 
@@ -169,17 +169,17 @@ def test_going_back_gives_the_very_tree(tmp_path_factory, is_repository, turns, 
     async def run() -> None:
         folder = tmp_path_factory.mktemp("undo")
         if is_repository:
-            repository(folder / "work")
-        async with place(folder) as p:
-            trees = await play(p, turns)
+            create_repository(folder / "work")
+        async with open_undo(folder) as p:
+            trees = await play_turns(p, turns)
             back_to = data.draw(st.integers(1, len(turns)))
             assert await p.back(back_to) == []
-            assert nodes(p.root) == trees[back_to - 1]
+            assert read_tree(p.root) == trees[back_to - 1]
             further = data.draw(st.integers(1, back_to))
             assert await p.back(further) == []
-            assert nodes(p.root) == trees[further - 1]
+            assert read_tree(p.root) == trees[further - 1]
             assert (await p.undo.plan_restore(further)).changes == ()
-        assert p.told == []
+        assert p.logged == []
 
     asyncio.run(run())
 
@@ -188,34 +188,34 @@ def test_going_back_gives_the_very_tree(tmp_path_factory, is_repository, turns, 
 
 
 async def test_a_repository(tmp_path):
-    repository(tmp_path / "work")
+    create_repository(tmp_path / "work")
     (tmp_path / "work/ignored").mkdir()
     (tmp_path / "work/ignored/mine").write_text("mine")
-    async with place(tmp_path) as p:
-        before = nodes(p.root)
+    async with open_undo(tmp_path) as p:
+        before = read_tree(p.root)
         first = await p.turn("sed -i s/one/ONE/ kept.txt", "git mv sub/deep.txt moved.txt", "chmod +x moved.txt")
-        middle = nodes(p.root)
+        middle = read_tree(p.root)
         second = await p.turn(
             "rm kept.txt; mkdir -p new/er; echo x > new/er/file; ln -s moved.txt link",
             "echo made > ignored/made; echo changed > ignored/mine; echo x > new/a.log",
         )
         plan = await p.undo.plan_restore(second)
-        assert shown(plan) == [
+        assert list_changes(plan) == [
             *[("kept.txt", "recreate", False), ("link", "remove", False)],
             *[(name, "remove", False) for name in ("new", "er", "file")],
         ]
         assert await p.undo.restore(plan) == [f"{p.root}/new is left as it is: Directory not empty"]
-        assert nodes(p.root, without=(".git", "ignored", "new")) == nodes_but(middle, "ignored")
-        assert sorted(nodes(p.root / "new")) == ["a.log"]  # what git ignores is nobody's
+        assert read_tree(p.root, without=(".git", "ignored", "new")) == exclude_paths(middle, "ignored")
+        assert sorted(read_tree(p.root / "new")) == ["a.log"]  # what git ignores is nobody's
         (p.root / "new/a.log").unlink()
         await p.back(first)
-        assert nodes(p.root) == before | {
+        assert read_tree(p.root) == before | {
             "ignored/made": (stat.S_IFREG | 0o644, b"made\n"),
             "ignored/mine": (stat.S_IFREG | 0o644, b"changed\n"),
         }
 
 
-def nodes_but(all_: Nodes, name: str) -> Nodes:
+def exclude_paths(all_: Tree, name: str) -> Tree:
     return {path: node for path, node in all_.items() if path.split("/")[0] != name}
 
 
@@ -223,55 +223,55 @@ async def test_a_plain_folder(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work/a.txt").write_text("one\n")
     (tmp_path / "work/a.log").write_text("log\n")
-    async with place(tmp_path) as p:
-        before = nodes(p.root)
+    async with open_undo(tmp_path) as p:
+        before = read_tree(p.root)
         number = await p.turn(
             "sed -i s/one/two/ a.txt; mv a.log b.log; git init -q",
             "mkdir d; cp a.txt d; chmod 700 d; echo > $'not\\xffutf8'",
             **{"a.txt": "by a tool\n", "e/f/new.txt": "new"},
         )
         assert await p.back(number) == []
-        assert nodes(p.root) == before
+        assert read_tree(p.root) == before
 
 
 async def test_in_the_sandbox(tmp_path, monkeypatch):
     monkeypatch.setenv("GOOSE_LIKE_HOME", str(tmp_path / "home"))
-    repository(tmp_path / "work")
+    create_repository(tmp_path / "work")
     history, recorder = History(), Recorder()
     where = Workspace(tmp_path / "work", mode="workspace", approval="auto", notifier=recorder)
     async with where as workspace:
         undo = Undo(tmp_path / "session/undo", workspace.root, history, workspace.run_internal, recorder)
         workspace.add_change_listener(undo.on_change)
-        p = Place(workspace.root, history, workspace, undo, recorder)
-        before = nodes(p.root)
+        p = UndoHarness(workspace.root, history, workspace, undo, recorder)
+        before = read_tree(p.root)
         number = await p.turn("echo x > a.log; sed -i s/one/two/ kept.txt; rm -r sub")
         assert await p.back(number) == []
-        assert nodes_but(nodes(p.root), "a.log") == before
+        assert exclude_paths(read_tree(p.root), "a.log") == before
         await undo.close()
 
 
 async def test_rules_of_git_that_a_turn_changes(tmp_path):
     """What was ignored is not the turn's work when it is ignored no more, nor is gone what is ignored now."""
-    repository(tmp_path / "work")
+    create_repository(tmp_path / "work")
     (tmp_path / "work/old.log").write_text("log")
     (tmp_path / "work/plain.txt").write_text("plain")
-    async with place(tmp_path) as p:
-        before = nodes(p.root)
+    async with open_undo(tmp_path) as p:
+        before = read_tree(p.root)
         number = await p.turn("echo plain.txt > .gitignore; echo changed > plain.txt")
-        assert shown(await p.undo.plan_restore(number)) == [
+        assert list_changes(await p.undo.plan_restore(number)) == [
             (".gitignore", "restore", False),
             ("plain.txt", "restore", False),
         ]
         await p.back(number)
-        assert nodes(p.root) == before
+        assert read_tree(p.root) == before
 
 
 async def test_a_file_tool_after_commands(tmp_path):
     """The first state in the turn counts, an ignored file's too."""
-    repository(tmp_path / "work")
-    async with place(tmp_path) as p:
+    create_repository(tmp_path / "work")
+    async with open_undo(tmp_path) as p:
         (p.root / "secret.log").write_text("old")
-        before = nodes(p.root)
+        before = read_tree(p.root)
         number = p.begin()
         await p.command("echo 1 > kept.txt; echo 1 > made.log; echo 1 > made.txt; rm -r sub")
         for name in ("kept.txt", "made.log", "made.txt", "sub/deep.txt", "secret.log"):
@@ -279,12 +279,12 @@ async def test_a_file_tool_after_commands(tmp_path):
         await p.command("echo 3 > kept.txt; rm secret.log")
         p.end()
         assert await p.back(number) == []
-        assert nodes(p.root) == before
+        assert read_tree(p.root) == before
 
 
 async def test_outside_the_workspace(tmp_path):
     (tmp_path / "other.txt").write_text("old")
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         number = await p.turn(**{"../other.txt": "new", "../far/new.txt": "new"})
         assert await p.back(number) == []
         assert (tmp_path / "other.txt").read_text() == "old"
@@ -295,7 +295,7 @@ async def test_outside_the_workspace(tmp_path):
 
 
 async def test_files_that_the_person_edited(tmp_path):
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         for name in "abcd":
             (p.root / name).write_text("old\n")
         number = await p.turn("echo new | tee a b c d made gone > /dev/null")
@@ -308,7 +308,7 @@ async def test_files_that_the_person_edited(tmp_path):
         (p.root / "mine").write_text("mine\n")
         plan = await p.undo.plan_restore(number)
         changes = [("a", "restore", False), ("b", "restore", True), ("c", "recreate", True), ("made", "remove", True)]
-        assert shown(plan) == changes
+        assert list_changes(plan) == changes
         assert [plan.format_diff(change).splitlines()[1:] for change in plan.changes] == [
             ["-new", "+old"],
             ["-mine", "+old"],
@@ -324,25 +324,25 @@ async def test_files_that_the_person_edited(tmp_path):
 
 
 async def test_an_edit_between_two_turns_is_one_too(tmp_path):
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         first = await p.turn("echo 1 > a")
         await p.undo.plan_restore(first)
         (p.root / "a").write_text("mine\n")
         second = await p.turn("echo 2 >> a")
-        assert shown(await p.undo.plan_restore(first)) == [("a", "remove", True)]
+        assert list_changes(await p.undo.plan_restore(first)) == [("a", "remove", True)]
         assert await p.back(second) == []
         assert (p.root / "a").read_text() == "mine\n"
 
 
 async def test_the_persons_own_commands_are_not_taken_back(tmp_path):
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         first = await p.turn("echo 1 > a")
         await p.command("echo mine > b")
-        assert shown(await p.undo.plan_restore(first)) == [("a", "remove", False)]
+        assert list_changes(await p.undo.plan_restore(first)) == [("a", "remove", False)]
 
 
 async def test_a_change_between_plan_and_restore(tmp_path):
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         plan = await p.undo.plan_restore(await p.turn("echo 1 > a; echo 1 > b; ln -s a link"))
         (p.root / "a").write_text("mine")
         (p.root / "link").unlink()
@@ -350,11 +350,11 @@ async def test_a_change_between_plan_and_restore(tmp_path):
         assert await p.undo.restore(plan) == [
             f"{p.root}/{name} was changed just now: it is left as it is" for name in ("a", "link")
         ]
-        assert sorted(nodes(p.root)) == ["a", "link"]
+        assert sorted(read_tree(p.root)) == ["a", "link"]
 
 
 async def test_a_link_in_the_way_leads_nowhere(tmp_path):
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         (p.root / "d").mkdir()
         (p.root / "d/a").write_text("old")
         number = await p.turn("rm d/a")
@@ -368,7 +368,7 @@ async def test_a_link_in_the_way_leads_nowhere(tmp_path):
 
 
 async def test_going_back_can_be_gone_back_on(tmp_path):
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         (p.root / "a").write_text("0")
         await p.turn("echo 1 > a")
         second = await p.turn("echo 2 > a")
@@ -382,17 +382,17 @@ async def test_going_back_can_be_gone_back_on(tmp_path):
 
 
 async def test_a_plan_while_a_turn_runs(tmp_path):
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         number = p.begin()
         await p.command("echo 1 > a")
-        assert shown(await p.undo.plan_restore(number)) == [("a", "remove", False)]
+        assert list_changes(await p.undo.plan_restore(number)) == [("a", "remove", False)]
         await p.command("echo 2 > a; echo 2 > b")
         p.end()
-        assert shown(await p.undo.plan_restore(number)) == [("a", "remove", False), ("b", "remove", False)]
+        assert list_changes(await p.undo.plan_restore(number)) == [("a", "remove", False), ("b", "remove", False)]
 
 
 async def test_what_is_shown_of_a_change(tmp_path):
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         for name in ("text", "same", "binary", "kind"):
             (p.root / name).write_bytes(b"\0\xff" if name == "binary" else b"a\n")
         number = await p.turn(
@@ -415,7 +415,7 @@ async def test_what_is_shown_of_a_change(tmp_path):
 
 async def test_a_session_that_was_killed(tmp_path):
     """Nobody looked at the end of its turn: what differs may be anyone's."""
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         (p.root / "a").write_text("0")
         (p.root / "b").write_text("0")
         first = await p.turn("echo 1 > a")
@@ -428,68 +428,68 @@ async def test_a_session_that_was_killed(tmp_path):
         await p.undo.close()
         (tmp_path / "session/undo/log.jsonl").write_bytes(records + b'{"turn": 2, "le')
         (tmp_path / "session/undo/blobs").write_bytes(contents + b"torn")
-    async with place(tmp_path, p.history) as resumed:
+    async with open_undo(tmp_path, p.history) as resumed:
         changes = [("a", "restore", True), ("b", "restore", True), ("tool", "remove", True)]
-        assert shown(await resumed.undo.plan_restore(killed)) == changes
+        assert list_changes(await resumed.undo.plan_restore(killed)) == changes
         later = await resumed.turn("echo 3 > c; echo 3 > a")
-        assert shown(await resumed.undo.plan_restore(later)) == [("a", "restore", False), ("c", "remove", False)]
+        assert list_changes(await resumed.undo.plan_restore(later)) == [("a", "restore", False), ("c", "remove", False)]
         plan = await resumed.undo.plan_restore(first)
-        assert shown(plan) == [*changes[:2], ("c", "remove", False), changes[2]]
+        assert list_changes(plan) == [*changes[:2], ("c", "remove", False), changes[2]]
         assert await resumed.undo.restore(plan, frozenset(change.path for change in plan.changes)) == []
         assert {path.name: path.read_text() for path in resumed.root.iterdir()} == {"a": "0", "b": "0"}
-        assert resumed.told == []
+        assert resumed.logged == []
 
 
 async def test_limits_are_told_once_and_before(tmp_path, monkeypatch):
     monkeypatch.setattr(tree, "LIMIT_FILE_BYTES", 100)
     monkeypatch.setattr(tree, "LIMIT_TREE_BYTES", 150)
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         for name, size in (("big", 101), ("one", 90), ("two", 91), ("small", 1)):
             (p.root / name).write_bytes(b"x" * size)
         number = p.begin()
         await p.undo.on_change(None, ("true",))
-        assert p.told == [
+        assert p.logged == [
             "undo does not cover what commands do to 1 file beyond 0 MB in all, e.g. two; 1 file over 0 MB, e.g. big"
         ]
         await p.command("rm big one two; echo 2 > small")
         p.end()
         await p.turn("touch other")
-        assert len(p.told) == 1
+        assert len(p.logged) == 1
         told = await p.back(number)
         assert [sentence.split(":")[0] for sentence in told] == [
             f"{p.root}/{name} can't be put back" for name in ("big", "two")
         ]
-        assert sorted(nodes(p.root)) == ["one", "small"]
+        assert sorted(read_tree(p.root)) == ["one", "small"]
 
 
 async def test_a_folder_that_is_too_large(tmp_path, monkeypatch):
     monkeypatch.setattr(tree, "LIMIT_ENTRIES", 5)
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         for number in range(6):
             (p.root / str(number)).write_text("0")
         number = await p.turn("echo 1 > 1", "echo 1 > 2", **{"3": "tool"})
-        assert shown(await p.undo.plan_restore(number)) == [("3", "restore", False)]
+        assert list_changes(await p.undo.plan_restore(number)) == [("3", "restore", False)]
         await p.turn("true")
-        assert len(p.told) == 1
-        assert "not what commands do" in p.told[0]
+        assert len(p.logged) == 1
+        assert "not what commands do" in p.logged[0]
 
 
 async def test_a_folder_that_becomes_too_large(tmp_path, monkeypatch):
     monkeypatch.setattr(tree, "LIMIT_ENTRIES", 5)
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         (p.root / "a").write_text("0")
         number = await p.turn("echo 1 > a; touch 1 2 3 4 5 6")
-        assert shown(await p.undo.plan_restore(number)) == [("a", "restore", False)]
+        assert list_changes(await p.undo.plan_restore(number)) == [("a", "restore", False)]
 
 
 async def test_a_store_that_cannot_be_written(tmp_path):
     (tmp_path / "session").write_text("a file where the folder would be")
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         number = await p.turn("echo 1 > a", b="tool")
         await p.turn("echo 2 > a")
-        assert len(p.told) == 1
-        assert p.told[0].startswith("undo is off from here on: what changes now can't be taken back (")
-        assert nodes(p.root).keys() == {"a", "b"}
+        assert len(p.logged) == 1
+        assert p.logged[0].startswith("undo is off from here on: what changes now can't be taken back (")
+        assert read_tree(p.root).keys() == {"a", "b"}
         with pytest.raises(GooseLikeError, match="can't be used"):
             await p.undo.plan_restore(number)
 
@@ -499,7 +499,7 @@ async def test_a_store_that_becomes_full(tmp_path, monkeypatch, has_limit):
     """By our limit, or by the system's. What was kept until then can be gone back to."""
     if has_limit:
         monkeypatch.setattr(undo, "LIMIT_STORE_BYTES", 1 << 20)
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         (p.root / "a").write_text("0")
         first = await p.turn("echo 1 > a")
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -509,8 +509,11 @@ async def test_a_store_that_becomes_full(tmp_path, monkeypatch, has_limit):
             await p.turn("echo 2 > b; seq 300000 > large")
             await p.turn("echo 3 > a; echo 3 > c")
             plan = await p.undo.plan_restore(first)
-            assert shown(plan) == [("a", "restore", True), *((name, "remove", True) for name in ("b", "c", "large"))]
-            assert len(p.told) == 1
+            assert list_changes(plan) == [
+                ("a", "restore", True),
+                *((name, "remove", True) for name in ("b", "c", "large")),
+            ]
+            assert len(p.logged) == 1
             assert await p.undo.restore(plan, frozenset({p.root / "a"})) == []
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -518,17 +521,17 @@ async def test_a_store_that_becomes_full(tmp_path, monkeypatch, has_limit):
 
 
 async def test_a_record_that_cannot_be_read(tmp_path):
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         await p.turn("echo 1 > a")
     with (tmp_path / "session/undo/log.jsonl").open("a") as file:
         file.write("damage\n")
-    async with place(tmp_path, p.history) as p:
+    async with open_undo(tmp_path, p.history) as p:
         await p.turn("echo 2 > a")
-        assert "log.jsonl, line 3: it can't be read" in p.told[0]
+        assert "log.jsonl, line 3: it can't be read" in p.logged[0]
 
 
 async def test_only_the_person_may_read_what_was_kept(tmp_path):
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         await p.turn("echo 1 > a")
         folder = tmp_path / "session/undo"
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
@@ -536,12 +539,15 @@ async def test_only_the_person_may_read_what_was_kept(tmp_path):
 
 
 async def test_odd_things_are_passed_over(tmp_path):
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         os.mkfifo(p.root / "pipe")
         (p.root / "loop").symlink_to(".")
         (p.root / "gone").symlink_to("nowhere")
         number = await p.turn("mkfifo pipe2; ln -sfn sub loop; rm gone")
-        assert shown(await p.undo.plan_restore(number)) == [("gone", "recreate", False), ("loop", "restore", False)]
+        assert list_changes(await p.undo.plan_restore(number)) == [
+            ("gone", "recreate", False),
+            ("loop", "restore", False),
+        ]
         assert await p.back(number) == []
         assert os.readlink(p.root / "loop") == "."
 
@@ -569,7 +575,7 @@ async def test_what_is_unchanged_is_not_read_again(tmp_path):
 
 async def test_a_cancelled_command_leaves_its_stock(tmp_path):
     """Ctrl-C while stock is taken: the prompt is back at once, and what comes next waits for it."""
-    async with place(tmp_path) as p:
+    async with open_undo(tmp_path) as p:
         (p.root / "a").write_text("0")
         number = p.begin()
         task = asyncio.create_task(p.command("echo 1 > a"))
@@ -612,12 +618,12 @@ async def test_an_exchange_has_undo_where_its_session_is_kept(tmp_path, monkeypa
         assert exchange.undo
         assert (await exchange.undo.plan_restore(2)).changes == ()
         plan = await exchange.undo.plan_restore(1)
-        assert shown(plan) == [("a", "remove", False), ("b", "remove", False)]
+        assert list_changes(plan) == [("a", "remove", False), ("b", "remove", False)]
     session.close()
     resumed = Session.resume(session.name)
     async with build_exchange(profile, Recorder(), session=resumed) as exchange:
         assert exchange.undo
-        assert shown(await exchange.undo.plan_restore(1)) == shown(plan)
+        assert list_changes(await exchange.undo.plan_restore(1)) == list_changes(plan)
         assert await exchange.undo.restore(plan) == []
         assert list((tmp_path / "work").iterdir()) == []
     resumed.close()

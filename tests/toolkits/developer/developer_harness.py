@@ -23,44 +23,44 @@ from goose_like.workspace.workspace import Workspace
 from tests.fakes import FakeProvider, call
 
 
-class Desk:
+class DeveloperHarness:
     """One toolkit, its workspace below `root`, and everything it told people. `fast` plays its accelerator."""
 
     def __init__(self, root: Path, session: Session, workspace: Workspace, recorder: Recorder, **kwargs: Any) -> None:
         self.root, self.session, self.workspace, self.recorder = root, session, workspace, recorder
         limits = Limits(output_bytes=kwargs.pop("output_bytes", 16_000))
-        self.fast = FakeProvider(kwargs.pop("answers", ()))
+        self.fast_model = FakeProvider(kwargs.pop("answers", ()))
         models = ModelPair(
             Model(FakeProvider(), "strong", "scripted:strong"),
-            Model(self.fast, "fast", kwargs.pop("label", "scripted:fast"), kwargs.pop("window", None)),
+            Model(self.fast_model, "fast", kwargs.pop("label", "scripted:fast"), kwargs.pop("window", None)),
         )
-        self.kit = DeveloperToolkit(
+        self.toolkit = DeveloperToolkit(
             recorder,
             Requirements("developer", {}),
             workspace=workspace,
             session=session,
             limits=limits,
-            exchange_view=ExchangeView(session.history, models, recorder),
+            exchange_view=ExchangeView(session, models, recorder),
             config=kwargs,
         )
-        self.tools = {tool.name: tool for tool in self.kit.tools()}
+        self.tools = {tool.name: tool for tool in self.toolkit.tools()}
 
     async def outcome(self, name: str, **arguments: Any) -> CallOutcome:
         current_call.set("c1")
         return await call_tool(self.tools, call(name, json.dumps(arguments)))
 
-    async def ok(self, name: str, **arguments: Any) -> str:
+    async def call_ok(self, name: str, **arguments: Any) -> str:
         outcome = await self.outcome(name, **arguments)
         assert not outcome.is_error, outcome.output
         return outcome.output
 
-    async def error(self, name: str, **arguments: Any) -> str:
+    async def call_error(self, name: str, **arguments: Any) -> str:
         outcome = await self.outcome(name, **arguments)
         assert outcome.is_error, outcome.output
         return outcome.output
 
     async def shell(self, command: str, **arguments: Any) -> str:
-        return await self.ok("shell", command=command, **arguments)
+        return await self.call_ok("shell", command=command, **arguments)
 
     @property
     def shown(self) -> str:
@@ -72,7 +72,7 @@ class Desk:
         return [event.text for event in self.recorder.events if isinstance(event, Logged)]
 
 
-async def until(is_so: Callable[[], object]) -> None:
+async def wait_until(is_so: Callable[[], object]) -> None:
     """Waits for something that another process does."""
     async with asyncio.timeout(20):
         while not is_so():  # noqa: ASYNC110
@@ -80,14 +80,14 @@ async def until(is_so: Callable[[], object]) -> None:
 
 
 @asynccontextmanager
-async def desk(
+async def open_developer(
     folder: Path, mode: SandboxMode = "workspace", *, answer: Answer = Answer(), **kwargs: Any
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[DeveloperHarness]:
     root = folder / "project"
     root.mkdir(exist_ok=True)
     recorder, session = Recorder(answer), Session(folder / "session", "n", History())
     where = Workspace(root, mode=mode, approval="auto", notifier=recorder, session_folder=session.folder)
     async with where as workspace:
-        made = Desk(workspace.root, session, workspace, recorder, **kwargs)
+        made = DeveloperHarness(workspace.root, session, workspace, recorder, **kwargs)
         yield made
-        await made.kit.close()
+        await made.toolkit.close()
