@@ -23,7 +23,7 @@ def sums(file: Path) -> dict[str, int]:
 
 
 @needs_extra
-def test_an_analysis_from_the_file_to_the_picture(place):
+def test_analysis_from_file_to_chart(place):
     truth = write(place.work / "orders.csv")
     done = place.run("run", "--profile", "analyst", "--model", f"scripted:{SCRIPT}", "what was sold where and when?")
     assert (done.returncode, done.stdout.split()[:2]) == (0, ["The", "sums"]), done.stderr
@@ -42,7 +42,7 @@ def test_an_analysis_from_the_file_to_the_picture(place):
     assert [path for path in told if not Path(path).is_file()] == []
 
 
-def test_the_generator_says_the_same_each_time(tmp_path):
+def test_order_generator_is_deterministic(tmp_path):
     first, again = tmp_path / "first.csv", tmp_path / "again.csv"
     assert write(first) == write(again)
     assert first.read_bytes() == again.read_bytes()

@@ -34,7 +34,7 @@ def becomes(number: int, *words: str) -> bool:
     return False
 
 
-def test_what_a_person_sees_of_cells(analyst):
+def test_screen_shows_cells(analyst):
     model = analyst.script(
         {"calls": [cell("import math\ndef area(r):\n    return math.pi * r ** 2")]},
         {"calls": [cell("print('working')\nsize = area(2)"), cell("plt.plot([1, 2]);")]},
@@ -52,7 +52,7 @@ def test_what_a_person_sees_of_cells(analyst):
     assert "  ✗ raised TypeError · " in done.stderr
 
 
-def test_the_profile_of_the_page(place):
+def test_docs_profile_works(place):
     (written,) = find_blocks("docs/code.md", "yaml")
     (place.home / "config" / "profiles").mkdir(parents=True)
     (place.home / "config" / "profiles" / "notebook.yaml").write_text(written)
@@ -62,7 +62,7 @@ def test_the_profile_of_the_page(place):
     assert done.stdout == "seen\n", done.stderr
 
 
-def test_a_resumed_session_is_told_that_its_kernel_is_gone(analyst):
+def test_resumed_session_reports_lost_kernel(analyst):
     told = r"\[this is a new kernel: the previous kernel ended with its session; its variables are gone \(x\)\]"
     model = analyst.script(
         {"calls": [cell("x = 41")]},

@@ -67,7 +67,7 @@ def plugin(place: Place, *words: str):
     return place.run("plugin", "--project", str(place.home / "project"), *words)
 
 
-def test_a_call_prints_what_comes_of_it_and_leaves_its_files(project):
+def test_plugin_run_prints_result_and_saves_files(project):
     done = plugin(project, "run", "greet", "name=Ada", "times=2")
     (file,) = (project.work / "artifacts").iterdir()
     assert (done.returncode, done.stderr) == (0, "")
@@ -79,7 +79,7 @@ def test_a_call_prints_what_comes_of_it_and_leaves_its_files(project):
     assert [each.read_text() for each in (project.work / "there").iterdir()] == ["Hello 1!"]
 
 
-def test_a_call_that_fails_ends_with_1(project):
+def test_failed_plugin_run_exits_with_1(project):
     done = plugin(project, "run", "greet", "name=nobody")
     assert (done.returncode, done.stdout) == (1, "")
     assert "plugins/greet.py line 9, in __call__\n" in done.stderr
@@ -88,7 +88,7 @@ def test_a_call_that_fails_ends_with_1(project):
     assert (done.returncode, "not_installed_here" in done.stderr) == (1, True), done.stderr
 
 
-def test_tests_are_told_one_by_one(project):
+def test_plugin_test_prints_each_test(project):
     done = plugin(project, "test", "greet")
     assert (done.returncode, done.stdout) == (0, "✓ hello: says hello\n\n1 passed, 0 failed\n"), done.stderr
     with (project.home / "project" / "plugins" / "greet.py").open("a") as file:
@@ -119,7 +119,7 @@ def test_tests_are_told_one_by_one(project):
         ("run greet name=Ada --sandbox tight", "not one of 'read-only'"),
     ],
 )
-def test_a_wrong_word_is_told_before_anything_runs(project, words, expected):
+def test_wrong_arguments_are_usage_errors(project, words, expected):
     done = plugin(project, *words.split())
     assert (done.returncode, done.stdout) == (2, "")
     assert expected in done.stderr

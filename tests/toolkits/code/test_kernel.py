@@ -62,7 +62,7 @@ def alive(mark: str) -> list[int]:
 # --- values, and what is printed
 
 
-async def test_what_the_model_reads_of_cells(here: CodeHarness):
+async def test_cell_values_and_prints(here: CodeHarness):
     assert await here.run("import json\nx = 5") == "x = 5"
     assert await here.run("x + 1") == "6"
     assert await here.run("print('a'); print('b', end=''); x") == "a\nb\n5"
@@ -77,13 +77,13 @@ async def test_what_the_model_reads_of_cells(here: CodeHarness):
     assert here.saved_state == {"names": ["a", "b", "f", "json", "long", "os", "x", "y"]}
 
 
-async def test_top_level_await_magics_and_help_work(free: CodeHarness):
+async def test_await_magics_and_help_work(free: CodeHarness):
     assert await free.run("import asyncio\nawait asyncio.sleep(0)\n7") == "7"
     assert await free.run("%%bash\necho from bash") == "from bash"
     assert "Docstring" in await free.run("len?")
 
 
-async def test_what_is_printed_comes_on_the_screen_as_it_comes(free: CodeHarness):
+async def test_prints_are_shown_live(free: CodeHarness):
     asked = asyncio.create_task(
         free.run("print('first', flush=True)\ninput_file = open('go')\nwhile not input_file.read(): pass")
     )
@@ -94,13 +94,13 @@ async def test_what_is_printed_comes_on_the_screen_as_it_comes(free: CodeHarness
     assert "first" in await asked
 
 
-async def test_of_a_progress_bar_the_model_reads_the_end(free: CodeHarness):
+async def test_model_sees_last_state_of_progress_bar(free: CodeHarness):
     bar = "for i in range(5):\n    print(f'\\r{i}/4', end='', file=sys.stderr, flush=True)\n"
     code = f"import sys\n{bar}print(' done', file=sys.stderr)"
     assert await free.run(code) == "4/4 done"
 
 
-async def test_long_output_is_paged_to_a_file(free: CodeHarness):
+async def test_long_output_is_saved_to_a_file(free: CodeHarness):
     text = await free.run("for i in range(100_000): print(i)")
     assert len(text) < 17_000
     assert text.startswith("0\n1\n")
@@ -110,27 +110,27 @@ async def test_long_output_is_paged_to_a_file(free: CodeHarness):
     assert file.read_text().splitlines() == [str(n) for n in range(100_000)]
 
 
-async def test_of_a_very_long_value_the_middle_is_left_out(free: CodeHarness):
+async def test_long_value_is_shortened(free: CodeHarness):
     said = await free.run("x = 'a' * 1_000_000")
     assert len(said) < 17_000
     (file,) = free.list_outputs("*.txt")
     assert "[... 900,002 characters of this value left out; print what you need ...]" in file.read_text()
 
 
-async def test_what_a_thread_prints_later_goes_to_the_next_cell_or_nowhere(free: CodeHarness):
+async def test_late_thread_output_goes_to_next_cell(free: CodeHarness):
     late = "def late():\n    go.wait(); print('late')\n"
     await free.run(f"import threading\ngo = threading.Event()\n{late}t = threading.Thread(target=late); t.start()")
     assert await free.run("go.set(); t.join(); import sys; sys.stdout.flush(); 1") in ("late\n1", "1")
     assert await free.run("2") in ("late\n2", "2")
 
 
-async def test_code_that_makes_no_cell(free: CodeHarness):
+async def test_empty_code_and_bad_timeout_are_errors(free: CodeHarness):
     assert await free.run_stopped(" \n") == "the code is empty"
     assert "at most 3600" in await free.run_stopped("1", timeout_s=0)
     assert await free.run("'\\ud83d'") == r"'\ud83d'"
 
 
-async def test_half_of_a_surrogate_pair_that_is_printed_comes_through(free: CodeHarness):
+async def test_printed_surrogates_are_replaced(free: CodeHarness):
     for _ in range(5):
         assert await free.run("print('a\\ud83db')") == "a?b"
     assert "ValueError: a?b" in await free.run("raise ValueError('a\\ud83db')")
@@ -140,7 +140,7 @@ async def test_half_of_a_surrogate_pair_that_is_printed_comes_through(free: Code
 # --- errors
 
 
-async def test_an_error_has_the_lines_of_the_cell_and_not_those_of_libraries(free: CodeHarness):
+async def test_traceback_shows_cell_lines_only(free: CodeHarness):
     assert await free.run("import json\ndef read(text):\n    return json.loads(text)") == "[no output]"
     assert await free.run("x = 1\nread('{')") == (
         "Traceback (most recent call last):\n"
@@ -155,7 +155,7 @@ async def test_an_error_has_the_lines_of_the_cell_and_not_those_of_libraries(fre
     assert await free.run("x") == "1"
 
 
-async def test_errors_of_other_kinds(free: CodeHarness):
+async def test_tracebacks_of_other_errors(free: CodeHarness):
     assert "    x = (\n" in (said := await free.run("x = ("))
     assert "SyntaxError" in said.splitlines()[-1]
     assert "    x\n" in (said := await free.run("def f():\nx"))
@@ -179,7 +179,7 @@ async def test_errors_of_other_kinds(free: CodeHarness):
 @pytest.mark.parametrize(
     "code", ["input('name? ')", "import getpass; getpass.getpass()", "breakpoint()", "import pdb; pdb.set_trace()"]
 )
-async def test_nobody_can_type(free: CodeHarness, code):
+async def test_input_and_debugger_are_errors(free: CodeHarness, code):
     said = await free.run(code)
     assert "nobody can type" in said
     assert len(said.splitlines()) < 10
@@ -189,7 +189,7 @@ async def test_nobody_can_type(free: CodeHarness, code):
 # --- tables, figures, documents
 
 
-async def test_a_table_is_short_and_all_of_it_a_file(here: CodeHarness):
+async def test_long_table_is_saved_as_csv(here: CodeHarness):
     said = await here.run("t = pd.DataFrame({'n': range(50_000), 'half': [n / 2 for n in range(50_000)]})")
     assert said.startswith("t =\n")
     assert "[50,000 rows, 2 columns]" in said
@@ -204,7 +204,7 @@ async def test_a_table_is_short_and_all_of_it_a_file(here: CodeHarness):
     assert here.list_outputs("*.csv") == [file]
 
 
-async def test_a_figure_is_a_file_and_a_picture(here: CodeHarness):
+async def test_figure_is_saved_and_returned(here: CodeHarness):
     outcome = await here.call("run_python", code="fig, ax = plt.subplots()\nax.plot([1, 2])\nfig")
     (file,) = here.list_outputs("*.png")
     assert outcome.image is not None
@@ -216,7 +216,7 @@ async def test_a_figure_is_a_file_and_a_picture(here: CodeHarness):
     assert "and text" in two
 
 
-async def test_figures_can_be_kept_from_the_model(tmp_path):
+async def test_figures_can_be_hidden_from_the_model(tmp_path):
     async with open_harness(tmp_path, "full", figures=False) as here:
         outcome = await here.call("run_python", code="plt.plot([1, 2]);")
         assert outcome.image is None
@@ -242,7 +242,7 @@ async def test_images_and_documents_are_saved(free: CodeHarness):
 # --- how a cell ends that does not end by itself
 
 
-async def test_at_its_time_limit_a_cell_is_interrupted_and_the_kernel_stays(here: CodeHarness):
+async def test_time_limit_interrupts_cell_and_keeps_kernel(here: CodeHarness):
     await here.run("x = 1")
     said = await here.run_stopped("import time\nprint('so far')\nwhile True: time.sleep(0.1)", timeout_s=1)
     assert said.startswith("so far\nTraceback")
@@ -251,21 +251,21 @@ async def test_at_its_time_limit_a_cell_is_interrupted_and_the_kernel_stays(here
     assert await here.run("x") == "1"
 
 
-async def test_a_cell_that_awaits_is_interrupted_too(free: CodeHarness):
+async def test_time_limit_interrupts_awaiting_cell(free: CodeHarness):
     said = await free.run_stopped("x = 1\nimport asyncio\nawait asyncio.sleep(1000)", timeout_s=0.5)
     assert "CancelledError" in said
     assert "the kernel still runs" in said
     assert await free.run("x") == "1"
 
 
-async def test_a_cell_that_ignores_its_end_takes_the_kernel_along(here: CodeHarness):
+async def test_ignored_interrupt_ends_kernel(here: CodeHarness):
     await here.run("x = 1")
     said = await here.run_stopped(STUBBORN, timeout_s=0.5)
     assert "the cell ignored the interrupt, so the kernel was ended too; its variables are gone (x)" in said
     assert "NameError" in await here.run("x")
 
 
-async def test_a_kernel_that_stands_still_is_ended(free: CodeHarness):
+async def test_stopped_kernel_is_ended(free: CodeHarness):
     said = await free.run_stopped("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", timeout_s=0.5)
     assert "the kernel was ended too" in said
     assert await free.run("1") == "1"
@@ -281,7 +281,7 @@ async def test_a_kernel_that_stands_still_is_ended(free: CodeHarness):
         ("import os; os.execv('/bin/echo', ['echo', 'another program'])", "the kernel died (exit code 0)"),
     ],
 )
-async def test_a_kernel_that_dies_is_told_and_begins_anew(here: CodeHarness, code, told):
+async def test_dead_kernel_is_reported_and_restarted(here: CodeHarness, code, told):
     await here.run("kept = 1; also = 2")
     said = await here.run_stopped(code)
     assert f"[{told}; its variables are gone (also, kept" in said
@@ -291,7 +291,7 @@ async def test_a_kernel_that_dies_is_told_and_begins_anew(here: CodeHarness, cod
     assert here.saved_state == {"names": []}
 
 
-async def test_of_a_crash_the_model_reads_where_it_was(free: CodeHarness):
+async def test_crash_report_names_the_line(free: CodeHarness):
     printed = "import time\nfor i in range(10_000): print(i)\ntime.sleep(1)\n"
     said = await free.run_stopped(f"{printed}def f():\n    import ctypes; ctypes.string_at(0)\nf()")
     assert "\n9999\n" in said
@@ -299,7 +299,7 @@ async def test_of_a_crash_the_model_reads_where_it_was(free: CodeHarness):
     assert 'File "<cell>", line 5 in f\n  File "<cell>", line 6 in <module>\n[' in said
 
 
-async def test_a_kernel_that_dies_between_cells_is_told_at_the_next(free: CodeHarness):
+async def test_kernel_death_between_cells_is_reported(free: CodeHarness):
     end = "threading.Thread(target=lambda: (go.wait(), os._exit(7))).start()"
     await free.run(f"import os, threading\nx = 1\ngo = threading.Event()\n{end}")
     await free.run("threading.Timer(0.2, go.set).start()")
@@ -314,14 +314,14 @@ async def test_a_kernel_that_dies_between_cells_is_told_at_the_next(free: CodeHa
     )
 
 
-async def test_more_memory_than_there_may_be_is_an_error_of_the_cell(free: CodeHarness):
+async def test_memory_error_keeps_kernel(free: CodeHarness):
     said = await free.run(
         "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))\nbytearray(1 << 33)"
     )
     assert said.endswith("MemoryError\n[raised MemoryError]")
 
 
-async def test_what_a_cell_started_ends_with_the_kernel(here: CodeHarness):
+async def test_child_processes_end_with_kernel(here: CodeHarness):
     words = ["sleep", f"9876{time.time_ns() % 100_000}"]
     begun = f"subprocess.Popen({words}, start_new_session=s)"
     await here.run(f"import subprocess\nkept = [{begun} for s in (True, False)];")
@@ -331,7 +331,7 @@ async def test_what_a_cell_started_ends_with_the_kernel(here: CodeHarness):
     assert "NameError" in await here.run("kept")
 
 
-async def test_a_flood_of_forks_ends_with_the_cell(here: CodeHarness):
+async def test_fork_flood_ends_with_cell(here: CodeHarness):
     child = "    if os.fork() == 0:\n        time.sleep(76543)\n        os._exit(0)\n"
     code = f"import os, time\nwhile True:\n{child}    time.sleep(0.05)"
     await here.run_stopped(code, timeout_s=1)
@@ -339,19 +339,19 @@ async def test_a_flood_of_forks_ends_with_the_cell(here: CodeHarness):
     assert await here.run("1") == "1"
 
 
-async def test_a_fork_that_runs_on_does_not_take_the_kernels_messages(free: CodeHarness):
+async def test_forked_child_takes_no_messages(free: CodeHarness):
     await free.run("import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)")
     for number in range(20):
         assert await free.run(f"{number}") == f"{number}"
 
 
-async def test_a_flood_of_output_is_stopped(free: CodeHarness, monkeypatch):
+async def test_output_flood_is_stopped(free: CodeHarness, monkeypatch):
     monkeypatch.setattr("goose_like_toolkits.code.kernel.cell.MAX_OUTPUT_BYTES", 1 << 20)
     said = await free.run_stopped("while True: print('x' * 1000)")
     assert "[stopped: it printed more than 1 GiB; the kernel still runs" in said
 
 
-async def test_every_message_comes_however_many_there_are(free: CodeHarness):
+async def test_no_message_is_dropped(free: CodeHarness):
     code = "from IPython.display import display\nfor i in range(5000): display(i)"
     assert (await free.run(code)).splitlines()[-1] == "4999"
 
@@ -359,7 +359,7 @@ async def test_every_message_comes_however_many_there_are(free: CodeHarness):
 # --- cancelling
 
 
-async def test_cancelling_interrupts_the_cell_and_keeps_the_kernel(here: CodeHarness):
+async def test_cancel_interrupts_cell_and_keeps_kernel(here: CodeHarness):
     await here.run("x = 1")
     asked = asyncio.create_task(here.run("import time\nprint('begun', flush=True)\ntime.sleep(1000)"))
     await wait_until(lambda: "begun" in here.screen_text)
@@ -369,7 +369,7 @@ async def test_cancelling_interrupts_the_cell_and_keeps_the_kernel(here: CodeHar
     assert await here.run("x") == "1"
 
 
-async def test_what_a_cancelled_cell_still_prints_does_no_harm(free: CodeHarness):
+async def test_output_of_cancelled_cell_is_ignored(free: CodeHarness):
     await free.run("x = 1")
     flood = "print('yyy\\n' * 30_000, flush=True)\n"
     late = f"except KeyboardInterrupt:\n    {flood}    print('last')"
@@ -381,7 +381,7 @@ async def test_what_a_cancelled_cell_still_prints_does_no_harm(free: CodeHarness
     assert await free.run("x") == "1"
 
 
-async def test_a_cancelled_cell_that_goes_on_is_ended_and_the_next_one_told(free: CodeHarness, monkeypatch):
+async def test_unstoppable_cancelled_cell_ends_kernel(free: CodeHarness, monkeypatch):
     monkeypatch.setattr("goose_like_toolkits.code.kernel.manager.INTERRUPT_GRACE_S", 0.3)
     await free.run("x = 1")
     asked = asyncio.create_task(free.run(STUBBORN))
@@ -395,7 +395,7 @@ async def test_a_cancelled_cell_that_goes_on_is_ended_and_the_next_one_told(free
     )
 
 
-async def test_cancelling_the_start_leaves_nothing(free: CodeHarness):
+async def test_cancelled_start_leaves_nothing(free: CodeHarness):
     asked = asyncio.create_task(free.run("1"))
     await wait_until(lambda: alive(str(free.workspace.tmp)))
     asked.cancel()
@@ -406,12 +406,12 @@ async def test_cancelling_the_start_leaves_nothing(free: CodeHarness):
     assert await free.run("1") == "1"
 
 
-async def test_two_cells_at_once_run_one_after_the_other(free: CodeHarness):
+async def test_parallel_cells_run_in_sequence(free: CodeHarness):
     code = "import time\nprint('in'); time.sleep(0.2); print('out')"
     assert await asyncio.gather(free.run(code), free.run(code)) == ["in\nout", "in\nout"]
 
 
-async def test_closing_leaves_no_process_no_thread_and_no_file(tmp_path):
+async def test_close_leaves_no_process_thread_or_file(tmp_path):
     before = {thread.ident for thread in threading.enumerate()}
     async with open_harness(tmp_path, "full") as here:
         await here.run("x = 1")
@@ -427,7 +427,7 @@ async def test_closing_leaves_no_process_no_thread_and_no_file(tmp_path):
 
 
 @needs_sandbox
-async def test_cells_are_confined_as_commands_are(tmp_path):
+async def test_cells_run_in_the_sandbox(tmp_path):
     outside = tmp_path / "outside"
     async with open_harness(tmp_path, "workspace") as here:
         await here.run(f"open({str(outside)!r}, 'w')")
@@ -442,7 +442,7 @@ async def test_cells_are_confined_as_commands_are(tmp_path):
         assert "[figure: " in await here.run("plt.plot([1, 2]);")
 
 
-async def test_a_cell_is_asked_about_like_a_command_and_the_start_is_not(tmp_path):
+async def test_cell_needs_permission_and_start_does_not(tmp_path):
     async with open_harness(tmp_path, "full", approval="ask", answer=Answer(choice="deny", by="person")) as here:
         changes = []
 
@@ -460,7 +460,7 @@ async def test_a_cell_is_asked_about_like_a_command_and_the_start_is_not(tmp_pat
 
 
 @needs_sandbox
-async def test_what_a_cell_leaves_in_a_repository_is_asked_about(tmp_path):
+async def test_repository_changes_of_cells_are_reported(tmp_path):
     async with open_harness(tmp_path) as here:
         await here.run("import subprocess; subprocess.run(['git', 'init', '-q', 'inner']);")
         said = await here.run("open('inner/.git/hooks/pre-commit', 'w').write('#!/bin/sh\\n');")
@@ -468,7 +468,7 @@ async def test_what_a_cell_leaves_in_a_repository_is_asked_about(tmp_path):
 
 
 @needs_sandbox
-async def test_a_delegate_has_a_kernel_of_its_own_in_its_narrower_workspace(tmp_path):
+async def test_subagent_has_its_own_kernel(tmp_path):
     async with open_harness(tmp_path) as parent:
         await parent.run("x = 1")
         recorder = Recorder()
@@ -484,7 +484,7 @@ async def test_a_delegate_has_a_kernel_of_its_own_in_its_narrower_workspace(tmp_
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_folder_with_a_long_path_is_no_hindrance(tmp_path, monkeypatch, mode):
+async def test_long_folder_path_works(tmp_path, monkeypatch, mode):
     long = tmp_path / ("long" * 40)
     long.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(long))
@@ -493,14 +493,14 @@ async def test_a_folder_with_a_long_path_is_no_hindrance(tmp_path, monkeypatch, 
         assert await here.run("1") == "1"
 
 
-async def test_files_of_the_workspace_are_modules_for_cells_and_not_for_the_start(free: CodeHarness):
+async def test_workspace_modules_do_not_shadow_the_start(free: CodeHarness):
     for name in ("json", "zmq", "pandas", "comm", "re", "traitlets"):
         (free.root / f"{name}.py").write_text(f"raise RuntimeError('{name} of the workspace')")
     (free.root / "mine.py").write_text("value = 3")
     assert await free.run("import mine; mine.value") == "3"
 
 
-async def test_no_secret_is_in_the_kernel_and_no_setting_of_the_persons_notebooks(free: CodeHarness, monkeypatch):
+async def test_kernel_has_no_secrets_or_user_settings(free: CodeHarness, monkeypatch):
     assert await free.run("import os; [name for name in os.environ if 'SECRET' in name]") == "[]"
     assert str(free.workspace.tmp) in await free.run("os.environ['IPYTHONDIR']")
 
@@ -508,7 +508,7 @@ async def test_no_secret_is_in_the_kernel_and_no_setting_of_the_persons_notebook
 # --- over the session
 
 
-async def test_a_resumed_session_is_told_that_its_variables_are_gone(tmp_path):
+async def test_resumed_session_reports_lost_variables(tmp_path):
     history = History()
     history.apply(StateSaved(toolkit="code", value={"names": ["df", "model"]}))
     async with open_harness(tmp_path, "full", history=history) as here:
@@ -520,7 +520,7 @@ async def test_a_resumed_session_is_told_that_its_variables_are_gone(tmp_path):
         assert here.toolkit.state_sections() == [("Variables in the Python kernel", "x")]
 
 
-async def test_what_the_desk_tells(free: CodeHarness):
+async def test_messages_of_plugin_manager(free: CodeHarness):
     await free.run("1")
     kernel = free.toolkit._kernel_session._manager.kernel
     folder = os.open(f"/proc/self/fd/{kernel.folder.artifacts}", os.O_RDONLY)
@@ -567,7 +567,7 @@ finally:
 """
 
 
-async def test_whatever_a_cell_says_in_the_desks_name_does_no_harm(free: CodeHarness):
+async def test_forged_messages_are_harmless(free: CodeHarness):
     strange = [5, None, [1], "x", {}, {"type": []}, {"type": "names", "names": 5}, {"type": "log", "tag": 1}]
     bad = {"type": "artifact", "name": "n" * 100_000}
     files = [bad | {"file": file} for file in ("a\0b", "..", "", "/x/\ud800", "z" * 100_000, 5)]
@@ -583,7 +583,7 @@ async def test_whatever_a_cell_says_in_the_desks_name_does_no_harm(free: CodeHar
     assert await free.run("1") == "1"
 
 
-async def test_a_flood_of_messages_is_passed_over(free: CodeHarness):
+async def test_message_flood_is_limited(free: CodeHarness):
     log, failed = {"type": "log", "tag": "t", "text": "x"}, {"type": "failed", "plugin": "p", "error": "x"}
     said = await free.run(FORGED.format(data=f"[{log}, {failed}] * 2_000"))
     assert said.count("plugin p") == 500
@@ -593,7 +593,7 @@ async def test_a_flood_of_messages_is_passed_over(free: CodeHarness):
     assert len(free.log_lines) == 502
 
 
-async def test_of_artifacts_no_more_than_there_is_room_for_is_kept(free: CodeHarness, monkeypatch):
+async def test_artifact_size_is_limited(free: CodeHarness, monkeypatch):
     monkeypatch.setattr("goose_like_toolkits.code.kernel.outputs.CALL_LIMIT_BYTES", 25)
     await free.run("1")
     kernel = free.toolkit._kernel_session._manager.kernel
@@ -608,7 +608,7 @@ async def test_of_artifacts_no_more_than_there_is_room_for_is_kept(free: CodeHar
 
 
 @pytest.mark.parametrize("header", ["{}", "[]", '{"msg_id": 1}', "[" * 100_000])
-async def test_a_signed_message_of_no_known_shape_ends_the_kernel_and_is_told(free: CodeHarness, header):
+async def test_malformed_signed_message_ends_kernel(free: CodeHarness, header):
     sign = "parts = [header.encode(), b'{}', b'{}', b'{}']\nframes = [b'<IDS|MSG>', kernel.session.sign(parts), *parts]"
     code = f"kernel = get_ipython().kernel\nheader = {header!r}\n{sign}\nkernel.iopub_socket.send_multipart(frames)"
     assert "its messages can't be trusted" in await free.run_stopped(
@@ -617,7 +617,7 @@ async def test_a_signed_message_of_no_known_shape_ends_the_kernel_and_is_told(fr
     assert await free.run("1") == "1"
 
 
-async def test_of_very_many_variables_the_model_is_told_of_some(free: CodeHarness):
+async def test_variable_list_is_shortened(free: CodeHarness):
     await free.run("for n in range(5_000): globals()[f'v{n}'] = n")
     (live,) = free.toolkit.state_sections()
     assert len(live[1]) < 3_000
@@ -640,13 +640,13 @@ async def test_of_very_many_variables_the_model_is_told_of_some(free: CodeHarnes
         ({"figures": "no"}, "figures: expected"),
     ],
 )
-async def test_a_wrong_setting_is_told_with_the_right_one(tmp_path, config, words):
+async def test_wrong_setting_names_the_right_one(tmp_path, config, words):
     with pytest.raises(ProfileError, match=words):
         async with open_harness(tmp_path, "full", **config):
             pass
 
 
-async def test_the_time_limit_of_the_profile_holds(tmp_path):
+async def test_profile_time_limit_applies(tmp_path):
     async with open_harness(tmp_path, "full", timeout_s=0.5) as here:
         assert "its time limit of 0.5 s was over" in await here.run_stopped("import time; time.sleep(60)")
 
@@ -658,7 +658,7 @@ def bare(tmp_path):
     return str(tmp_path / "bare" / "bin" / "python")
 
 
-async def test_another_python(tmp_path, bare):
+async def test_other_python_interpreters(tmp_path, bare):
     async with open_harness(tmp_path, "full", python=bare) as here:
         assert f"{bare} has no ipykernel; ask the user to install it there" in await here.run_stopped("1")
     async with open_harness(tmp_path, "full", python=str(tmp_path / "no-such-python")) as here:
@@ -668,7 +668,7 @@ async def test_another_python(tmp_path, bare):
         assert await here.run("import sys; sys.executable") == repr(sys.executable)
 
 
-async def test_without_the_extra_the_way_to_it_is_told(tmp_path, monkeypatch):
+async def test_missing_extra_is_explained(tmp_path, monkeypatch):
     monkeypatch.setattr("goose_like_toolkits.code.toolkit.find_spec", lambda name: None)
     with pytest.raises(ProfileError, match=r"pip install 'goose-like\[kernel\]'"):
         async with open_harness(tmp_path, "full"):

@@ -98,7 +98,7 @@ def only(project: Project) -> PluginSpec:
 
 
 @pytest.mark.parametrize("more", ["", SEED_CONFIGURATIONS, "configurations:\n  range: [1, 100]\n", "configurations:\n"])
-def test_the_seeds_own_plugin(folder, more):
+def test_seed_plugin_is_read(folder, more):
     (folder / "random_generator.yaml").write_text(SEED + more)
     (folder / "random_generator.py").write_text(SEED_SOURCE)
     project = Project.read(folder)
@@ -112,7 +112,7 @@ def test_the_seeds_own_plugin(folder, more):
     assert definition.code == folder / "random_generator.py"
 
 
-def test_other_languages_types_become_pythons_and_unknown_ones_stay(folder):
+def test_types_become_python_types(folder):
     kinds = ["string", "integer", "Boolean", "number", "list", "pandas.DataFrame"]
     write(folder, "a", None, parameters="\n".join(f"p{at} {kind}" for at, kind in enumerate(kinds)))
     read = read_plugin_spec(folder / "a.yaml").value
@@ -120,7 +120,7 @@ def test_other_languages_types_become_pythons_and_unknown_ones_stay(folder):
     assert [each.type for each in read.parameters] == ["str", "int", "bool", "float", "list", "pandas.DataFrame"]
 
 
-def test_values_of_the_configurations_are_what_json_can_say(folder):
+def test_configurations_become_json_values(folder):
     more = "configurations: {day: 2026-01-02, 1: yes, big: .inf, none: , list: [a, {b: 1}]}\n"
     write(folder, "a", "@register_plugin\ndef a(): ...", more)
     wanted = {"day": "2026-01-02", "1": True, "big": float("inf"), "none": None, "list": ["a", {"b": 1}]}
@@ -159,7 +159,7 @@ def test_values_of_the_configurations_are_what_json_can_say(folder):
         ("name: \x00", "a.yaml:1: this is no valid YAML"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_yaml_is_told_with_its_line_and_keeps_no_other_from_being_read(folder, text, fault):
+def test_yaml_errors_have_lines_and_spare_other_plugins(folder, text, fault):
     (folder / "a.yaml").write_text(text)
     write(folder, "good", "@register_plugin\ndef good(): ...")
     project = Project.read(folder)
@@ -167,7 +167,7 @@ def test_what_is_wrong_with_a_yaml_is_told_with_its_line_and_keeps_no_other_from
     assert only(project).name == "good"
 
 
-def test_an_unknown_key_is_a_remark_and_the_plugin_is_on(folder):
+def test_unknown_key_is_a_warning(folder):
     write(folder, "a", "@register_plugin\ndef a(n): ...", "descripton: oops\nx-author: me\n", "n int")
     text = (folder / "a.yaml").read_text().replace("type: int", "typ: int")
     (folder / "a.yaml").write_text(text)
@@ -246,7 +246,7 @@ STYLES = {
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_a_plugin_of_each_style_is_on(folder, style):
+def test_all_source_styles_are_accepted(folder, style):
     source, parameters = STYLES[style]
     write(folder, "a", source, parameters=parameters)
     project = Project.read(folder)
@@ -266,7 +266,7 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_source_that_could_not_be_loaded(folder, source):
+def test_unloadable_source_is_an_error(folder, source):
     write(folder, "a", source)
     project = Project.read(folder)
     assert told(project)[0].startswith(SOURCES[source])
@@ -274,7 +274,7 @@ def test_a_source_that_could_not_be_loaded(folder, source):
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"x = '\x00'", b"(" * 100_000, b"# coding: nonsense\n"])
-def test_a_source_that_is_no_text(folder, data):
+def test_binary_source_is_an_error(folder, data):
     write(folder, "a", None)
     (folder / "a.py").write_bytes(data)
     assert re.match(r"a\.py(:\d+)?: (this is no valid Python|can't be read)", told(Project.read(folder))[0])
@@ -294,7 +294,7 @@ DRIFTS = {
 
 
 @pytest.mark.parametrize("drift", DRIFTS)
-def test_a_drift_turns_the_plugin_off_until_the_yaml_allows_it(folder, drift):
+def test_signature_mismatch_turns_plugin_off(folder, drift):
     source, parameters = drift
     file = write(folder, "a", f"@register_plugin\n{source}", parameters=parameters)
     project = Project.read(folder)
@@ -308,7 +308,7 @@ def test_a_drift_turns_the_plugin_off_until_the_yaml_allows_it(folder, drift):
     assert told(project) == [fault.replace(": ", ": warning: ", 1)]
 
 
-def test_a_default_that_differs_is_a_remark(folder):
+def test_different_default_is_a_warning(folder):
     file = write(folder, "a", "@register_plugin\ndef a(n=10, m='x', k=None): ...", parameters="n int\nm str\nk int")
     text = file.read_text().replace("{name: n,", "{name: n, default: 5,").replace("{name: m,", "{name: m, default: x,")
     file.write_text(text)
@@ -317,7 +317,7 @@ def test_a_default_that_differs_is_a_remark(folder):
     assert len(project.usable) == 1
 
 
-def test_what_the_yaml_leaves_open_is_as_the_source_says_it(folder):
+def test_source_completes_the_yaml(folder):
     write(folder, "a", "@register_plugin\ndef a(n, m=3, k=len): ...", parameters="n int\nm int\nk int")
     n, m, k = only(Project.read(folder)).parameters
     assert [each.required for each in (n, m, k)] == [True, False, False]
@@ -328,7 +328,7 @@ def test_what_the_yaml_leaves_open_is_as_the_source_says_it(folder):
 # --- the project
 
 
-def test_two_plugins_share_a_file_and_none_a_name(folder):
+def test_plugins_share_files_but_not_names(folder):
     for name, code in (("one", "shared"), ("two", "shared.py"), ("three", "gone")):
         write(folder, name, None, f"code: {code}\nconfigurations: {{db: {name}}}\n")
     (folder / "shared.py").write_text(HEAD + "@register_plugin\ndef f(): ...\n")
@@ -342,7 +342,7 @@ def test_two_plugins_share_a_file_and_none_a_name(folder):
     ]
 
 
-def test_a_disabled_plugin_is_off_and_its_faults_press_nobody(folder):
+def test_errors_of_disabled_plugin_are_not_urgent(folder):
     write(folder, "a", "@register_plugin\ndef a(n): ...", "enabled: no\n")
     write(folder, "b", None)
     project = Project.read(folder)
@@ -352,7 +352,7 @@ def test_a_disabled_plugin_is_off_and_its_faults_press_nobody(folder):
 
 
 @pytest.mark.parametrize("base", [None, "tools", "${AppBaseDir}/tools", "{absolute}"])
-def test_a_whole_taskweaver_project(tmp_path, base):
+def test_taskweaver_project_is_read(tmp_path, base):
     place = tmp_path / ("plugins" if base is None else "tools")
     place.mkdir()
     write(place, "a", "@register_plugin\ndef a(): ...")
@@ -373,7 +373,7 @@ def test_a_whole_taskweaver_project(tmp_path, base):
     assert (project.settings.allowed_modules, project.settings.blocked_functions) == (("pandas",), None)
 
 
-def test_sources_may_lie_in_plugins_when_the_yaml_does_not(tmp_path):
+def test_sources_may_be_in_plugins_folder(tmp_path):
     for name in ("plugins", "tools"):
         (tmp_path / name).mkdir()
     write(tmp_path / "tools", "a", None)
@@ -390,7 +390,7 @@ def test_sources_may_lie_in_plugins_when_the_yaml_does_not(tmp_path):
         ('{\n "code_generator.auto_plugin_selection_topk": 0}', "taskweaver_config.json:2: code_generator.auto_plugin"),
     ],
 )
-def test_settings_that_say_nothing_leave_the_plugins_readable(tmp_path, config, fault):
+def test_broken_settings_spare_the_plugins(tmp_path, config, fault):
     (tmp_path / "plugins").mkdir()
     write(tmp_path / "plugins", "a", "@register_plugin\ndef a(): ...")
     (tmp_path / "taskweaver_config.json").write_text(config)
@@ -399,7 +399,7 @@ def test_settings_that_say_nothing_leave_the_plugins_readable(tmp_path, config, 
     assert len(project.usable) == 1
 
 
-def test_files_that_can_not_be_read(folder):
+def test_unreadable_files_are_errors(folder):
     (folder / "dir.yaml").mkdir()
     (folder / "gone.yaml").symlink_to(folder / "nowhere")
     (folder / "large.yaml").write_bytes(b"#" * 1_000_001)
@@ -413,7 +413,7 @@ def test_files_that_can_not_be_read(folder):
     ]
 
 
-def test_names_that_are_no_utf8(folder):
+def test_file_names_without_utf8(folder):
     odd = os.fsencode(folder) + b"/\xff"
     os.mkdir(odd)
     place = Path(os.fsdecode(odd))
@@ -423,7 +423,7 @@ def test_names_that_are_no_utf8(folder):
     assert re.search(r"the name 'a' is taken by", fault.text)
 
 
-def test_what_has_not_changed_is_not_read_again_and_what_has_is(folder):
+def test_unchanged_files_come_from_cache(folder):
     file = write(folder, "a", "@register_plugin\ndef a(n): ...", parameters="n int")
     script = dedent("""
         import sys
@@ -447,7 +447,7 @@ def test_what_has_not_changed_is_not_read_again_and_what_has_is(folder):
     assert started() == "False Does b. 0"
 
 
-def test_no_plugin_is_imported(folder):
+def test_plugins_are_not_imported(folder):
     write(folder, "a", "raise SystemExit('imported')\n@register_plugin\ndef a(): ...")
     assert len(Project.read(folder).usable) == 1
 
@@ -461,7 +461,7 @@ def plugin(*words: str, cwd: Path) -> tuple[int, str, str]:
     return ended.returncode, ended.stdout, ended.stderr
 
 
-def test_a_new_plugin_is_in_order_and_is_not_overwritten(tmp_path):
+def test_plugin_new_writes_valid_plugin(tmp_path):
     code, out, _ = plugin("new", "word_count", cwd=tmp_path)
     assert (code, out) == (0, f"wrote {tmp_path}/word_count.yaml\nwrote {tmp_path}/word_count.py\n")
     assert plugin("check", cwd=tmp_path) == (0, "1 plugin, no errors\n", "")
@@ -478,7 +478,7 @@ def test_a_new_plugin_is_in_order_and_is_not_overwritten(tmp_path):
     assert "'class' is a keyword of Python" in plugin("new", "class", cwd=tmp_path)[2]
 
 
-def test_check_tells_all_that_is_wrong_and_ends_with_1(folder):
+def test_plugin_check_prints_errors(folder):
     write(folder, "a", "@register_plugin\ndef a(n): ...", "enabld: no\n", parameters="m int")
     (folder / "b.yaml").write_text("name: b\n")
     code, out, _ = plugin("check", cwd=folder.parent)
@@ -493,7 +493,7 @@ def test_check_tells_all_that_is_wrong_and_ends_with_1(folder):
     assert re.search(r"^b +broken: description: this key is missing", out, re.M)
 
 
-def test_no_plugins_and_no_folder(tmp_path):
+def test_missing_plugins_and_folder(tmp_path):
     code, out, _ = plugin("list", cwd=tmp_path)
     assert (code, out.partition(":")[0]) == (0, f"there are no plugins in {tmp_path}")
     assert plugin("check", cwd=tmp_path)[0] == 1

@@ -61,7 +61,7 @@ PLUGINS = [
         ("call sqlPullData", "sql_pull_data"),
     ],
 )
-async def test_the_plugin_that_fits_is_told_of(said, best):
+async def test_best_match_is_selected(said, best):
     assert [each.name for each in await select_plugins(PLUGINS, said, 2)] == sorted(
         [best, "setup"], key=names(PLUGINS).index
     )
@@ -71,12 +71,12 @@ def names(plugins: Sequence[PluginSpec]) -> list[str]:
     return [each.name for each in plugins]
 
 
-async def test_few_are_told_of_all():
+async def test_few_plugins_are_all_selected():
     assert await select_plugins(PLUGINS, "nothing of this", 5) == tuple(PLUGINS)
     assert names(await select_plugins(PLUGINS, "", 3)) == ["sql_pull_data", "tell_joke", "setup"]
 
 
-def test_words_of_names_and_plurals():
+def test_split_words_handles_names_and_plurals():
     assert split_words("getHTTPPages of sql_tables, glass") == ["get", "httppage", "of", "sql", "table", "glass"]
 
 
@@ -84,7 +84,7 @@ WORDS = st.lists(st.sampled_from(["sql", "joke", "rain", "the", "data", "city", 
 
 
 @given(st.lists(WORDS, max_size=8), WORDS)
-def test_scores(texts, said):
+def test_bm25_scores(texts, said):
     scores = score_bm25(texts, said)
     for text, score in zip(texts, scores, strict=True):
         assert (score > 0) == bool(set(text.split()) & set(said.split()))
@@ -93,7 +93,7 @@ def test_scores(texts, said):
 
 
 @given(st.lists(st.tuples(st.floats(0, 9), st.booleans()), max_size=9), st.integers(1, 9))
-def test_picks(scored, k):
+def test_pick_best_keeps_required(scored, k):
     plugins = [plugin(f"p{at}", required=required) for at, (_, required) in enumerate(scored)]
     scores = [score for score, _ in scored]
     found = names(pick_best(plugins, scores, k))
@@ -129,7 +129,7 @@ RAIN = ([1, 0.0], [0, 1], [0.5, 0.5], [-1, 0], [0, -1])
 """Vectors of the plugins. What is said has one near that of the last one that is not required."""
 
 
-async def test_the_plugin_of_like_meaning_is_told_of_and_its_vector_kept(tmp_path):
+async def test_selection_by_meaning_caches_vectors(tmp_path):
     store = ParseCache(tmp_path / "kept.sqlite")
     async with Loopback([vectors(*RAIN, [-1, 0.1]), vectors([0, 2]), vectors([9, 2], [9, 2.1])]) as server:
         model, notifier = view(server)
@@ -146,7 +146,7 @@ async def test_the_plugin_of_like_meaning_is_told_of_and_its_vector_kept(tmp_pat
     store.close()
 
 
-async def test_each_step_of_a_turn_asks_for_the_same_vectors_once(tmp_path, monkeypatch):
+async def test_selection_is_cached_within_a_turn(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     registry = PluginRegistry(SHIPPED_PLUGINS, None, {})
     count = len(registry.enabled)
@@ -175,14 +175,14 @@ async def test_each_step_of_a_turn_asks_for_the_same_vectors_once(tmp_path, monk
     ],
     ids=lambda response: f"{response.status} {b''.join(response.pieces)[:24]!r}",
 )
-async def test_words_do_where_no_vectors_come(response):
+async def test_selection_falls_back_to_words(response):
     async with Loopback([response]) as server:
         model, _ = view(server)
         assert names(await select_plugins(PLUGINS, "rain in the city", 2, model)) == ["weather", "setup"]
         assert len(server.requests) == 1
 
 
-async def test_nobody_is_asked_where_no_model_makes_vectors(tmp_path, monkeypatch):
+async def test_no_request_without_embedding_model(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     async with Loopback([refusal(500)]) as server:
         for row in (SERVER.model_copy(update={"embedding_model": None}), OPENAI_PRESET):
@@ -196,7 +196,7 @@ async def test_nobody_is_asked_where_no_model_makes_vectors(tmp_path, monkeypatc
     assert ExchangeView(SESSION, ModelPair(played, played), Recorder()).processor.embedding_model is None
 
 
-async def test_many_texts_are_asked_for_in_parts():
+async def test_many_texts_are_embedded_in_batches():
     async with Loopback([vectors(*[[1.0]] * 256), vectors([2.0], [3.0])]) as server:
         model, notifier = view(server)
         made = await model.embed([f"t{at}" for at in range(258)], purpose="test")
@@ -221,7 +221,7 @@ FULL = plugin(
 )
 
 
-def test_a_plugin_as_a_function():
+def test_plugin_formatted_as_function():
     assert format_signature(FULL) == (
         "# Finds\n# things.\n# Examples:\n"
         '# a, b = find("x")\n'
@@ -244,13 +244,13 @@ def test_a_plugin_as_a_function():
 
 
 @pytest.mark.parametrize("definition", [*PLUGINS, FULL], ids=lambda each: each.name)
-def test_the_form_is_python(definition):
+def test_formatted_signature_is_python(definition):
     (node,) = ast.parse(format_signature(definition)).body
     assert isinstance(node, ast.FunctionDef)
     assert [arg.arg for arg in node.args.args] == names(definition.parameters)
 
 
-def test_a_plugin_as_a_tool():
+def test_plugin_formatted_as_tool():
     spec = make_tool_spec(FULL)
     assert spec.name == "find"
     assert spec.description == "Finds\nthings.\nReturns: a (list) All.; b (str)"
@@ -300,10 +300,10 @@ STRING, INTEGER, NULL = {"type": "string"}, {"type": "integer"}, {"type": "null"
         ("", {}),
     ],
 )
-def test_types_as_schemas(words, schema):
+def test_type_text_becomes_schema(words, schema):
     assert make_schema(words) == schema
 
 
 @given(st.text(max_size=30))
-def test_every_type_has_a_schema(words):
+def test_any_type_text_has_a_schema(words):
     Draft202012Validator.check_schema(make_schema(words))

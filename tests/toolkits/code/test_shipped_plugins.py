@@ -63,16 +63,16 @@ def errors(result: KernelRun) -> list[str]:
     return [cell["error"] for cell in result.cells]
 
 
-def test_all_are_here():
+def test_all_shipped_plugins_exist():
     assert sorted(file.stem for file in OURS.glob("*.yaml")) == NAMES
     assert sorted(file.stem for file in OURS.glob("[!_]*.py")) == NAMES
 
 
-def test_their_yaml_and_python_agree():
+def test_shipped_yaml_matches_python():
     assert Project.read(OURS).diagnostics == ()
 
 
-def test_each_passes_its_own_tests(kernel):
+def test_shipped_plugins_pass_their_tests(kernel):
     result = kernel.run(
         kernel.make_setup(*map(ours, NAMES)), *({"take": {"type": "test", "plugin": name}} for name in NAMES)
     )
@@ -92,7 +92,7 @@ LIBRARIES = {
 }
 
 
-def test_a_library_that_is_missing_is_named(play, work, tmp_path):
+def test_missing_library_is_named(play, work, tmp_path):
     sqlite3.connect(work / "a.db").close()
     for name in ("pandas", "matplotlib", "duckdb"):
         (tmp_path / "none" / name).mkdir(parents=True)
@@ -119,7 +119,7 @@ def databases(work: Path) -> None:
 
 
 @pytest.mark.parametrize("database", ["shop.db", "shop.duckdb"])
-def test_sql_of_both_kinds(play, databases, database):
+def test_sql_reads_both_engines(play, databases, database):
     result = play(
         f"{PD}of = {{'database': {database!r}}}\n"
         "labels = pd.DataFrame({'town': ['t0', 't1'], 'label': ['Ulm', None]})",
@@ -143,7 +143,7 @@ def test_sql_of_both_kinds(play, databases, database):
     assert "only the first" not in result.cells[5]["out"]
 
 
-def test_sql_of_variables_and_files(play):
+def test_sql_reads_variables_and_files(play):
     result = play(
         f"{PD}frame = pd.DataFrame({{'a': [1, 2, 3]}})\nsql('select sum(a) s from frame').s[0] == 6",
         "frame.to_csv('f.csv', index=False)\nsql(\"select max(a) m from 'f.csv'\").m[0] == 3",
@@ -181,7 +181,7 @@ def test_sql_writes_nothing(play, work, databases, database):
 
 
 @pytest.mark.parametrize("database", ["new.db", "new.duckdb"])
-def test_sql_writes_where_it_is_allowed(play, database):
+def test_sql_writes_if_allowed(play, database):
     result = play(
         f"sql('create table t (a int)', {database!r})",
         f"sql('insert into t values (1), (2)', {database!r})",
@@ -192,7 +192,7 @@ def test_sql_writes_where_it_is_allowed(play, database):
 
 
 @pytest.mark.parametrize("database", ["shop.db", "shop.duckdb"])
-def test_sql_sees_a_file_that_took_the_place_of_another(play, databases, database):
+def test_sql_notices_replaced_file(play, databases, database):
     other = "sqlite3" if database == "shop.db" else "duckdb"
     result = play(
         f"sql('select count(*) n from sales', {database!r}).n[0] == 5000",
@@ -203,7 +203,7 @@ def test_sql_sees_a_file_that_took_the_place_of_another(play, databases, databas
     assert result.values[::2] == ["np.True_", "0"]
 
 
-def test_what_sql_refuses(play, work, databases):
+def test_sql_errors(play, work, databases):
     (work / "data.csv").write_text("a\n1\n")
     (work / "text.db").write_text("a\n1\n")
     told = errors(
@@ -256,7 +256,7 @@ Ahr;2024-01-09;1.002,5;a;yes
 @pytest.mark.parametrize(
     ("encoding", "delimiter"), [("cp1252", ";"), ("utf-8", "\t"), ("utf-8-sig", "|"), ("utf-16", ";")]
 )
-def test_a_profile_says_what_is_odd(play, work, encoding, delimiter):
+def test_csv_profile_finds_odd_values(play, work, encoding, delimiter):
     (work / "messy.csv").write_bytes(MESSY.replace(";", delimiter).encode(encoding))
     result = play(
         "columns, text = csv_profile('messy.csv')\nprint(text)",
@@ -283,7 +283,7 @@ def test_a_profile_says_what_is_odd(play, work, encoding, delimiter):
     ]
 
 
-def test_a_profile_of_parquet(play, work):
+def test_csv_profile_reads_parquet(play, work):
     duckdb.sql("select range as a, null as b, date '2024-01-01' as c from range(9)").write_parquet(
         str(work / "p.parquet")
     )
@@ -293,7 +293,7 @@ def test_a_profile_of_parquet(play, work):
     assert types == ["number", "empty", "date"]
 
 
-def test_of_a_large_file_the_beginning_is_read(play, work):
+def test_csv_profile_reads_beginning_of_large_file(play, work):
     (work / "large.csv").write_text("a,b\n" + "1,ä\n" * 400_000)
     result = play("columns, text = csv_profile('large.csv')\ntext.splitlines()[0]", csv_profile={"limit_mb": 1})
     assert eval(result.values[0]) == (
@@ -301,7 +301,7 @@ def test_of_a_large_file_the_beginning_is_read(play, work):
     )
 
 
-def test_what_has_no_profile(play, work):
+def test_csv_profile_errors(play, work):
     (work / "orders.csv").write_text("\n\n")
     (work / "head.csv").write_text("a,b\n")
     (work / "image.csv").write_bytes(b"\x89PNG\0\0")
@@ -337,7 +337,7 @@ PAGE = """<html><head><meta charset="{charset}"><style>td {{ color: red }}</styl
 """  # noqa: RUF001
 
 
-def test_a_table_with_spans_from_a_file(play, work):
+def test_web_table_reads_spans_from_file(play, work):
     (work / "towns.html").write_bytes(PAGE.format(charset="iso-8859-15").encode("iso-8859-15", "xmlcharrefreplace"))
     result = play("web_table('towns.html').fillna(0).to_dict('list')", "len(web_table('towns.html', number=2))")
     assert eval(result.values[0]) == {
@@ -353,7 +353,7 @@ def test_a_table_with_spans_from_a_file(play, work):
     ]
 
 
-def test_a_table_from_the_web(play):
+def test_web_table_fetches_pages(play):
     page = PAGE.format(charset="latin-1").encode()
     kind = "text/html; charset=utf-8"
     with threaded([raw(page, kind=kind), Response(404), raw(b"x" * 3_000_000, kind=kind)]) as server:
@@ -368,7 +368,7 @@ def test_a_table_from_the_web(play):
     assert result.cells[2]["error"] == f"ValueError: 'http://127.0.0.1:{server.port}/large' has more than 2 MB"
 
 
-def test_what_is_no_table(play, work):
+def test_web_table_errors(play, work):
     (work / "page.html").write_text("<p>nothing")
     with threaded([]) as server:
         gone = f"http://127.0.0.1:{server.port}"
@@ -413,7 +413,7 @@ PICTURES = {
 }
 
 
-def test_each_kind_of_chart(play):
+def test_plot_draws_each_kind(play):
     code = "; ".join(f"paths.append({call})" for call in PICTURES)
     result = play(f"{FRAME}paths = []; {code}", "[open(path, 'rb').read()[:8] for path in paths]", "paths")
     assert set(eval(result.values[1])) == {b"\x89PNG\r\n\x1a\n"}
@@ -424,7 +424,7 @@ def test_each_kind_of_chart(play):
     assert "pyplot" not in result.cells[0]["out"]
 
 
-def test_what_a_chart_shows(play):
+def test_plot_chooses_columns(play):
     """In pixels: bars of which one is far higher, and a title that makes the picture another one."""
     result = play(
         f"{FRAME}import matplotlib.image\n"
@@ -436,7 +436,7 @@ def test_what_a_chart_shows(play):
     assert result.values[1:] == ["True", "True"]
 
 
-def test_what_can_not_be_drawn(play):
+def test_plot_errors(play):
     told = play(
         FRAME,
         "plot(df, 'pie')",
@@ -473,7 +473,7 @@ right = pd.DataFrame({{"name": ["Acme Corp", "Mueller und Soehne", "Sohne and Mu
 """
 
 
-def test_each_row_has_its_one_best_match(play):
+def test_fuzzy_join_finds_best_match(play):
     result = play(
         NAMES_OF_FIRMS,
         "joined = fuzzy_join(left, right, 'firm', 'name')\njoined.fillna(-1).reset_index().values.tolist()",
@@ -496,7 +496,7 @@ def test_each_row_has_its_one_best_match(play):
     assert result.cells[1]["out"].startswith("3 of 6 rows matched; repeated keys in right: 1, the first was taken\n")
 
 
-def test_numbers_may_differ_where_that_is_said(play):
+def test_fuzzy_join_can_ignore_digits(play):
     result = play(
         NAMES_OF_FIRMS,
         "fuzzy_join(left, right, 'firm', 'name').id_right['e']",
@@ -505,7 +505,7 @@ def test_numbers_may_differ_where_that_is_said(play):
     assert result.values[1] == "np.float64(13.0)"
 
 
-def test_thousands_by_thousands_are_joined(play):
+def test_fuzzy_join_is_fast(play):
     """Each key is found again with a letter changed; all pairs would be 9 million comparisons of texts."""
     result = play(
         f"""{PD}import random
@@ -522,7 +522,7 @@ left = pd.DataFrame({{"key": map(other, keys)}})""",
     assert result.values[1] == "True"
 
 
-def test_what_can_not_be_joined(play):
+def test_fuzzy_join_errors(play):
     told = play(
         NAMES_OF_FIRMS,
         "fuzzy_join(left, right, 'frm')",
@@ -569,12 +569,12 @@ FOUND = {
 }
 
 
-def test_what_is_strange_and_what_is_not(play):
+def test_anomalies_finds_unusual_rows(play):
     result = play(SERIES, *FOUND)
     assert dict(zip(FOUND, result.values[1:], strict=True)) == FOUND
 
 
-def test_a_reason_says_what_was_expected(play):
+def test_anomalies_explains_rows(play):
     result = play(
         SERIES,
         "found = anomalies(df, 'value', 'time')\n[found.columns.to_list(), *found.reason]",
@@ -588,7 +588,7 @@ def test_a_reason_says_what_was_expected(play):
     assert eval(result.values[3]) == "6 is 1 above the 5 expected: 16.8 times the usual deviation"
 
 
-def test_what_is_no_series(play):
+def test_anomalies_errors(play):
     told = play(
         SERIES,
         "anomalies(df, 'valu')",
@@ -613,7 +613,7 @@ def test_what_is_no_series(play):
 # --- the page
 
 
-def test_the_examples_of_the_page(play, work, databases):
+def test_examples_in_docs_run(play, work, databases):
     """In their order, in one kernel."""
     write(work / "orders.csv")
     with sqlite3.connect(work / "shop.db") as connection:

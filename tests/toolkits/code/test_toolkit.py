@@ -64,7 +64,7 @@ def with_project(tmp_path, **config):
 
 
 @pytest.mark.parametrize(("configured", "code"), [("", "seed_random_generator"), (CONFIGURED, "random_generator")])
-async def test_the_seeds_generator_and_its_yaml_as_written(tmp_path, project, configured, code):
+async def test_seed_generator_runs_unchanged(tmp_path, project, configured, code):
     (project.folder / "random_generator.yaml").write_text(SEED + configured)
     shutil.copy(WILD / f"{code}.py", project.folder / "random_generator.py")
     async with with_project(tmp_path) as here:
@@ -78,7 +78,7 @@ async def test_the_seeds_generator_and_its_yaml_as_written(tmp_path, project, co
         assert set(numbers) == {7} if configured else set(numbers) <= set(range(1, 101))
 
 
-async def test_the_seeds_database_keeps_its_connection(tmp_path, project):
+async def test_seed_database_plugin_keeps_connection(tmp_path, project):
     database = tmp_path / "shop.sqlite"
     with sqlite3.connect(database) as connection:
         connection.executescript(
@@ -97,7 +97,7 @@ async def test_the_seeds_database_keeps_its_connection(tmp_path, project):
 # --- what is told, and what goes wrong
 
 
-async def test_one_that_fails_is_off_and_says_why(tmp_path, project):
+async def test_failed_plugin_is_off(tmp_path, project):
     project("reads_images", "reads_images", "image_path str true")
     project("needs_key", "needs_key")
     project("word_count", "word_count", "text str true", "top int false")
@@ -109,7 +109,7 @@ async def test_one_that_fails_is_off_and_says_why(tmp_path, project):
         assert "{'a': 2}" in await here.run("word_count('a b a', top=1)")
 
 
-async def test_drift_is_told_at_the_start_and_the_plugin_is_off(tmp_path, project):
+async def test_signature_mismatch_is_logged_at_start(tmp_path, project):
     file = project("word_count", "word_count", "words str true")
     project("counter", "counter")
     async with with_project(tmp_path) as here:
@@ -123,7 +123,7 @@ async def test_drift_is_told_at_the_start_and_the_plugin_is_off(tmp_path, projec
     assert file.is_file()
 
 
-async def test_two_descriptions_of_one_file(tmp_path, project):
+async def test_two_yaml_files_share_a_source(tmp_path, project):
     project("from_one", "counter", more="configurations: {start: 1}")
     project("from_ten", "counter", more="configurations: {start: 10}")
     async with with_project(tmp_path) as here:
@@ -133,7 +133,7 @@ async def test_two_descriptions_of_one_file(tmp_path, project):
         assert "('from_one', 3, 2," in found
 
 
-async def test_a_changed_file_is_loaded_anew(tmp_path, project):
+async def test_changed_plugin_is_reloaded(tmp_path, project):
     file = project("counter", "counter")
     async with with_project(tmp_path) as here:
         assert "'counter', 1" in await here.run("counter()")
@@ -162,7 +162,7 @@ async def test_artifacts_variables_and_environment(tmp_path, project, monkeypatc
         assert "'grace'" in await here.run("reporter.user()")
 
 
-async def test_what_is_said_for_now_is_not_sent_later(tmp_path, project):
+async def test_temporal_text_is_not_sent_later(tmp_path, project):
     project("reporter", "reporter")
     async with with_project(tmp_path) as here:
         outcome = await here.call("run_python", code="print('stays', reporter.say('passes'))")
@@ -173,7 +173,7 @@ async def test_what_is_said_for_now_is_not_sent_later(tmp_path, project):
         assert "Plugin-reporter: passes" in here.log_lines
 
 
-async def test_beside_a_figure_too(tmp_path, project):
+async def test_temporal_text_beside_a_figure(tmp_path, project):
     project("reporter", "reporter")
     async with with_project(tmp_path) as here:
         outcome = await here.call("run_python", code="print(reporter.say('passes'))\nplt.plot([1, 2])\nplt.show()")
@@ -183,7 +183,7 @@ async def test_beside_a_figure_too(tmp_path, project):
         assert "passes" not in outcome.replacement
 
 
-def test_a_history_forgets_what_was_said_for_now():
+def test_history_forgets_temporal_text():
     call = ToolCall(id="c1", name="run_python", arguments="{}")
     result = ToolResult(call_id="c1", output="stays passes", replacement="stays")
     said = TurnStarted(message=Message.user("go"))
@@ -195,7 +195,7 @@ def test_a_history_forgets_what_was_said_for_now():
     assert History.replay(later).messages[2].tool_results == (result,)
 
 
-def test_what_was_left_out_stays_out_when_a_turn_begins():
+def test_elided_result_stays_elided():
     call = ToolCall(id="c1", name="run_python", arguments="{}")
     result = ToolResult(call_id="c1", output="stays passes", replacement="stays")
     said = TurnStarted(message=Message.user("go"))
@@ -213,7 +213,7 @@ def test_what_was_left_out_stays_out_when_a_turn_begins():
         ("", "", ""),
     ],
 )
-def test_marks_of_what_passes(text, now, later):
+def test_temporal_marks_are_parsed(text, now, later):
     def marked(text):
         marks = {"<": "{{DELIMITER_START_TEMPORAL}}", ">": "{{DELIMITER_END_TEMPORAL}}"}
         return "".join(marks.get(each, each) for each in text)
@@ -227,7 +227,7 @@ def test_marks_of_what_passes(text, now, later):
 # --- files that change, or can't be
 
 
-async def test_what_was_broken_is_there_when_it_is_mended_and_what_breaks_is_told(tmp_path, project):
+async def test_repaired_and_broken_plugins_are_noticed(tmp_path, project):
     project("counter", "counter")
     project("standalone", "standalone", "text str true")
     yaml = project.folder / "standalone.yaml"
@@ -248,7 +248,7 @@ async def test_what_was_broken_is_there_when_it_is_mended_and_what_breaks_is_tol
         assert "A plugin standalone" in (await here.toolkit.context_updates())["plugins"]
 
 
-async def test_a_change_is_not_lost_with_a_cell_that_was_cancelled(tmp_path, project):
+async def test_change_survives_cancelled_cell(tmp_path, project):
     file = project("counter", "counter")
     busy = "import os\ntry:\n    print('begun', counter())\n    while True: pass\nexcept KeyboardInterrupt:\n"
     busy += "    while not os.path.exists('go'): pass"
@@ -267,7 +267,7 @@ async def test_a_change_is_not_lost_with_a_cell_that_was_cancelled(tmp_path, pro
 
 
 @pytest.mark.parametrize("text", ["name: " + "a" * 300, "name: b\ncode: " + "a" * 300, 'name: b\ncode: "a\\0b"'])
-async def test_a_name_that_no_file_can_have_keeps_no_other_plugin_from_being_read(tmp_path, project, text):
+async def test_impossible_file_name_spares_other_plugins(tmp_path, project, text):
     project("counter", "counter")
     (project.folder / "odd.yaml").write_text(f"{text}\ndescription: odd\n")
     async with with_project(tmp_path) as here:
@@ -276,13 +276,13 @@ async def test_a_name_that_no_file_can_have_keeps_no_other_plugin_from_being_rea
 
 
 @pytest.mark.parametrize("folder", ["~nobody-of-this-name/x", "a\0b", "a" * 5_000])
-async def test_a_folder_that_there_can_not_be_is_told(tmp_path, folder):
+async def test_impossible_folder_is_an_error(tmp_path, folder):
     with pytest.raises(ProfileError, match="there is no such folder"):
         async with open_harness(tmp_path, "full", project=folder):
             pass
 
 
-async def test_a_plugin_may_have_the_name_of_a_builtin(tmp_path, project):
+async def test_plugin_may_replace_a_builtin(tmp_path, project):
     source = "from taskweaver.plugin import register_plugin\n@register_plugin\ndef f(a): return 'mine', a\n"
     for name in ("open", "print"):
         project(name, name, "a int true", source=source)
@@ -301,7 +301,7 @@ async def test_a_plugin_may_have_the_name_of_a_builtin(tmp_path, project):
     "state",
     [[1], "x", {"names": 5}, {"names": [{}]}, {"plugins": [1]}, {"plugins": {"a": []}}, {"variables": {"a": {}}}],
 )
-async def test_a_state_of_another_shape_is_passed_over(tmp_path, state):
+async def test_malformed_saved_state_is_ignored(tmp_path, state):
     history = History.replay([StateSaved(toolkit="code", value=state)])
     async with open_harness(tmp_path, "full", history=history) as here:
         assert await here.run("1") == "1"
@@ -315,7 +315,7 @@ class Shown(list):
         self.append(render_plain_text(renderable))
 
 
-async def test_sets_by_profile_and_by_session(tmp_path, project):
+async def test_profile_and_session_choose_plugins(tmp_path, project):
     for name in ("counter", "word_count", "shapes"):
         project(name, name)
     (project.folder / "word_count.yaml").write_text(
@@ -348,7 +348,7 @@ async def test_sets_by_profile_and_by_session(tmp_path, project):
         assert "def counter()" not in here.toolkit.prompt()
 
 
-async def test_among_many_those_that_fit_are_told_and_all_can_be_called(tmp_path, project):
+async def test_fitting_plugins_are_shown_and_all_callable(tmp_path, project):
     for name in ("waits", "shapes", "counter", "standalone"):
         project(name, name, more="allow_drift: true")
     yaml = project.folder / "shapes.yaml"
@@ -369,7 +369,7 @@ async def test_among_many_those_that_fit_are_told_and_all_can_be_called(tmp_path
         assert "did you mean 'shapes'" in described.output
 
 
-async def test_plugins_only_have_their_schema_and_there_is_no_free_code(tmp_path, project):
+async def test_plugin_only_mode_has_plugin_tools(tmp_path, project):
     project("word_count", "word_count", "text str true", "top int false")
     project("counter", "counter")
     async with with_project(tmp_path, mode="plugin_only") as here:
@@ -385,7 +385,7 @@ async def test_plugins_only_have_their_schema_and_there_is_no_free_code(tmp_path
         assert "'counter', 2" in [(await here.call("counter")).output for _ in range(2)][1]
 
 
-async def test_plugins_only_are_those_of_the_set_or_those_that_are_marked(tmp_path, project):
+async def test_plugin_only_mode_offers_chosen_or_marked(tmp_path, project):
     project("counter", "counter", more="plugin_only: true")
     project("waits", "waits", more="allow_drift: true")
     project("shapes", "shapes", more="allow_drift: true")
@@ -396,7 +396,7 @@ async def test_plugins_only_are_those_of_the_set_or_those_that_are_marked(tmp_pa
         assert set(here.tools) == {"list_plugins", "describe_plugin", "kernel_reset", "counter", "waits"}
 
 
-async def test_plugins_only_where_they_are_many(tmp_path, project):
+async def test_plugin_only_mode_with_many_plugins(tmp_path, project):
     for name in ("waits", "shapes", "counter"):
         project(name, name, more="allow_drift: true")
     async with with_project(tmp_path, mode="plugin_only", select_top_k=2) as here:
@@ -410,7 +410,7 @@ async def test_plugins_only_where_they_are_many(tmp_path, project):
             assert "shapes takes no " in outcome.output
 
 
-async def test_without_free_code_nothing_is_told_of_what_can_not_be_called(tmp_path, project):
+async def test_plugin_only_mode_hides_uncallable_plugins(tmp_path, project):
     for name in ("waits", "shapes", "counter"):
         project(name, name, more="allow_drift: true\nplugin_only: true" if name != "waits" else "allow_drift: true")
     async with with_project(tmp_path, mode="plugin_only", select_top_k=1) as here:
@@ -421,7 +421,7 @@ async def test_without_free_code_nothing_is_told_of_what_can_not_be_called(tmp_p
         assert set(here.tools) == {"list_plugins", "describe_plugin", "kernel_reset", "shapes", "counter"}
 
 
-async def test_plugins_only_are_switched_too(tmp_path, project):
+async def test_plugin_only_mode_respects_switches(tmp_path, project):
     project("counter", "counter")
     project("standalone", "standalone", "text str true")
     async with with_project(tmp_path, mode="plugin_only", plugins=["counter"]) as here:
@@ -457,7 +457,7 @@ async def test_plugins_only_are_switched_too(tmp_path, project):
         ({"session_vars": ["a"]}, "session_vars"),
     ],
 )
-async def test_a_wrong_config_is_told_with_its_key(tmp_path, project, config, expected):
+async def test_wrong_config_names_its_key(tmp_path, project, config, expected):
     project("counter", "counter")
     (project.folder / "rough.yaml").write_text("name: rough\n")
     with pytest.raises(ProfileError, match=f"(?s){expected}") as error:
@@ -483,7 +483,7 @@ async def test_cells_are_verified_and_plugins_are_not(tmp_path, project, mode):
         assert "1" in await here.run("1")
 
 
-async def test_a_projects_own_rules_count(tmp_path, project):
+async def test_project_rules_apply(tmp_path, project):
     project("counter", "counter")
     settings = {"code_interpreter.code_verification_on": True, "code_interpreter.allowed_modules": ["math"]}
     (project.folder.parent / "taskweaver_config.json").write_text(json.dumps(settings))
@@ -493,7 +493,7 @@ async def test_a_projects_own_rules_count(tmp_path, project):
         assert "raised" not in await here.run("import os")
 
 
-async def test_every_key_and_every_tool_is_on_the_page(tmp_path):
+async def test_docs_list_every_key_and_tool(tmp_path):
     page = (ROOT / "docs" / "code.md").read_text()
     for key in Config.model_fields.keys() - {"tools"}:
         assert f"`{key}`" in page or f"      {key}: " in page, key

@@ -82,7 +82,7 @@ def errors(told: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("rules", [BLOCK, ALLOW], ids=["block", "allow"])
-def test_ordinary_cells_do_the_same_as_without_rules(child: Child, rules: dict[str, Any]) -> None:
+def test_ordinary_cells_are_unaffected(child: Child, rules: dict[str, Any]) -> None:
     ordinary = sessions("ordinary")
     assert len(ordinary) > 40
     pytest.importorskip("pandas")
@@ -92,7 +92,7 @@ def test_ordinary_cells_do_the_same_as_without_rules(child: Child, rules: dict[s
     assert child.run(rules, ordinary) == free
 
 
-def test_each_way_around_is_one(tmp_path: Path) -> None:
+def test_every_bypass_works_without_rules(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     child = Child(tmp_path)  # some of them leave a process that is good for nothing
     free = child.run(None, sessions("to_system")) | child.run(None, sessions("opening"))
@@ -112,7 +112,7 @@ def test_each_way_around_is_one(tmp_path: Path) -> None:
     ],
     ids=["block", "allow", "refused-block", "refused-allow", "refused-empty", "opening"],
 )
-def test_no_way_around_gets_anywhere(child: Child, name: str, rules: dict[str, Any]) -> None:
+def test_every_bypass_is_refused(child: Child, name: str, rules: dict[str, Any]) -> None:
     pytest.importorskip("pandas")
     verified = child.run(rules, sessions(name))
     assert [name for name, told in verified.items() if told["reached"]] == []
@@ -190,7 +190,7 @@ PRELUDE = (
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(STARTS), st.lists(st.sampled_from(STEPS), max_size=4), st.sampled_from(ENDS))
-def test_no_composition_gets_anywhere(child: Child, start: str, steps: list[str], end: str) -> None:
+def test_composed_bypasses_are_refused(child: Child, start: str, steps: list[str], end: str) -> None:
     expression = start
     for step in steps:
         expression = step.replace("{}", expression)
@@ -199,13 +199,13 @@ def test_no_composition_gets_anywhere(child: Child, start: str, steps: list[str]
     assert told["reached"] == []
 
 
-def test_a_composition_gets_there_without_rules(child: Child) -> None:
+def test_composed_bypass_works_without_rules(child: Child) -> None:
     assert child.cells(None, PRELUDE, "list(map(functools.reduce(getattr, ['os', 'system'], shutil), ['x']))")[
         "reached"
     ]
 
 
-def test_each_line_that_is_wrong_is_told_by_its_number_as_written(child: Child) -> None:
+def test_faults_have_original_line_numbers(child: Child) -> None:
     told = child.cells(BLOCK, "\n# a comment\n\nimport os\n\nx = 1\ny = eval('1')\n")
     assert told["errors"] == [
         "Refused: Error on line 4: import os => module 'os' is blocked: avoid it\n"
@@ -214,19 +214,19 @@ def test_each_line_that_is_wrong_is_told_by_its_number_as_written(child: Child) 
     ]
 
 
-def test_what_is_refused_as_it_runs_is_told_by_its_line(child: Child) -> None:
+def test_runtime_refusals_have_line_numbers(child: Child) -> None:
     told = child.cells(BLOCK, "import shutil\ndef f(m):\n\n    return m.os", "\n\nprint('before')\nf(shutil)")
     assert told["errors"] == ["Refused: Error on line 4: return m.os => module 'os' is blocked: avoid it"]
     assert "before" in told["output"]
 
 
-def test_what_cannot_be_looked_at_is_refused_and_verification_stays(child: Child) -> None:
+def test_unverifiable_code_is_refused(child: Child) -> None:
     told = child.cells(BLOCK, "x = " + "+".join(["1"] * 600), "import os")
     assert "the code can't be verified" in told["errors"][0]
     assert "'os' is blocked" in told["errors"][1]
 
 
-def test_other_errors_are_the_code_s_own(child: Child) -> None:
+def test_other_errors_are_unchanged(child: Child) -> None:
     for cell in (
         "[].foo",
         "import no_such_module",
@@ -239,7 +239,7 @@ def test_other_errors_are_the_code_s_own(child: Child) -> None:
         assert verified["errors"][0].partition(" (")[0] == free["errors"][0].partition(" (")[0]
 
 
-def test_an_allowed_module_below_one_that_is_not(child: Child) -> None:
+def test_allowed_submodule_of_other_module(child: Child) -> None:
     rules = {"allowed_modules": ["concurrent.futures", "os.path"]}
     told = child.cells(rules, "import concurrent.futures\nimport os.path\nos.path.join('a', 'b')", "os.getcwd()")
     assert "a/b" in told["output"]
@@ -247,7 +247,7 @@ def test_an_allowed_module_below_one_that_is_not(child: Child) -> None:
     assert "module 'os' is not allowed: use one of concurrent.futures, os.path" in told["errors"][0]
 
 
-def test_a_module_that_is_always_refused_may_be_named(child: Child) -> None:
+def test_forbidden_module_can_be_allowed(child: Child) -> None:
     assert child.cells({"allowed_modules": ["gc"]}, "import gc\ngc.isenabled()")["errors"] == []
     assert "bypasses the rules" in errors(child.cells({}, "import gc"))
 
@@ -289,12 +289,12 @@ def test_allowed_variables(child: Child) -> None:
         assert "is not allowed; allowed: df, result" in errors(child.cells(rules, cell)), cell
 
 
-def test_plugins_are_called_and_not_looked_into(child: Child) -> None:
+def test_plugins_are_callable_but_opaque(child: Child) -> None:
     assert "42" in child.cells(ALLOW, "doubled(21)")["output"]
     assert "only call plugins" in errors(child.cells(ALLOW, "doubled.system"))
 
 
-def test_no_modules_at_all(child: Child) -> None:
+def test_empty_module_list(child: Child) -> None:
     assert "module 'math' is not allowed: none is allowed" in errors(
         child.cells({"allowed_modules": []}, "import math")
     )
@@ -323,7 +323,7 @@ def test_no_modules_at_all(child: Child) -> None:
         ("", None),
     ],
 )
-def test_what_pip_may_be_given(line: str, quoted: str | None) -> None:
+def test_pip_install_lines(line: str, quoted: str | None) -> None:
     assert quote_install_line("pip", line) == quoted
     assert quote_install_line("time", line) is None
 
@@ -339,7 +339,7 @@ app.start()
 """
 
 
-def test_in_a_real_kernel(tmp_path: Path) -> None:
+def test_verification_in_a_real_kernel(tmp_path: Path) -> None:
     connect = pytest.importorskip("jupyter_client.connect")
     clients = pytest.importorskip("jupyter_client")
     shutil.copytree(Path(worker.__file__).parent, tmp_path / "goose_like_kernel")

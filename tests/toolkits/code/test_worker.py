@@ -99,7 +99,7 @@ FUNCTION = HEAD + "@register_plugin\ndef "
 # --- plugins as they are
 
 
-def test_the_seeds_generator_as_written(kernel: KernelDouble) -> None:
+def test_seed_generator_loads_unchanged(kernel: KernelDouble) -> None:
     result = kernel.run(
         kernel.make_setup(
             plugin("random_generator", "seed_random_generator"), plugin("ranged", "random_generator", range=[7, 8])
@@ -110,7 +110,7 @@ def test_the_seeds_generator_as_written(kernel: KernelDouble) -> None:
     assert result.values == ["(5, True)", "[7, 8]"]
 
 
-def test_one_connection_from_call_to_call(kernel: KernelDouble) -> None:
+def test_plugin_keeps_connection(kernel: KernelDouble) -> None:
     database = kernel.folder / "sales.db"
     with sqlite3.connect(database) as connection:
         connection.execute("CREATE TABLE sales (item TEXT, price REAL)")
@@ -124,7 +124,7 @@ def test_one_connection_from_call_to_call(kernel: KernelDouble) -> None:
     assert result.values == ["None", "(['tea', 'cake'], 'there are 2 rows in the result')", "True"]
 
 
-def test_a_function_is_called_as_it_is(kernel: KernelDouble) -> None:
+def test_function_plugin_is_called_directly(kernel: KernelDouble) -> None:
     result = kernel.run(
         kernel.make_setup(plugin("word_count")),
         "word_count('a b a', top=1)",
@@ -140,7 +140,7 @@ def test_a_function_is_called_as_it_is(kernel: KernelDouble) -> None:
     ]
 
 
-def test_nothing_of_ours_stands_around_a_plugin(kernel: KernelDouble) -> None:
+def test_plugin_object_is_not_wrapped(kernel: KernelDouble) -> None:
     result = kernel.run(
         kernel.make_setup(plugin("standalone")),
         "standalone('x')",
@@ -151,7 +151,7 @@ def test_nothing_of_ours_stands_around_a_plugin(kernel: KernelDouble) -> None:
     assert result.values == ["'X'", "(True, True)", "(True, True)"]
 
 
-def test_two_yamls_on_one_file_share_nothing(kernel: KernelDouble) -> None:
+def test_plugins_of_one_file_share_nothing(kernel: KernelDouble) -> None:
     result = kernel.run(
         kernel.make_setup(plugin("count_a", "counter"), plugin("count_b", "counter", start=10)),
         "count_a(), count_a(), count_b()",
@@ -177,7 +177,7 @@ def test_dataclasses_and_pickles(kernel: KernelDouble) -> None:
     assert result.values == ["True", "(True, True, True)", "True", "({}, True)"]
 
 
-def test_async_generics_and_mixins(kernel: KernelDouble) -> None:
+def test_async_generic_and_mixin_plugins(kernel: KernelDouble) -> None:
     result = kernel.run(
         kernel.make_setup(plugin("waits"), plugin("typed")),
         "await waits(3, times=2)",
@@ -186,27 +186,27 @@ def test_async_generics_and_mixins(kernel: KernelDouble) -> None:
     assert result.values == ["3", "(None, 1, True, 'txt')"]
 
 
-def test_a_restless_one_breaks_nothing(kernel: KernelDouble) -> None:
+def test_noisy_plugin_breaks_nothing(kernel: KernelDouble) -> None:
     result = kernel.run(kernel.make_setup(plugin("restless")), "restless()", "restless()")
     assert result.values == ["'the second'"] * 2
     assert result.cells[0]["out"].startswith("restless is here\nand complains\n")
     assert "here" not in result.cells[1]["out"]  # it is loaded once
 
 
-def test_modules_beside_a_plugin(kernel: KernelDouble) -> None:
+def test_modules_beside_a_plugin_are_importable(kernel: KernelDouble) -> None:
     result = kernel.run(kernel.make_setup(plugin("uses_near")), "uses_near()")
     assert result.values == ["('one', 'one', 'taskweaver_ext.plugin.near')"]
     assert not (WILD / "__pycache__" / "near.cpython-311.pyc").exists()
 
 
-def test_a_plugin_does_not_import_itself_for_a_library(kernel: KernelDouble) -> None:
+def test_plugin_does_not_import_itself(kernel: KernelDouble) -> None:
     file = kernel.folder / "no_such_reader.py"
     file.write_text((WILD / "reads_images.py").read_text())
     result = kernel.run(kernel.make_setup(plugin("no_such_reader", folder=kernel.folder)), "no_such_reader('x')")
     assert "ImportError: Please install no_such_reader" in result.list_messages("failed")[0]["error"]
 
 
-def test_a_plugin_does_not_import_another_for_a_library(kernel: KernelDouble) -> None:
+def test_plugin_does_not_import_other_plugins(kernel: KernelDouble) -> None:
     (kernel.folder / "no_such_reader.py").write_text((WILD / "standalone.py").read_text())
     (kernel.folder / "no_such_reader.yaml").touch()
     reads = plugin("reads", source=(WILD / "reads_images.py").read_text(), folder=kernel.folder)
@@ -214,7 +214,7 @@ def test_a_plugin_does_not_import_another_for_a_library(kernel: KernelDouble) ->
     assert "ImportError: Please install no_such_reader" in result.list_messages("failed")[0]["error"]
 
 
-def test_as_a_program_it_registers_nothing(kernel: KernelDouble) -> None:
+def test_script_registers_nothing(kernel: KernelDouble) -> None:
     result = kernel.run(kernel.make_setup(), f"%run {WILD / 'standalone.py'}")
     assert result.cells[0]["out"] == "no registry for loading plugin\nHELLO\n"
 
@@ -231,7 +231,7 @@ def test_as_a_program_it_registers_nothing(kernel: KernelDouble) -> None:
         ("near", "nothing is registered"),
     ],
 )
-def test_a_failure_disables_the_plugin_only(kernel: KernelDouble, name: str, expected: str) -> None:
+def test_failure_disables_one_plugin(kernel: KernelDouble, name: str, expected: str) -> None:
     result = kernel.run(
         kernel.make_setup(plugin(name), plugin("standalone")),
         f"before = standalone('a')\n{name}()",
@@ -267,7 +267,7 @@ def test_a_failure_disables_the_plugin_only(kernel: KernelDouble, name: str, exp
         ("class E(Exception):\n    def __str__(self): raise E\nraise E", "E: <exception str() failed>"),
     ],
 )
-def test_whatever_it_raises_no_cell_is_broken(kernel: KernelDouble, source: str, expected: str) -> None:
+def test_any_load_error_spares_the_cell(kernel: KernelDouble, source: str, expected: str) -> None:
     result = kernel.run(
         kernel.make_setup(plugin("odd", source=source)), "import copy\ncopy.deepcopy(odd)\n1 + 1", "odd.config"
     )
@@ -276,7 +276,7 @@ def test_whatever_it_raises_no_cell_is_broken(kernel: KernelDouble, source: str,
     assert result.cells[1]["error"].startswith("AttributeError: the plugin 'odd' is off")
 
 
-def test_an_error_names_file_and_line_and_stays_short(kernel: KernelDouble) -> None:
+def test_load_error_is_short(kernel: KernelDouble) -> None:
     source = "def deep(n):\n    return deep(n - 1) if n else 1 / 0\n\ndeep(30)\n"
     result = kernel.run(kernel.make_setup(plugin("deep", source=source, folder=Path("/nowhere"))), "deep")
     lines = result.list_messages("failed")[0]["error"].splitlines()
@@ -286,7 +286,7 @@ def test_an_error_names_file_and_line_and_stays_short(kernel: KernelDouble) -> N
     assert "loading.py" not in "".join(lines)
 
 
-def test_what_it_lacks_may_be_installed(kernel: KernelDouble) -> None:
+def test_import_error_is_retried(kernel: KernelDouble) -> None:
     library = kernel.folder / "work" / "no_such_reader.py"
     result = kernel.run(
         kernel.make_setup(plugin("reads_images")),
@@ -300,7 +300,7 @@ def test_what_it_lacks_may_be_installed(kernel: KernelDouble) -> None:
     assert result.cells[2]["value"] == "'X'"
 
 
-def test_an_error_in_a_call_shows_the_plugins_lines(kernel: KernelDouble) -> None:
+def test_call_error_shows_plugin_lines(kernel: KernelDouble) -> None:
     source = "\ufeff" + CLASS + "def __call__(self):\n        return 1 / 0  # as ever\n"
     result = kernel.run(kernel.make_setup(plugin("odd", source=source, folder=Path("/nowhere"))), "odd()")
     assert result.cells[0]["error"] == "ZeroDivisionError: division by zero"
@@ -309,7 +309,7 @@ def test_an_error_in_a_call_shows_the_plugins_lines(kernel: KernelDouble) -> Non
     assert "goose_like_kernel" not in result.cells[0]["out"]
 
 
-def test_an_interruption_comes_through_and_the_plugin_is_loaded_next_time(kernel: KernelDouble) -> None:
+def test_interrupted_load_is_retried(kernel: KernelDouble) -> None:
     source = (
         "import os, signal, pathlib\nfrom taskweaver.plugin import register_plugin\n"
         "if not os.path.exists('seen'):\n"
@@ -354,7 +354,7 @@ def real(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_real_package_wins_and_its_hooks_are_ours(kernel: KernelDouble, real: Path) -> None:
+def test_real_taskweaver_is_used(kernel: KernelDouble, real: Path) -> None:
     result = kernel.run(
         kernel.make_setup(plugin("reporter", env={"KEY": "k1"}), plugin("registers_twice"), user="ada"),
         "reporter.is_real, reporter(), reporter.get_env('KEY'), reporter.user()",
@@ -369,7 +369,7 @@ def test_the_real_package_wins_and_its_hooks_are_ours(kernel: KernelDouble, real
     assert "duplicated plugin impl registration" in result.cells[2]["error"]
 
 
-def test_a_folder_of_that_name_is_not_the_package(kernel: KernelDouble) -> None:
+def test_folder_named_taskweaver_is_ignored(kernel: KernelDouble) -> None:
     (kernel.folder / "work" / "taskweaver").mkdir()
     result = kernel.run(
         "import sys; sys.path.insert(0, '')", kernel.make_setup(plugin("standalone")), "standalone('x')"
@@ -377,7 +377,7 @@ def test_a_folder_of_that_name_is_not_the_package(kernel: KernelDouble) -> None:
     assert result.cells[1]["value"] == "'X'"
 
 
-def test_every_name_is_there(kernel: KernelDouble) -> None:
+def test_all_import_names_exist(kernel: KernelDouble) -> None:
     result = kernel.run(
         "from taskweaver.plugin import *\nimport taskweaver.plugin as package\n"
         "from taskweaver.plugin import Plugin, context, register_plugin, test_plugin\n"
@@ -404,7 +404,7 @@ def test_every_name_is_there(kernel: KernelDouble) -> None:
 # --- when plugins are loaded, and when not
 
 
-def test_only_what_the_code_names_is_loaded_once(kernel: KernelDouble) -> None:
+def test_only_named_plugins_are_loaded(kernel: KernelDouble) -> None:
     marks = [
         plugin(name, source=f"print('load {name}')\n" + CLASS + "def __call__(self): return self.name")
         for name in ("one", "two", "three", "four", "five")
@@ -424,7 +424,7 @@ def test_only_what_the_code_names_is_loaded_once(kernel: KernelDouble) -> None:
     assert result.cells[3]["value"] == "('one', 'one', 2)"
 
 
-def test_a_name_that_the_person_took_is_theirs(kernel: KernelDouble) -> None:
+def test_user_variable_hides_plugin(kernel: KernelDouble) -> None:
     result = kernel.run(
         kernel.make_setup(plugin("counter")),
         "kept = counter; counter()[1]",
@@ -440,13 +440,13 @@ def test_a_name_that_the_person_took_is_theirs(kernel: KernelDouble) -> None:
     assert [cell["value"] for cell in result.cells] == ["1", "5", "5", "5", "None", "(1, 2, False)", "None", "2"]
 
 
-def test_reset_loses_names_and_no_plugin(kernel: KernelDouble) -> None:
+def test_reset_keeps_plugins(kernel: KernelDouble) -> None:
     result = kernel.run(kernel.make_setup(plugin("counter")), "x = counter()[1]", "%reset -f", "counter()[1]")
     assert result.cells[2]["value"] == "2"
     assert [message["names"] for message in result.list_messages("names")] == [["x"], []]
 
 
-def test_a_changed_plugin_is_another_at_the_next_cell(kernel: KernelDouble) -> None:
+def test_changed_plugin_is_replaced_at_next_cell(kernel: KernelDouble) -> None:
     def version(text: str, state: str = "pass") -> dict[str, Any]:
         source = f"{CLASS}\n    def __call__(self):\n        {state}\n        return {text!r}"
         return plugin("odd", source=source)
@@ -476,7 +476,7 @@ def test_a_changed_plugin_is_another_at_the_next_cell(kernel: KernelDouble) -> N
     assert "No module named 'absent_library'" in result.list_messages("failed")[0]["error"]
 
 
-def test_what_lies_beside_is_reloaded_with_it(kernel: KernelDouble) -> None:
+def test_sibling_modules_are_reloaded(kernel: KernelDouble) -> None:
     near = kernel.folder / "near.py"
     near.write_text("WORD = 'one'\nclass Near: pass")
     using = plugin("uses_near", source=(WILD / "uses_near.py").read_text(), folder=kernel.folder)
@@ -491,7 +491,7 @@ def test_what_lies_beside_is_reloaded_with_it(kernel: KernelDouble) -> None:
     assert not (kernel.folder / "__pycache__").exists()
 
 
-def test_a_plugin_that_is_gone_is_no_name_any_more(kernel: KernelDouble) -> None:
+def test_removed_plugin_is_undefined(kernel: KernelDouble) -> None:
     result = kernel.run(
         kernel.make_setup(plugin("standalone"), plugin("counter")),
         "mine = standalone; standalone('x'); counter",
@@ -504,7 +504,7 @@ def test_a_plugin_that_is_gone_is_no_name_any_more(kernel: KernelDouble) -> None
     assert result.cells[3]["error"] == "NameError: name 'standalone' is not defined"
 
 
-def test_names_are_told_when_they_change(kernel: KernelDouble) -> None:
+def test_changed_names_are_sent(kernel: KernelDouble) -> None:
     result = kernel.run(
         kernel.make_setup(plugin("counter")),
         "1",
@@ -520,7 +520,7 @@ def test_names_are_told_when_they_change(kernel: KernelDouble) -> None:
 # --- the context
 
 
-def test_artifacts(kernel: KernelDouble) -> None:
+def test_artifacts_are_written(kernel: KernelDouble) -> None:
     result = kernel.run(
         kernel.make_setup(plugin("reporter")),
         "import pandas as pd\nreporter(), reporter(), reporter('t.csv', 'df', pd.DataFrame({'a': [1, 2]}))",
@@ -561,7 +561,7 @@ def test_artifacts(kernel: KernelDouble) -> None:
     assert told["obj_1_df_0002_t.csv"]["description"] == "table of 2 rows with columns a"
 
 
-def test_images_whatever_they_are(kernel: KernelDouble) -> None:
+def test_images_of_all_kinds(kernel: KernelDouble) -> None:
     result = kernel.run(
         kernel.make_setup(plugin("reporter")),
         "import io, matplotlib; matplotlib.use('agg')\nimport matplotlib.pyplot as plt\nfrom PIL import Image\n"
@@ -583,14 +583,14 @@ def test_images_whatever_they_are(kernel: KernelDouble) -> None:
 
 
 @pytest.mark.parametrize("name", ["../up.txt", "/etc/x", "a/b", "a\\\\b", "", ".", "..", "nul\\0"])
-def test_file_names_stay_in_their_folder(kernel: KernelDouble, name: str) -> None:
+def test_artifact_names_have_no_folders(kernel: KernelDouble, name: str) -> None:
     result = kernel.run(kernel.make_setup(plugin("reporter")), f"reporter('{name}')", f"reporter.path('{name}')")
     assert ["no file name" in cell["error"] for cell in result.cells] == [True, True]
     assert result.list_messages("artifact") == []
     assert list(kernel.artifacts.iterdir()) == []
 
 
-def test_what_is_of_no_type_is_refused(kernel: KernelDouble) -> None:
+def test_wrong_artifact_type_is_an_error(kernel: KernelDouble) -> None:
     result = kernel.run(
         kernel.make_setup(plugin("reporter")),
         "reporter(kind='sound')",
@@ -607,7 +607,7 @@ def test_what_is_of_no_type_is_refused(kernel: KernelDouble) -> None:
     assert result.list_messages("artifact") == []
 
 
-def test_threads_get_ids_of_their_own(kernel: KernelDouble) -> None:
+def test_threads_get_unique_ids(kernel: KernelDouble) -> None:
     result = kernel.run(
         kernel.make_setup(plugin("reporter")),
         "from concurrent.futures import ThreadPoolExecutor\n"
@@ -619,7 +619,7 @@ def test_threads_get_ids_of_their_own(kernel: KernelDouble) -> None:
     assert texts == {str(number) for number in range(200)}
 
 
-def test_a_kernel_after_this_one_overwrites_nothing(kernel: KernelDouble) -> None:
+def test_next_kernel_overwrites_nothing(kernel: KernelDouble) -> None:
     first = kernel.run(kernel.make_setup(plugin("reporter")), "reporter()")
     second = kernel.run(kernel.make_setup(plugin("reporter")), "reporter(value='later')")
     assert first.values == ["'obj_1_txt_0000'"]
@@ -642,7 +642,7 @@ def test_session_variables_logs_and_marks(kernel: KernelDouble) -> None:
     ]
 
 
-def test_a_plugins_environment_comes_with_it(kernel: KernelDouble) -> None:
+def test_plugin_environment_is_passed(kernel: KernelDouble) -> None:
     result = kernel.run(
         kernel.make_setup(plugin("reporter", env={"KEY": "k1"}), plugin("other", "reporter")),
         "reporter.get_env('KEY')",
@@ -655,7 +655,7 @@ def test_a_plugins_environment_comes_with_it(kernel: KernelDouble) -> None:
     assert [name for name in result.environment if name.startswith("PLUGIN")] == []
 
 
-def test_requests_of_plugins(kernel: KernelDouble) -> None:
+def test_make_api_call_requests(kernel: KernelDouble) -> None:
     refused = Response(404, {"content-type": "text/plain; charset=latin-1"}, ["nö".encode("latin-1")])
     with threaded([raw(b"fine"), raw(b"", kind="text/plain"), refused, Response(is_reset=True)]) as server:
         call = f"json.loads(make_api_call('http://127.0.0.1:{server.port}/a/', "
@@ -691,7 +691,7 @@ def test_requests_of_plugins(kernel: KernelDouble) -> None:
 # --- a plugin's own tests
 
 
-def test_a_plugins_tests_are_tried(kernel: KernelDouble) -> None:
+def test_plugin_tests_run(kernel: KernelDouble) -> None:
     def tried(name: str) -> dict[str, Any]:
         return {"take": {"type": "test", "plugin": name}}
 

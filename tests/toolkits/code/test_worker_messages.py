@@ -99,7 +99,7 @@ def test_messages_and_cells_in_order(kernel: KernelDouble, jupyter: Jupyter) -> 
         jupyter.client.get_iopub_msg(timeout=0)
 
 
-def test_interrupted_while_it_loads(kernel: KernelDouble, jupyter: Jupyter) -> None:
+def test_interrupt_while_loading(kernel: KernelDouble, jupyter: Jupyter) -> None:
     source = (
         "import os, time\nfrom taskweaver.plugin import register_plugin\n"
         "if not os.path.exists('seen'):\n    open('seen', 'w').close(); print('loading', flush=True); time.sleep(600)\n"
