@@ -75,9 +75,9 @@ def test_the_page_from_beginning_to_end(place, newcomer):
     assert "2 passed" in made
     assert "add_note: Keep a note." in made
     assert "4 passed" in tested
-    assert "    values (list of integer) What was rolled, one die or more.\n" in tested
-    assert '    rule ("sum" | "highest" | "lowest", optional) What counts.\n' in tested
-    assert "    at_most (integer | null, optional) More than this is never given.\n" in tested
+    assert "    values (list of integer) The roll, one die or more.\n" in tested
+    assert '    rule ("sum" | "highest" | "lowest", optional) How to count.\n' in tested
+    assert "    at_most (integer | null, optional) The highest possible score.\n" in tested
     assert "arning" not in made + tested
     assert "roll, score, name_a_game\n" in checked
     assert "1 passed" in played
@@ -92,12 +92,12 @@ def test_the_page_from_beginning_to_end(place, newcomer):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("My", "'My' is no name for a toolkit; use small letters, digits and '-', e.g. my-tools"),
-        ("../up", "'../up' is no name"),
-        ("a--b", "'a--b' is no name"),
-        ("x" * 41, "is no name"),
-        ("developer", "there is a toolkit 'developer' already, of the package 'goose-like'; choose another name"),
-        ("taken", "taken is there already; choose another name or --path"),
+        ("My", "'My' is no valid toolkit name; use lowercase letters, digits and '-', such as my-tools"),
+        ("../up", "'../up' is no valid toolkit name"),
+        ("a--b", "'a--b' is no valid toolkit name"),
+        ("x" * 41, "is no valid toolkit name"),
+        ("developer", "the package 'goose-like' already has a toolkit 'developer'; choose another name"),
+        ("taken", "taken already exists; choose another name or --path"),
     ],
 )
 def test_what_is_refused(place, name, words):
@@ -113,7 +113,7 @@ def test_a_place_that_can_not_be_written(place):
     (place.work / "file").touch()
     done = place.run("toolkit", "new", "dice", "--path", "file/below")
     assert done.returncode == 2
-    assert "file/below/dice can't be written: Not a directory; choose another --path" in done.stderr
+    assert "cannot write file/below/dice: Not a directory; choose another --path" in done.stderr
 
 
 def test_a_name_of_several_words(place):
