@@ -127,7 +127,7 @@ def test_limits_and_errors_have_a_status_and_an_exit_code(place, words, steps, c
         (("look", "--memory", "plan=."), "memory 'plan': '.' is a folder; name a file, e.g. 'plan.md'"),
         (("look", "--profile", "nix"), "unknown profile 'nix'"),
         (("look", "--config", "wrong.yaml"), "wrong.yaml, line 2: unknown key 'branchs'; did you mean 'branches'?"),
-        (("look", "--config", "torn.yaml"), "torn.yaml, line 2: this is no valid YAML"),
+        (("look", "--config", "torn.yaml"), "torn.yaml, line 1: this is no valid YAML"),
         (("look", "--config", "none.yaml"), "none.yaml: can't be read"),
         (("--resume", "--memory", "plan=plan.md"), "a run keeps its configuration"),
     ],

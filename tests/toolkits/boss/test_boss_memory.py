@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 import pytest
-from goose_like_toolkits.boss.aiflows.flow_memory import FlowMemory
+from goose_like_toolkits.boss.aiflows.flow_memory import make_log_writer
 from goose_like_toolkits.boss.flow.executor import FlowPart
 from goose_like_toolkits.boss.memory.files import MAX_BYTES
 
@@ -100,8 +100,9 @@ async def test_failed_log_flow_gets_its_entries_again(root):
 
     spec = make_spec() | {"branches": {"echo": {"parameters": ["n"]}}}
     script = [*(act("echo", n=n) for n in range(4)), finish()]
-    memory = FlowMemory("", None, FlowPart(Writing()))
-    place, _ = await run_boss(spec, script, flows={"echo": EchoFlow()}, memory_flows=memory)
+    place, _ = await run_boss(
+        spec, script, flows={"echo": EchoFlow()}, write_entry=make_log_writer(FlowPart(Writing()))
+    )
     assert Writing.lines == [*(f"- {n} · echo: echoed 1" for n in range(1, 5)), "- 5 · finish: said all done"]
     assert "no room" in place.reminders[0]
 

@@ -76,12 +76,14 @@ def load_job(session: Session, goal: str, max_round: int | None) -> BossSpec:
     before = next((session.history.messages[turn.start].first_text for turn in session.history.turns), "")
     if goal and goal.strip() != before.strip():
         first = before.strip().partition("\n")[0]
-        raise UsageError(f"that run has another goal: {first!r}; leave the goal out, or start anew without --resume")
+        raise UsageError(
+            f"that run has another goal: {first!r}; leave the goal out, or start a new run without --resume"
+        )
     file = session.folder / _JOB_FILE
     try:
         spec = BossSpec.model_validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:
-        raise SessionError(f"can't read {file}, so the run can't continue; start it anew") from error
+        raise SessionError(f"can't read {file}, so the run can't continue; start a new one") from error
     return spec.model_copy(update={"max_round": max_round or spec.max_round})
 
 

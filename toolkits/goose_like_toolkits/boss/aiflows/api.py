@@ -24,7 +24,7 @@ from goose_like_toolkits.boss.flow.setup import open_boss
 from goose_like_toolkits.boss.spec import RoleSettings
 
 from .configuration import read_configuration
-from .flow_memory import FlowMemory
+from .flow_memory import FlowMemory, make_log_writer
 from .flow_provider import make_controller_model, make_planner_model
 from .importer import Configuration
 
@@ -185,7 +185,7 @@ class FlowLauncher:
 def _build_boss(configuration: Configuration, model: Model | None, goal: str = "") -> Boss:
     """Build a boss with flows as its parts. Roles without a flow use the model."""
     parts, spec, detect = configuration.parts, configuration.spec, configuration.detect
-    memory = FlowMemory(goal, parts.get("MemoryReading"), parts.get("MemoryWriting"))
+    memory, writer = FlowMemory(goal, parts.get("MemoryReading")), parts.get("MemoryWriting")
     planner, controller = parts.get("Planner"), parts.get("Controller")
     return Boss(
         spec,
@@ -194,7 +194,8 @@ def _build_boss(configuration: Configuration, model: Model | None, goal: str = "
         detect=None if controller else detect,
         planner=make_planner_model(planner, memory) if planner else model,
         controller=make_controller_model(controller, memory, detect, spec.early_exit_key) if controller else model,
-        memory_flows=memory,
+        read_memory=memory.read,
+        write_entry=make_log_writer(writer) if writer else None,
     )
 
 

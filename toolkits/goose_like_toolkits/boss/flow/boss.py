@@ -9,7 +9,7 @@ from goose_like.agent.exchange import Exchange
 from goose_like.core.events import TurnFinished
 from goose_like.core.message import Message
 from goose_like.providers.base import Model
-from goose_like_toolkits.boss.memory.prompt import MemoryFlows
+from goose_like_toolkits.boss.memory.prompt import ReadMemory, WriteEntry
 from goose_like_toolkits.boss.spec import BossSpec
 
 from .executor import Detect, Executor
@@ -23,7 +23,7 @@ class Boss:
     """The description of a boss, with the Python parts that a program adds.
 
     `flows` and `bosses` are branches by name. `detect` decides between controller and executor. `planner` and
-    `controller` are models in place of the profile's. `memory_flows` read the memory and write the log.
+    `controller` are models in place of the profile's. `read_memory` and `write_entry` replace reading and logging.
     """
 
     spec: BossSpec
@@ -32,7 +32,8 @@ class Boss:
     detect: Detect | None = None
     planner: Model | None = None
     controller: Model | None = None
-    memory_flows: MemoryFlows | None = None
+    read_memory: ReadMemory | None = None
+    write_entry: WriteEntry | None = None
 
     def get_sub_boss(self, name: str) -> "Boss | None":
         """Return the boss of a branch, or None."""

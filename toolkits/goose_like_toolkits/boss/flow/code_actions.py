@@ -36,7 +36,7 @@ class CodeActions:
         if tests.strip():
             result = await self._run(f"{code}\n\n{tests}")
             if not result.is_success:
-                raise ToolError(f"the tests fail; send the code anew:\n{result.text}")
+                raise ToolError(f"the tests fail; correct the code and send it again:\n{result.text}")
         self._host.notifier.notify(StateSaved(toolkit=DRAFT_STATE, value=code))
         state = "passes its tests" if tests.strip() else "has no syntax errors; it was not run"
         text = f"draft of {names} {state}"

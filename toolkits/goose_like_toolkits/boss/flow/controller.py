@@ -34,10 +34,11 @@ class ControllerToolkit(Toolkit):
         setup = self.config.get("setup")
         if not isinstance(setup, ControllerSetup):
             raise ProfileError("only a boss can use its controller's toolkit; list `boss` in the profile instead")
-        self._setup, self._boss, self._spec = setup, setup.boss, setup.boss.spec
+        boss = setup.boss
+        self._setup, self._boss, self._spec = setup, boss, boss.spec
         files = MemoryFiles(self._spec.memory_files, self.workspace, self.session, setup.caller_memory)
         history = self.session.history
-        memory = MemoryPrompt(files, history, notifier, self.exchange_view, self._boss.memory_flows)
+        memory = MemoryPrompt(files, history, notifier, self.exchange_view, boss.read_memory, boss.write_entry)
         self._rounds = Rounds(self._spec, history, memory)
         self._plan, code = PlanActions(self, setup, self._rounds), CodeActions(self, memory)
         methods = (

@@ -62,7 +62,7 @@ class PlanActions:
             done: Steps that are done now.
             current: The step that is worked on now.
             failed: Steps that can't be done.
-            plan: The whole plan anew, in place of marks.
+            plan: A whole new plan, in place of marks.
         """
         memory = self._rounds.memory
         before = memory.texts.get(PLAN, "")

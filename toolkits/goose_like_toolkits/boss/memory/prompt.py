@@ -1,7 +1,7 @@
 """The memory between two rounds: write the log, read all files, and build the prompt sections for the controller."""
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from goose_like.agent.compaction.threshold import ASSUMED_WINDOW_TOKENS
 from goose_like.agent.view import ExchangeView
@@ -24,21 +24,10 @@ SUMMARY_STATE = "boss.summary"
 _WINDOW_SHARE, _MAX_TOKENS = 4, 1_600
 
 
-class MemoryFlows(Protocol):
-    """Flows of a Python program that read the memory files or write the log."""
-
-    @property
-    def writes_log(self) -> bool:
-        """True if a flow writes the log in place of the boss."""
-        ...
-
-    async def read(self, paths: Mapping[str, str], texts: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the texts to use in place of the given ones, by name. Raise ToolError if the flow fails."""
-        ...
-
-    async def write_entry(self, path: str, entry: str) -> None:
-        """Write one entry of the log. Raise ToolError if the flow fails."""
-        ...
+ReadMemory = Callable[[Mapping[str, str], Mapping[str, str]], Awaitable[Mapping[str, str]]]
+"""Return the texts to use for the paths and texts of the memory files, by name."""
+WriteEntry = Callable[[str, str], Awaitable[None]]
+"""Write one entry to the log with this path."""
 
 
 class MemoryPrompt:
@@ -54,7 +43,8 @@ class MemoryPrompt:
         history: History,
         notifier: Notifier,
         view: ExchangeView,
-        flows: MemoryFlows | None = None,
+        read_memory: ReadMemory | None = None,
+        write_entry: WriteEntry | None = None,
     ) -> None:
         self.files = files
         self._contents = Contents()
@@ -62,7 +52,8 @@ class MemoryPrompt:
         self._history = history
         self._notifier = notifier
         self._view = view
-        self._flows = flows
+        self._read_memory = read_memory
+        self._write_entry = write_entry
         self._is_unsettled = LOG_STATE in history.state
         self._unwritten: list[LogEntry] = []
 
@@ -100,9 +91,9 @@ class MemoryPrompt:
         contents = self.files.read()
         for name, diff in contents.edits.items():
             self._edits.setdefault(name, []).append(diff)
-        if self._flows:
+        if self._read_memory:
             paths = {name: str(self.files.get_path(name)) for name in contents.texts}
-            texts = await self._flows.read(paths, contents.texts)
+            texts = await self._read_memory(paths, contents.texts)
             contents = contents.model_copy(update={"texts": {**contents.texts, **texts}})
         self._contents = contents
         await self._summarize_log()
@@ -117,7 +108,7 @@ class MemoryPrompt:
     async def replace(self, name: str, text: str, previous: str | None = None) -> bool:
         """Replace the text of a file. Return False if someone else changed it since `previous` (the last read)."""
         is_replaced = await self.files.replace(name, text, self.texts.get(name, "") if previous is None else previous)
-        if is_replaced and self._flows:  # call the flow that reads memory only once per round
+        if is_replaced and self._read_memory:  # call the flow that reads memory only once per round
             self._contents = self._contents.model_copy(update={"texts": {**self.texts, name: text}})
             self._show_plan()
         else:
@@ -144,9 +135,9 @@ class MemoryPrompt:
         if not self._is_unsettled:
             return
         record = self._get_state(LOG_STATE)
-        if self._flows and self._flows.writes_log:
+        if self._write_entry:
             while self._unwritten:
-                await self._flows.write_entry(str(self.files.get_path(LOGS)), self._unwritten[0].line)
+                await self._write_entry(str(self.files.get_path(LOGS)), self._unwritten[0].line)
                 del self._unwritten[0]
         else:
             await self.files.append_once(LOGS, record["text"], record["size_bytes"])
