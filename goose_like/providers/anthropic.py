@@ -18,7 +18,7 @@ from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavail
 from .anthropic_wire import AnthropicEncoder, AnthropicStreamParser, build_error
 from .base import ProbeResult, ProviderInfo, Request
 from .probe import list_models
-from .sdk_client import find_key_error, find_url_error, format_host, parse_base_url, parse_retry_after_s, redact
+from .sdk_client import add_location, find_key_error, find_url_error, format_host, parse_base_url, parse_retry_after_s
 from .sdk_request import SdkProvider
 from .wire import clip
 
@@ -75,7 +75,7 @@ class AnthropicProvider(SdkProvider):
         try:
             models = await list_models(f"{url.geturl()}/v1/models", headers, KEY_VARIABLE, {"limit": "1000"})
         except ProviderError as error:
-            error.args = (redact(f"anthropic at {format_host(url)}: {error}", key, url.password),)
+            add_location(error, "anthropic", url, key)
             raise
         return ProbeResult(format_host(url), models, bool(key) and url.hostname == ANTHROPIC_HOST)
 

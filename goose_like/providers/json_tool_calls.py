@@ -16,6 +16,7 @@ from pydantic_core import from_json
 
 from goose_like.core.errors import BrokenStreamError
 from goose_like.core.events import MessageCompleted, TextDelta
+from goose_like.core.json_schema import inline_reference
 from goose_like.core.message import Message, Part, Text, Thinking, ToolCall
 from goose_like.core.tool import ToolSpec
 
@@ -99,7 +100,7 @@ def build_answer_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """Build the JSON schema of an answer: a call of one of the tools or of `finish`."""
     return {
         "anyOf": [
-            _build_object_schema({"tool": {"const": tool.name}, "arguments": simplify_schema(tool)})
+            _build_object_schema({"tool": {"const": tool.name}, "arguments": build_argument_schema(tool)})
             for tool in (*tools, FINISH)
         ]
     }
@@ -136,7 +137,7 @@ def _convert_message(call_format: CallFormat, message: Message, names: tuple[str
 
 
 def _describe_tool(tool: ToolSpec) -> str:
-    schema = simplify_schema(tool)
+    schema = build_argument_schema(tool)
     lines = [f"{tool.name}({_format_fields(schema)}): {tool.description}"]
     for name, argument in tool.schema.get("properties", {}).items():
         if argument.get("description"):
@@ -164,30 +165,30 @@ def _format_type(schema: Mapping[str, Any]) -> str:
     return str(schema.get("type", "any"))
 
 
-def simplify_schema(tool: ToolSpec) -> dict[str, Any]:
+def build_argument_schema(tool: ToolSpec) -> dict[str, Any]:
     """Reduce the schema of a tool's arguments to the keywords that all engines of constrained output support."""
-    return _simplify(tool.schema, tool.schema.get("$defs", {}))
+    return _reduce(tool.schema, dict(tool.schema))
 
 
-def _simplify(schema: Any, definitions: Mapping[str, Any], above: tuple[str, ...] = ()) -> dict[str, Any]:
+def _reduce(schema: Any, root: dict[str, Any], parents: tuple[str, ...] = ()) -> dict[str, Any]:
     # The tool itself checks the constraints that are lost here.
-    if not isinstance(schema, Mapping):  # `true`: anything
+    if not isinstance(schema, Mapping):  # `true` allows anything
         return {}
     if "$ref" in schema:
-        name = str(schema["$ref"]).rpartition("/")[2]
         # A recursive type becomes "anything", because no engine supports an infinite schema.
-        return {} if name in above else _simplify(definitions.get(name), definitions, (*above, name))
-    simple = {key: schema[key] for key in ("type", "const", "enum") if key in schema}
+        name = str(schema["$ref"])
+        return {} if name in parents else _reduce(inline_reference(dict(schema), root), root, (*parents, name))
+    reduced = {key: schema[key] for key in ("type", "const", "enum") if key in schema}
     if "items" in schema:
-        simple["items"] = _simplify(schema["items"], definitions, above)
+        reduced["items"] = _reduce(schema["items"], root, parents)
     if choices := schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf"):
-        simple["anyOf"] = [_simplify(choice, definitions, above) for choice in choices]
+        reduced["anyOf"] = [_reduce(choice, root, parents) for choice in choices]
     if "properties" in schema:
-        fields = {name: _simplify(value, definitions, above) for name, value in schema["properties"].items()}
-        simple |= _build_object_schema(fields, schema.get("required", ()))
+        fields = {name: _reduce(value, root, parents) for name, value in schema["properties"].items()}
+        reduced |= _build_object_schema(fields, schema.get("required", ()))
     elif isinstance(schema.get("additionalProperties"), Mapping):
-        simple["additionalProperties"] = _simplify(schema["additionalProperties"], definitions, above)
-    return simple
+        reduced["additionalProperties"] = _reduce(schema["additionalProperties"], root, parents)
+    return reduced
 
 
 def _build_object_schema(fields: dict[str, Any], required: Sequence[str] | None = None) -> dict[str, Any]:

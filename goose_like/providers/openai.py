@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 from urllib.parse import SplitResult
@@ -16,7 +16,7 @@ from .base import Embeddings, ProbeResult, ProviderInfo, Request
 from .openai_wire import OpenAIEncoder, OpenAIStreamParser, apply_strict_roles, parse_embeddings
 from .presets import Preset
 from .probe import list_models
-from .sdk_client import find_key_error, find_url_error, format_host, parse_base_url, redact
+from .sdk_client import add_location, find_key_error, find_url_error, format_host, parse_base_url
 from .sdk_request import SdkProvider, StreamParser
 from .wire import build_status_error, clip
 
@@ -79,21 +79,21 @@ class OpenAIProvider(SdkProvider):
         url, key = _resolve_base_url(choice, preset), key or find_key(preset.key_variable)
         if error := _find_url_error(url, preset) or _find_key_error(url, key, preset):
             raise error
-        headers = _build_key_headers(preset, key)
+
+        def fetch(path: str) -> Awaitable[tuple[str, ...] | None]:
+            headers = _build_key_headers(preset, key)
+            return list_models(preset.build_url(url.geturl(), path), headers, _get_key_name(preset), preset.query)
+
         # Behind another address, `openai` is an unknown server, which may need no key.
         is_verified = (
             bool(key) and preset.key_path is not None and (preset is not OPENAI_PRESET or url.hostname == OPENAI_HOST)
         )
         try:
-            models = await list_models(
-                preset.build_url(url.geturl(), preset.models_path), headers, _get_key_name(preset), preset.query
-            )
+            models = await fetch(preset.models_path)
             if is_verified and preset.key_path and preset.key_path != preset.models_path:
-                await list_models(
-                    preset.build_url(url.geturl(), preset.key_path), headers, _get_key_name(preset), preset.query
-                )
+                await fetch(preset.key_path)
         except ProviderError as error:
-            error.args = (redact(f"{preset.name} at {format_host(url)}: {error}", key, url.password),)
+            add_location(error, preset.name, url, key)
             raise
         return ProbeResult(format_host(url), models, is_verified)
 

@@ -5,7 +5,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from goose_like.core.errors import CredentialError, ProfileError
+from goose_like.core.errors import CredentialError, ProfileError, ProviderError
 
 from .wire import clip
 
@@ -35,6 +35,12 @@ def redact(text: str, *secrets: str | None) -> str:
         if secret and len(secret) > 3:  # replacing a short one such as "x" would only garble the text
             text = text.replace(secret, "***")
     return text
+
+
+def add_location(error: ProviderError, provider: str, url: SplitResult, key: str) -> None:
+    """Add provider and host to the text of an error, and remove secrets from it."""
+    place = " at ".join(filter(None, (provider, format_host(url))))
+    error.args = (redact(f"{place}: {error}", key, url.password),)
 
 
 def parse_base_url(text: str) -> SplitResult:

@@ -18,7 +18,7 @@ from goose_like.core.events import MessageCompleted
 from goose_like.core.gc_pause import pause_gc
 
 from .base import Delta, Request
-from .sdk_client import describe_cause, format_host, get_port, parse_retry_after_s, redact
+from .sdk_client import add_location, describe_cause, get_port, parse_retry_after_s
 from .wire import clip
 
 
@@ -106,8 +106,7 @@ class SdkProvider:
                 raise error
             yield
         except ProviderError as error:
-            place = " at ".join(filter(None, (self._choice.provider, format_host(self._url))))
-            error.args = (redact(f"{place}: {error}", self._key, self._url.password),)
+            add_location(error, self._choice.provider, self._url, self._key)
             raise
 
     @contextmanager

@@ -18,7 +18,7 @@ from typing import Any
 from goose_like.core.message import Message, ToolCall, ToolResult
 from goose_like.core.tool import ToolSpec
 
-from .json_tool_calls import FINISH, ParsedCall, simplify_schema
+from .json_tool_calls import FINISH, ParsedCall, build_argument_schema
 
 _RULES = """\
 Each reply is one of these; then you get its result and reply again.
@@ -100,7 +100,7 @@ def _find_body_argument(tool: ToolSpec) -> str:
 
 
 def _get_arguments(tool: ToolSpec) -> dict[str, dict[str, Any]]:
-    arguments: dict[str, dict[str, Any]] = simplify_schema(tool).get("properties", {})
+    arguments: dict[str, dict[str, Any]] = build_argument_schema(tool).get("properties", {})
     return arguments
 
 

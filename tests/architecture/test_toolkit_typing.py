@@ -1,7 +1,7 @@
 """Tests that type checkers see the types of an installed goose_like from a toolkit outside the repository.
 
-The toolkit is the one from docs/toolkits.md. Each test builds a small virtual environment: it reads the dependencies from
-the present environment, and goose_like is installed into it once in editable mode and once from a wheel.
+The toolkit is the one from docs/toolkits.md. Each test builds a small virtual environment, which shares the installed
+dependencies of the present one. The test installs goose_like into it, once in editable mode and once from a wheel.
 """
 
 import json
