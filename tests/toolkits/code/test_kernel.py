@@ -545,7 +545,7 @@ async def test_messages_of_plugin_manager(free: CodeHarness):
     assert f"[artifact o.txt: {copied} (d)]" in said
     assert "root:" not in "".join(path.read_text() for path in free.list_outputs())
     assert "'k-1'" in said
-    assert "'pipe.txt' is no plain file" in said
+    assert "'pipe.txt' is not a regular file" in said
     assert "'gone.txt' was announced" in said
     assert "[plugin p failed and is off: no module]" in said
     assert "[plugin q changed and was reloaded, without its former state]" in said

@@ -140,7 +140,7 @@ def test_configurations_become_json_values(folder):
         ("name: a\nx: !!bool maybe\n", "a.yaml:1: this is no valid YAML: KeyError"),
         ("description: d\n", "a.yaml:1: name: this key is missing"),
         ("description: d\nname: 7\n", "a.yaml:2: name: expected text, not 7"),
-        ("name: a b\ndescription: d\n", "a.yaml:1: name: 'a b' is no Python name; use letters"),
+        ("name: a b\ndescription: d\n", "a.yaml:1: name: 'a b' is not a Python name; use letters"),
         ("description: d\n\nname: class\n", "a.yaml:3: name: 'class' is a keyword of Python; choose another name"),
         ("name: a\ndescription:\n", "a.yaml:2: description: it is empty"),
         ("name: a\ndescription: d\nenabled: perhaps\n", "a.yaml:3: enabled: expected a valid boolean"),
@@ -256,7 +256,7 @@ def test_all_source_styles_are_accepted(folder, style):
 # --- and those that are not
 
 SOURCES = {
-    "async def f(:": "a.py:2: this is no valid Python: invalid syntax",
+    "async def f(:": "a.py:2: this is not valid Python: invalid syntax",
     "x = 1": "a.py: nothing is registered here; put @register_plugin before the plugin's class",
     "@register_plugin\ndef f(): ...\n@register_plugin\ndef g(): ...": "a.py:5: a second plugin is registered here",
     "@register_plugin\nclass A(Plugin): ...": "a.py:3: class 'A' has no method __call__, which runs the plugin",
@@ -277,7 +277,7 @@ def test_unloadable_source_is_an_error(folder, source):
 def test_binary_source_is_an_error(folder, data):
     write(folder, "a", None)
     (folder / "a.py").write_bytes(data)
-    assert re.match(r"a\.py(:\d+)?: (this is no valid Python|can't be read)", told(Project.read(folder))[0])
+    assert re.match(r"a\.py(:\d+)?: (this is not valid Python|can't be read)", told(Project.read(folder))[0])
 
 
 DRIFTS = {
@@ -385,7 +385,7 @@ def test_sources_may_be_in_plugins_folder(tmp_path):
 @pytest.mark.parametrize(
     ("config", "fault"),
     [
-        ("{", "taskweaver_config.json:1: this is no valid JSON"),
+        ("{", "taskweaver_config.json:1: this is not valid JSON"),
         ("[]", "taskweaver_config.json:1: the settings are one object"),
         ('{\n "code_generator.auto_plugin_selection_topk": 0}', "taskweaver_config.json:2: code_generator.auto_plugin"),
     ],
@@ -474,7 +474,7 @@ def test_plugin_new_writes_valid_plugin(tmp_path):
     assert plugin("new", "other", cwd=tmp_path)[0] == 2
     assert not (tmp_path / "other.yaml").exists()
     for name in ("a-b", ""):
-        assert "is no valid name for a plugin" in plugin("new", name, cwd=tmp_path)[2]
+        assert "is not a valid name for a plugin" in plugin("new", name, cwd=tmp_path)[2]
     assert "'class' is a keyword of Python" in plugin("new", "class", cwd=tmp_path)[2]
 
 
@@ -501,4 +501,6 @@ def test_missing_plugins_and_folder(tmp_path):
     assert (code, out) == (2, "")
     assert err == f"goose-like: {tmp_path}/nowhere: there is no such folder\n"
     (tmp_path / "a.yaml").touch()
-    assert plugin("--project", "a.yaml", "list", cwd=tmp_path)[2].endswith("this is no folder; name the one it is in\n")
+    assert plugin("--project", "a.yaml", "list", cwd=tmp_path)[2].endswith(
+        "this is not a folder; give the folder that contains it\n"
+    )

@@ -225,7 +225,7 @@ def test_sql_errors(play, work, databases):
             "no such column: nam\nthe tables are: sales (id, town)",
             "the tables are: sales (id, town)",
             "similar: shop.db",
-            "is no database; give it as a table",
+            "is not a database; give it as a table",
             "'a b' can't be the name of a table",
             "the table 't' is a int; give a data frame",
             "no file 'dta.csv'; similar: data.csv",
@@ -317,7 +317,7 @@ def test_csv_profile_errors(play, work):
     assert [cell["error"] for cell in told.cells] == [
         "FileNotFoundError: no file 'orders.cs'; similar: orders.csv",
         "ValueError: 'orders.csv' is empty",
-        "ValueError: 'image.csv' is no text; csv_profile reads CSV, TSV and Parquet",
+        "ValueError: 'image.csv' is not text; csv_profile reads CSV, TSV and Parquet",
         "ValueError: 'quote.csv' can't be read as CSV: field larger than field limit (131072); is a quote left open?",
         "FileNotFoundError: no file '.'",
         None,

@@ -296,7 +296,7 @@ def test_import_error_is_retried(kernel: KernelDouble) -> None:
         "reads_images('x')",
     )
     assert [message["type"] for message in result.messages] == ["failed", "names", "reloaded"]
-    assert "install what it lacks" in result.cells[0]["error"]
+    assert "install the missing package" in result.cells[0]["error"]
     assert result.cells[2]["value"] == "'X'"
 
 
@@ -585,7 +585,7 @@ def test_images_of_all_kinds(kernel: KernelDouble) -> None:
 @pytest.mark.parametrize("name", ["../up.txt", "/etc/x", "a/b", "a\\\\b", "", ".", "..", "nul\\0"])
 def test_artifact_names_have_no_folders(kernel: KernelDouble, name: str) -> None:
     result = kernel.run(kernel.make_setup(plugin("reporter")), f"reporter('{name}')", f"reporter.path('{name}')")
-    assert ["no file name" in cell["error"] for cell in result.cells] == [True, True]
+    assert ["not a file name" in cell["error"] for cell in result.cells] == [True, True]
     assert result.list_messages("artifact") == []
     assert list(kernel.artifacts.iterdir()) == []
 

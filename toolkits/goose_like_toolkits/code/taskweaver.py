@@ -53,7 +53,7 @@ def read_settings(project: Path) -> ParseResult[Settings]:
     except FileNotFoundError:
         return ParseResult(value=Settings())
     except json.JSONDecodeError as error:
-        return build_failure(file, f"this is no valid JSON: {error.msg}", error.lineno)
+        return build_failure(file, f"this is not valid JSON: {error.msg}", error.lineno)
     except (OSError, ValueError, RecursionError) as error:
         return build_failure(file, f"can't be read: {' '.join(str(error).split())}")
     if not isinstance(data, Mapping):

@@ -75,7 +75,7 @@ class CellFiles:
         try:
             status = os.fstat(source)
             if "/" in name or not stat.S_ISREG(status.st_mode):
-                raise ToolError(f"artifact {name!r} is no plain file; write one")
+                raise ToolError(f"artifact {name!r} is not a regular file; write one")
             if status.st_size > FILE_LIMIT_BYTES:
                 raise ToolError(f"artifact {name!r} has {status.st_size:,} bytes, more than {FILE_LIMIT_BYTES:,}")
             if status.st_size > self._left_bytes:

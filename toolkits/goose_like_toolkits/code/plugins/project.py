@@ -62,7 +62,11 @@ class Project:
         """
         folder = Path(os.path.expanduser(folder)).absolute()
         if not os.path.isdir(folder):  # unlike Path.is_dir, this never raises for impossible names
-            text = "this is no folder; name the one it is in" if os.path.exists(folder) else "there is no such folder"
+            text = (
+                "this is not a folder; give the folder that contains it"
+                if os.path.exists(folder)
+                else "there is no such folder"
+            )
             return cls(folder, folder, diagnostics=(Diagnostic(file=folder, text=text),))
         result = read_settings(folder)
         settings = result.value or Settings()

@@ -19,7 +19,7 @@ def write_plugin(name: str, project: Project) -> list[Path]:
     if keyword.iskeyword(name):
         raise UsageError(f"{name!r} is a keyword of Python; choose another name")
     if not name.isidentifier():
-        raise UsageError(f"{name!r} is no valid name for a plugin; use letters, digits and '_'")
+        raise UsageError(f"{name!r} is not a valid name for a plugin; use letters, digits and '_'")
     if any(spec.name == name for spec in project.specs):
         raise UsageError(f"there is a plugin {name!r} already; choose another name")
     values = {"name": name, "kind": "".join(word.capitalize() for word in name.split("_")) or name}

@@ -45,7 +45,7 @@ def read_signature(file: Path) -> ParseResult[Signature]:
         with warnings.catch_warnings(action="ignore"):
             return _find_signature(ast.parse(file.read_bytes()), file)
     except SyntaxError as error:
-        return build_failure(file, f"this is no valid Python: {error.msg}", error.lineno)
+        return build_failure(file, f"this is not valid Python: {error.msg}", error.lineno)
     except (OSError, ValueError, RecursionError, MemoryError) as error:
         return build_failure(file, f"can't be read: {' '.join(str(error).split()) or type(error).__name__}")
 

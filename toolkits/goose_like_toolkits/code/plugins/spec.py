@@ -27,7 +27,7 @@ PYTHON_TYPES = {
 
 def _check_identifier(name: str) -> str:
     if not name.isidentifier():
-        text = "{name} is no Python name; use letters, digits and '_'"
+        text = "{name} is not a Python name; use letters, digits and '_'"
     elif keyword.iskeyword(name):
         text = "{name} is a keyword of Python; choose another name"
     else:

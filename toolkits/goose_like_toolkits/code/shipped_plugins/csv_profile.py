@@ -71,7 +71,7 @@ def _read_text(file: Path, data: bytes, pandas: Any) -> tuple[Any, str]:
     """Return all values as text, and the form of the file. Rows of a wrong length are counted and left out."""
     text, encoding = _decode(data)
     if "\0" in text:
-        raise ValueError(f"{str(file)!r} is no text; csv_profile reads CSV, TSV and Parquet")
+        raise ValueError(f"{str(file)!r} is not text; csv_profile reads CSV, TSV and Parquet")
     delimiter = _find_delimiter(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:

@@ -79,7 +79,7 @@ def _open_database(path: str, is_read_only: bool) -> Any:
                 head = source.read(16)
             is_sqlite = head.startswith(b"SQLite format 3") or not head
             if not is_sqlite and head[8:12] != b"DUCK":
-                raise ValueError(f"{path!r} is no database; give it as a table: tables={{'data': {path!r}}}")
+                raise ValueError(f"{path!r} is not a database; give it as a table: tables={{'data': {path!r}}}")
         elif is_read_only:
             check_file(path)
         else:

@@ -39,7 +39,7 @@ def make_api_call(
     data = (body if isinstance(body, str) else json.dumps(body)).encode() or None
     try:
         if urlsplit(url).scheme not in ("http", "https"):  # urllib would read local files
-            raise ValueError(f"{url!r} is no web address")
+            raise ValueError(f"{url!r} is not a web address")
         request = urllib.request.Request(url, data, dict(headers or {}), method=method)
         code, text = _send(request, timeout_secs)
     except (OSError, ValueError, http.client.HTTPException) as error:

@@ -15,10 +15,10 @@ def check_file_name(name: str) -> str:
     """Return the name of a file unchanged.
 
     Raises:
-        ValueError: The name contains a folder, or is no name.
+        ValueError: The name contains a folder, or is empty.
     """
     if name in ("", ".", "..") or re.search(r"[/\\\0]", name):
-        raise ValueError(f"{name!r} is no file name; give one without folders, such as 'result.csv'")
+        raise ValueError(f"{name!r} is not a file name; give one without folders, such as 'result.csv'")
     return name
 
 

@@ -18,7 +18,7 @@ class FailedPlugin:
     _reason = ""  # a copy reads attributes before it has any
 
     def __init__(self, name: str, error: str, is_import_error: bool) -> None:
-        retry = "install what it lacks, and name the plugin again" if is_import_error else "change its file"
+        retry = "install the missing package, and name the plugin again" if is_import_error else "change its file"
         self._reason = f"the plugin {name!r} is off because loading it failed; to load it again, {retry}\n{error}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
