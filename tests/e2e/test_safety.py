@@ -26,12 +26,12 @@ def test_without_trust_it_is_left_out_and_told(project):
     assert (done.returncode, done.stdout) == (0, "done\n")
     told = done.stderr.splitlines()[0]
     assert "skipped untrusted files" in told
-    assert "--trust, or `goose-like trust add`" in told
+    assert "--trust, or goose-like trust add" in told
 
 
 def test_trust_for_one_run(project):
     done = project.run(*two_steps(project), "--trust")
-    assert (done.returncode, "left out" in done.stderr) == (3, False)
+    assert (done.returncode, "skipped untrusted" in done.stderr) == (3, False)
     assert project.run(*two_steps(project)).returncode == 0
 
 
@@ -51,7 +51,7 @@ def test_trust_for_good_until_the_content_changes_or_it_is_forgotten(project):
 
 
 def test_the_list_shows_whose_profile_it_is(project):
-    assert f"you have not trusted it: {project.work}/.goose-like/profiles.yaml" in project.run("profile", "list").stdout
+    assert f"skipped, not trusted: {project.work}/.goose-like/profiles.yaml" in project.run("profile", "list").stdout
     project.run("trust", "add")
     rows = [line.split() for line in project.run("profile", "list").stdout.splitlines() if line.startswith("default")]
     assert rows[0][-1] == f"{project.work}/.goose-like/profiles.yaml"
