@@ -43,16 +43,13 @@ def test_from_nothing_to_a_profile_that_is_used(place):
     change = f"file.write_text(file.read_text() + '  processor: {model}\\n')"
     assert place.run("profile", "edit", "mine", env=editor(place, change)).returncode == 0
     used = place.run("profile", "use", "mine")
-    assert (used.returncode, used.stdout.partition(":")[0]) == (
-        0,
-        "without --profile, 'mine' is used from now on",
-    )
+    assert (used.returncode, used.stdout.partition(":")[0]) == (0, "'mine' is now the default profile")
     ran = place.run("run", "a task")
     assert (ran.returncode, ran.stdout) == (0, "done\n"), ran.stderr
     assert place.events()[0]["profile"] == "mine"
     listed = place.run("profile", "list").stdout
-    assert "without --profile: mine, since " in listed
-    assert "says `use: mine`" in listed
+    assert "without --profile: mine, because " in listed
+    assert "has `use: mine`" in listed
 
 
 def test_a_check_names_where_each_value_comes_from(place, file):
@@ -116,14 +113,14 @@ ENDS = {
         "procesor",
     ),
     "no YAML": ("file.write_text('small: [')", 2, "line 1: this is no valid YAML", "small: ["),
-    "no text": ("file.write_bytes(b'\\xff')", 2, "can't be read", "\udcff"),
-    "the editor fails": ("sys.exit(3)", 1, "the editor ended with 3; nothing was changed", None),
-    "the editor fails late": ("file.write_text('x: {}'); sys.exit(3)", 1, "the editor ended with 3", "x: {}"),
-    "the editor is killed": ("os.kill(os.getpid(), 9)", 1, "the editor ended with -9", None),
+    "no text": ("file.write_bytes(b'\\xff')", 2, "cannot be read", "\udcff"),
+    "the editor fails": ("sys.exit(3)", 1, "the editor exited with code 3; nothing was changed", None),
+    "the editor fails late": ("file.write_text('x: {}'); sys.exit(3)", 1, "the editor exited with code 3", "x: {}"),
+    "the editor is killed": ("os.kill(os.getpid(), 9)", 1, "the editor exited with code -9", None),
     "the file changes meanwhile": (
         "(file.parent / 'profiles.yaml').write_text('theirs: {}'); file.write_text('ours: {}')",
         1,
-        "changed by somebody else",
+        "changed by another program",
         "ours: {}",
     ),
 }
@@ -146,10 +143,10 @@ def test_no_edit_is_lost_and_no_bad_one_saved(place, file, kind):
     ("words", "env", "told"),
     [
         (["bigg"], {}, "make it: goose-like profile new bigg"),
-        (["default"], {}, "make one of your own that extends it: goose-like profile new default"),
-        ([], {"VISUAL": "/no/such/editor"}, "the editor '/no/such/editor' is not there; set VISUAL or EDITOR"),
-        ([], {"VISUAL": "'"}, "is not there; set VISUAL or EDITOR"),
-        ([], {"VISUAL": "", "EDITOR": "", "PATH": "/nowhere"}, "there is no editor; set VISUAL or EDITOR"),
+        (["default"], {}, "extend it with a profile of your own: goose-like profile new default"),
+        ([], {"VISUAL": "/no/such/editor"}, "the editor '/no/such/editor' was not found; set VISUAL or EDITOR"),
+        ([], {"VISUAL": "'"}, "was not found; set VISUAL or EDITOR"),
+        ([], {"VISUAL": "", "EDITOR": "", "PATH": "/nowhere"}, "no editor was found; set VISUAL or EDITOR"),
     ],
 )
 def test_what_can_not_be_edited(place, file, words, env, told):
@@ -187,7 +184,7 @@ def test_a_person_goes_on_with_a_bad_edit(edit_in_terminal, file):
 def test_a_person_drops_a_bad_edit(edit_in_terminal, file):
     edit_in_terminal.see("edit again?")
     edit_in_terminal.type("n\r")
-    edit_in_terminal.see("dropped; ")
+    edit_in_terminal.see("edit discarded; ")
     assert edit_in_terminal.ended() == 0
     assert (file.read_text(), copies(file)) == (OLD, [])
 

@@ -323,7 +323,7 @@ def test_a_command_of_one_s_own_is_shown_to_the_model(session, place):
     terminal.see("I saw it")
     kinds = [event["type"] for event in place.events()]
     assert kinds.index("reminded") < kinds.index("turn_started")
-    (told,) = [event["text"] for event in place.events() if event["type"] == "reminded" and "about" not in event]
+    (told,) = [event["text"] for event in place.events() if event["type"] == "reminded" and "reason" not in event]
     assert told == "The person ran `echo hello from me; exit 4`:\nhello from me\n\n[exit code 4]"
 
 
@@ -561,7 +561,7 @@ def test_retry_and_clear(session, place):
     terminal.see("second")
     terminal.idle()
     terminal.type("/clear\r")
-    terminal.see("has forgotten everything")
+    terminal.see("has forgotten the conversation")
     terminal.type("/retry\r")
     terminal.see("there is no turn to retry")
 
