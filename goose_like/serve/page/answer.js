@@ -1,4 +1,4 @@
-// One answer, drawn while it comes: words, steps, tables and charts, sources, and what to ask next.
+// One answer, drawn while it arrives: text, steps, tables and charts, sources and suggested questions.
 
 import { chart } from "./chart.js";
 import { named } from "./dashboard.js";
@@ -21,7 +21,7 @@ export class Answer {
     this.element = el("article", { class: "answer", "aria-busy": "true" }, this._steps, this._body, this._end);
   }
 
-  /** Takes one event of the stream. */
+  /** Draw one event of the stream. */
   take({ event, data }) {
     if (event === "copilotMessageChunk") this._says(data.delta);
     else if (event === "copilotStatusUpdate") this._status(data);
@@ -33,7 +33,7 @@ export class Answer {
     }
   }
 
-  /** A call, and what the dashboard gave for it. */
+  /** Show a function call and the dashboard's result. */
   asked(call, data) {
     const rows = data.flatMap((one) => one.items ?? []).map((item) => read(item.content));
     const wrong = data.filter((one) => one.error_type).map((one) => el("p", { class: "bad" }, one.content));
@@ -43,7 +43,7 @@ export class Answer {
     this._segment = null;
   }
 
-  /** Shows what went wrong, with a way to go on. */
+  /** Show an error and a button to try again. */
   failed(words, again) {
     const button = again && el("button", { class: "plain", type: "button", onclick: () => { told.remove(); again(); } }, "Try again");
     const told = el("div", { class: "alert", role: "alert" }, el("p", {}, words), button);
@@ -56,7 +56,7 @@ export class Answer {
     this.element.setAttribute("aria-busy", "true");
   }
 
-  /** The end, by itself or because the person wanted it (`note` says so). */
+  /** Finish the answer; `note` tells that the user stopped it. */
   end(note, vote) {
     this._flush();
     this._steps.classList.remove("busy");
@@ -64,7 +64,7 @@ export class Answer {
     const count = this._list.children.length;
     this._latest.textContent = (count === 1 ? "1 step" : `${count} steps`) + (this._wrong ? ", not all went well" : "");
     this._steps.hidden = !count;
-    // The words tell it; where there are none, this does.
+    // Without text, this is the only sign.
     if (this._wrong && !this.text) this.failed(this._wrong);
     if (note) this._body.append(el("p", { class: "quiet" }, note));
     if (vote && this.text && !this._wrong) this._end.append(thumbs(vote));
@@ -128,7 +128,7 @@ function artifact({ type, name, description, content, chart_params }) {
     description && description !== name ? el("span", { class: "quiet" }, description) : null), made);
 }
 
-/** A page of somebody's HTML: without our origin, without a network. */
+/** Show foreign HTML in a frame without our origin and without network access. */
 function framed(html, name) {
   const frame = el("iframe", { src: "frame.html", sandbox: "allow-scripts", title: name, referrerpolicy: "no-referrer" });
   frame.addEventListener("load", () => frame.contentWindow.postMessage(html, "*"), { once: true });

@@ -1,11 +1,11 @@
-// Rows as a drawing: lines, bars, points, or sectors of a pie. Colours are classes, so that they suit light and dark.
+// Charts as SVG: lines, bars, points or a pie. Colours are CSS classes, so that they fit light and dark mode.
 
 import { el, number, shown, svg } from "./dom.js";
 
 const EDGE = { top: 12, right: 14, bottom: 30, left: 52 };
 const COLOURS = 8;
 
-/** The chart of `rows`, drawn as wide as its place is, and again when that changes. */
+/** Draw a chart of `rows` as wide as its place, and draw it again when the width changes. */
 export function chart(rows, how, height = 260) {
   const place = el("div", { class: "chart" });
   const round = how.chartType === "pie" || how.chartType === "donut";
@@ -66,7 +66,7 @@ function axes(rows, how, width, height) {
       drawn.append(svg("polyline", { class: `line stroke-${series % COLOURS}`, points: order.map((at) => `${x(along[at])},${y(points[series][at])}`).join(" ") }));
     }
     const radius = how.chartType === "scatter" ? 4 : there.length > 40 ? 0 : 3;
-    // Where no point is seen there is still one to point at.
+    // Invisible points also react to the mouse.
     for (const at of there) drawn.append(svg("circle", { class: radius ? `fill-${series % COLOURS}` : "hidden-point", cx: x(along[at]), cy: y(points[series][at]), r: radius || 5 }, tip(at)));
   });
   return [drawn, keys.length > 1 ? legend(keys) : null].filter(Boolean);
@@ -102,7 +102,7 @@ function sector(from, to, hole) {
 const legend = (names) => el("ul", { class: "legend" }, names.map((name, at) =>
   el("li", {}, svg("svg", { viewBox: "0 0 10 10", width: 10, height: 10, "aria-hidden": "true" }, svg("rect", { class: `fill-${at % COLOURS}`, width: 10, height: 10, rx: 3 })), name)));
 
-/** Round numbers from below the lowest to above the highest. */
+/** Return round numbers from below the lowest to above the highest. */
 function ticks(low, high, count) {
   if (low === high) [low, high] = [low - (Math.abs(low) || 1) / 2, high + (Math.abs(high) || 1) / 2];
   const rough = (high - low) / count;

@@ -1,4 +1,4 @@
-// The sample dashboard: made-up widgets with parameters, and what is given when a copilot asks for their data.
+// The sample dashboard: invented widgets with parameters and data.
 
 import { chart } from "./chart.js";
 import { el } from "./dom.js";
@@ -33,7 +33,7 @@ const WIDGETS = [
   },
 ];
 
-/** The same figures each time: a walk that its seed decides. */
+/** Return a random walk that is always the same for a seed. */
 function walk(seed) {
   let state = [...seed].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) >>> 0, 7);
   return () => {
@@ -66,7 +66,7 @@ function estimates({ symbol, period }) {
   }));
 }
 
-/** The widgets as cards with their parameters. */
+/** Draw the widgets as cards with their parameters. */
 export function drawn() {
   return WIDGETS.map((widget) => {
     const body = el("div", { class: "widget-body" });
@@ -85,7 +85,7 @@ export function drawn() {
   });
 }
 
-/** The field `widgets` of a request: what is picked first. */
+/** Build the field `widgets` of a request, with the picked widgets first. */
 export function described() {
   const told = (widget) => ({
     uuid: widget.uuid,
@@ -100,7 +100,7 @@ export function described() {
   return { primary: those(true), secondary: those(false), extra: [] };
 }
 
-/** What the dashboard gives for a call, one entry a data source, as the message's `data`. */
+/** Answer a function call with one entry per data source, as the message's `data`. */
 export function given(call) {
   const { function: name, input_arguments: args = {} } = call;
   if (name === "get_widget_data" || name === "get_extra_widget_data") {
@@ -119,7 +119,7 @@ export function given(call) {
   return [{ error_type: "unavailable", content: `this page can't do ${name}; OpenBB Workspace may` }];
 }
 
-/** What a call asks for, in a few words a person reads. */
+/** Describe a function call in a few words. */
 export function named(call) {
   const sources = call.input_arguments?.data_sources;
   if (!sources) return call.input_arguments?.tool_name ?? call.function;

@@ -1,4 +1,4 @@
-// Elements, made without ever reading text as HTML.
+// Elements, created without ever parsing text as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -12,21 +12,21 @@ function filled(made, properties, children) {
   return made;
 }
 
-/** An element of HTML: `el("a", { href, onclick }, "text", more)`. */
+/** Create an HTML element: `el("a", { href, onclick }, "text", more)`. */
 export const el = (name, properties = {}, ...children) => filled(document.createElement(name), properties, children);
 
-/** An element of SVG. */
+/** Create an SVG element. */
 export const svg = (name, properties = {}, ...children) =>
   filled(document.createElementNS(SVG, name), properties, children);
 
-/** A value as a person reads it. */
+/** Format a value for people. */
 export function shown(value) {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") return number(value);
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** A number in as few digits as tell it. */
+/** Format a number with as few digits as necessary. */
 export function number(value) {
   if (!Number.isFinite(value)) return String(value);
   return value.toLocaleString("en", { maximumFractionDigits: Math.abs(value) < 1 ? 6 : 2, useGrouping: Math.abs(value) >= 1e4 });

@@ -1,4 +1,4 @@
-// Markdown as elements. Nothing in it is read as HTML, no picture is loaded, and links lead to web and mail only.
+// Markdown as elements. HTML in it stays text, images are not loaded, and links lead only to web and mail.
 
 import { el } from "./dom.js";
 
@@ -7,7 +7,7 @@ const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
 const RULE = /^ {0,3}([-*_])(\s*\1){2,}\s*$/;
 const DIVIDER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 
-/** Draws `text` into `place`, and leaves the paragraphs that have not changed since as they are. */
+/** Draw `text` into `place`; unchanged paragraphs stay as they are. */
 export function draw(place, text) {
   const sources = blocks(text);
   sources.forEach((source, at) => {
@@ -54,7 +54,7 @@ function blocks(text) {
   return found.map((source) => source.trimEnd());
 }
 
-/** Whether a line is an item of the list that `first` began, or of one within it. */
+/** Tell whether a line is an item of the list that `first` started, or of a nested one. */
 function continues(first, line) {
   const [began, item] = [first.match(ITEM), line.match(ITEM)];
   return item && (item[1].length > began[1].length + 1 || /\d/.test(item[2]) === /\d/.test(began[2]));
@@ -158,7 +158,7 @@ function phrases(text) {
   return made;
 }
 
-/** A link, or only its words where it would lead to anything but web or mail. */
+/** Create a link, or plain text if it would not lead to web or mail. */
 export function link(to, words) {
   if (!/^(https?:\/\/|mailto:)/i.test(to)) return el("span", {}, words);
   return el("a", { href: to, target: "_blank", rel: "noopener noreferrer" }, words);

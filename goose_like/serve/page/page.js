@@ -1,4 +1,4 @@
-// The page: it plays OpenBB Workspace. It keeps the conversation, and sends all of it with each request.
+// The page acts as OpenBB Workspace: it keeps the conversation and sends all of it with each request.
 
 import { Answer } from "./answer.js";
 import { described, drawn, given } from "./dashboard.js";
@@ -16,11 +16,11 @@ const at = (id) => document.getElementById(id);
 let messages = [];
 let stop = null;
 let follows = false;
-let waiting = null; // what goes on when the token is known
+let waiting = null; // continues when the user has entered the token
 let token = sessionStorage.getItem("token") ?? "";
 const options = {};
 
-/** Asks the server; 401 shows the field for the token, and `then` goes on with it. */
+/** Send a request; a 401 shows the field for the token, and `then` continues with it. */
 async function request(path, init, then) {
   const headers = { ...init.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
   const response = await fetch(path, { ...init, headers });
@@ -49,7 +49,7 @@ function ask(text) {
   run(answer, text);
 }
 
-/** Queries until there is an answer, and gives what is asked for in between. */
+/** Send queries until there is an answer, and answer the function calls between them. */
 async function run(answer, prompt) {
   const again = () => run(answer, prompt);
   const told = messages;
@@ -108,10 +108,10 @@ function busy(is) {
   at("stop").hidden = !is;
 }
 
-/** How far the end of the conversation is below the window. */
+/** Measure how far the end of the conversation is below the window. */
 const below = () => document.querySelector(".talk").getBoundingClientRect().bottom - innerHeight;
 
-/** Keeps the end in sight, unless the person has scrolled away from it. */
+/** Scroll to the end, unless the user has scrolled away from it. */
 function follow() {
   if (follows) requestAnimationFrame(() => scrollBy(0, Math.max(0, below())));
 }
@@ -131,7 +131,7 @@ async function discover() {
   at("options").replaceChildren(...own.map(([name, feature]) => option(name, feature)));
 }
 
-/** A control for an option of the profile's own; its value goes with each request. */
+/** Create a control for a feature of the profile; its value is sent with each request. */
 function option(name, { label, type, default: first, placeholder, options: choices }) {
   options[name] = first ?? (type === "select" ? choices?.[0]?.value : type === "text" ? "" : false);
   const set = (value) => { options[name] = value; };

@@ -1,6 +1,6 @@
-// A stream of server-sent events, read as it comes.
+// A reader of server-sent events.
 
-/** Yields `{event, data}` of a response; comments and what is not closed by an empty line are no events. */
+/** Yield `{event, data}` for each event of a response; ignore comments and an incomplete last event. */
 export async function* events(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -25,7 +25,7 @@ export async function* events(response) {
   }
 }
 
-/** What a refusal means, in a sentence. */
+/** Explain an error response in one sentence. */
 export async function refusal(response) {
   const text = await response.text();
   const wait = response.headers.get("retry-after");
@@ -35,7 +35,7 @@ export async function refusal(response) {
     if (Array.isArray(told)) detail = told.map((one) => `${(one.loc || []).join(".")}: ${one.msg}`).join("; ");
     else if (told) detail = String(told);
   } catch {
-    // not JSON: the text itself is what there is
+    // not JSON: use the text
   }
   return [`The server refused (${response.status})`, detail, wait ? `try again in ${wait} s` : ""].filter(Boolean).join("; ");
 }

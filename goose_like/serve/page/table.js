@@ -1,10 +1,10 @@
-// Rows as a table that is sorted by a click on a head.
+// Tables that a click on a header sorts.
 
 import { el, shown } from "./dom.js";
 
 const AT_FIRST = 50;
 
-/** The table of `rows`, of which the first fifty are drawn until more are wanted. */
+/** Draw a table of `rows`: the first fifty, and a button for more. */
 export function table(rows) {
   const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const numeric = new Set(keys.filter((key) => rows.some((row) => typeof row[key] === "number") &&
