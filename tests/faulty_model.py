@@ -38,14 +38,14 @@ class Step(BaseModel, frozen=True):
 
 
 class Plan(BaseModel, frozen=True):
-    """What comes of one thing the person says. `name` is no other plan's."""
+    """The model's behaviour for one user message. `name` is no other plan's."""
 
     name: str
     steps: tuple[Step, ...]
 
     @property
     def words(self) -> str:
-        """What the person says."""
+        """The text of the user message."""
         return f"<plan>{self.model_dump_json()}</plan>"
 
 

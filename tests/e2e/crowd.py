@@ -1,7 +1,6 @@
-"""Clients of a server, all at once and each in its own way: whole conversations, slow readers, some that leave, some
-that send what no client should.
+"""Many random clients of a server: whole conversations, slow readers, early disconnects and invalid requests.
 
-What they do is drawn from a seed. A `Crowd` counts requests, and keeps what was wrong with their answers.
+A seed decides what they do. A `Crowd` counts requests and collects the errors in their answers.
 """
 
 import asyncio
@@ -64,9 +63,9 @@ _WRONG: tuple[Call, ...] = (
 
 
 def plan(draw: random.Random, name: str, is_today: bool, times: Sequence[int] = (1, 1, 2, 10)) -> Plan:
-    """A way through up to six answers of the model, of which the last has no call and is said so many times.
+    """Plan up to six answers of the model; the last one has no call and may be long.
 
-    The others are short: what was done before a call travels with it, within a limit.
+    The others are short, because the signed state of a call has a maximum size.
     """
     steps = []
     for at in range(draw.choice((1, 1, 2, 2, 3, 4, 6))):
@@ -97,7 +96,7 @@ def _calls(draw: random.Random, is_today: bool) -> tuple[Call, ...]:
 
 @dataclass(frozen=True)
 class Letter:
-    """A request as it is sent."""
+    """A raw request."""
 
     method: str
     path: str
@@ -107,7 +106,7 @@ class Letter:
 
 @dataclass
 class Crowd:
-    """`token` is the server's, `letters` are what nobody should send, `limit_bytes` is what a body may have."""
+    """Many clients. `letters` are requests that no client should send, `limit_bytes` is the maximum of a body."""
 
     url: str
     token: str
@@ -120,7 +119,7 @@ class Crowd:
     wrong: list[str] = field(default_factory=list)
 
     async def ask(self, requests: int, at_once: int) -> None:
-        """Goes on until that many requests were sent in all."""
+        """Run until this many requests were sent."""
         await asyncio.gather(*(self._live(requests, place) for place in range(at_once)))
 
     async def _live(self, requests: int, place: int) -> None:
@@ -159,7 +158,7 @@ class Crowd:
             await self._check(workspace, plan(draw, name, workspace.dialect == "workspace", times=(200, 800)))
 
     async def _check(self, workspace: "Person", plan: Plan) -> None:
-        """Says it, and holds what comes against what the model was told to answer."""
+        """Send a plan, and compare the answer with it."""
         turn = await workspace.ask(plan.words)
         text = turn.text
         for step in plan.steps:
@@ -172,7 +171,7 @@ class Crowd:
             assert request[-1].event in ENDINGS, f"the stream ended with {request[-1]}"
 
     async def _leave(self, draw: random.Random, name: str) -> None:
-        """In the midst of an answer: after some events, or after some time."""
+        """Disconnect during an answer, after some events or some time."""
         async with self._workspace(draw) as workspace:
             said = plan(draw, name, workspace.dialect == "workspace", times=(1, 10, 500))
             workspace.messages.append({"role": "human", "content": said.words})
@@ -192,7 +191,7 @@ class Crowd:
                 await self._read(response, REFUSED)
 
     async def _hang_up(self, draw: random.Random, name: str) -> None:
-        """Before the request is whole, or right after it; some of it is no HTTP."""
+        """Disconnect during or right after the request; some of the requests are not HTTP."""
         body = json.dumps({"messages": [{"role": "human", "content": plan(draw, name, True).words}]}).encode()
         fields = f"host: 127.0.0.1\r\nauthorization: Bearer {self.token}\r\ncontent-type: application/json\r\n"
         whole = f"POST /v1/query HTTP/1.1\r\n{fields}content-length: {len(body)}\r\n\r\n".encode() + body
@@ -246,7 +245,7 @@ class Crowd:
     # --- parts
 
     async def _read(self, response: httpx2.Response, refused: set[int]) -> None:
-        """An answer to the end: events that are whole, or a refusal in JSON."""
+        """Read an answer to its end: complete events, or an error in JSON."""
         if response.status_code != 200:
             told = json.loads(await response.aread()) if response.headers.get("content-type") else None
             assert response.status_code in refused, f"{response.status_code}: {told}"
@@ -285,7 +284,7 @@ class Crowd:
 
 
 class Counted(httpx2.AsyncBaseTransport):
-    """Tells of each request (None) and of each answer (its status)."""
+    """A transport that reports each request (None) and each response (its status)."""
 
     def __init__(self, count: Callable[[int | None], None], inner: httpx2.AsyncHTTPTransport) -> None:
         self._count = count
@@ -303,7 +302,7 @@ class Counted(httpx2.AsyncBaseTransport):
 
 @dataclass
 class Person(Workspace):
-    """One that pauses after every 50 events."""
+    """A Workspace that pauses after every 50 events."""
 
     pause_s: float = 0.0
 

@@ -1,4 +1,4 @@
-"""The page on a small server that plays scripted streams, over real HTTP: what is tested is the page's own drawing."""
+"""A small server that sends scripted streams to the page, for tests of its drawing."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from goose_like.serve.static_files import load_static_files
 
 Event = tuple[str, dict[str, Any]]
 HANG = ("hang", {})
-"""In the place of an event: nothing more comes until the client goes."""
+"""A marker in place of an event: send nothing more until the client disconnects."""
 
 
 def chunk(text: str) -> Event:
@@ -46,7 +46,7 @@ def call(function: str, **arguments: Any) -> Event:
 
 @dataclass
 class Played:
-    """A server that plays `answers` one a request: a stream's events, or a response as it is."""
+    """A server that sends one of `answers` for each request: events of a stream, or a complete response."""
 
     answers: list[Sequence[Event] | Response]
     token: str = ""
@@ -106,7 +106,7 @@ class Played:
 
 @contextmanager
 def played(*answers: Sequence[Event] | Response, **how: Any) -> Iterator[Played]:
-    """The server, in a thread of its own."""
+    """Run the server in a thread."""
     server = Played(list(answers), **how)
     run = uvicorn.Server(uvicorn.Config(server.app(), port=0, log_level="warning", timeout_graceful_shutdown=1))
     sockets = [run.config.bind_socket()]

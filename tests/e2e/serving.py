@@ -1,4 +1,4 @@
-"""`goose-like serve` as a process, and a client that reads its streams as a browser would."""
+"""`goose-like serve` as a process, and a client for it."""
 
 import json
 import re
@@ -19,7 +19,7 @@ PATIENCE_S = 60
 
 
 def wait_until(is_so: Callable[[], Any]) -> Any:
-    """What it gives once it gives something true."""
+    """Wait for a true value, and return it."""
     end = time.monotonic() + PATIENCE_S
     while not (given := is_so()):
         assert time.monotonic() < end, "it never came to be"
@@ -28,13 +28,13 @@ def wait_until(is_so: Callable[[], Any]) -> Any:
 
 
 def build_body(text: str, **more: Any) -> dict[str, Any]:
-    """The body of a first question, as today's Workspace sends it."""
+    """Build the body of a first question in the dialect `workspace`."""
     return {"messages": [{"role": "human", "content": text}], "timezone": "UTC", **more}
 
 
 @dataclass
 class Server:
-    """One that runs."""
+    """A running server."""
 
     process: "subprocess.Popen[str]"
     url: str
@@ -58,7 +58,7 @@ class Server:
 
     @contextmanager
     def stream(self, body: Any) -> Iterator[Iterator[tuple[str, Any]]]:
-        """The events of an answer as they come."""
+        """Send a query; yield an iterator over the events."""
         with self.client() as client, client.stream("POST", "/v1/query", json=body) as response:
             assert response.status_code == 200, response.read()
             yield _events(response)
@@ -67,7 +67,7 @@ class Server:
         self.process.send_signal(number)
 
     def sum_metric(self, pattern: str) -> float:
-        """The sum of the metrics whose lines begin so."""
+        """Sum the metrics whose lines match a pattern from their start."""
         lines = self.get("/metrics").text.splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if re.match(pattern, line))
 
@@ -82,18 +82,18 @@ def _events(response: httpx2.Response) -> Iterator[tuple[str, Any]]:
 
 
 def read_events(response: httpx2.Response) -> list[tuple[str, Any]]:
-    """The events of an answer that is over."""
+    """Read the events of a complete answer."""
     assert response.status_code == 200, response.text
     return list(_events(response))
 
 
 def join_text(events: list[tuple[str, Any]]) -> str:
-    """What the answer says."""
+    """Join the text of an answer."""
     return "".join(data["delta"] for name, data in events if name == "copilotMessageChunk")
 
 
 def list_children(pid: int) -> list[int]:
-    """The processes that a process has started."""
+    """List the ids of a process's children."""
     return [
         int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
     ]
@@ -101,7 +101,7 @@ def list_children(pid: int) -> list[int]:
 
 @contextmanager
 def serving(place: Place, *options: str, env: dict[str, str] | None = None) -> Iterator[Server]:
-    """The command, once it answers; in the end it is killed if it has not ended."""
+    """Start the command and wait until it answers; stop it in the end."""
     log = place.home.parent / f"log-{len(list(place.home.parent.glob('log-*')))}"
     with log.open("w") as stderr:
         process = place.start("serve", "--port", "0", *options, env=env, stderr=stderr)

@@ -1,4 +1,4 @@
-"""What the fast model does beside the strong one, in the real command."""
+"""Tests of the accelerator's work beside the processor in the real command."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_it_sees_that_a_command_is_stuck_and_the_strong_one_is_told(place):
         {"calls": [shell("echo Continue?; sleep 4000")]},
         {
             "text": "it hangs",
-            "expect": r"Continue\?\n\[printed .* waits for input.* \(asks to continue\): goes on as .* p1",
+            "expect": r"Continue\?\n\[printed .* waits for input.* \(asks to continue\): still running as .* p1",
         },
     )
     fast = place.script({"text": "INPUT: asks to continue", "expect": r"echo Continue\?.*output:\nContinue\?"})

@@ -1,4 +1,4 @@
-"""A copilot of components of one's own, by the real commands: what it prints, what it leaves, how it ends."""
+"""Tests of a copilot of components with the real commands: output, files and exit."""
 
 import os
 import signal
@@ -32,14 +32,14 @@ COMMANDS = {
 
 
 class Unhomed(Place):
-    """One whose files lie by the XDG rules."""
+    """A user whose files follow the XDG rules."""
 
     def env(self, **more: str) -> dict[str, str]:
         return {name: value for name, value in super().env(**more).items() if name != "GOOSE_LIKE_HOME"}
 
 
 class Copilot:
-    """The workshop's copilot in the local repository of a person."""
+    """The tutorial's copilot in a user's local repository."""
 
     def __init__(self, place: Place, env: Mapping[str, str] = MappingProxyType({})) -> None:
         self.place = place
@@ -51,19 +51,18 @@ class Copilot:
         assert len(done.stdout.splitlines()) == len(folders)  # and nothing is to be done about the copilot's package
 
     def says(self, *steps: Any) -> None:
-        """What the model answers."""
+        """Set the model's answers."""
         self.asks(self.place.script(*steps))
 
     def asks(self, model: str) -> None:
-        """Which model the default profile has."""
+        """Set the model of the default profile."""
         profiles = self.place.home / "config" / "profiles.yaml"
         profiles.parent.mkdir(exist_ok=True)
         with profiles.open("w") as target:
             YAML().dump({"default": {"processor": model, "toolkits": []}}, target)
 
     def add_ledger(self) -> None:
-        """Gives the copilot in the local repository a resource that tells when it is opened and closed, and a plugin
-        that writes into it."""
+        """Add a resource that records when it opens and closes, and a plugin that writes into it."""
         folder = self.place.home / ".concopilot/repository/org/example/workshop/copilot/1.0.0"
         file = folder / "copilot-1.0.0-config.yaml"
         data = YAML(typ="safe").load(file)
@@ -82,20 +81,20 @@ class Copilot:
         return subprocess.Popen(command, cwd=self.place.work, env=self.place.env(**self.env), **how)
 
     def run(self, by: str, typed: str, *words: str) -> "subprocess.CompletedProcess[str]":
-        """What comes of it where this is typed, and then nothing more."""
+        """Run a command with some input, and return its result."""
         process = self.start(by, *words)
         out, err = process.communicate(typed, timeout=300)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     @property
     def is_gone(self) -> bool:
-        """Whether no process is left whose program or folders are this person's."""
+        """Tell whether no process of this user is left."""
         every = subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True, check=True).stdout
         return str(self.place.home) not in every
 
     @property
     def ledger(self) -> list[str]:
-        """What the resource wrote that tells when it is opened and closed."""
+        """Return the lines that the resource wrote when it opened and closed."""
         return (self.place.work / "ledger.log").read_text().splitlines()
 
 
@@ -183,7 +182,7 @@ def test_ctrl_c_ends_it_with_closed_resources(copilot: Copilot, by: str, stage: 
 
 @pytest.mark.parametrize("is_deaf", [False, True])
 def test_ctrl_c_while_a_plugin_hangs(copilot: Copilot, is_deaf: bool):
-    """One that ignores it is ended, and what it held with it."""
+    """A copilot that ignores the signal is killed with its children."""
     copilot.says({"calls": [plugin("clerk_write", line="now", then="ignore" if is_deaf else "hang")]})
     process = copilot.start("component")
     assert process.stdin is not None
@@ -203,7 +202,7 @@ def test_ctrl_c_while_a_plugin_hangs(copilot: Copilot, is_deaf: bool):
 @pytest.mark.local
 @pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra `local` is not installed")
 def test_the_embedded_model_writes_the_note(place: Place):
-    """With the weights of the person's own cache."""
+    """Use the weights in the user's own cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     own = {"XDG_CACHE_HOME": cache, "XDG_CONFIG_HOME": str(place.home / "c"), "XDG_STATE_HOME": str(place.home / "s")}
     copilot = Copilot(Unhomed(place.home, place.work), own)

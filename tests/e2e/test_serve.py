@@ -1,4 +1,4 @@
-"""`goose-like serve` over real HTTP: who is answered, how it is limited, and how it ends."""
+"""Tests of `goose-like serve` over real HTTP: answers, access, limits, shutdown and workers."""
 
 import os
 import re
@@ -228,7 +228,7 @@ def test_a_connection_outlasts_a_pause(place):
 
 @contextmanager
 def model_that_waits():
-    """A model that says one word and waits; gives its URL, and an event that is set when its client leaves."""
+    """Run a model that sends one word and waits; yield its URL and an event that is set when its client disconnects."""
     left = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 

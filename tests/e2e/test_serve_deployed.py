@@ -1,4 +1,4 @@
-"""The files of docs/serve: balancers before two real servers, and the unit as systemd reads it."""
+"""Tests of the files in docs/serve: balancers before two real servers, and the systemd unit."""
 
 import os
 import re
@@ -36,7 +36,7 @@ def with_ports(text: str, listening: int, *servers: int) -> str:
 
 
 def command(name: str, text: str, folder: Path) -> list[str]:
-    """How the balancer is started with its file, in the foreground."""
+    """Return the command that starts a balancer in the foreground."""
     program = shutil.which(name, path=PATH)
     assert program
     file = folder / {"nginx": "nginx.conf", "haproxy": "haproxy.cfg", "caddy": "Caddyfile"}[name]

@@ -1,4 +1,4 @@
-"""The page in Chromium: what it sends, and what it draws of a stream."""
+"""Tests of the page in Chromium: its requests and its drawing."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ def browser():
 
 @pytest.fixture
 def page(browser) -> Iterator[object]:
-    """A page of which nothing may go wrong unseen: errors, refused sources, requests to elsewhere."""
+    """Open a page whose errors, blocked sources and foreign requests fail the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 860})
     page = context.new_page()
     page.set_default_timeout(20_000)
@@ -50,7 +50,7 @@ def ask(page, words: str) -> None:
 
 
 def answered(page, count: int = 1) -> object:
-    """The last answer, when it has come to its end."""
+    """Wait for the end of the last answer, and return it."""
     answers = page.locator(".answer[aria-busy=false]")
     answers.nth(count - 1).wait_for()
     page.wait_for_selector("#send:visible")
@@ -322,7 +322,7 @@ def test_nothing_is_wider_than_a_phone(page, scheme):
 
 
 def test_a_conversation_with_the_real_server(page, place):
-    """Everything there is, with only the model played."""
+    """Everything is real except the model."""
     chart = {"name": "Course", "kind": "line", "x": "date", "y": ["close"], "rows": [{"date": "a", "close": 1}]}
     shows = [
         {"tool": "show_chart", "arguments": chart},

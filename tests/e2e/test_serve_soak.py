@@ -1,6 +1,6 @@
-"""Thousands of requests, of which many are broken, end with a server that is as it was.
+"""Thousands of requests, many of them invalid, leave a server that works and holds no more resources than before.
 
-`--soak N` says how many (CI: 300). In full, with figures:
+`--soak N` sets the number (CI: 300). The full test, with figures:
 
     python -m pytest -s tests/e2e/test_serve_soak.py --soak 10000
 """
@@ -33,9 +33,9 @@ from tests.serve.request_bodies import any_body
 
 SEED, AT_ONCE, LIMIT_MB, TOKEN = 7, 40, 2, "s3cret"
 GROWTH_KB = 16_000
-"""How much more memory a worker may hold at the end than after a tenth of the requests, in which caches fill."""
+"""The memory that a worker may gain after the first tenth of the requests, which fill its caches."""
 POOL = (os.cpu_count() or 1) + 4
-"""Threads that asyncio keeps, once it has needed them."""
+"""Threads that asyncio keeps after first use."""
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -83,7 +83,7 @@ def letters(count):
 
 @dataclass(frozen=True)
 class Held:
-    """What all processes of a server hold, and the temporary folders that are there."""
+    """The resources of all processes of a server, and its temporary folders."""
 
     memory_kb: int
     threads: int
@@ -102,7 +102,7 @@ class Held:
 
 
 def at_rest(server: Server, temporary: Path) -> Held:
-    """What it holds once nothing runs. The question closes connections to the model that nobody used for a while."""
+    """Measure resources when nothing runs; a last query closes idle connections to the model."""
     server.post(build_query("anything"))
     wait_until(lambda: not server.sum_metric("goose_like_running"))
     return Held.by(server, temporary)
@@ -110,7 +110,7 @@ def at_rest(server: Server, temporary: Path) -> Held:
 
 @contextmanager
 def faulty_model() -> Iterator[str]:
-    """The model as a process of its own, and its URL."""
+    """Run the model as a process; yield its URL."""
     with subprocess.Popen([sys.executable, MODEL], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         try:
@@ -123,7 +123,7 @@ def faulty_model() -> Iterator[str]:
 
 
 def drawn(strategy: SearchStrategy[Any], count: int) -> list[Any]:
-    """That many values, the same ones each time."""
+    """Draw this many values, the same ones each time."""
     found: list[Any] = []
 
     @seed(SEED)
@@ -137,7 +137,7 @@ def drawn(strategy: SearchStrategy[Any], count: int) -> list[Any]:
 
 
 def drawn_letters(count: int) -> list[Letter]:
-    """Bodies of any kind, and what is right and wrong by upstream's own models."""
+    """Draw bodies of any kind, and valid and invalid ones by openbb-ai's models."""
     kind = {"content-type": "application/json"}
     letters = [Letter("POST", "/v1/query", kind, body) for body in drawn(any_body, 10 * count)]
     schema = QueryRequest.model_json_schema(ref_template="#/components/schemas/{model}")

@@ -1,4 +1,4 @@
-"""The client that plays the Workspace talks to the real server: discovery, query, widget data, follow-up."""
+"""Tests of the fake Workspace with the real server: discovery, query, widget data, follow-up."""
 
 import pytest
 

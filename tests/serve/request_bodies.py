@@ -1,4 +1,4 @@
-"""Bodies that clients of the OpenBB protocol send: those of the fixtures, and such as tests make."""
+"""Request bodies of the OpenBB protocol: fixtures, builders and a Hypothesis strategy."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ BODIES = ROOT / "tests/fixtures" / "openbb"
 
 
 def load_body(name: str) -> dict[str, Any]:
-    """A fixture as the object that it is."""
+    """Load the JSON of a fixture."""
     return json.loads((BODIES / f"{name}.json").read_text())
 
 
@@ -22,7 +22,7 @@ def load_query(name: str) -> Query:
 
 
 def build_query(*messages: dict[str, Any], **fields: Any) -> Query:
-    """The query that a body of these messages is."""
+    """Build the query of a body with these messages."""
     return parse_query(json.dumps({"messages": messages, **fields}).encode())
 
 
@@ -52,7 +52,7 @@ anything = st.recursive(
 
 
 def _objects(**fields: st.SearchStrategy) -> st.SearchStrategy[dict]:
-    """Objects of which any field may be missing, or nearly as often anything."""
+    """Generate objects in which any field may be missing or have any value."""
     return st.fixed_dictionaries({}, optional={name: field | anything for name, field in fields.items()})
 
 
@@ -93,4 +93,4 @@ _object = st.fixed_dictionaries(
 )
 
 any_body = st.one_of(st.binary(), anything.map(json.dumps).map(str.encode), _object.map(json.dumps).map(str.encode))
-"""Any bytes, any JSON, and objects with messages that are nearly right."""
+"""Any bytes, any JSON, and objects with nearly valid messages."""

@@ -1,4 +1,4 @@
-"""A reader of server-sent events by the standard's own rules (WHATWG HTML, 9.2.6), for what is sent to clients."""
+"""A reader of server-sent events that follows the standard (WHATWG HTML, 9.2.6)."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def read_events(stream: bytes) -> list[tuple[str, Any]]:
-    """The events with their data as JSON. An event that the stream's end cuts off is none, as the standard wants."""
+    """Read the events and their JSON data; like the standard, ignore an incomplete last event."""
     found, name, data = [], "", []
     *lines, _ = re.split("\r\n|\n|\r", stream.decode("utf-8").removeprefix("\ufeff"))
     for line in lines:

@@ -1,4 +1,4 @@
-"""The application under uvicorn, in the test's own loop: what no option of the command sets, and what nobody sees."""
+"""Tests of the application under uvicorn in the test's own event loop, for settings that the command does not have."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ HEAD = "POST /v1/query HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/
 
 @asynccontextmanager
 async def serving(monkeypatch, responses, *, toolkits=(), **settings):
-    """The port of a server whose model gives these responses, and its metrics."""
+    """Start a server whose model sends these responses; yield its port and metrics."""
     async with Loopback(responses) as model:
         monkeypatch.setenv("OPENAI_API_KEY", "x")
         monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
@@ -99,14 +99,14 @@ async def test_a_stream_is_kept_open_while_nothing_comes(monkeypatch):
 
 
 async def read_pieces(reader):
-    """The body of a response in HTTP chunks."""
+    """Read the chunks of a response body."""
     while size := int(await reader.readline(), 16):
         yield await reader.readexactly(size)
         await reader.readline()
 
 
 class Chatty(Toolkit):
-    """Has something to say when all is over."""
+    """A toolkit that logs while it closes."""
 
     @tool
     async def look(self) -> str:

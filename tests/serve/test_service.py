@@ -1,4 +1,4 @@
-"""What of a profile is offered over HTTP: nothing that touches the machine, unless it is named."""
+"""Tests of the toolkits that a profile offers over HTTP."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Frames as bytes: read by the standard's rules, and by the two parsers that the protocol's own tests are made with."""
+"""Tests of encoded frames with a standard reader and with both parsers of the protocol's own test clients."""
 
 import json
 
@@ -26,7 +26,7 @@ def chunk(text: str) -> bytes:
 
 
 def utf8(text: str) -> str:
-    """The text as UTF-8 can hold it."""
+    """Replace surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -91,7 +91,7 @@ def test_a_call_is_read_by_the_old_test_client_where_it_has_no_truth_values():
 
 
 def test_truth_values_stay_json_which_every_client_but_the_test_client_reads():
-    """It takes data for Python's literals; upstream sends such calls in the same way."""
+    """The test client reads data as Python literals; openbb-ai sends such calls in the same way."""
     stream = encode(("copilotFunctionCall", {"function": "f", "input_arguments": {"is_raw": True}}))
     assert read_events(stream) == [("copilotFunctionCall", {"function": "f", "input_arguments": {"is_raw": True}})]
     with pytest.raises(ValueError, match="malformed"):

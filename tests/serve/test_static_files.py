@@ -1,4 +1,4 @@
-"""The page's files: their types, and what a browser may do with them."""
+"""Tests of the page's files: their types and their content security policies."""
 
 import pytest
 
@@ -12,13 +12,13 @@ def test_each_file_has_its_type_and_a_policy(path):
     asset = load_static_files()[path]
     policy = asset.headers["content-security-policy"]
     assert policy.count("default-src 'none'") == 1
-    # What a model wrote may run, but without an origin and without a network; the page itself runs its own files only.
+    # HTML of a model may run scripts, but without origin and network; the page runs only its own files.
     assert ("unsafe" in policy) == ("sandbox allow-scripts" in policy) == (path == "frame.html")
     assert asset.headers["content-type"] == f"{KINDS[path.rpartition('.')[2]]}; charset=utf-8"
 
 
 def test_nothing_is_loaded_from_elsewhere():
-    """Addresses stand in the page for reading only, as names of XML."""
+    """The page contains URLs only as XML namespaces."""
     found = {
         path: asset.body.decode().replace("http://www.w3.org/2000/svg", "")
         for path, asset in load_static_files().items()

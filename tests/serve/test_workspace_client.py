@@ -1,4 +1,4 @@
-"""The client that plays the Workspace sends what openbb-ai reads, and reads what servers may send."""
+"""Tests of the fake Workspace against openbb-ai's own models."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A client that plays OpenBB Workspace, in either dialect, over real HTTP.
+"""A fake OpenBB Workspace that talks either dialect over real HTTP.
 
     async with Workspace("http://127.0.0.1:7777", dialect="copilot") as workspace:
         await workspace.discover()
@@ -31,7 +31,7 @@ class Sent:
 
 
 class Parser:
-    """Bytes of a stream, cut anywhere, to events. What is not closed by an empty line is no event."""
+    """A parser of a stream that arrives in arbitrary pieces; an event ends with an empty line."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -44,7 +44,7 @@ class Parser:
 
     @property
     def is_between(self) -> bool:
-        """Whether all that came so far are whole events."""
+        """Tell whether the last event is complete."""
         return not (self._rest or self._event or self._data)
 
     def _line(self, line: str) -> Sent | None:
@@ -63,7 +63,7 @@ class Parser:
 
 @dataclass(frozen=True)
 class Widget:
-    """A widget of the sample dashboard: what the client says of it, and its rows by its arguments."""
+    """A widget of the sample dashboard, with its rows by arguments."""
 
     uuid: str
     widget_id: str
@@ -122,7 +122,7 @@ DASHBOARD = (
 
 @dataclass(frozen=True)
 class Turn:
-    """All that came for one thing the person said, over as many requests as it took."""
+    """All events for one user message, which may take several requests."""
 
     requests: tuple[tuple[Sent, ...], ...]
 
@@ -135,7 +135,7 @@ class Turn:
         return said(self.events)
 
     def of(self, event: str) -> list[Any]:
-        """The data of all events of a name."""
+        """Return the data of all events with a name."""
         return [sent.data for sent in self.events if sent.event == event]
 
     @property
@@ -144,13 +144,13 @@ class Turn:
 
 
 def said(events: list[Sent] | tuple[Sent, ...]) -> str:
-    """The words of a stream."""
+    """Join the text of a stream."""
     return "".join(sent.data["delta"] for sent in events if sent.event == "copilotMessageChunk")
 
 
 @dataclass
 class Workspace:
-    """A person's Workspace with a copilot of `base_url`.
+    """A user's Workspace with the copilot at `base_url`.
 
     `records_text`: the words before a call are kept as a message of their own. `calls_as`: how a call is written down.
     `tools`: the functions of its MCP servers by name; `more`: further fields of each request.
@@ -180,7 +180,7 @@ class Workspace:
         await self.http.aclose()
 
     async def discover(self) -> dict[str, Any]:
-        """The one entry of `copilots.json` or `agents.json`; from then on its address is asked."""
+        """Load the entry of `copilots.json` or `agents.json`, and use its URL from now on."""
         name = "agents.json" if self.dialect == "workspace" else "copilots.json"
         response = await self.http.get(name)
         response.raise_for_status()
@@ -189,7 +189,7 @@ class Workspace:
         return entry
 
     async def ask(self, text: str, limit: int = 20) -> Turn:
-        """Says something, and gives what is asked for until there is an answer."""
+        """Send a user message, and answer function calls until there is an answer."""
         self.messages.append({"role": "human", "content": text})
         requests = []
         for _ in range(limit):
@@ -200,7 +200,7 @@ class Workspace:
         raise AssertionError(f"{limit} requests, and still no answer: {self.messages[-2:]}")
 
     async def stream(self, body: dict[str, Any] | None = None) -> AsyncIterator[Sent]:
-        """One request's events, as they come; a call must be the last."""
+        """Yield the events of one request; a function call must be the last."""
         parser = Parser()
         async with self.http.stream("POST", self.query_url, json=body or self.body()) as response:
             if response.is_error:
@@ -216,7 +216,7 @@ class Workspace:
         assert parser.is_between, "the stream was cut within an event"
 
     def body(self) -> dict[str, Any]:
-        """The whole conversation, and what is on the dashboard."""
+        """Build the body with the whole conversation and the dashboard."""
         if self.dialect == "copilot":
             return {
                 "messages": self.messages,
@@ -254,7 +254,7 @@ class Workspace:
         }
 
     def take(self, events: tuple[Sent, ...]) -> bool:
-        """Writes down what came, and does what was asked for. Whether there is more to ask."""
+        """Record the events and answer a call; return whether another request is needed."""
         text, calls = said(events), [sent.data for sent in events if sent.event == "copilotFunctionCall"]
         if text and (self.records_text or not calls):
             self.messages.append({"role": "ai", "content": text})
@@ -265,7 +265,7 @@ class Workspace:
         return bool(calls)
 
     def given(self, call: dict[str, Any]) -> dict[str, Any]:
-        """The message with what a function gave."""
+        """Build the message with a function's result."""
         function, arguments = call["function"], call["input_arguments"]
         message: dict[str, Any] = {"role": "tool", "function": function}
         if self.dialect == "copilot":

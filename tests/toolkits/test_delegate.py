@@ -1,4 +1,4 @@
-"""Work that is delegated: its own session and limits, its tokens and questions the parent's, its rights never wider."""
+"""Tests of delegated tasks: sessions, limits, tokens, questions and permissions."""
 
 import asyncio
 import os
@@ -53,7 +53,7 @@ needs_sandbox = pytest.mark.skipif(
 
 
 class Cast(FakeProvider):
-    """A script for each conversation, found by the words that it begins with."""
+    """A fake provider with a script for each conversation, chosen by its first message."""
 
     def __init__(self, scripts: Mapping[str, Any]) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class Cast(FakeProvider):
 
 
 class Place:
-    """A turn in which work is delegated, and what came of it."""
+    """A turn with delegated tasks and its results."""
 
     def __init__(self, exchange: Exchange, recorder: Recorder, provider: Cast) -> None:
         self.exchange, self.recorder, self.provider = exchange, recorder, provider
@@ -83,12 +83,12 @@ class Place:
         return [event for event in self.recorder.events if isinstance(event, kind)]
 
     def first_results(self, *ids: str) -> tuple[ToolResult, ...]:
-        """What came of the first calls in the session that a call left."""
+        """Return the results of the first calls in a subagent's session."""
         messages = self.nested(*ids).history.messages
         return next(message.tool_results for message in messages if message.tool_results)
 
     def nested(self, *ids: str) -> Session:
-        """The session that a call left."""
+        """Open the session of a subagent."""
         folder = self.exchange.session.folder
         for id in ids:
             folder = folder / "subagents" / id
@@ -212,7 +212,7 @@ async def test_tokens_count_as_the_parents(root: Path) -> None:
 
 
 async def test_several_work_side_by_side(root: Path) -> None:
-    """Each waits for a file that another one makes."""
+    """Each delegate waits for a file of another one."""
     wait = "until test -e {}; do sleep 0.01; done"
     scripts = {
         "go": [calls(delegate("a", "d1"), delegate("b", "d2"), delegate("c", "d3")), "Fine."],
@@ -349,7 +349,7 @@ async def test_a_call_that_makes_no_sense(root: Path, arguments: dict[str, str],
 
 
 async def test_it_gets_what_is_left_and_the_parent_ends_with_it(root: Path) -> None:
-    """Of 40 tokens 15 are spent: the delegate has 25, which it oversteps with its second answer."""
+    """The parent has used 15 of 40 tokens; the delegate exceeds the other 25 with its second answer."""
     scripts = {"go": [calls(delegate("help"))], "help": [calls(shell("true", id=str(n))) for n in range(9)]}
     async with open_exchange(scripts, limits=Limits(tokens=40)) as place:
         end = await place.reply()
@@ -608,7 +608,7 @@ rights = st.tuples(st.sampled_from(MODES), st.sampled_from(APPROVALS))
 
 
 async def ask_permission(workspace: Workspace, recorder: Recorder, kind: PermissionKind) -> str:
-    """What really happens with a step: done, done or not by a person's word, or never done."""
+    """Return what happens with a step: allowed, asked about, or refused."""
     before = len(recorder.questions)
     try:
         await workspace.require_permission(kind, "this", "do this")
@@ -624,7 +624,7 @@ async def ask_permission(workspace: Workspace, recorder: Recorder, kind: Permiss
     steps=st.lists(st.tuples(st.sampled_from(KINDS), ANSWERS), max_size=6),
 )
 def test_permissions_are_never_wider_than_the_parents(tmp_path_factory, parent, chain, steps) -> None:
-    """Whatever was answered to the parent, it may do what any delegate below it may, with as few questions."""
+    """The parent may do everything that a delegate may, and is asked no more often."""
 
     async def run() -> None:
         recorder, folder = Recorder(), tmp_path_factory.getbasetemp()
@@ -656,7 +656,7 @@ async def test_an_answer_to_a_narrow_delegate_does_not_widen_its_parent(root):
 @settings(max_examples=25)
 @given(parent=rights, child=rights, answer=st.sampled_from([NO, ONCE]))
 def test_what_happens_is_never_more_than_the_parent_could_do(tmp_path_factory, parent, child, answer) -> None:
-    """The same steps, by commands and tools, in a real sandbox; what was done, and what was done without a question."""
+    """The same property with commands and tools in a real sandbox."""
 
     async def run() -> None:
         folder = tmp_path_factory.mktemp("rights")
@@ -678,7 +678,7 @@ def test_what_happens_is_never_more_than_the_parent_could_do(tmp_path_factory, p
 
 
 async def try_everything(workspace: Workspace, recorder: Recorder, folder: Path, port: int) -> set[tuple[str, bool]]:
-    """Each step that had its effect, with whether it may happen without a question (then also with one)."""
+    """Return each step that had its effect, and whether it needed a question."""
     connect = f"exec 3<>/dev/tcp/127.0.0.1/{port}"
     outside = f"{folder}/outside"  # below /tmp, which is the private one in a sandbox
     done: set[tuple[str, bool]] = set()

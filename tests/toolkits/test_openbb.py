@@ -1,4 +1,4 @@
-"""The toolkit for dashboards: what it offers for which request, what it checks, and what it shows."""
+"""Tests of the toolkit `openbb`: its tools for different requests, its checks, and shown results."""
 
 import asyncio
 import json

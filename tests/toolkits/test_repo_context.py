@@ -1,4 +1,4 @@
-"""The map of a repository: real grammars, real trees, the tool as a model calls it."""
+"""Tests of the repository map with real grammars and files, through the tool that the model calls."""
 
 import asyncio
 import os
@@ -39,7 +39,7 @@ def unused(): ...
 
 @pytest.fixture
 def project(tmp_path):
-    """A library, three files that use it, a test, and what is no code."""
+    """Create a project with a library, three files that use it, a test, and files without code."""
     folder = tmp_path / "project"
     files = {
         "lib/ledger.py": LIBRARY,
@@ -65,7 +65,7 @@ async def map_project(project, **arguments):
 
 
 def shown(text):
-    """The files of a map in its order, and the lines with definitions."""
+    """Split a map into its files, in order, and its lines with definitions."""
     lines = [line for line in text.splitlines() if not line.startswith("[")]
     return [line.split(" (")[0] for line in lines if line[0] != " "], [line for line in lines if line[0] == " "]
 
@@ -216,14 +216,14 @@ async def test_without_the_extra_a_model_is_told(project, monkeypatch):
 
 
 def wait_for_clock(folder):
-    """Waits until a change of any file would leave another mark than the last one did."""
+    """Wait until another change of a file would get another time stamp."""
     changed = max(path.stat().st_ctime_ns for path in folder.rglob("*"))
     while time.time_ns() - changed < 60_000_000:
         time.sleep(0.01)
 
 
 async def count_reads(project, monkeypatch, **arguments):
-    """The files that are read for a map, and the map."""
+    """Build a map; return it and the files that were read."""
     seen = []
     read = Workspace.read_bytes
     with monkeypatch.context() as patch:

@@ -41,7 +41,7 @@ async def test_is_jira_issue(text, is_one):
 
 
 def asked_about(reasoner):
-    """What was counted as asked aside, by model."""
+    """List the side questions that were counted, by model."""
     return [(event.model, event.purpose) for event in reasoner.recorder.events if isinstance(event, UsageRecorded)]
 
 

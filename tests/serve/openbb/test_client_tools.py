@@ -1,4 +1,4 @@
-"""Calls that the client runs: there, back, and what is refused before it is asked."""
+"""Tests of calls for the client: conversion in both directions, and checks."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Who answers, as both clients are told."""
+"""Tests of `copilots.json` and `agents.json`."""
 
 import pytest
 from openbb_ai.models import WorkspaceAgent

@@ -1,4 +1,4 @@
-"""A turn's events as clients of both eras are events them, held against upstream's own models and parsers."""
+"""Tests of a turn's events in both dialects, checked with openbb-ai's own models and parsers."""
 
 import json
 import re
@@ -63,7 +63,7 @@ def stream(
     end: TurnFinished | ClientCall = STOP,
     sources: Sequence[DataSource] = (),
 ) -> list[tuple[str, Any]]:
-    """All that is sent of one turn, as a client reads it; in passing held against upstream."""
+    """Return everything a client reads of one turn, after checks with openbb-ai."""
     translator = EventTranslator(query, sources)
     frames: list[Frame] = [*translator.opening_frames()]
     for batch in batches:

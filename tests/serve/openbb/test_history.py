@@ -1,4 +1,4 @@
-"""A conversation as clients send it, whole or damaged, becomes the history that an exchange would hold."""
+"""Tests of conversations, complete or damaged, that become a history."""
 
 import copy
 import json
@@ -46,7 +46,7 @@ TIERS = {"primary": [widget | {"origin": "o", "widget_id": widget["name"]} for w
 
 
 def summarize(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    """Who said what: of calls their names, of results their outputs."""
+    """List roles and texts, with names of calls and outputs of results."""
     return [
         (message.role, " ".join([message.first_text, *(c.name for c in message.tool_calls)]).strip())
         if message.role != "tool"
@@ -56,7 +56,7 @@ def summarize(messages: Sequence[Message]) -> list[tuple[str, str]]:
 
 
 def start_turn(folded: Conversation) -> History:
-    """The history as the exchange begins with it."""
+    """Start the turn, as the exchange does, and return the history."""
     history = copy.deepcopy(folded.history)
     history._start_turn(folded.message)
     return history
@@ -249,7 +249,7 @@ messages = st.one_of(
 
 
 def _state(number: int) -> dict[str, Any]:
-    """What might have been sent along by another version, or in another conversation."""
+    """Build a state that another version or another conversation might have left."""
     wanted = [ToolCall(id=f"c{n}", name="get_widget_data", arguments="{}") for n in range(number)]
     message = Message(role="assistant", parts=(Thinking(text="t", signature="s"), *wanted))
     return {"messages": [message.model_dump(mode="json")], "requested_calls": number, "history_digest": "other"}
@@ -590,7 +590,7 @@ def test_surroundings_of_any_size_fit():
 
 
 def count_calls(work):
-    """How many functions are called meanwhile: what a time would say, but the same each time."""
+    """Count function calls, which measure work without the noise of time."""
     count = 0
 
     def take(_, event, __):

@@ -1,4 +1,4 @@
-"""What a client gave, as a model reads it."""
+"""Tests of client data in the form that the model reads."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""Bodies of both dialects in every shape become queries; what can't be read is refused by its field."""
+"""Tests of bodies in both dialects, and of the errors for invalid ones."""
 
 import json
 

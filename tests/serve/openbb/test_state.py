@@ -1,4 +1,4 @@
-"""What is sealed comes back as it was, and nothing else comes back."""
+"""Tests of signed state: only unchanged text is accepted."""
 
 import base64
 import random
@@ -40,7 +40,7 @@ def test_one_that_was_changed_is_none(data):
     place = data.draw(st.integers(0, len(text) - 1))
     changed = text[:place] + data.draw(st.text(max_size=2)) + text[place + 1 :]
     opened = SIGNER.verify(changed, "words")
-    # The last character of base64 has bits that mean nothing.
+    # The last character of base64 has unused bits.
     assert opened is None or _bytes(changed) == _bytes(text)
 
 
