@@ -1,4 +1,4 @@
-"""The anthropic provider over a real loopback server: what is the vendor's own in it."""
+"""Tests of the anthropic provider over a loopback server: its differences from the openai provider."""
 
 import json
 from typing import Any
@@ -12,14 +12,14 @@ from goose_like.core.message import Message, Text, Thinking, ToolCall, ToolResul
 from goose_like.providers.anthropic import AnthropicProvider, BedrockProvider, VertexProvider
 from goose_like.providers.base import Delta, Request
 from tests.loopback import Loopback, Response, answer, ended, named, raw, refusal, started, thought, wish, words
-from tests.providers.vendors import ANTHROPIC, KEY, REQUEST, text_of, with_keys_only
+from tests.providers.vendors import ANTHROPIC, KEY, REQUEST, get_text, set_keys_only
 
 MARK = b',"cache_control":{"type":"ephemeral"}'
 
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_keys_only(monkeypatch)
+    set_keys_only(monkeypatch)
 
 
 async def ask(server: Loopback, **choice: Any) -> list[Delta]:
@@ -49,7 +49,7 @@ async def test_an_answer_and_the_request_on_the_wire() -> None:
     assert body == {"model": "m1", "stream": True, "max_tokens": 50}
 
 
-async def test_a_turn_of_three_requests_goes_back_as_it_came() -> None:
+async def test_three_requests_repeat_the_answers_exactly() -> None:
     first = answer(
         thought(0, "hm", "SIG"),
         words(1, "both"),
@@ -96,7 +96,7 @@ async def test_the_base_url_of_the_environment(end: str, monkeypatch: pytest.Mon
         choice = ModelChoice(model="anthropic:m1")
         assert AnthropicProvider.find_setup_error(choice) is None
         provider = AnthropicProvider(choice)
-        assert text_of([delta async for delta in provider.stream(REQUEST)]) == "x"
+        assert get_text([delta async for delta in provider.stream(REQUEST)]) == "x"
         await provider.close()
         assert server.requests[0].head.startswith(b"POST /v1/messages ")
         assert b"another-secret" not in server.requests[0].head
@@ -144,27 +144,27 @@ WHOLE = named([started(), *words(0, "hi"), *ended()])
         ),
     ],
 )
-async def test_streams_that_are_whole(response: Response, expected: str) -> None:
+async def test_complete_streams(response: Response, expected: str) -> None:
     async with Loopback([response]) as server:
-        assert text_of(await ask(server)) == expected
+        assert get_text(await ask(server)) == expected
         assert len(server.requests) == 1
 
 
-async def test_pings_are_life() -> None:
-    """What the model writes into a long argument comes at once, after minutes of nothing but pings."""
+async def test_pings_count_as_activity() -> None:
+    """A long argument arrives at once, after minutes of pings."""
     pings = [named([{"type": "ping"}])] * 8
     async with Loopback([raw(named([started()]), *pings, WHOLE.partition(b"\n\n")[2], pause_s=0.1)]) as server:
-        assert text_of(await ask(server, stall_s=0.5)) == "hi"
+        assert get_text(await ask(server, stall_s=0.5)) == "hi"
 
 
 @pytest.mark.parametrize(("key", "value"), [("temperature", 0.5), ("tools", "constrained")])
-def test_what_the_wire_does_not_take_is_told_before_the_first_request(key: str, value: Any) -> None:
-    fault = AnthropicProvider.find_setup_error(ModelChoice(model="anthropic:m1", **{key: value}))
-    assert isinstance(fault, ProfileError)
-    assert key in str(fault)
+def test_invalid_settings_are_reported_before_the_first_request(key: str, value: Any) -> None:
+    error = AnthropicProvider.find_setup_error(ModelChoice(model="anthropic:m1", **{key: value}))
+    assert isinstance(error, ProfileError)
+    assert key in str(error)
 
 
-# --- elsewhere
+# --- cloud vendors
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_what_the_wire_does_not_take_is_told_before_the_first_request(key: str, 
         (VertexProvider, "vertex:claude-opus-5-5", "goose-like[vertex]"),
     ],
 )
-def test_elsewhere_a_library_is_missing(
+def test_a_missing_library_of_a_cloud_vendor(
     kind: type[AnthropicProvider], model: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("goose_like.providers.anthropic.find_spec", lambda name: None)
@@ -183,8 +183,8 @@ def test_elsewhere_a_library_is_missing(
     assert fault in str(found)
 
 
-async def test_bedrock_speaks_the_same_wire_at_another_door(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As far as it can be seen without Amazon: the SDK's client for it carries our body to its own path."""
+async def test_bedrock_sends_the_same_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Amazon, only check that the SDK's client sends our body to its own path."""
     monkeypatch.setattr("goose_like.providers.anthropic.find_spec", lambda name: True)
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", KEY)
@@ -193,7 +193,7 @@ async def test_bedrock_speaks_the_same_wire_at_another_door(monkeypatch: pytest.
         assert BedrockProvider.find_setup_error(choice) is None
         provider = BedrockProvider(choice)
         request = Request("anthropic.claude-opus-5-5", "s", [Message.user("x")])
-        assert text_of([delta async for delta in provider.stream(request)]) == "hi"
+        assert get_text([delta async for delta in provider.stream(request)]) == "hi"
         with pytest.raises(CredentialError, match=r"^bedrock at 127"):
             [_ async for _ in provider.stream(request)]
         await provider.close()

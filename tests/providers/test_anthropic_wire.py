@@ -1,4 +1,4 @@
-"""Anthropic's wire: requests to bytes with their cache marks, events to a message."""
+"""Tests of the wire format of Anthropic: requests with cache marks, and parsed events."""
 
 import json
 from contextlib import suppress
@@ -63,12 +63,14 @@ messages = st.one_of(
 
 
 @given(st.lists(messages, max_size=8), st.sampled_from(["", "be good"]), st.booleans())
-def test_each_request_begins_the_next_but_for_the_marks(history: list[Message], system: str, has_tools: bool) -> None:
+def test_each_request_is_a_prefix_of_the_next_except_for_marks(
+    history: list[Message], system: str, has_tools: bool
+) -> None:
     encoder, before = AnthropicEncoder({"max_tokens": 9}), b""
     for end in range(len(history) + 1):
         request = Request("m", system, history[:end], (SHELL,) if has_tools else ())
         body = encoder.encode_request(request)
-        assert body == AnthropicEncoder({"max_tokens": 9}).encode_request(request)  # what was kept changes nothing
+        assert body == AnthropicEncoder({"max_tokens": 9}).encode_request(request)  # the cache changes nothing
         assert body.count(MARK) <= 3
         assert [*json.loads(body)][-1] == "messages"
         bare = body.replace(MARK, b"").removesuffix(b"]}")
@@ -76,20 +78,20 @@ def test_each_request_begins_the_next_but_for_the_marks(history: list[Message], 
         before = bare
 
 
-def marked(body: bytes) -> list[tuple[str, int]]:
-    """Where the marks are: the message's role, and its place."""
+def find_marks(body: bytes) -> list[tuple[str, int]]:
+    """Return the marks: the role of the message, and the mark's place."""
     entries = json.loads(body)["messages"]
     for entry in entries:
         assert not any("cache_control" in part for part in entry["content"][:-1])
     return [(entry["role"], at) for at, entry in enumerate(entries) if "cache_control" in entry["content"][-1]]
 
 
-def test_every_request_but_the_first_has_a_mark_where_the_former_one_ended() -> None:
+def test_every_request_has_a_mark_at_the_end_of_the_previous_one() -> None:
     encoder, history = AnthropicEncoder(), [Message.user("go")]
     end = 0
     for step in range(6):
         body = encoder.encode_request(Request("m", "be good", history, (SHELL,)))
-        places = [at for _, at in marked(body)]
+        places = [at for _, at in find_marks(body)]
         assert places == ([end, len(history) - 1] if step else [0])
         assert "cache_control" in json.loads(body)["system"][0]
         end = len(history) - 1
@@ -108,7 +110,7 @@ def test_marks_without_a_system_prompt_and_without_tools() -> None:
 
 
 @given(st.lists(messages, min_size=1, max_size=6), st.lists(messages, max_size=6))
-def test_another_history_is_encoded_anew(history: list[Message], other: list[Message]) -> None:
+def test_another_history_is_encoded_again(history: list[Message], other: list[Message]) -> None:
     encoder = AnthropicEncoder()
     for sent in (history, other, history[:1] + other, history):
         assert encoder.encode_request(Request("m", "s", sent)) == AnthropicEncoder().encode_request(
@@ -124,23 +126,23 @@ def test_a_changed_tool_or_prompt_is_sent() -> None:
     assert "tools" not in body
 
 
-def test_the_wire_of_a_whole_turn() -> None:
+ALL_PARTS = (
+    Thinking(text="hm", signature="S"),
+    RedactedThinking(data="E"),
+    Thinking(text="", signature="hidden"),
+    Thinking(text="another vendor's"),
+    Text(text="on it"),
+    Text(text=" \n"),
+    ToolCall(id="1", name="shell", arguments='{"command":  "ls"}'),
+    ToolCall(id="functions.x:2", name="sh ell", arguments='{"command": '),
+    ToolCall(id="3", name="shell", arguments=""),
+)
+
+
+def test_the_body_of_a_whole_turn() -> None:
     history = [
         Message.user("go"),
-        Message(
-            role="assistant",
-            parts=(
-                Thinking(text="hm", signature="S"),
-                RedactedThinking(data="E"),
-                Thinking(text="", signature="hidden"),
-                Thinking(text="another vendor's"),
-                Text(text="on it"),
-                Text(text=" \n"),
-                ToolCall(id="1", name="shell", arguments='{"command":  "ls"}'),
-                ToolCall(id="functions.x:2", name="sh ell", arguments='{"command": '),
-                ToolCall(id="3", name="shell", arguments=""),
-            ),
-        ),
+        Message(role="assistant", parts=ALL_PARTS),
         Message(
             role="tool",
             parts=(
@@ -185,10 +187,10 @@ def test_the_wire_of_a_whole_turn() -> None:
         },
         {"role": "user", "content": [{"type": "text", "text": "(nothing)"}]},
     ]
-    assert b'"input":{"command":  "ls"}' in sent  # as it came, to the byte
+    assert b'"input":{"command":  "ls"}' in sent  # unchanged
 
 
-def test_images_of_a_person_and_of_a_result(tmp_path: Path) -> None:
+def test_images_of_users_and_results(tmp_path: Path) -> None:
     image = save_image(b"\x89PNG\r\n\x1a\n1", "a.png", tmp_path)
     lost = Image(name="lost.png", media_type="image/png", source="b.png")
     history = [
@@ -205,7 +207,7 @@ def test_images_of_a_person_and_of_a_result(tmp_path: Path) -> None:
         {"type": "image", "source": source},
         {"type": "text", "text": "[image b.png: its file is gone]"},
     ]
-    assert [at for _, at in marked(body)] == [0, 2]
+    assert [at for _, at in find_marks(body)] == [0, 2]
 
 
 def test_images_lie_in_another_folder_after_it_was_changed(tmp_path: Path) -> None:
@@ -254,7 +256,7 @@ def test_blocks_side_by_side_are_put_in_the_order_of_their_indexes() -> None:
     assert [part.type for part in whole(mixed).message.parts] == ["text", "tool_call"]
 
 
-def test_what_we_did_not_ask_for_is_passed_over() -> None:
+def test_unknown_events_are_ignored() -> None:
     done = fold(
         {"type": "fanfare", "index": 7},
         started(),
@@ -268,7 +270,7 @@ def test_what_we_did_not_ask_for_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("stop", ["max_tokens", "model_context_window_exceeded", "pause_turn"])
-def test_what_is_cut(stop: str) -> None:
+def test_cut_answers(stop: str) -> None:
     done = whole(words(0, "half an ans"), stop=stop)
     assert done.is_cut
     assert done.message.text == "half an ans"
@@ -277,14 +279,14 @@ def test_what_is_cut(stop: str) -> None:
 @pytest.mark.parametrize(
     ("pieces", "arguments"), [(('{"x": "unfin',), '{"x": "unfin'), ((), "{"), (("{", "}"), "{"), (("",), "{")]
 )
-def test_a_call_that_is_cut_never_passes_for_a_whole_one(pieces: tuple[str, ...], arguments: str) -> None:
+def test_a_cut_call_never_looks_complete(pieces: tuple[str, ...], arguments: str) -> None:
     done = whole(wish(0, "a", "f", '{"ok": 1}'), wish(1, "b", "g", *pieces), stop="max_tokens")
     assert done.is_cut
     assert [call.arguments for call in done.message.tool_calls] == ['{"ok": 1}', arguments]
 
 
 @pytest.mark.parametrize("stop", ["end_turn", "stop_sequence", "tool_use"])
-def test_what_is_whole(stop: str) -> None:
+def test_complete_answers(stop: str) -> None:
     assert not whole(words(0, "x"), stop=stop).is_cut
 
 
@@ -315,12 +317,12 @@ def delta(index: Any, **keys: Any) -> dict[str, Any]:
         pytest.param([started(), *wish(0, "a", ""), *ended()], "without a name", id="no name"),
     ],
 )
-def test_what_is_no_answer(events: list[Any], said: str) -> None:
+def test_invalid_answers(events: list[Any], said: str) -> None:
     with pytest.raises(BrokenStreamError, match=said):
         fold(*events)
 
 
-def test_a_refusal_is_not_tried_again_and_tells_why() -> None:
+def test_a_refusal_is_not_retried_and_gives_the_reason() -> None:
     stop = {"stop_reason": "refusal", "stop_details": {"category": "cyber", "explanation": "no malware"}}
     with pytest.raises(ProviderError, match="declined to answer: cyber: no malware; ") as caught:
         fold(started(), *words(0, "I"), {"type": "message_delta", "delta": stop}, {"type": "message_stop"})
@@ -422,7 +424,7 @@ def test_too_long_a_request(message: str) -> None:
     assert isinstance(build_error(error("invalid_request_error", message), 400, "m", "KEY"), ContextLengthError)
 
 
-def test_no_credit_is_not_waited_for() -> None:
+def test_missing_credit_is_not_retried() -> None:
     message = "Your credit balance is too low to access the Anthropic API."
     found = build_error(error("invalid_request_error", message), 400, "m", "KEY")
     assert isinstance(found, RateLimitError)

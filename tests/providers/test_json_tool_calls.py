@@ -1,4 +1,4 @@
-"""Tool calls as JSON text: what is told, what the schema allows, and what is read from an answer in any pieces."""
+"""Tests of tool calls as JSON text: the instructions, the schema, and the parser with answers cut anywhere."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ messages = st.one_of(
 )
 
 
-def told(*history: Message) -> list[Message]:
+def convert(*history: Message) -> list[Message]:
     return list(convert_request(Request("m", "be good", history, (SHELL, CLOCK))).messages)
 
 
@@ -65,7 +65,7 @@ def test_a_longer_history_only_adds(history: list[Message]) -> None:
 
 
 @given(st.lists(messages, max_size=8))
-def test_what_is_sent_is_plain_text(history: list[Message]) -> None:
+def test_the_request_is_plain_text(history: list[Message]) -> None:
     plain = convert_request(Request("m", "be good", history, (SHELL, CLOCK)))
     assert len(plain.messages) == len(history)
     assert plain.tools == ()
@@ -76,7 +76,7 @@ def test_what_is_sent_is_plain_text(history: list[Message]) -> None:
             assert all(result.output in new.text for result in old.tool_results)
 
 
-def test_the_system_prompt_tells_the_tools() -> None:
+def test_the_system_prompt_describes_the_tools() -> None:
     asked = Request("m", "be good", [Message.user("go")], (SHELL, CLOCK))
     system = convert_request(asked).system
     assert system.startswith("be good")
@@ -102,7 +102,7 @@ def test_results_name_their_tool_and_say_what_failed() -> None:
         role="tool",
         parts=(ToolResult(call_id="1", output="a b"), ToolResult(call_id="2", output="no battery", is_error=True)),
     )
-    sent = told(Message.user("go"), Message.assistant("on it", calls), answered)
+    sent = convert(Message.user("go"), Message.assistant("on it", calls), answered)
     assert sent[0].text == "go"
     assert "on it" in sent[1].text
     assert [json.loads(line) for line in sent[1].text.splitlines() if line.startswith("{")] == [
@@ -118,22 +118,22 @@ def test_results_name_their_tool_and_say_what_failed() -> None:
 
 def test_thinking_is_not_sent_back() -> None:
     thought = Message(role="assistant", parts=(Thinking(text="secret"), Text(text="words")))
-    assert "secret" not in told(thought)[0].text
+    assert "secret" not in convert(thought)[0].text
 
 
-# What is said again is what the model wrote, or the server reads its whole answer a second time.
+# The history repeats the model's own text, so that the server's cache matches.
 
 
 @given(st.dictionaries(texts, st.integers() | texts, max_size=3), st.booleans(), st.sampled_from([None, 1]))
-def test_a_call_is_told_as_it_was_written(arguments: dict[str, Any], is_ascii: bool, indent: int | None) -> None:
+def test_a_call_is_repeated_exactly(arguments: dict[str, Any], is_ascii: bool, indent: int | None) -> None:
     written = f'{{"tool": "shell", "arguments": {json.dumps(arguments, ensure_ascii=is_ascii, indent=indent)}}}'
-    assert told(fold(written).message)[0].text == written
+    assert convert(fold(written).message)[0].text == written
 
 
 @given(texts)
-def test_an_answer_is_told_as_it_was_written(answer: str) -> None:
+def test_an_answer_is_repeated_exactly(answer: str) -> None:
     written = finish(answer)
-    assert told(fold(written).message)[0].text == written
+    assert convert(fold(written).message)[0].text == written
 
 
 # --- the schema
@@ -192,13 +192,13 @@ ANYTHING = ToolSpec(
     },
 )
 
-# Of llguidance's documentation ("JSON schema support"), and what every server with `response_format` has too.
+# Source: llguidance's documentation ("JSON schema support"). All servers with `response_format` support them.
 KNOWN = {"type", "const", "enum", "items", "anyOf", "properties", "required", "additionalProperties"}
 KNOWN |= {"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum"}
 
 
 def schemas_in(schema: Any) -> Iterator[dict[str, Any]]:
-    """The schema and every schema below it; a property's name is no keyword."""
+    """Yield the schema and all schemas in it. Property names are no keywords."""
     if not isinstance(schema, dict):
         return
     yield schema
@@ -214,7 +214,7 @@ def test_the_schema_holds_each_tool_and_the_final_answer(tools: list[ToolSpec]) 
     choices = schema["anyOf"]
     assert [choice["properties"]["tool"]["const"] for choice in choices] == [*(tool.name for tool in tools), "finish"]
     for choice, tool in zip(choices, [*tools, FINISH], strict=True):
-        # The name first: what the arguments are depends on it, and the text is read in this order.
+        # The name comes first, because the arguments depend on it and the parser reads in this order.
         assert [*choice["properties"]] == choice["required"] == ["tool", "arguments"]
         assert choice["additionalProperties"] is False
         arguments = choice["properties"]["arguments"]
@@ -224,7 +224,7 @@ def test_the_schema_holds_each_tool_and_the_final_answer(tools: list[ToolSpec]) 
 
 
 @pytest.mark.parametrize("of", [lambda tool: tool, keep_required_arguments], ids=["whole", "brief"])
-def test_the_schema_has_only_words_that_engines_know(of: Any) -> None:
+def test_the_schema_has_only_supported_keywords(of: Any) -> None:
     for schema in schemas_in(build_answer_schema([of(tool) for tool in (SHELL, CLOCK, PLANT, ANYTHING)])):
         assert set(schema) <= KNOWN
         assert set(schema.get("required", ())) <= set(schema.get("properties", {}))
@@ -233,12 +233,12 @@ def test_the_schema_has_only_words_that_engines_know(of: Any) -> None:
             assert schema["additionalProperties"] is False
 
 
-def test_a_type_within_itself_ends() -> None:
+def test_a_recursive_type_ends() -> None:
     tree = build_answer_schema([PLANT])["anyOf"][0]["properties"]["arguments"]["properties"]["tree"]
     assert tree["properties"]["label"] == {"type": "string"}
     while tree:
         assert tree["properties"]["children"]["type"] == "array"
-        tree = tree["properties"]["children"]["items"]  # at last {}: anything
+        tree = tree["properties"]["children"]["items"]  # in the end {}, which allows anything
 
 
 # --- answers
@@ -253,17 +253,17 @@ def pieces(text: str, cuts: Sequence[int]) -> list[str]:
     return [text[a:b] for a, b in pairwise(at)]
 
 
-def stream(folding: TextCallParser, sent: Sequence[str], reason: str) -> str:
-    """What is shown of an answer in these pieces."""
-    deltas = [delta for piece in sent for delta in folding.feed(chunk({"content": piece}))]
-    deltas += [*folding.feed(chunk(finish=reason)), *folding.feed(usage(7, 3))]
+def stream(parser: TextCallParser, sent: Sequence[str], reason: str) -> str:
+    """Return the text that people see of an answer in these pieces."""
+    deltas = [delta for piece in sent for delta in parser.feed(chunk({"content": piece}))]
+    deltas += [*parser.feed(chunk(finish=reason)), *parser.feed(usage(7, 3))]
     return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
 
 
 def fold(text: str, cuts: Sequence[int] = (), reason: str = "stop") -> MessageCompleted:
-    folding = TextCallParser()
-    stream(folding, pieces(text, cuts), reason)
-    return folding.build_message()
+    parser = TextCallParser()
+    stream(parser, pieces(text, cuts), reason)
+    return parser.build_message()
 
 
 splits = st.lists(st.integers(0, 500), max_size=12)
@@ -279,31 +279,31 @@ arguments = st.recursive(
 @example('é\U0001f600"\\\n\x00', list(range(200)), True, "{}")
 def test_the_final_answer_streams(answer: str, cuts: list[int], is_ascii: bool, around: str) -> None:
     text = around.replace("{}", finish(answer, ensure_ascii=is_ascii))
-    folding = TextCallParser()
-    shown = stream(folding, pieces(text, cuts), "stop")
-    done = folding.build_message()
+    parser = TextCallParser()
+    shown = stream(parser, pieces(text, cuts), "stop")
+    done = parser.build_message()
     assert shown == done.message.text == answer
     assert done.message.tool_calls == ()
     assert done.usage == Usage(input_tokens=7, output_tokens=3)
     assert not done.is_cut
 
 
-def test_words_are_shown_as_soon_as_they_are_there() -> None:
-    folding, answer = TextCallParser(), "It is done."
+def test_text_is_shown_at_once() -> None:
+    parser, answer = TextCallParser(), "It is done."
     text = finish(answer)
     start = text.index(answer)
-    assert folding.feed(chunk({"content": text[:start]})) == []
-    assert [folding.feed(chunk({"content": letter})) for letter in answer] == [[TextDelta(text=c)] for c in answer]
-    assert folding.feed(chunk({"content": text[start + len(answer) :]})) == []
+    assert parser.feed(chunk({"content": text[:start]})) == []
+    assert [parser.feed(chunk({"content": letter})) for letter in answer] == [[TextDelta(text=c)] for c in answer]
+    assert parser.feed(chunk({"content": text[start + len(answer) :]})) == []
 
 
 @given(arguments, splits, st.sampled_from([None, 2]), wrappings)
 def test_a_tool_call(value: dict[str, Any], cuts: list[int], indent: int | None, around: str) -> None:
     written = json.dumps(value, indent=indent)
-    folding = TextCallParser()
+    parser = TextCallParser()
     text = around.replace("{}", f'{{"tool": "shell", "arguments": {written}}}')
-    assert stream(folding, pieces(text, cuts), "stop") == ""
-    done = folding.build_message()
+    assert stream(parser, pieces(text, cuts), "stop") == ""
+    done = parser.build_message()
     assert [(call.name, call.arguments) for call in done.message.tool_calls] == [("shell", written)]
     assert done.message.text == ""
     assert not done.is_cut
@@ -322,10 +322,10 @@ def test_an_unknown_tool_is_a_call_that_the_exchange_can_refuse() -> None:
 
 
 def test_thinking_is_shown_and_kept() -> None:
-    folding = TextCallParser()
-    assert folding.feed(chunk({"reasoning_content": "hm"})) == [ThinkingDelta(text="hm")]
-    stream(folding, ['{"tool": "clock", "arguments": {}}'], "stop")
-    thinking, call = folding.build_message().message.parts
+    parser = TextCallParser()
+    assert parser.feed(chunk({"reasoning_content": "hm"})) == [ThinkingDelta(text="hm")]
+    stream(parser, ['{"tool": "clock", "arguments": {}}'], "stop")
+    thinking, call = parser.build_message().message.parts
     assert thinking == Thinking(text="hm")
     assert isinstance(call, ToolCall)
 
@@ -334,10 +334,10 @@ def test_thinking_is_shown_and_kept() -> None:
 @example('{"primes": [2, 3]}', [3, 9])
 @example("```python\nprint(1)\n```", [1, 4])
 @example("`ls` lists", [])
-def test_what_is_no_json_of_ours_is_the_answer(text: str, cuts: list[int]) -> None:
-    folding = TextCallParser()
-    shown = stream(folding, pieces(text, cuts), "stop")
-    message = folding.build_message().message
+def test_other_json_is_the_answer(text: str, cuts: list[int]) -> None:
+    parser = TextCallParser()
+    shown = stream(parser, pieces(text, cuts), "stop")
+    message = parser.build_message().message
     assert shown.strip() == message.text.strip() == text.strip()
     assert message.tool_calls == ()
 
@@ -354,7 +354,7 @@ CALL = '{"tool": "shell", "arguments": {"command": "printf \'\\u00e9\\n\'", "tim
 
 
 @given(st.integers(CALL.index("command"), len(CALL) - 2), splits)
-def test_a_cut_call_is_told_as_broken(end: int, cuts: list[int]) -> None:
+def test_a_cut_call_is_broken(end: int, cuts: list[int]) -> None:
     done = fold(CALL[:end], cuts, "length")
     assert done.is_cut
     (call,) = done.message.tool_calls
@@ -363,14 +363,14 @@ def test_a_cut_call_is_told_as_broken(end: int, cuts: list[int]) -> None:
     assert not is_json(call.arguments)
 
 
-def test_a_call_that_lacks_but_its_last_brace_is_whole() -> None:
+def test_a_call_without_its_last_brace_is_complete() -> None:
     done = fold(CALL[:-1], (), "length")
     assert [call.arguments for call in done.message.tool_calls] == [CALL[CALL.index('{"command') : -1]]
     assert not done.is_cut
 
 
 @pytest.mark.parametrize("text", ['{"tool": "clock"', '{"tool": "clock", "arguments": '])
-def test_a_call_cut_before_its_arguments_is_not_a_call_without_any(text: str) -> None:
+def test_a_call_cut_before_its_arguments(text: str) -> None:
     done = fold(text, (), "length")
     assert done.is_cut
     assert not is_json(done.message.tool_calls[0].arguments.strip() or "{}")
@@ -387,9 +387,9 @@ def test_a_cut_answer_keeps_what_came(answer: str, end: int, cuts: list[int], is
     whole = finish(answer, ensure_ascii=is_ascii)
     begin = whole.index('"answer": "') + len('"answer": "')
     text = whole[: begin + end]
-    folding = TextCallParser()
-    shown = stream(folding, pieces(text, cuts), "length")
-    done = folding.build_message()
+    parser = TextCallParser()
+    shown = stream(parser, pieces(text, cuts), "length")
+    done = parser.build_message()
     assert shown == done.message.text
     assert answer.startswith(shown)
     assert done.is_cut == (len(text) < len(whole) - 1)
@@ -413,10 +413,10 @@ def test_an_empty_answer_is_an_error(reason: str) -> None:
 
 
 def test_a_stream_without_its_end_is_an_error() -> None:
-    folding = TextCallParser()
-    folding.feed(chunk({"content": finish("done")}))
+    parser = TextCallParser()
+    parser.feed(chunk({"content": finish("done")}))
     with pytest.raises(BrokenStreamError):
-        folding.build_message()
+        parser.build_message()
 
 
 shards = [
@@ -439,10 +439,10 @@ shards = [
 @example('{"tool": "finish", "arguments": {"answer": "a\\ud83d', [], "length")
 @example('{"tool": "finish", "arguments": {"answer": "\\ud83d"}}', [], "stop")
 @example('{"tool": "finish", "arguments": [NaN]}', [], "stop")
-def test_whatever_comes_is_a_message_or_an_error_of_ours(text: str, cuts: list[int], reason: str) -> None:
+def test_any_text_gives_a_message_or_a_provider_error(text: str, cuts: list[int], reason: str) -> None:
     try:
         done = fold(text, cuts, reason)
     except ProviderError:
         return
     assert MessageCompleted.model_validate_json(done.model_dump_json()) == done
-    told(done.message)
+    convert(done.message)

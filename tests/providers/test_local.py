@@ -1,4 +1,4 @@
-"""The engine inside the process: what it says when it is not there, and, with the weights, real answers."""
+"""Tests of the embedded model: errors without it, and real answers with its weights."""
 
 import asyncio
 from importlib.util import find_spec

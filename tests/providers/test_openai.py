@@ -1,4 +1,4 @@
-"""The openai provider over a real loopback server: what is the vendor's own in it."""
+"""Tests of the openai provider over a loopback server: its differences from the anthropic provider."""
 
 import json
 from dataclasses import replace
@@ -15,12 +15,12 @@ from goose_like.providers.base import Delta, Request
 from goose_like.providers.openai import OpenAIProvider
 from goose_like.providers.sdk_client import parse_retry_after_s
 from tests.loopback import Loopback, Response, called, chunk, events, raw, refusal, said, sse, usage
-from tests.providers.vendors import KEY, OPENAI, REQUEST, text_of, with_keys_only
+from tests.providers.vendors import KEY, OPENAI, REQUEST, get_text, set_keys_only
 
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_keys_only(monkeypatch)
+    set_keys_only(monkeypatch)
 
 
 async def ask(server: Loopback, **choice: Any) -> list[Delta]:
@@ -76,11 +76,11 @@ async def test_the_base_url_of_the_environment(monkeypatch: pytest.MonkeyPatch) 
         choice = ModelChoice(model="openai:m1")
         assert OpenAIProvider.find_setup_error(choice) is None
         provider = OpenAIProvider(choice)
-        assert text_of([delta async for delta in provider.stream(REQUEST)]) == "x"
+        assert get_text([delta async for delta in provider.stream(REQUEST)]) == "x"
         await provider.close()
 
 
-async def test_the_constrained_form_sends_a_schema_and_no_tools() -> None:
+async def test_constrained_tools_send_a_schema_and_no_tools() -> None:
     async with Loopback([refusal(400)]) as server:
         with pytest.raises(ProviderError):
             await ask(server, tools="constrained")
@@ -90,8 +90,8 @@ async def test_the_constrained_form_sends_a_schema_and_no_tools() -> None:
     assert isinstance(body["response_format"]["json_schema"]["schema"], dict)
 
 
-def test_requests_of_a_session_bring_openai_its_key() -> None:
-    """So that they get to the machine that has their prefix; other servers may not know the field."""
+def test_the_cache_key_of_a_session() -> None:
+    """Only OpenAI knows the field that sends requests to the machine with the cached prefix."""
     request = replace(REQUEST, session="s1")
     openai = OpenAIProvider(ModelChoice(model="openai:m"))
     assert json.loads(openai._encode_body(request))["prompt_cache_key"] == "s1"
@@ -108,7 +108,7 @@ def test_requests_of_a_session_bring_openai_its_key() -> None:
         ("gpt-5.4", {"max_completion_tokens": 9}),
     ],
 )
-def test_what_openai_itself_is_sent(model: str, extras: dict[str, Any]) -> None:
+def test_fields_only_for_openai_itself(model: str, extras: dict[str, Any]) -> None:
     provider = OpenAIProvider(ModelChoice(model=f"openai:{model}", max_output_tokens=9))
     body = json.loads(provider._encode_body(Request(model, "s", [], REQUEST.tools)))
     assert {
@@ -124,9 +124,9 @@ def test_what_openai_itself_is_sent(model: str, extras: dict[str, Any]) -> None:
         pytest.param(raw(b'data: {"choices":\ndata: []}\n\n', events(said("hi"))), "hi", id="JSON over two data lines"),
     ],
 )
-async def test_streams_that_are_whole(response: Response, expected: str) -> None:
+async def test_complete_streams(response: Response, expected: str) -> None:
     async with Loopback([response]) as server:
-        assert text_of(await ask(server)) == expected
+        assert get_text(await ask(server)) == expected
         assert len(server.requests) == 1
 
 

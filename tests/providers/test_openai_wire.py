@@ -1,4 +1,4 @@
-"""Requests to bytes, chunks to a message."""
+"""Tests of the wire format of chat completions: requests and parsed chunks."""
 
 import json
 from contextlib import suppress
@@ -32,8 +32,8 @@ def fold(*chunks: Any) -> MessageCompleted:
     return folding.build_message()
 
 
-def calls_of(*items: Any, finish: str = "tool_calls") -> list[tuple[str, str, str]]:
-    """What becomes of tool call deltas; each item is one chunk's list."""
+def parse_calls(*items: Any, finish: str = "tool_calls") -> list[tuple[str, str, str]]:
+    """Parse tool call deltas. Each item is the list of one chunk."""
     message = fold(*(chunk({"tool_calls": item}) for item in items), chunk(finish=finish)).message
     return [(call.id, call.name, call.arguments) for call in message.tool_calls]
 
@@ -65,9 +65,7 @@ messages = st.one_of(
 
 
 @given(st.lists(messages, max_size=8), texts, st.booleans())
-def test_each_request_begins_the_next_and_caching_changes_nothing(
-    history: list[Message], system: str, has_tools: bool
-) -> None:
+def test_each_request_is_a_prefix_of_the_next(history: list[Message], system: str, has_tools: bool) -> None:
     encoder, before = OpenAIEncoder({"temperature": 0}), b""
     for end in range(len(history) + 1):
         request = Request("m", system, history[:end], (SHELL,) if has_tools else ())
@@ -79,7 +77,7 @@ def test_each_request_begins_the_next_and_caching_changes_nothing(
 
 
 @given(st.lists(messages, min_size=1, max_size=6), st.lists(messages, max_size=6))
-def test_another_history_is_encoded_anew(history: list[Message], other: list[Message]) -> None:
+def test_another_history_is_encoded_again(history: list[Message], other: list[Message]) -> None:
     encoder = OpenAIEncoder()
     for sent in (history, other, history[:1] + other, history):
         assert encoder.encode_request(Request("m", "s", sent)) == OpenAIEncoder().encode_request(
@@ -95,7 +93,7 @@ def test_a_changed_tool_or_prompt_is_sent() -> None:
     assert "tools" not in body
 
 
-def test_the_wire_of_a_whole_turn() -> None:
+def test_the_body_of_a_whole_turn() -> None:
     history = [
         Message.user("go"),
         Message.user("now"),
@@ -258,10 +256,10 @@ def test_a_character_split_between_chunks_is_shown_whole() -> None:
     ],
 )
 def test_tool_calls_as_servers_send_them(items: list[Any], expected: list[tuple[str, str, str]]) -> None:
-    assert calls_of(*items) == expected
+    assert parse_calls(*items) == expected
 
 
-def test_the_form_before_tool_calls() -> None:
+def test_the_older_function_call() -> None:
     done = fold(
         chunk({"function_call": {"name": "f", "arguments": "{"}}),
         chunk({"function_call": {"arguments": "}"}}),
@@ -287,7 +285,7 @@ def test_a_length_stop_keeps_broken_arguments() -> None:
         ([chunk({"tool_calls": [item(0, "a")]}), chunk(finish="tool_calls")], "without a name"),
     ],
 )
-def test_what_is_no_answer(chunks: list[Any], words: str) -> None:
+def test_invalid_answers(chunks: list[Any], words: str) -> None:
     with pytest.raises(BrokenStreamError, match=words):
         fold(*chunks)
 
@@ -303,7 +301,7 @@ def test_a_call_cut_before_its_name_is_dropped() -> None:
     assert done.message.tool_calls == ()
 
 
-def test_the_content_filter_is_not_tried_again() -> None:
+def test_the_content_filter_is_not_retried() -> None:
     with pytest.raises(ProviderError, match="content filter") as caught:
         fold(chunk({"content": "x"}, finish="content_filter"))
     assert not caught.value.is_retryable
@@ -322,8 +320,8 @@ wire_junk = st.recursive(
 )
 
 
-def grafted(template: Any, graft: Any, at: int) -> Any:
-    """The template with its `at`th place taken by the graft."""
+def graft_value(template: Any, graft: Any, at: int) -> Any:
+    """Return the template with another value at its `at`th place."""
     places: list[tuple[Any, Any]] = []
 
     def walk(node: Any) -> None:
@@ -341,7 +339,7 @@ def grafted(template: Any, graft: Any, at: int) -> Any:
 @given(wire_junk, st.integers(0, 100), st.sampled_from([*said("hi"), *called(("1", "f", "{}")), usage(1, 2, 3)]))
 def test_junk_anywhere_is_an_answer_or_one_of_our_errors(graft: Any, at: int, template: Any) -> None:
     with suppress(ProviderError):
-        fold(grafted(template, graft, at), chunk({"content": "x"}, finish="stop")).model_dump_json()
+        fold(graft_value(template, graft, at), chunk({"content": "x"}, finish="stop")).model_dump_json()
 
 
 @pytest.mark.parametrize(
@@ -387,7 +385,7 @@ def test_a_wrong_type_is_named(sent: Any) -> None:
         ("x" * 1000, "x" * 299 + "…"),
     ],
 )
-def test_what_a_server_says(body: Any, words: str) -> None:
+def test_error_texts_of_servers(body: Any, words: str) -> None:
     assert extract_error_text(body) == words
 
 
@@ -404,7 +402,7 @@ def test_too_long_a_request(body: Any) -> None:
     assert isinstance(build_stream_error(body), ContextLengthError)
 
 
-def test_no_credit_is_not_waited_for() -> None:
+def test_missing_credit_is_not_retried() -> None:
     error = build_status_error(429, {"code": "insufficient_quota", "message": "x"}, "m", "KEY")
     assert isinstance(error, RateLimitError)
     assert not error.is_retryable
@@ -416,7 +414,7 @@ def test_a_refused_key_names_the_variable() -> None:
     assert "SOME_KEY" in str(error)
 
 
-def test_strict_roles_leave_the_person_to_speak_only_after_the_model():
+def test_strict_roles():
     picture = Image(name="p.png", media_type="image/png", source="p.png")
     results = (
         ToolResult(call_id="a", output="one"),

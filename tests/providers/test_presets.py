@@ -1,4 +1,4 @@
-"""The table of servers: what a row says and what then goes over the wire, rows of one's own, and the cheap request."""
+"""Tests of presets: the shipped ones, their requests, the user's own, and the test request."""
 
 import json
 from contextlib import aclosing
@@ -36,7 +36,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def own(home: Path):
-    """Writes the person's own rows."""
+    """Write the user's own presets."""
 
     def write(text: str) -> None:
         (home / "config").mkdir(parents=True, exist_ok=True)
@@ -45,8 +45,8 @@ def own(home: Path):
     return write
 
 
-async def sent(name: str, request: Request = REQUEST, **choice: Any) -> tuple[bytes, Any]:
-    """The head and the body of the request that goes out for a provider's name."""
+async def capture_request(name: str, request: Request = REQUEST, **choice: Any) -> tuple[bytes, Any]:
+    """Return head and body of the request that a provider sends."""
     async with Loopback([sse(said("ok"))]) as server:
         provider = find_provider_factory(name)(ModelChoice(model=f"{name}:m1", base_url=server.base_url, **choice))
         async with aclosing(provider.stream(request)) as deltas:
@@ -57,7 +57,7 @@ async def sent(name: str, request: Request = REQUEST, **choice: Any) -> tuple[by
         return server.requests[0].head.lower(), server.requests[0].json
 
 
-async def probed(responses: list[Response], name: str = "groq", key: str = KEY, **choice: Any) -> Any:
+async def run_probe(responses: list[Response], name: str = "groq", key: str = KEY, **choice: Any) -> Any:
     async with Loopback(responses) as server:
         kind = find_provider_factory(name)
         assert isinstance(kind, SupportsProbe)
@@ -65,10 +65,10 @@ async def probed(responses: list[Response], name: str = "groq", key: str = KEY, 
         return told, [asked.head for asked in server.requests]
 
 
-# --- the shipped table
+# --- shipped presets
 
 
-def test_the_shipped_rows(monkeypatch):
+def test_the_shipped_presets(monkeypatch):
     assert " ".join(load_presets()) == SHIPPED
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://mine.openai.azure.com/")
     monkeypatch.setenv("DATABRICKS_HOST", "mine.cloud.databricks.com")
@@ -88,23 +88,23 @@ def test_a_host_from_the_environment(monkeypatch):
     assert load_presets()["ollama"].resolve_base_url() == "https://box/v1"
 
 
-def test_what_must_be_set_is_told(monkeypatch):
-    assert "set GROQ_API_KEY (or `goose-like provider login groq`)" in str(missing("groq:m"))
-    assert "set DATABRICKS_HOST" in str(missing("databricks:m"))
+def test_missing_settings_are_reported(monkeypatch):
+    assert "set GROQ_API_KEY (or `goose-like provider login groq`)" in str(find_error("groq:m"))
+    assert "set DATABRICKS_HOST" in str(find_error("databricks:m"))
     monkeypatch.setenv("DATABRICKS_HOST", "mine")
-    assert "set DATABRICKS_TOKEN" in str(missing("databricks:m"))
+    assert "set DATABRICKS_TOKEN" in str(find_error("databricks:m"))
     monkeypatch.setenv("DATABRICKS_TOKEN", "k")
-    assert missing("databricks:m") is None
-    assert missing("ollama:m") is missing("vllm:m") is None
-    assert "name one of its models, `ollama:MODEL`" in str(missing("ollama"))
+    assert find_error("databricks:m") is None
+    assert find_error("ollama:m") is find_error("vllm:m") is None
+    assert "name one of its models, `ollama:MODEL`" in str(find_error("ollama"))
 
 
-def missing(model: str) -> Any:
+def find_error(model: str) -> Any:
     choice = ModelChoice(model=model)
     return find_provider_factory(choice.provider).find_setup_error(choice)
 
 
-def test_a_misspelt_provider_gets_the_nearest_of_all(own):
+def test_a_misspelt_provider_gets_the_nearest_name(own):
     own("my-box: {base_url: 'http://box:8080/v1'}")
     for wrong, right in (("grok", "groq"), ("opena", "openai"), ("mybox", "my-box")):
         with pytest.raises(ProfileError, match=f"unknown provider '{wrong}'; did you mean '{right}'"):
@@ -113,7 +113,7 @@ def test_a_misspelt_provider_gets_the_nearest_of_all(own):
 
 def test_the_order_of_the_keys_that_decide(monkeypatch):
     assert list(list_provider_names())[:2] == ["anthropic", "openai"]
-    monkeypatch.setenv("XAI_API_KEY", "k")  # a row without a model whose name lasts
+    monkeypatch.setenv("XAI_API_KEY", "k")  # a preset without a lasting model name
     assert models._find_provider_with_key() is None
     monkeypatch.setenv("GROQ_API_KEY", "k")
     monkeypatch.setenv("MISTRAL_API_KEY", "k")
@@ -123,22 +123,22 @@ def test_the_order_of_the_keys_that_decide(monkeypatch):
     assert models._find_provider_with_key() == "openai"
 
 
-def test_the_table_is_not_read_where_an_installed_provider_has_a_key(own, monkeypatch):
+def test_presets_are_not_read_if_an_installed_provider_has_a_key(own, monkeypatch):
     own("broken: [")
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     assert models._find_provider_with_key() == "openai"
-    assert missing("openai:m") is None
+    assert find_error("openai:m") is None
 
 
-# --- on the wire
+# --- requests
 
 
-async def test_a_row_works_as_openai_does(monkeypatch):
+async def test_a_preset_works_like_openai(monkeypatch):
     monkeypatch.setenv("GROQ_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-mine")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: secret-mine\nAuthorization: Bearer other-mine")
-    head, body = await sent("groq", max_output_tokens=9)
+    head, body = await capture_request("groq", max_output_tokens=9)
     assert f"authorization: bearer {KEY}".encode() in head
     assert b"-mine" not in head
     assert (body["max_tokens"], body["stream_options"]) == (9, {"include_usage": True})
@@ -146,7 +146,7 @@ async def test_a_row_works_as_openai_does(monkeypatch):
 
 async def test_azure_has_its_own_header_and_name_of_the_limit(monkeypatch):
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", KEY)
-    head, body = await sent("azure", max_output_tokens=9)
+    head, body = await capture_request("azure", max_output_tokens=9)
     assert f"api-key: {KEY}".encode() in head
     assert b"authorization" not in head
     assert body["max_completion_tokens"] == 9
@@ -155,7 +155,7 @@ async def test_azure_has_its_own_header_and_name_of_the_limit(monkeypatch):
 
 async def test_mistral_gets_no_stream_options(monkeypatch):
     monkeypatch.setenv("MISTRAL_API_KEY", KEY)
-    _, body = await sent("mistral")
+    _, body = await capture_request("mistral")
     assert "stream_options" not in body
     assert body["stream"] is True
 
@@ -165,7 +165,7 @@ async def test_calls_go_back_to_google_signed(monkeypatch):
     call = ToolCall(id="1", name="shell", arguments="{}")
     result = Message(role="tool", parts=(ToolResult(call_id="1", output="done"),))
     history = [Message.user("hi"), Message.assistant("", (call,)), result]
-    _, body = await sent("google", Request("m1", "", history))
+    _, body = await capture_request("google", Request("m1", "", history))
     (back,) = body["messages"][1]["tool_calls"]
     assert back["extra_content"] == {"google": {"thought_signature": "skip_thought_signature_validator"}}
     assert back["function"] == {"name": "shell", "arguments": "{}"}
@@ -185,14 +185,14 @@ async def test_thinking_goes_back_where_it_is_asked_for(monkeypatch: pytest.Monk
         Message.user("and?"),
     ]
     request = Request("m1", "", history)
-    _, body = await sent("deepseek", request)
+    _, body = await capture_request("deepseek", request)
     thought = [entry.get("reasoning_content") for entry in body["messages"] if entry["role"] == "assistant"]
     assert thought == ["first look", " ", None]
     assert not any("reasoning_content" in entry for entry in body["messages"] if entry["role"] != "assistant")
-    assert "look" not in json.dumps((await sent("groq", request))[1])
+    assert "look" not in json.dumps((await capture_request("groq", request))[1])
 
 
-async def test_a_row_of_ones_own(own, monkeypatch):
+async def test_a_preset_of_the_user(own, monkeypatch):
     own("""
 gateway:
   base_url: http://unused/v1
@@ -202,7 +202,7 @@ gateway:
   output_limit: max_completion_tokens
 """)
     monkeypatch.setenv("GATEWAY_TOKEN", KEY)
-    head, body = await sent("gateway", max_output_tokens=9)
+    head, body = await capture_request("gateway", max_output_tokens=9)
     assert head.startswith(b"post /v1/chat/completions?api-version=2024-10-21 ")
     assert f"authorization: bearer {KEY}".encode() in head
     assert (body["parallel_tool_calls"], body["max_completion_tokens"]) == (False, 9)
@@ -241,7 +241,7 @@ async def test_processor_and_accelerator_of_different_providers(own, monkeypatch
         assert KEY.encode() not in one.requests[0].head
 
 
-async def test_errors_name_the_row_and_never_the_key(monkeypatch):
+async def test_errors_name_the_preset_and_never_the_key(monkeypatch):
     monkeypatch.setenv("GROQ_API_KEY", KEY)
     async with Loopback([refusal(401, f"wrong key {KEY}")]) as server:
         provider = find_provider_factory("groq")(ModelChoice(model="groq:m1", base_url=server.base_url))
@@ -251,10 +251,10 @@ async def test_errors_name_the_row_and_never_the_key(monkeypatch):
     assert KEY not in str(caught.value)
 
 
-# --- rows of one's own
+# --- the user's presets
 
 
-def test_a_row_of_ours_is_changed_key_by_key(own):
+def test_a_shipped_preset_is_changed_key_by_key(own):
     own("ollama: {base_url: 'http://box/v1'}\nmistral: {processor: mine}")
     assert load_presets()["ollama"].base_url == "http://box/v1"
     assert load_presets()["mistral"].processor == "mine"
@@ -277,7 +277,7 @@ def test_a_row_of_ours_is_changed_key_by_key(own):
         ("a: [", r"providers\.yaml, line 1: this is no valid YAML"),
     ],
 )
-def test_what_is_wrong_with_a_row_is_told(own, text, words):
+def test_errors_in_a_preset(own, text, words):
     own(text)
     with pytest.raises(ProfileError, match=words) as caught:
         load_presets()
@@ -285,41 +285,41 @@ def test_what_is_wrong_with_a_row_is_told(own, text, words):
     assert KEY not in str(caught.value)
 
 
-# --- the cheap request
+# --- the test request
 
 
 async def test_a_server_that_takes_the_key():
-    told, (head,) = await probed([listed("a", "b")])
+    told, (head,) = await run_probe([listed("a", "b")])
     assert (told.models, told.is_key_verified) == (("a", "b"), True)
     assert head.startswith(b"GET /v1/models ")
     assert f"bearer {KEY}".encode() in head.lower()
 
 
-async def test_a_public_list_proves_no_key():
+async def test_a_public_list_verifies_no_key():
     models = listed("a")
-    told, heads = await probed([models, Response(200, {"content-length": "2"}, [b"{}"])], "openrouter")
+    told, heads = await run_probe([models, Response(200, {"content-length": "2"}, [b"{}"])], "openrouter")
     assert told.is_key_verified
     assert [head.split()[1] for head in heads] == [b"/v1/models", b"/v1/key"]
     with pytest.raises(CredentialError):
-        await probed([models, refusal(401)], "openrouter")
-    told, _ = await probed([models], "llama-server")
+        await run_probe([models, refusal(401)], "openrouter")
+    told, _ = await run_probe([models], "llama-server")
     assert not told.is_key_verified
 
 
-async def test_any_server_in_the_place_of_openai_proves_no_key():
-    assert not (await probed([listed("a")], "openai"))[0].is_key_verified
+async def test_another_server_behind_openai_verifies_no_key():
+    assert not (await run_probe([listed("a")], "openai"))[0].is_key_verified
 
 
-async def test_the_lists_of_others(monkeypatch):
-    def given(value: Any) -> Response:
+async def test_lists_of_other_servers(monkeypatch):
+    def answer_list(value: Any) -> Response:
         return Response(200, {"content-type": "application/json"}, [json.dumps(value).encode()])
 
-    assert (await probed([given({"data": [{"id": "models/gemini-x"}]})], "google"))[0].models == ("gemini-x",)
-    assert (await probed([given([{"id": "a"}])]))[0].models == ("a",)
-    assert (await probed([given({"object": "list", "data": []})]))[0].models == ()
+    assert (await run_probe([answer_list({"data": [{"id": "models/gemini-x"}]})], "google"))[0].models == ("gemini-x",)
+    assert (await run_probe([answer_list([{"id": "a"}])]))[0].models == ("a",)
+    assert (await run_probe([answer_list({"object": "list", "data": []})]))[0].models == ()
     for other in ({"ok": True}, "words", None, [1, 2]):
-        assert (await probed([given(other)]))[0].models is None
-    async with Loopback([given({"endpoints": [{"name": "mine"}]})]) as server:
+        assert (await run_probe([answer_list(other)]))[0].models is None
+    async with Loopback([answer_list({"endpoints": [{"name": "mine"}]})]) as server:
         monkeypatch.setenv("DATABRICKS_HOST", f"http://127.0.0.1:{server.port}")
         kind = find_provider_factory("databricks")
         assert isinstance(kind, SupportsProbe)
@@ -340,33 +340,33 @@ async def test_the_lists_of_others(monkeypatch):
         (raw(b"\xff\xfe", kind="text/html"), None, ""),
     ],
 )
-async def test_what_a_server_may_say(response, kind, words):
+async def test_answers_to_the_test_request(response, kind, words):
     if kind is None:
-        assert (await probed([response]))[0].models is None
+        assert (await run_probe([response]))[0].models is None
         return
     with pytest.raises(kind, match=words) as caught:
-        await probed([response])
+        await run_probe([response])
     assert "groq at 127.0.0.1" in str(caught.value)
     assert KEY not in str(caught.value)
 
 
-async def test_a_server_that_is_not_there_or_says_nothing(monkeypatch):
+async def test_an_unreachable_or_silent_server(monkeypatch):
     with pytest.raises(ModelUnavailableError, match="no answer"):
-        await probed([], base_url="http://127.0.0.1:9/v1")
+        await run_probe([], base_url="http://127.0.0.1:9/v1")
     monkeypatch.setattr(probe, "_LIMIT_S", 0.2)
     with pytest.raises(ModelUnavailableError, match=r"no answer within 0.2 s"):
-        await probed([raw(b"{", b" ", hang_s=30)])
+        await run_probe([raw(b"{", b" ", hang_s=30)])
 
 
-async def test_without_a_key_nothing_is_asked():
+async def test_without_a_key_no_request():
     with pytest.raises(CredentialError, match="set GROQ_API_KEY"):
-        await probed([listed("a")], key="")
-    told, (head,) = await probed([listed("a")], "vllm", key="")
+        await run_probe([listed("a")], key="")
+    told, (head,) = await run_probe([listed("a")], "vllm", key="")
     assert (told.is_key_verified, b"authorization" in head.lower()) == (False, False)
 
 
 async def test_a_whole_turn_with_a_call(monkeypatch):
-    """The fold is the same for each row; a call of one server is a call."""
+    """All presets share one parser, so a call of one server is enough."""
     monkeypatch.setenv("GROQ_API_KEY", KEY)
     async with Loopback([sse(called(("1", "shell", "{}")))]) as server:
         provider = find_provider_factory("groq")(ModelChoice(model="groq:m1", base_url=server.base_url))

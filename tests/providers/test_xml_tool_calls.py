@@ -1,4 +1,4 @@
-"""Tool calls as tags: what is told, what the grammar allows, and what is read from an answer in any pieces."""
+"""Tests of tool calls as XML tags: the instructions, the grammar, and the parser with answers cut anywhere."""
 
 import json
 from typing import Any
@@ -94,7 +94,7 @@ def test_a_call_cut_in_its_text_does_not_run():
 
 
 @given(st.lists(st.sampled_from(["<shell>", "<write_file path=", '"', "\n", "</shell>", "x", "[" * 3000])).map("".join))
-def test_whatever_comes_is_a_message_or_an_error_of_ours(text):
+def test_any_text_gives_a_message_or_a_provider_error(text):
     try:
         done, _ = fold(text)
     except ProviderError:
@@ -102,7 +102,7 @@ def test_whatever_comes_is_a_message_or_an_error_of_ours(text):
     convert_request(Request("m", "", [done.message]), TAGS)
 
 
-def test_the_model_is_told_of_each_tool_and_of_how_work_is_done():
+def test_the_model_reads_each_tool_and_the_examples():
     history = [
         Message.user("go"),
         Message.assistant("", (ToolCall(id="1", name="shell", arguments='{"command": "ls"}'),)),

@@ -1,6 +1,6 @@
-"""What the vendors' servers refuse in a conversation, by their API references: stricter than a loopback server is.
+"""Rules by which the vendors' servers refuse a conversation. Source: their API references.
 
-valid_for_openai(asked.json)         # True, or a Refused that names the entry and the rule
+valid_for_openai(asked.json)         # True, or a RefusedError that names the entry and the rule
 valid_for_anthropic(asked.json)
 """
 
@@ -24,15 +24,15 @@ _KEYS_OF_ROLE = {
 MARKS = 4
 
 
-class Refused(ValueError):
+class RefusedError(ValueError):
     """A body that a vendor's server would refuse."""
 
 
 def valid_for_openai(body: Mapping[str, Any]) -> bool:
-    """Whether chat completions take the conversation; each call has its answer right after, in the order of the calls.
+    """Check a body for chat completions: each call has its result right after it, in the order of the calls.
 
     Raises:
-        Refused: they don't.
+        RefusedError: they don't.
     """
     _check_names(tool["function"]["name"] for tool in body.get("tools", ()))
     messages = body["messages"]
@@ -53,7 +53,7 @@ def valid_for_openai(body: Mapping[str, Any]) -> bool:
         calls = message.get("tool_calls", [])
         _need("tool_calls" not in message or bool(calls), with_place, "an empty list of calls")
         _check_openai_content(message["content"], with_place, may_be_empty=bool(calls))
-        awaited = [_checked_openai_call(call, with_place) for call in calls]
+        awaited = [_check_openai_call(call, with_place) for call in calls]
         _check_new(awaited, seen, with_place)
     _need(not awaited, "the end", f"the calls {awaited} have no answer")
     _need(messages[-1]["role"] in ("user", "tool"), "the end", "there is nothing to answer")
@@ -72,24 +72,24 @@ def _check_openai_content(content: Any, place: str, *, may_be_empty: bool) -> No
             case {"type": "image_url", "image_url": {"url": str(url)}}:
                 _need(re.fullmatch(_IMAGE, url) is not None, place, "an image that is none")
             case _:
-                raise Refused(f"{place}: no such part: {part}")
+                raise RefusedError(f"{place}: no such part: {part}")
 
 
-def _checked_openai_call(call: Any, place: str) -> str:
+def _check_openai_call(call: Any, place: str) -> str:
     match call:
         case {"id": str(id_), "type": "function", "function": {"name": str(name), "arguments": str(arguments)}}:
             _check_names([name])
             _need(re.fullmatch(_ID, id_) is not None, place, f"the id {id_!r}")
             _check_object(arguments, place)
             return id_
-    raise Refused(f"{place}: no such call: {call}")
+    raise RefusedError(f"{place}: no such call: {call}")
 
 
 def valid_for_anthropic(body: Mapping[str, Any]) -> bool:
-    """Whether Anthropic's messages take the conversation; thinking has its signature, and stands where it may.
+    """Check a body for Anthropic's messages: thinking has its signature and an allowed place.
 
     Raises:
-        Refused: they don't.
+        RefusedError: they don't.
     """
     _check_names(tool["name"] for tool in body.get("tools", ()))
     system, messages = body.get("system", []), body["messages"]
@@ -141,7 +141,7 @@ def _check_block(block: Any, role: str, place: str, *, is_thinking: bool) -> Non
         case "assistant", {"type": "redacted_thinking", "data": str(data), **rest}:
             _need(bool(data) and not rest and is_thinking and bare == block, place, "thinking that is none")
         case _:
-            raise Refused(f"{place}: no such block: {block}")
+            raise RefusedError(f"{place}: no such block: {block}")
 
 
 def _check_names(names: Any) -> None:
@@ -165,4 +165,4 @@ def _check_object(text: str, place: str) -> None:
 
 def _need(is_so: bool, place: str, otherwise: str) -> None:
     if not is_so:
-        raise Refused(f"{place}: {otherwise}")
+        raise RefusedError(f"{place}: {otherwise}")

@@ -1,4 +1,4 @@
-"""The two wires side by side, for tests that ask the same of both: each vendor's provider and its dialect."""
+"""Both vendors side by side, for tests that check the same for both: each provider and its wire format."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from goose_like.providers.retry import RetryPolicy, stream_with_retries
 from tests.loopback import Response, block, chunk, ended, events, named, raw, started, usage, words
 
 KEY = "sk-secret-1234567890"
-HASTE = RetryPolicy(max_attempts=3, first_wait_s=0.001, max_wait_s=0.01)
+QUICK_RETRIES = RetryPolicy(max_attempts=3, first_wait_s=0.001, max_wait_s=0.01)
 REQUEST = Request("m1", "be good", [Message.user("hi")], [ToolSpec("shell", "Runs.", {"type": "object"})])
 
 
 @dataclass(frozen=True)
 class Vendor:
-    """A provider, and how its server says things: `said` and `called` are events between the first and the last."""
+    """A provider and the events of its server. `said` and `called` build the events between the first and the last."""
 
     name: str
     provider: type[OpenAIProvider] | type[AnthropicProvider]
@@ -49,15 +49,15 @@ class Vendor:
 
     @property
     def half(self) -> bytes:
-        """An answer that breaks off within an event."""
+        """An answer that breaks off inside an event."""
         return self.stream(*self.said("hel", "lo"))[:-30]
 
     def stream(self, *entries: Any) -> bytes:
-        """The first events and these."""
+        """Encode the first events and these."""
         return self.encode([*self.first, *entries])
 
     def whole(self, *pieces: str) -> bytes:
-        """An answer from its first event to its last."""
+        """Encode an answer from its first event to its last."""
         return self.stream(*self.said(*pieces), *self.last(self.stop)) + self.done
 
     def answer(self, text: str) -> Response:
@@ -67,10 +67,10 @@ class Vendor:
         return ModelChoice(model=f"{self.name}:m1", base_url=base_url, **choice)
 
     async def ask(self, base_url: str, request: Request = REQUEST, **choice: Any) -> list[Delta]:
-        """Everything the provider yields, tried again in haste."""
+        """Return all deltas of the provider, with quick retries."""
         provider = self.provider(self.choice(base_url, **choice))
         try:
-            return [delta async for delta in stream_with_retries(provider, request, HASTE)]
+            return [delta async for delta in stream_with_retries(provider, request, QUICK_RETRIES)]
         finally:
             await provider.close()
 
@@ -120,15 +120,15 @@ ANTHROPIC = Vendor(
 )
 
 
-def text_of(deltas: Sequence[Delta]) -> str:
-    """The words of the message that the deltas end with."""
+def get_text(deltas: Sequence[Delta]) -> str:
+    """Return the text of the final message."""
     done = deltas[-1]
     assert isinstance(done, MessageCompleted)
     return done.message.text
 
 
-def with_keys_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sets both keys; no address and no proxy of the machine is left."""
+def set_keys_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set both keys, and remove addresses and proxies from the environment."""
     proxies = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
     for name in (OPENAI.url_variable, ANTHROPIC.url_variable, "AWS_REGION", "CLOUD_ML_REGION", *proxies):
         monkeypatch.delenv(name, raising=False)

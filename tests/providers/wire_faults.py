@@ -1,4 +1,4 @@
-"""What can go wrong on a wire: what the server does, and what must come of it, for either vendor."""
+"""Faults of a server and the errors that must follow, for each vendor."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from tests.providers.vendors import ANTHROPIC, OPENAI, Vendor
 
 @dataclass(frozen=True)
 class Fault:
-    """`requests` is how often the server is asked, where three tries are allowed; `said` is within the error."""
+    """A fault and its error. `requests` is the number of requests with three attempts; `said` is part of its text."""
 
     name: str
     response: Callable[[Vendor], Response]
@@ -30,86 +30,86 @@ class Fault:
         return self.said if isinstance(self.said, str) else self.said(vendor)
 
 
-def _refused(status: int, said: str, error: type[ProviderError], exit_code: int, requests: int) -> Fault:
+def _refuse(status: int, said: str, error: type[ProviderError], exit_code: int, requests: int) -> Fault:
     return Fault(f"HTTP {status}", lambda _: refusal(status, "no way"), said, error, exit_code, requests)
 
 
-def _senseless(body: bytes) -> Fault:
+def _send_nonsense(body: bytes) -> Fault:
     return Fault(f"503 with {body!r}", lambda _: Response(503, {}, [body]), "HTTP 503", ModelUnavailableError)
 
 
-def _broken(name: str, response: Callable[[Vendor], Response], said: str | Callable[[Vendor], str]) -> Fault:
+def _break(name: str, response: Callable[[Vendor], Response], said: str | Callable[[Vendor], str]) -> Fault:
     return Fault(name, response, said)
 
 
-def _unfinished(vendor: Vendor) -> str:
+def _describe_unfinished(vendor: Vendor) -> str:
     return vendor.unfinished
 
 
 REFUSALS = (
-    _refused(400, "HTTP 400: no way", ProviderError, 1, 1),
-    _refused(401, "_API_KEY", CredentialError, 76, 1),
-    _refused(402, "credit", RateLimitError, 75, 1),
-    _refused(403, "_API_KEY", CredentialError, 76, 1),
-    _refused(404, "no model 'm1'", ModelUnavailableError, 77, 1),
-    _refused(408, "later", ModelUnavailableError, 77, 3),
-    _refused(409, "later", ModelUnavailableError, 77, 3),
-    _refused(413, "window", ContextLengthError, 1, 1),
-    _refused(418, "HTTP 418: no way", ProviderError, 1, 1),
-    _refused(422, "HTTP 422: no way", ProviderError, 1, 1),
-    _refused(429, "too many requests", RateLimitError, 75, 3),
-    _refused(500, "later", ModelUnavailableError, 77, 3),
-    _refused(502, "later", ModelUnavailableError, 77, 3),
-    _refused(503, "later", ModelUnavailableError, 77, 3),
-    _refused(504, "later", ModelUnavailableError, 77, 3),
-    _refused(529, "later", ModelUnavailableError, 77, 3),
-    *map(_senseless, (b"", b"<html>gone</html>", b"{broken", b"null", b"[]", b"\xff\xfe", b'"words"')),
+    _refuse(400, "HTTP 400: no way", ProviderError, 1, 1),
+    _refuse(401, "_API_KEY", CredentialError, 76, 1),
+    _refuse(402, "credit", RateLimitError, 75, 1),
+    _refuse(403, "_API_KEY", CredentialError, 76, 1),
+    _refuse(404, "no model 'm1'", ModelUnavailableError, 77, 1),
+    _refuse(408, "later", ModelUnavailableError, 77, 3),
+    _refuse(409, "later", ModelUnavailableError, 77, 3),
+    _refuse(413, "window", ContextLengthError, 1, 1),
+    _refuse(418, "HTTP 418: no way", ProviderError, 1, 1),
+    _refuse(422, "HTTP 422: no way", ProviderError, 1, 1),
+    _refuse(429, "too many requests", RateLimitError, 75, 3),
+    _refuse(500, "later", ModelUnavailableError, 77, 3),
+    _refuse(502, "later", ModelUnavailableError, 77, 3),
+    _refuse(503, "later", ModelUnavailableError, 77, 3),
+    _refuse(504, "later", ModelUnavailableError, 77, 3),
+    _refuse(529, "later", ModelUnavailableError, 77, 3),
+    *map(_send_nonsense, (b"", b"<html>gone</html>", b"{broken", b"null", b"[]", b"\xff\xfe", b'"words"')),
     Fault("too long", lambda _: refusal(400, "prompt is too long: 9 > 8"), "window", ContextLengthError, 1, 1),
     Fault("a redirect to nowhere", lambda _: Response(302, {"content-length": "0"}), "HTTP 302", ProviderError, 1, 1),
 )
 
 STREAMS = (
     # cut
-    _broken("cut within an event", lambda v: raw(v.half), _unfinished),
-    _broken("cut between events", lambda v: raw(v.stream(*v.said("hel"))), _unfinished),
-    _broken("cut within a character", lambda v: raw(v.stream() + b'data: {"x": "\xf0\x9f'), "no valid JSON"),
-    _broken("no finish reason", lambda v: raw(v.stream(*v.said("x")) + v.done), _unfinished),
-    _broken("reset", lambda v: raw(v.half, is_reset=True, pause_s=0.02), "connection broke"),
-    _broken(
+    _break("cut within an event", lambda v: raw(v.half), _describe_unfinished),
+    _break("cut between events", lambda v: raw(v.stream(*v.said("hel"))), _describe_unfinished),
+    _break("cut within a character", lambda v: raw(v.stream() + b'data: {"x": "\xf0\x9f'), "no valid JSON"),
+    _break("no finish reason", lambda v: raw(v.stream(*v.said("x")) + v.done), _describe_unfinished),
+    _break("reset", lambda v: raw(v.half, is_reset=True, pause_s=0.02), "connection broke"),
+    _break(
         "cut within HTTP chunks",
         lambda v: Response(200, {"transfer-encoding": "chunked", "connection": "close"}, [b"5\r\ndata:\r\n"]),
         "connection broke",
     ),
-    _broken(
+    _break(
         "shorter than its length",
         lambda v: Response(200, {"content-length": "9999", "connection": "close"}, [v.half]),
         "connection broke",
     ),
-    _broken(
+    _break(
         "an overlong line that never ends",
         lambda v: raw(v.stream(*v.said("x")) + b"data: " + b"x" * 2_000_000),
-        _unfinished,
+        _describe_unfinished,
     ),
     # silent
-    _broken("stalls", lambda v: raw(v.half, hang_s=30), "stalled"),
-    _broken("stalls after the head", lambda v: raw(hang_s=30), "stalled"),
-    _broken("only comments", lambda v: raw(*[b": still here\n\n"] * 40, pause_s=0.1), "stalled"),
+    _break("stalls", lambda v: raw(v.half, hang_s=30), "stalled"),
+    _break("stalls after the head", lambda v: raw(hang_s=30), "stalled"),
+    _break("only comments", lambda v: raw(*[b": still here\n\n"] * 40, pause_s=0.1), "stalled"),
     # no JSON, or another
-    _broken("split JSON", lambda v: raw(b'event: x\ndata: {"type": "mess\n\n'), "no valid JSON"),
-    _broken("no UTF-8", lambda v: raw(b'event: x\ndata: {"type": "\xff"}\n\n'), "no valid JSON"),
-    _broken("nested without end", lambda v: raw(b"data: " + b"[" * 100_000 + b"\n\n"), "no valid JSON"),
-    _broken("a number without end", lambda v: raw(b"data: " + b"1" * 5_000 + b"\n\n"), "no valid JSON"),
-    _broken("a list", lambda v: raw(b"data: [1, 2]\n\n"), "an object belongs"),
-    _broken("a number", lambda v: raw(b"data: 5\n\n"), "an object belongs"),
-    _broken("a string", lambda v: raw(b'data: "hi"\n\n'), "an object belongs"),
-    _broken("null", lambda v: raw(b"data: null\n\n"), _unfinished),
+    _break("split JSON", lambda v: raw(b'event: x\ndata: {"type": "mess\n\n'), "no valid JSON"),
+    _break("no UTF-8", lambda v: raw(b'event: x\ndata: {"type": "\xff"}\n\n'), "no valid JSON"),
+    _break("nested without end", lambda v: raw(b"data: " + b"[" * 100_000 + b"\n\n"), "no valid JSON"),
+    _break("a number without end", lambda v: raw(b"data: " + b"1" * 5_000 + b"\n\n"), "no valid JSON"),
+    _break("a list", lambda v: raw(b"data: [1, 2]\n\n"), "an object belongs"),
+    _break("a number", lambda v: raw(b"data: 5\n\n"), "an object belongs"),
+    _break("a string", lambda v: raw(b'data: "hi"\n\n'), "an object belongs"),
+    _break("null", lambda v: raw(b"data: null\n\n"), _describe_unfinished),
     # no stream, or an empty one
-    _broken("HTML with 200", lambda v: raw(b"<html>hello</html>", kind="text/html"), "text/html"),
-    _broken("JSON with 200", lambda v: raw(b'{"content": []}', kind="application/json"), "application/json"),
-    _broken("an empty body", lambda v: raw(b""), "no event stream"),
-    _broken("204", lambda v: Response(204, {"content-length": "0"}), "no event stream"),
-    _broken("no gzip", lambda v: Response(200, {"content-encoding": "gzip"}, [b"no gzip"]), "connection broke"),
-    _broken("an empty answer", lambda v: raw(v.stream(*v.last(v.stop)) + v.done), "empty"),
+    _break("HTML with 200", lambda v: raw(b"<html>hello</html>", kind="text/html"), "text/html"),
+    _break("JSON with 200", lambda v: raw(b'{"content": []}', kind="application/json"), "application/json"),
+    _break("an empty body", lambda v: raw(b""), "no event stream"),
+    _break("204", lambda v: Response(204, {"content-length": "0"}), "no event stream"),
+    _break("no gzip", lambda v: Response(200, {"content-encoding": "gzip"}, [b"no gzip"]), "connection broke"),
+    _break("an empty answer", lambda v: raw(v.stream(*v.last(v.stop)) + v.done), "empty"),
     Fault(
         "stopped by length before it began",
         lambda v: raw(v.stream(*v.last(v.cut)) + v.done),
@@ -132,7 +132,7 @@ def _error(kind: str) -> dict[str, object]:
     return {"type": "error", "error": {"type": kind, "message": "boom"}}
 
 
-def _within(kind: str) -> Response:
+def _fail_inside(kind: str) -> Response:
     return raw(ANTHROPIC.stream(*words(0, "x"), _error(kind)))
 
 
@@ -148,16 +148,16 @@ OF_OPENAI = (
         1,
         1,
     ),
-    _broken("only [DONE]", lambda v: raw(v.done), "no event stream"),
-    _broken("a text that is none", lambda v: raw(v.stream(chunk({"content": 5}))), "content"),
-    _broken("choices that are none", lambda v: raw(v.stream({"choices": {"a": 1}})), "choices"),
-    _broken("an index that is a word", lambda _: _delta("first"), "index"),
-    _broken("an index that is a yes", lambda _: _delta(True), "index"),
-    _broken("a call without a name", lambda _: _delta(0, ""), "without a name"),
-    _broken("an error at once", lambda v: raw(v.stream(_ERROR)), "boom"),
-    _broken("an error within", lambda v: raw(v.stream(*v.said("x"), _ERROR)), "boom"),
-    _broken("an error that is a string", lambda v: raw(v.stream(chunk({"content": "x"}), {"error": "boom"})), "boom"),
-    _broken("the server gave up", lambda v: raw(v.stream(*v.said("x"), *v.last("network_error"))), "gave up"),
+    _break("only [DONE]", lambda v: raw(v.done), "no event stream"),
+    _break("a text that is none", lambda v: raw(v.stream(chunk({"content": 5}))), "content"),
+    _break("choices that are none", lambda v: raw(v.stream({"choices": {"a": 1}})), "choices"),
+    _break("an index that is a word", lambda _: _delta("first"), "index"),
+    _break("an index that is a yes", lambda _: _delta(True), "index"),
+    _break("a call without a name", lambda _: _delta(0, ""), "without a name"),
+    _break("an error at once", lambda v: raw(v.stream(_ERROR)), "boom"),
+    _break("an error within", lambda v: raw(v.stream(*v.said("x"), _ERROR)), "boom"),
+    _break("an error that is a string", lambda v: raw(v.stream(chunk({"content": "x"}), {"error": "boom"})), "boom"),
+    _break("the server gave up", lambda v: raw(v.stream(*v.said("x"), *v.last("network_error"))), "gave up"),
     Fault(
         "an error within that tells of length",
         lambda v: raw(v.stream({"error": {"message": "exceeds the available context size"}})),
@@ -178,24 +178,24 @@ OF_OPENAI = (
 
 OF_ANTHROPIC = (
     Fault("no credit", lambda _: refusal(400, "Your credit balance is too low"), "credit", RateLimitError, 75, 1),
-    _broken("no message_stop", lambda v: raw(v.stream(*v.said("x"), *v.last("end_turn")[:1])), "message_stop"),
-    _broken("no stop reason", lambda v: raw(v.stream(*v.said("x"), *v.last(None))), "stop reason"),
-    _broken("an unknown stop reason", lambda v: raw(v.stream(*v.said("x"), *v.last("bored"))), "'bored'"),
-    _broken("no start", lambda v: raw(v.encode(v.said("x"))), "before its message_start"),
-    _broken("two starts", lambda v: raw(v.stream(started())), "second answer"),
-    _broken("a delta before its block", lambda v: raw(v.stream(*words(0, "x")[1:])), "never began"),
-    _broken("a delta of another index", lambda v: raw(v.stream(words(0, "x")[0], words(7, "x")[1])), "block 7"),
-    _broken("an index that is a word", lambda v: raw(v.stream(*block("first", {"type": "text"}))), "index"),
-    _broken("an index twice", lambda _: _blocks(words(0, "x"), words(0, "y")), "twice"),
-    _broken("a delta of another kind", lambda _: _blocks(block(0, {"type": "text"}, *_thinking())), "within a block"),
-    _broken("a call without a name", lambda _: _blocks(wish(0, "1", "", "{}")), "without a name"),
-    _broken("only thinking", lambda _: _blocks(thought(0, "hm", "SIG")), "empty"),
+    _break("no message_stop", lambda v: raw(v.stream(*v.said("x"), *v.last("end_turn")[:1])), "message_stop"),
+    _break("no stop reason", lambda v: raw(v.stream(*v.said("x"), *v.last(None))), "stop reason"),
+    _break("an unknown stop reason", lambda v: raw(v.stream(*v.said("x"), *v.last("bored"))), "'bored'"),
+    _break("no start", lambda v: raw(v.encode(v.said("x"))), "before its message_start"),
+    _break("two starts", lambda v: raw(v.stream(started())), "second answer"),
+    _break("a delta before its block", lambda v: raw(v.stream(*words(0, "x")[1:])), "never began"),
+    _break("a delta of another index", lambda v: raw(v.stream(words(0, "x")[0], words(7, "x")[1])), "block 7"),
+    _break("an index that is a word", lambda v: raw(v.stream(*block("first", {"type": "text"}))), "index"),
+    _break("an index twice", lambda _: _blocks(words(0, "x"), words(0, "y")), "twice"),
+    _break("a delta of another kind", lambda _: _blocks(block(0, {"type": "text"}, *_thinking())), "within a block"),
+    _break("a call without a name", lambda _: _blocks(wish(0, "1", "", "{}")), "without a name"),
+    _break("only thinking", lambda _: _blocks(thought(0, "hm", "SIG")), "empty"),
     Fault("an error at once", lambda v: raw(v.encode([_error("overloaded_error")])), "boom", ModelUnavailableError),
-    Fault("overloaded within", lambda _: _within("overloaded_error"), "boom", ModelUnavailableError),
-    Fault("broken within", lambda _: _within("api_error"), "boom", ModelUnavailableError),
-    Fault("too many within", lambda _: _within("rate_limit_error"), "boom", RateLimitError, 75),
-    Fault("no key within", lambda _: _within("authentication_error"), "boom", CredentialError, 76, 1),
-    Fault("refused within", lambda _: _within("invalid_request_error"), "boom", ProviderError, 1, 1),
+    Fault("overloaded within", lambda _: _fail_inside("overloaded_error"), "boom", ModelUnavailableError),
+    Fault("broken within", lambda _: _fail_inside("api_error"), "boom", ModelUnavailableError),
+    Fault("too many within", lambda _: _fail_inside("rate_limit_error"), "boom", RateLimitError, 75),
+    Fault("no key within", lambda _: _fail_inside("authentication_error"), "boom", CredentialError, 76, 1),
+    Fault("refused within", lambda _: _fail_inside("invalid_request_error"), "boom", ProviderError, 1, 1),
     Fault("the model declines", lambda _: _blocks(words(0, "I"), stop="refusal"), "declined", ProviderError, 1, 1),
 )
 

@@ -31,7 +31,7 @@ from goose_like.workspace.workspace import Workspace
 from tests.fakes import FAST_RETRIES, PAUSE, FakeProvider, call, calls, is_well_formed
 from tests.loopback import Loopback, answer, called, raw, sse, usage, wish, words
 from tests.providers.vendor_rules import valid_for_anthropic, valid_for_openai
-from tests.providers.vendors import ANTHROPIC, OPENAI, with_keys_only
+from tests.providers.vendors import ANTHROPIC, OPENAI, set_keys_only
 
 READ = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 ONE = {"type": "object", "properties": {"param": {"type": "string"}}, "required": ["param"]}
@@ -517,7 +517,7 @@ TOLD_CALL = sse([*OPENAI.said(json.dumps({"tool": "disk_read", "arguments": {"pa
     ids=["openai", "told in words", "anthropic"],
 )
 async def test_over_each_vendors_wire(monkeypatch, vendor, choice, response):
-    with_keys_only(monkeypatch)
+    set_keys_only(monkeypatch)
     session = Session.temporary()
     async with Loopback([response, raw(vendor.whole("it says A"))]) as server:
         url = server.base_url if vendor is OPENAI else server.base_url.removesuffix("/v1")

@@ -25,7 +25,7 @@ from goose_like.sessions.session import Session
 from tests.fakes import FakeProvider, call, calls, is_well_formed
 from tests.loopback import Loopback, answer, called, events, raw, refusal, said, sse, usage, wish, words
 from tests.providers.vendor_rules import valid_for_anthropic, valid_for_openai
-from tests.providers.vendors import ANTHROPIC, OPENAI, with_keys_only
+from tests.providers.vendors import ANTHROPIC, OPENAI, set_keys_only
 
 WEATHER = {
     "name": "Weather_now",
@@ -355,7 +355,7 @@ async def test_nothing_is_asked_where_nothing_is_left_of_the_turn():
 
 @pytest.fixture
 def keys(monkeypatch):
-    with_keys_only(monkeypatch)
+    set_keys_only(monkeypatch)
 
 
 async def asked_of(vendor, responses, *, choice=None, **asked):

@@ -1,4 +1,4 @@
-"""Both SDKs' wires over a real loopback server: what is an answer on either, and what each fault becomes."""
+"""Tests of both SDK providers over a loopback server: complete answers and faults."""
 
 import asyncio
 import gzip
@@ -16,13 +16,13 @@ from goose_like.core.errors import CredentialError, ModelUnavailableError, Profi
 from goose_like.core.events import MessageCompleted, Retrying, TextDelta
 from goose_like.providers.base import Delta
 from tests.loopback import Loopback, Response, raw, refusal, threaded
-from tests.providers.vendors import ANTHROPIC, HASTE, KEY, OPENAI, REQUEST, Vendor, text_of, with_keys_only
+from tests.providers.vendors import ANTHROPIC, KEY, OPENAI, QUICK_RETRIES, REQUEST, Vendor, get_text, set_keys_only
 from tests.providers.wire_faults import FAULTS, Fault
 
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_keys_only(monkeypatch)
+    set_keys_only(monkeypatch)
 
 
 @pytest.fixture(params=[OPENAI, ANTHROPIC], ids=lambda vendor: vendor.name)
@@ -31,12 +31,12 @@ def vendor(request: pytest.FixtureRequest) -> Vendor:
     return request.param
 
 
-# --- whole answers
+# --- complete answers
 
 
 async def test_it_works_against_a_server_in_a_thread(vendor: Vendor) -> None:
     with threaded([vendor.answer("hello")]) as server:
-        assert text_of(await vendor.ask(server.base_url)) == "hello"
+        assert get_text(await vendor.ask(server.base_url)) == "hello"
         assert server.requests[0].head.startswith(f"POST {vendor.path} HTTP/1.1\r\n".encode())
 
 
@@ -54,16 +54,16 @@ STREAMS: dict[str, Callable[[Vendor], Response]] = {
 
 
 @pytest.mark.parametrize("name", STREAMS)
-async def test_streams_that_are_whole(vendor: Vendor, name: str) -> None:
+async def test_complete_streams(vendor: Vendor, name: str) -> None:
     async with Loopback([STREAMS[name](vendor)]) as server:
-        assert text_of(await vendor.ask(server.base_url)) == "grüße 😀"
+        assert get_text(await vendor.ask(server.base_url)) == "grüße 😀"
         assert len(server.requests) == 1
 
 
-async def test_an_overlong_line_is_whole_too(vendor: Vendor) -> None:
+async def test_a_very_long_line_is_complete(vendor: Vendor) -> None:
     text = "x" * 2_000_000
     async with Loopback([vendor.answer(text)]) as server:
-        assert text_of(await vendor.ask(server.base_url)) == text
+        assert get_text(await vendor.ask(server.base_url)) == text
 
 
 async def test_a_length_stop_within_arguments_is_cut(vendor: Vendor) -> None:
@@ -97,15 +97,15 @@ async def test_a_fault_then_an_answer(vendor: Vendor) -> None:
         deltas = await vendor.ask(server.base_url)
         assert len(server.requests) == 3
     assert sum(isinstance(delta, Retrying) for delta in deltas) == 2
-    assert text_of(deltas) == "whole"
+    assert get_text(deltas) == "whole"
 
 
 @pytest.mark.parametrize(
     ("value", "wait_s"),
     [
         ("0.005", 0.005),
-        ("86400", HASTE.max_wait_s),
-        (formatdate(4_000_000_000, usegmt=True), HASTE.max_wait_s),
+        ("86400", QUICK_RETRIES.max_wait_s),
+        (formatdate(4_000_000_000, usegmt=True), QUICK_RETRIES.max_wait_s),
         (formatdate(1_000_000_000, usegmt=True), None),
         *((senseless, None) for senseless in ("soon", "-5", "nan", "inf", "1e999", "", "Thu, 99 Foo 2026", "\xff")),
     ],
@@ -116,11 +116,11 @@ async def test_retry_after(vendor: Vendor, value: str, wait_s: float | None) -> 
         deltas = await vendor.ask(server.base_url)
         assert len(server.requests) == 2
     (waited,) = [delta.wait_s for delta in deltas if isinstance(delta, Retrying)]
-    # Without a sane wish the pause is our own, of a millisecond.
+    # Without a valid request of the server the pause is the policy's, one millisecond.
     assert waited == (round(wait_s, 2) if wait_s else 0.0)
 
 
-async def test_neither_key_nor_password_is_told_and_long_words_are_clipped(vendor: Vendor) -> None:
+async def test_errors_hide_secrets_and_clip_long_texts(vendor: Vendor) -> None:
     async with Loopback([refusal(400, f"bad {KEY} of geheim " + "x" * 5000)]) as server:
         with pytest.raises(ProviderError) as caught:
             await vendor.ask(server.base_url.replace("//", "//me:geheim@") + "?token=abc")
@@ -195,7 +195,7 @@ async def test_no_key(vendor: Vendor, key: str, monkeypatch: pytest.MonkeyPatch)
         [_ async for _ in vendor.provider(choice).stream(REQUEST)]
 
 
-# --- manners
+# --- closing and importing
 
 
 async def test_closing_the_stream_hangs_up(vendor: Vendor) -> None:
