@@ -67,7 +67,6 @@ def import_file(file: Path, name: str | None = None) -> Session:
 
 
 def _parse_archive(text: str, file: str) -> tuple[dict[str, Any], bytes]:
-    """Return the object, and its events as lines of a session file."""
     try:
         head = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -101,7 +100,6 @@ def _find_event_line(text: str, number: int) -> int:
 
 
 def _decode_files(head: dict[str, Any], kind: str, file: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the names and contents of the files under `outputs` or `assets`."""
     files = head.get(f"{kind}s", {})
     if not isinstance(files, dict):
         raise SessionError(f"{file}, line 1: `{kind}s` is no object; nothing was imported")

@@ -4,6 +4,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -13,29 +14,6 @@ from goose_like.providers.prices import compute_cost_usd
 
 from .transcript import Entry, Transcript, escape_controls, format_time
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c2024; --dim: #60646c; --page: #fcfcfd; --box: #f0f0f3; --line: #d9d9e0;
-  --person: #0d74ce; --good: #18794e; --bad: #ce2c31; --added: #e6f6eb; --gone: #feebec; --hunk: #5b5bd6; }
-@media (prefers-color-scheme: dark) { :root { --ink: #edeef0; --dim: #b0b4ba; --page: #111113; --box: #1b1c1f;
-  --line: #363a3f; --person: #70b8ff; --good: #3dd68c; --bad: #ff9592; --added: #11291d; --gone: #3b1219;
-  --hunk: #b1a9ff; } }
-body { max-width: 54rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.55 system-ui, sans-serif; color: var(--ink);
-  background: var(--page); overflow-wrap: anywhere; }
-h1 { margin-bottom: 0; } h2 { font-size: .85rem; margin: 2.2rem 0 .4rem; color: var(--person); }
-.facts, .note, .end { color: var(--dim); font-size: .85rem; white-space: pre-wrap; margin: .4rem 0; }
-.end { color: var(--bad); } .plan { white-space: pre-wrap; margin: .6rem 0; }
-.person { border-left: 3px solid var(--person); padding-left: .8rem; white-space: pre-wrap; }
-pre { background: var(--box); padding: .6rem .8rem; border-radius: 6px; white-space: pre-wrap; margin: .4rem 0; }
-pre, code { font-family: ui-monospace, monospace; font-size: .85rem; }
-details { border: 1px solid var(--line); border-radius: 6px; padding: .3rem .7rem; margin: .5rem 0; }
-summary { cursor: pointer; font-family: ui-monospace, monospace; font-size: .85rem; }
-.good { color: var(--good); } .bad { color: var(--bad); }
-.diff > * { display: block; } .diff { white-space: pre-wrap; } ins, del { text-decoration: none; }
-ins { background: var(--added); color: var(--good); } del { background: var(--gone); color: var(--bad); }
-b { color: var(--hunk); font-weight: normal; } .diff > *:empty::before { content: " "; }
-table { border-collapse: collapse; } td, th { border: 1px solid var(--line); padding: .2rem .6rem; }
-img { max-width: 100%; border-radius: 6px; }
-"""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _DIFF_START = re.compile(r"^(?:diff --git |@@ -\d+(?:,\d+)? \+\d+)", re.MULTILINE)
 
@@ -43,6 +21,7 @@ _DIFF_START = re.compile(r"^(?:diff --git |@@ -\d+(?:,\d+)? \+\d+)", re.MULTILIN
 def export_html(transcript: Transcript) -> str:
     """Render the page. All text is escaped. The model's Markdown is rendered without HTML and images."""
     info = transcript.info
+    style = files(__package__).joinpath("session_page.css").read_text(encoding="utf-8")
     facts = [info.cwd, f"last used {format_time(info.changed_at)}"]
     for model, spent in transcript.usage.items():
         cost = compute_cost_usd({model: spent})
@@ -58,7 +37,8 @@ def export_html(transcript: Transcript) -> str:
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width">
 <title>{escape(info.name)}</title>
-<style>{_STYLE}</style>
+<style>
+{style}</style>
 </head>
 <body>
 <h1>{escape(info.name)}</h1>

@@ -45,11 +45,11 @@ class ChildWorkspace(Workspace):
         return self._parent._sandbox_problem
 
     @override
-    async def _fix_rules(self) -> None:
+    async def _freeze_rules(self) -> None:
         # The parent's rules come first: files that exist before the child's first command may be the parent's work,
         # and the parent's audit judges them together with the child's.
-        await self._parent._fix_rules()
-        await super()._fix_rules()
+        await self._parent._freeze_rules()
+        await super()._freeze_rules()
         if self._parent._audit is not None and not self._parent._is_audit_off:
             self._audit = self._parent._audit
 

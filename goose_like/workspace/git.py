@@ -65,8 +65,8 @@ def find_commit_folders(root: Path) -> tuple[Path, ...]:
     """Find the git folders that a commit in the workspace writes to.
 
     They are the workspace's own folder, one above it, or a worktree's common folder. The content of a `.git` file comes
-    from the project and may point anywhere. A pointer counts only if the other end confirms it (a worktree's back-pointer) or
-    an enclosing repository holds it (a submodule).
+    from the project and may point anywhere. A pointer counts only if the other end confirms it (a worktree's
+    back-pointer) or an enclosing repository holds it (a submodule).
     """
     for folder in (root, *root.parents):
         git = folder / ".git"

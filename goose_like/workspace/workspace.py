@@ -60,7 +60,7 @@ class Workspace:
         self._spawners = SpawnerPool(self._start_spawner)
         self._private_tmp: PrivateTmp | None = None
         self._audit: RepositoryAudit | None = None
-        self._final_rules: Rules | None = None
+        self._frozen_rules: Rules | None = None
 
     @property
     def mode(self) -> SandboxMode:
@@ -250,7 +250,7 @@ class Workspace:
         async with self._preparing:
             if access == "full" or self.mode == "full" or not await self._has_sandbox():
                 return SpawnerClient(variables=build_environment(is_confined=False))
-        await self._fix_rules()
+        await self._freeze_rules()
         rules = self._rules
         if scope is not None:
             rules = await asyncio.to_thread(narrow_rules, rules, self.root, scope)
@@ -281,15 +281,15 @@ class Workspace:
         self._notifier.log(f"commands run without a sandbox: {problem}")
         return False
 
-    async def _fix_rules(self) -> None:
-        """Fix the rules before the first command or write: everything that exists now belongs to the person."""
+    async def _freeze_rules(self) -> None:
+        """Freeze the rules before the first command or write: all files that exist now belong to the person."""
         async with self._preparing:
-            if self.mode != "full" and self._final_rules is None:
+            if self.mode != "full" and self._frozen_rules is None:
                 _ = self.tmp  # create the folder here, not in two threads at once
                 if self.mode == "read-only":
-                    self._final_rules = await asyncio.to_thread(self._draw_rules)
+                    self._frozen_rules = await asyncio.to_thread(self._draw_rules)
                 else:
-                    self._final_rules, self._audit = await asyncio.to_thread(self._start_audit)
+                    self._frozen_rules, self._audit = await asyncio.to_thread(self._start_audit)
 
     def _start_audit(self) -> tuple[Rules, RepositoryAudit]:
         if self._is_inside(config := resolve_path(config_folder())):
@@ -316,8 +316,8 @@ class Workspace:
 
     @property
     def _rules(self) -> Rules:
-        """The rules now. Protected paths are missing until `_fix_rules`, which runs before anything is written."""
-        return self._final_rules or self._draw_rules()
+        """The rules now. Protected paths are missing until `_freeze_rules`, which runs before anything is written."""
+        return self._frozen_rules or self._draw_rules()
 
     @cached_property
     def _commit_folders(self) -> tuple[Path, ...]:
@@ -378,7 +378,7 @@ class Workspace:
             GooseLikeError: the path cannot hold a file, or the file changed while the question was open.
             OSError: the operating system refused the write.
         """
-        await self._fix_rules()
+        await self._freeze_rules()
         return await self._writer.write(path, data)
 
     async def update_own_file(self, path: str | Path, update: ContentUpdate, *, at_end: bool = False) -> bool:
@@ -397,7 +397,7 @@ class Workspace:
             GooseLikeError: see `write_bytes`, or raised by `update`.
             OSError: see `write_bytes`.
         """
-        await self._fix_rules()
+        await self._freeze_rules()
         return await self._writer.update(path, update, at_end=at_end)
 
     @property

@@ -13,15 +13,11 @@ class BlobStore:
     """A file of blobs, for one process at a time. One file, because twenty thousand small ones would take seconds.
 
     Each blob follows its SHA-256 and its length (big-endian). A blob that a dying process left unfinished is cut off.
-    Nothing is removed.
+    Nothing is removed. All methods raise OSError if the disk is full or the file cannot be read or written.
     """
 
     def __init__(self, file: Path, limit_bytes: int) -> None:
-        """Open the file, or create it with mode 0600.
-
-        Raises:
-            OSError: the file cannot be read or written.
-        """
+        """Open the file, or create it with mode 0600."""
         self._limit_bytes = limit_bytes
         self._places: dict[str, tuple[int, int]] = {}
         self._file = os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "r+b")
@@ -36,11 +32,7 @@ class BlobStore:
         self._end = self._file.seek(end)
 
     def put(self, data: bytes) -> str:
-        """Store a blob and return its SHA-256. The blob is safe once `flush` returns.
-
-        Raises:
-            OSError: the disk is full, or the limit is reached.
-        """
+        """Store a blob and return its SHA-256. The blob is safe once `flush` returns. The limit raises OSError too."""
         digest = hashlib.sha256(data)
         name = digest.hexdigest()
         if name not in self._places:
@@ -52,19 +44,11 @@ class BlobStore:
         return name
 
     def flush(self) -> None:
-        """Write all blobs to the file, so that they outlive this process.
-
-        Raises:
-            OSError: the disk is full.
-        """
+        """Write all blobs to the file, so that they outlive this process."""
         self._file.flush()
 
     def get(self, name: str) -> bytes:
-        """Read the blob with this SHA-256.
-
-        Raises:
-            OSError: the blob is missing or damaged.
-        """
+        """Read the blob with this SHA-256. A missing or damaged blob raises OSError too."""
         start, length = self._places.get(name, (0, 0))
         with suppress(OSError):  # a full disk affects other blobs, not this one
             self._file.flush()
@@ -74,9 +58,5 @@ class BlobStore:
         return data
 
     def close(self) -> None:
-        """Close the file.
-
-        Raises:
-            OSError: the disk is full.
-        """
+        """Close the file."""
         self._file.close()

@@ -33,15 +33,12 @@ class OpenTurn:
 class UndoLog:
     """A fold over the lines of a file. All paths are absolute, and `snapshot` is the newest one.
 
-    Lines are plain JSON without a model, because file names may hold bytes that are not valid text.
+    Lines are plain JSON without a model, because file names may hold bytes that are not valid text. All methods raise
+    OSError if the disk is full or the file cannot be read or written.
     """
 
     def __init__(self, file: Path) -> None:
-        """Read the file, or create it with mode 0600.
-
-        Raises:
-            OSError: the file cannot be read or written.
-        """
+        """Read the file, or create it with mode 0600."""
         self.changes: dict[str, list[PathChange]] = {}
         self.snapshot: dict[str, FileState] = {}
         self.open_turn: OpenTurn | None = None
@@ -62,19 +59,11 @@ class UndoLog:
         return self.open_turn
 
     def record_originals(self, turn: int, states: Mapping[str, FileState]) -> None:
-        """Record the state of single files before they change.
-
-        Raises:
-            OSError: the disk is full.
-        """
+        """Record the state of single files before they change."""
         self._append({"turn": turn, "originals": _to_json(states)})
 
     def record_snapshot(self, turn: int, root: str, ignored: frozenset[str], snapshot: Mapping[str, FileState]) -> None:
-        """Record the state of the whole tree before a command. Only differences to the last snapshot are written.
-
-        Raises:
-            OSError: the disk is full.
-        """
+        """Record the state of the whole tree before a command. Only differences to the last snapshot are written."""
         changed = {path: state for path, state in snapshot.items() if self.snapshot.get(path) != state}
         changed |= dict.fromkeys(self.snapshot.keys() - snapshot.keys(), ABSENT)
         self._append({"turn": turn, "snapshot": _to_json(changed), "root": root, "ignored": sorted(ignored)})
@@ -82,11 +71,7 @@ class UndoLog:
     def record_changes(
         self, turn: int, changes: Mapping[str, tuple[FileState, FileState]], *, is_ours: bool = True
     ) -> None:
-        """Record the changes of a turn. Without `is_ours`, anyone may have made them.
-
-        Raises:
-            OSError: the disk is full.
-        """
+        """Record the changes of a turn. Without `is_ours`, anyone may have made them."""
         pairs = {path: [*_to_json({"before": old, "after": new}).values()] for path, (old, new) in changes.items()}
         self._append({"turn": turn, "changes": pairs, "is_ours": is_ours})
 

@@ -104,7 +104,7 @@ def restore_files(changes: Iterable[FileChange], get_blob: GetBlob, store: Store
 
     folders = {change.path: change.target.mode for change in pending if stat.S_ISDIR(change.target.mode)}
     with _make_writable({change.path.parent for change in pending}, folders):
-        each((change for change in reversed(by_depth) if _must_go(change)), _remove)
+        each((change for change in reversed(by_depth) if _must_be_removed(change)), _remove)
         each((change for change in by_depth if stat.S_ISDIR(change.target.mode)), _create_folder)
         each((change for change in by_depth if stat.S_ISLNK(change.target.mode)), _create_link)
         each(
@@ -115,7 +115,7 @@ def restore_files(changes: Iterable[FileChange], get_blob: GetBlob, store: Store
     return notes
 
 
-def _must_go(change: FileChange) -> bool:
+def _must_be_removed(change: FileChange) -> bool:
     return change.now != ABSENT and stat.S_IFMT(change.now.mode) != stat.S_IFMT(change.target.mode)
 
 

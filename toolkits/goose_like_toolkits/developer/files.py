@@ -274,7 +274,6 @@ def _take_fitting(wanted: list[str], limit_bytes: int) -> list[str]:
 
 
 def _suggest_names(real: Path) -> str:
-    """Suggest similar names in the same folder."""
     folder = next(parent for parent in real.parents if parent.is_dir())
     if folder != real.parent:
         return f"; there is no folder {real.parent.name!r} either"

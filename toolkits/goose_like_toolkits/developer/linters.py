@@ -179,7 +179,6 @@ class Linters:
         )
 
     def _has_ruff_rules(self, real: Path) -> bool:
-        """Check whether the project of a file configures ruff."""
         for folder in real.parents:
             if (folder / "ruff.toml").is_file() or (folder / ".ruff.toml").is_file():
                 return True

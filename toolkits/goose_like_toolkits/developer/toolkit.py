@@ -94,17 +94,16 @@ class DeveloperToolkit(Toolkit):
         await self._processes.close()
 
     def _has_tools(self, *names: str) -> bool:
-        """Check whether the profile selects these tools."""
         picked = self.config.get("tools")
         return picked is None or set(names) <= set(picked)
 
-    def _output_file(self, suffix: str) -> Path:
+    def _get_output_file(self, suffix: str) -> Path:
         """Return a file for the running call. The name differs from the exchange's file for cut results."""
         name = re.sub(r"[^\w-]", "_", current_call.get(_NAME))
         return self.session.outputs / f"{name}-{suffix}"
 
     def _open_output(self, kind: str) -> LimitedOutput:
-        return LimitedOutput(self._output_file(f"{kind}.txt"), self._output_bytes)
+        return LimitedOutput(self._get_output_file(f"{kind}.txt"), self._output_bytes)
 
     @tool(time_limit_s=None)
     async def shell(
@@ -178,7 +177,7 @@ class DeveloperToolkit(Toolkit):
             url: of the page
             looking_for: show the lines on this instead
         """
-        return await self._web.fetch(url, self._output_file("page"), looking_for)
+        return await self._web.fetch(url, self._get_output_file("page"), looking_for)
 
     @tool
     async def update_plan(self, tasks: list[Task]) -> str:
