@@ -94,6 +94,18 @@ def changed(*plugins: dict[str, Any], removed: "list[str] | None" = None) -> dic
 HEAD = "from taskweaver.plugin import Plugin, register_plugin\n"
 CLASS = HEAD + "@register_plugin\nclass Odd(Plugin):\n    "
 FUNCTION = HEAD + "@register_plugin\ndef "
+USES_NEAR = """\
+import near
+from taskweaver.plugin import register_plugin
+
+from . import near as same_near
+from .near import Near
+
+
+@register_plugin
+def uses_near():
+    return near.WORD, same_near.WORD, Near.__module__
+"""
 
 
 # --- plugins as they are
@@ -194,7 +206,7 @@ def test_noisy_plugin_breaks_nothing(kernel: KernelDouble) -> None:
 
 
 def test_modules_beside_a_plugin_are_importable(kernel: KernelDouble) -> None:
-    result = kernel.run(kernel.make_setup(plugin("uses_near")), "uses_near()")
+    result = kernel.run(kernel.make_setup(plugin("uses_near", source=USES_NEAR)), "uses_near()")
     assert result.values == ["('one', 'one', 'taskweaver_ext.plugin.near')"]
     assert not (WILD / "__pycache__" / "near.cpython-311.pyc").exists()
 
@@ -479,7 +491,7 @@ def test_changed_plugin_is_replaced_at_next_cell(kernel: KernelDouble) -> None:
 def test_sibling_modules_are_reloaded(kernel: KernelDouble) -> None:
     near = kernel.folder / "near.py"
     near.write_text("WORD = 'one'\nclass Near: pass")
-    using = plugin("uses_near", source=(WILD / "uses_near.py").read_text(), folder=kernel.folder)
+    using = plugin("uses_near", source=USES_NEAR, folder=kernel.folder)
     result = kernel.run(
         kernel.make_setup(using),
         "uses_near()[:2]",
