@@ -96,15 +96,15 @@ def get_line(node: yaml.Node) -> int:
 def find_line(node: yaml.Node, path: Sequence[Any]) -> int:
     """Return the line of the key or item at a path, or of its nearest existing parent."""
     line = get_line(node)
-    for step in path:
+    for key in path:
         if isinstance(node, yaml.MappingNode):
             # A merge puts its keys first, so the last of equal keys is the one that the mapping itself has.
-            pair = next((pair for pair in reversed(node.value) if pair[0].value == str(step)), None)
+            pair = next((pair for pair in reversed(node.value) if pair[0].value == str(key)), None)
             if pair is None:
                 break
             line, node = get_line(pair[0]), pair[1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-            node = node.value[step]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
+            node = node.value[key]
             line = get_line(node)
         else:
             break

@@ -40,7 +40,7 @@ class YamlSource:
         return f"{deepest.file}, line {lines[-1]}" if lines else f"{deepest.file}"
 
     def find_lines(self, path: tuple[str | int, ...]) -> list[int]:
-        """Return the line of the whole part, then the line of each step of the path that exists in this file."""
+        """Return the line of the whole part, then the line of each key of the path that exists in this file."""
         node: Any = self.data
         lines = [node.line] if isinstance(node, YamlMapping | YamlList) else []
         for key in path:
@@ -112,7 +112,7 @@ def _describe_field(
 
 def describe_field_error(field: Mapping[str, Any], whole: str) -> str:
     """Describe one error of pydantic without its place, for example `limits.steps: expected text, not 3`."""
-    name = ".".join(str(step) for step in field["loc"]) or whole
+    name = ".".join(str(key) for key in field["loc"]) or whole
     if field["type"] == USER_MESSAGE:
         return f"{name}: {field['msg']}"
     if field["type"] == "missing":
