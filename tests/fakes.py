@@ -152,7 +152,7 @@ class ExchangeHarness:
     def events_of(self, kind: type) -> list[Any]:
         return [event for event in self.recorder.events if isinstance(event, kind)]
 
-    def replayed(self) -> History:
+    def replay(self) -> History:
         return History.replay(self.session.read_events())
 
 

@@ -1,4 +1,4 @@
-"""A long piece of work, played: three hundred steps with outputs as they are in real life, and a model that counts."""
+"""A long session for tests: three hundred steps with real text, and a model that counts tokens."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
@@ -98,7 +98,7 @@ def work(
 def exchange_over(
     session: Session, provider: Counting, moderator: Moderator, *tools: Callable[..., object], **options: object
 ) -> Exchange:
-    """An exchange that goes on with a session, as after `goose-like session resume`."""
+    """Create an exchange that continues a session, as after `goose-like session resume`."""
     model = Model(provider, "x", "scripted:x", window=options.pop("window", None))
     journal = Journal(session, Recorder())
     journal.emit(HEADER)

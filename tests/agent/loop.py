@@ -16,7 +16,7 @@ from tests.fakes import ExchangeHarness, call, calls
 
 
 def echo(text: str) -> str:
-    """Gives back the text."""
+    """Return the text."""
     return text
 
 
@@ -25,7 +25,7 @@ def fail():
 
 
 def create_echo_steps(number):
-    """Calls, each another one."""
+    """Create model steps that call `echo` with different texts."""
     return [calls(call("echo", json.dumps({"text": str(at)}))) for at in range(number)]
 
 
@@ -40,7 +40,7 @@ def assert_append_only(requests):
 
 
 async def wait_for_text(b: ExchangeHarness) -> None:
-    """Lets the turn run until something of the answer came."""
+    """Wait until the first text of the answer."""
     for _ in range(1000):
         if b.events_of(TextDelta):
             return
@@ -57,7 +57,7 @@ def create_asking_tool(b):
 
 
 async def cancel_after(b, kind, count=1):
-    """Runs a turn and cancels it once so many events of this kind were shown."""
+    """Run a turn and cancel it after `count` events of this kind."""
     task = asyncio.create_task(b.exchange.reply("Hi."))
     while len(b.events_of(kind)) < count:  # noqa: ASYNC110
         await asyncio.sleep(0)

@@ -12,12 +12,11 @@ from goose_like.config.profile import Profile
 from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
 from goose_like.core.events import Logged, SessionStarted, Status
-from goose_like.core.message import Message
 from goose_like.core.notifier import Recorder
 from goose_like.providers import registry as models
 from goose_like.providers.registry import NO_MODEL
 from goose_like.sessions.session import Session
-from goose_like.toolkit import ExchangeView, Toolkit, tool
+from goose_like.toolkit import Toolkit, tool
 from tests.fakes import FakeProvider, call, calls
 
 trace: list[str] = []
@@ -25,7 +24,7 @@ played: list[FakeProvider] = []
 
 
 class Model(FakeProvider):
-    """Plays what the test put into `script`."""
+    """Plays the script of the test."""
 
     steps: list = []
 
@@ -117,7 +116,7 @@ class Talkative(Traced):
 
 @pytest.fixture(autouse=True)
 def stranger(tmp_path, monkeypatch):
-    """Installs the classes above as somebody's package, and works in a folder of its own."""
+    """Install the classes above as a foreign package, and work in an empty folder."""
     info = tmp_path / "site" / "stranger-1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1\n")
@@ -140,8 +139,8 @@ def stranger(tmp_path, monkeypatch):
 
 
 @asynccontextmanager
-async def built(home, yaml, recorder=None, **options):
-    """The exchange of a profile written as YAML, with the errors told as the command tells them: with their line."""
+async def open_exchange(home, yaml, recorder=None, **options):
+    """Open the exchange of a YAML profile. Errors start with their line, as in the command."""
     file = home / "config" / "profiles" / "p.yaml"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"processor: played:m\n{yaml}")
@@ -160,7 +159,7 @@ async def test_toolkits_are_created_and_closed_in_order_of_dependency(home):
   - {name: two, requires: {deeper: three}}
   - three
 """
-    async with built(home, toolkits) as exchange:
+    async with open_exchange(home, toolkits) as exchange:
         assert trace == ["+Three", "+Two", "+One"]
         assert list(exchange.tools) == ["first", "second"]
         assert exchange.system.startswith("You are goose_like")
@@ -170,16 +169,16 @@ async def test_toolkits_are_created_and_closed_in_order_of_dependency(home):
 
 
 async def test_the_prompt_without_local_access(home):
-    async with built(home, "toolkits: [jira]") as exchange:
+    async with open_exchange(home, "toolkits: [jira]") as exchange:
         assert exchange.system.startswith("You are goose_like, an assistant. You do what the user asks with the tools")
-    async with built(home, "toolkits: [jira, two]") as exchange:
+    async with open_exchange(home, "toolkits: [jira, two]") as exchange:
         assert exchange.system.startswith("You are goose_like, a developer agent.")
 
 
 async def test_one_turn(home, stranger):
     Model.steps = [calls(call("first")), "Done."]
     recorder = Recorder()
-    async with built(home, "toolkits: [one, talkative]", recorder) as exchange:
+    async with open_exchange(home, "toolkits: [one, talkative]", recorder) as exchange:
         assert (await exchange.reply("Hi.")).reason == "stop"
         folder = exchange.session.folder
         assert exchange.session.file.exists()
@@ -195,12 +194,12 @@ async def test_one_turn(home, stranger):
 async def test_a_given_session_is_resumed_and_stays_open(home):
     Model.steps = ["One."]
     session = Session.create("kept")
-    async with built(home, "toolkits: []", session=session) as exchange:
+    async with open_exchange(home, "toolkits: []", session=session) as exchange:
         await exchange.reply("Hi.")
     session.close()
     Model.steps = ["Two."]
     session = Session.resume("kept")
-    async with built(home, "toolkits: []", session=session) as exchange:
+    async with open_exchange(home, "toolkits: []", session=session) as exchange:
         await exchange.reply("Again.")
     assert [message.text for message in played[1].requests[0].messages] == ["Hi.", "One.", "Again."]
     session.close()
@@ -264,7 +263,7 @@ BAD = {
 async def test_bad_profile_is_one_sentence_with_its_line(home, kind):
     yaml, words = BAD[kind]
     with pytest.raises(ProfileError, match=words) as caught:
-        async with built(home, yaml):
+        async with open_exchange(home, yaml):
             raise AssertionError("must not be built")
     assert "\n" not in str(caught.value)
     opened, closed = ([name[1:] for name in trace if name[0] == sign] for sign in "+-")
@@ -302,7 +301,7 @@ async def test_bad_profile_is_one_sentence_with_its_line(home, kind):
 )
 async def test_an_error_of_a_toolkit_closes_the_others(home, toolkit, words):
     with pytest.raises(GooseLikeError, match=words):
-        async with built(home, f"toolkits: [one, {toolkit}]"):
+        async with open_exchange(home, f"toolkits: [one, {toolkit}]"):
             raise AssertionError("must not be built")
     assert trace[0] == "+One"
     assert trace[-1] == "-One"
@@ -320,7 +319,7 @@ async def test_status_of_create_is_shown_before_the_session_starts(home, monkeyp
             return cls(notifier, requires, **kwargs)
 
     monkeypatch.setattr(sys.modules[__name__], "Three", Prepared)
-    waiting = asyncio.create_task((opened := built(home, "toolkits: [two, three]", recorder)).__aenter__())
+    waiting = asyncio.create_task((opened := open_exchange(home, "toolkits: [two, three]", recorder)).__aenter__())
     while not recorder.events:  # noqa: ASYNC110
         await asyncio.sleep(0)
     assert recorder.events == [Status(text="fetching")]
@@ -330,7 +329,7 @@ async def test_status_of_create_is_shown_before_the_session_starts(home, monkeyp
     await opened.__aexit__(None, None, None)
     may_go.clear()
     trace.clear()
-    stopped = asyncio.create_task(built(home, "toolkits: [two, three]").__aenter__())
+    stopped = asyncio.create_task(open_exchange(home, "toolkits: [two, three]").__aenter__())
     while not trace:  # noqa: ASYNC110
         await asyncio.sleep(0)
     stopped.cancel()
@@ -350,10 +349,10 @@ async def test_events_of_threads_after_the_end_are_dropped(home, monkeypatch):
                 raise GooseLikeError("it was given up")
 
     monkeypatch.setattr(sys.modules[__name__], "Three", Late)
-    async with built(home, "toolkits: [two, three]", recorder):
+    async with open_exchange(home, "toolkits: [two, three]", recorder):
         pass
     with pytest.raises(GooseLikeError, match="it was given up"):
-        async with built(home, "toolkits: [two, {name: three, config: {more: 1}}]", recorder):
+        async with open_exchange(home, "toolkits: [two, {name: three, config: {more: 1}}]", recorder):
             raise AssertionError("must not be built")
     before = len(recorder.events)
     for notifier in told:
@@ -364,14 +363,14 @@ async def test_events_of_threads_after_the_end_are_dropped(home, monkeypatch):
 
 
 async def test_config_picks_tools(home):
-    async with built(home, "toolkits:\n  - {name: one, config: {tools: [second], more: 3}}") as exchange:
+    async with open_exchange(home, "toolkits:\n  - {name: one, config: {tools: [second], more: 3}}") as exchange:
         assert list(exchange.tools) == ["second"]
         assert exchange.tools["second"].function.__self__.config["more"] == 3
 
 
 async def test_moderator_and_limits(home):
     yaml = "toolkits: []\nmoderator: {name: truncate, config: {limit_tokens: 30}}\nlimits: {steps: 3}"
-    async with built(home, yaml) as exchange:
+    async with open_exchange(home, yaml) as exchange:
         assert isinstance(exchange.moderator, Truncate)
         assert exchange.limits.values.steps == 3
 
@@ -395,7 +394,7 @@ async def test_a_failing_hook_is_logged_once(home, monkeypatch):
 
     for name in ("context_updates", "before_finish", "state_sections"):
         monkeypatch.setattr(Three, name, look)
-    async with built(home, "toolkits: [three]", recorder := Recorder()) as exchange:
+    async with open_exchange(home, "toolkits: [three]", recorder := Recorder()) as exchange:
         for _ in range(2):
             assert await exchange.hooks.collect_facts() == {}
             assert exchange.hooks.find_follow_up() is None
@@ -407,7 +406,7 @@ async def test_a_failing_hook_is_logged_once(home, monkeypatch):
 async def test_a_hook_with_a_wrong_result_is_logged(home, monkeypatch):
     for name, given in (("context_updates", None), ("state_sections", [1]), ("before_finish", 3)):
         monkeypatch.setattr(Three, name, lambda self, given=given: given)
-    async with built(home, "toolkits: [three]", recorder := Recorder()) as exchange:
+    async with open_exchange(home, "toolkits: [three]", recorder := Recorder()) as exchange:
         assert await exchange.hooks.collect_facts() == {}
         assert exchange.hooks.find_follow_up() == "3"
         assert exchange.moderator.state_sections() == []
@@ -426,7 +425,7 @@ async def test_cancelling_twice_does_not_stop_a_close(home, monkeypatch):
     monkeypatch.setattr(Three, "close", close)
 
     async def run():
-        async with built(home, "toolkits: [three]"):
+        async with open_exchange(home, "toolkits: [three]"):
             await asyncio.Event().wait()
 
     task = asyncio.create_task(run())
@@ -438,15 +437,3 @@ async def test_cancelling_twice_does_not_stop_a_close(home, monkeypatch):
     with pytest.raises(asyncio.CancelledError):
         await task
     assert closed.is_set()
-
-
-async def test_the_view_shows_the_conversation_and_asks_questions(home):
-    Model.steps = ["Hello.", "Blue."]
-    recorder = Recorder()
-    async with built(home, "toolkits: [three]", recorder) as exchange:
-        await exchange.reply("Hi.")
-        view = ExchangeView(exchange.session, exchange.models, exchange.journal)
-        assert view.processor.messages[-1] == Message.assistant("Hello.")
-        assert await view.accelerator.ask("Which colour?") == "Blue."
-        assert len(view.processor.messages) == 2
-        assert recorder.events[-1].purpose == "side question"

@@ -150,7 +150,7 @@ async def test_a_killed_turn_resumes_in_the_same_step(create_harness, tmp_path):
     ran: list[str] = []
 
     @tool(resumable=True)
-    def nested(goal: str) -> str:
+    def run_subtask(goal: str) -> str:
         """Work on it."""
         ran.append(f"{goal} as {current_call.get()}")
         return "nested done"
@@ -162,10 +162,10 @@ async def test_a_killed_turn_resumes_in_the_same_step(create_harness, tmp_path):
 
     wanted = calls(
         call("once", '{"word": "a"}', id="c1"),
-        call("nested", '{"goal": "g"}', id="c2"),
+        call("run_subtask", '{"goal": "g"}', id="c2"),
         call("once", '{"word": "b"}', id="c3"),
     )
-    b = create_harness(["done"], nested, once, limits=Limits(steps=2))
+    b = create_harness(["done"], run_subtask, once, limits=Limits(steps=2))
     for event in (
         TurnStarted(message=Message.user("go")),
         MessageCompleted(message=wanted),

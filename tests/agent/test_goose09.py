@@ -1,4 +1,4 @@
-"""A toolkit package that was written for goose 0.9 runs as it is, and nobody else sees the names that it imports."""
+"""Tests of a toolkit package for goose 0.9: it runs unchanged, and other code does not see its imports."""
 
 import json
 import shutil
@@ -58,7 +58,7 @@ asyncio.run(main())
 
 @pytest.fixture
 def old(tmp_path, home):
-    """Runs a program where the package is installed; its environment has `more` folders in front."""
+    """Run a program where the package is installed, with `more` folders at the start of its path."""
     site, work = tmp_path / "site", tmp_path / "work"
     shutil.copytree(PACKAGE / "almanac_goose", site / "almanac_goose")
     info = site / "almanac_goose-0.3.dist-info"
@@ -129,7 +129,7 @@ def test_it_is_listed_with_its_package_and_shown(old):
     assert "day (integer) The day of the month" in old("-m", "goose_like", "toolkit", "show", "almanac").stdout
 
 
-def test_others_do_not_see_the_names(old):
+def test_other_code_does_not_see_the_imports(old):
     """Neither while such a package is loaded nor after it."""
     program = """
 from goose_like.agent.goose09 import load_toolkit
@@ -172,7 +172,7 @@ def test_a_folder_of_that_name_is_not_the_real_package(old, tmp_path):
         ("from goose.toolkit.bas import tool", "did you mean 'goose.toolkit.base'?"),
     ],
 )
-def test_what_is_not_served_is_told(old, tmp_path, line, words):
+def test_a_missing_name(old, tmp_path, line, words):
     file = tmp_path / "site/almanac_goose/stars.py"
     file.write_text(f"{line}\n{file.read_text()}")
     listed = old("-m", "goose_like", "toolkit", "list").stdout
@@ -180,7 +180,7 @@ def test_what_is_not_served_is_told(old, tmp_path, line, words):
     assert "Knows days" in listed
 
 
-def test_a_template_says_what_it_needs(old, tmp_path):
+def test_a_template_without_jinja(old, tmp_path):
     (tmp_path / "site/almanac_goose/prompts/stars.jinja").write_text("{{ 1 + 1 }} stars")
     hidden = tmp_path / "hidden"
     package(hidden, jinja2="raise ImportError('none')\n")
@@ -188,7 +188,7 @@ def test_a_template_says_what_it_needs(old, tmp_path):
     assert ended.stderr == "goose-like: stars.jinja is a jinja template; pip install jinja2\n"
 
 
-def test_a_model_is_asked_in_tools_only(old, tmp_path):
+def test_ask_an_ai_outside_of_a_tool(old, tmp_path):
     file = tmp_path / "site/almanac_goose/stars.py"
     file.write_text(file.read_text().replace('Message.load("prompts/stars.jinja").text', 'self.think("?")'))
     ended = old("-m", "goose_like", "profile", "check", "old")

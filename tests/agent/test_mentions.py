@@ -1,4 +1,4 @@
-"""What a person's words bring along: files and folders that they name with `@`."""
+"""Tests of attachments: images, files and folders in a user message."""
 
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -33,31 +33,31 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def said(root: Path, tmp_path: Path):
-    """The message that words make in the sandbox's jail, and what the person is told."""
+def build(root: Path, tmp_path: Path):
+    """Build the message of a text in a sandboxed workspace, with the notes for the user."""
 
-    def said(words: str) -> tuple[Message, list[str]]:
+    def build(text: str) -> tuple[Message, list[str]]:
         workspace = Workspace(root, mode="workspace", approval="auto", notifier=Recorder())
         model = Model(FakeProvider(), "x", "scripted:x", takes_images=True)
-        return build_message(words, workspace, tmp_path / "outputs", model)
+        return build_message(text, workspace, tmp_path / "outputs", model)
 
-    return said
+    return build
 
 
 def texts(message: Message) -> list[str]:
     return [part.text for part in message.parts if isinstance(part, Text)]
 
 
-def test_a_file_follows_the_words_which_stay_as_they_were_typed(root, said):
+def test_a_file_follows_the_text(root, build):
     (root / "a.py").write_text("print(1)\n")
-    message, told = said("explain @a.py to me")
+    message, notes = build("explain @a.py to me")
     assert texts(message) == ["explain @a.py to me", "\n[a.py]\nprint(1)\n"]
     assert message.first_text == "explain @a.py to me"
-    assert told == []
+    assert notes == []
 
 
 @pytest.mark.parametrize(
-    ("words", "paths"),
+    ("text", "paths"),
     [
         ("@a.py", ["a.py"]),
         ("see @a.py, (@sub/b.txt), and `@a.py`.", ["a.py", "sub/b.txt"]),
@@ -68,92 +68,92 @@ def test_a_file_follows_the_words_which_stay_as_they_were_typed(root, said):
         ("me@a.py, @property, @nobody/here, @, @@a.py, @a.py/x and @" + "x" * 5000, []),
     ],
 )
-def test_what_is_a_mention(root, said, words, paths):
+def test_mentions_in_a_text(root, build, text, paths):
     (root / "sub").mkdir()
     for name in ("a.py", "sub/b.txt", "my notes.md", "odd,", "odd"):
         (root / name).write_text("x\n")
-    message, told = said(words)
+    message, notes = build(text)
     assert texts(message)[1:] == [f"\n[{path}]\nx\n" for path in paths]
-    assert told == []
+    assert notes == []
 
 
-def test_a_folder_is_its_names(root, said):
+def test_a_folder_is_listed(root, build):
     (root / "sub/below").mkdir(parents=True)
     (root / "sub/b.txt").write_text("")
-    assert texts(said("@sub/")[0])[1:] == ["\n[sub/]\nb.txt\nbelow/\n"]
+    assert texts(build("@sub/")[0])[1:] == ["\n[sub/]\nb.txt\nbelow/\n"]
     for number in range(MAX_NAMES):
         (root / f"sub/{number}").touch()
-    assert texts(said("@sub")[0])[1].endswith("\n[2 more]\n")
+    assert texts(build("@sub")[0])[1].endswith("\n[2 more]\n")
 
 
-def test_a_long_file_is_cut_at_a_line_and_says_how_to_read_on(root, said):
+def test_a_long_file_is_cut_at_a_line(root, build):
     (root / "long file.log").write_text("".join(f"line {number:04}\n" for number in range(6000)))
-    message, told = said('@"long file.log"')
+    message, notes = build('@"long file.log"')
     text = texts(message)[1]
     assert "line 4999\n\n[1,000 of 6,000 lines are left out; read on with `tail -c +50001 'long file.log'`]" in text
-    assert told == ["the model sees the first 50,000 of 60,000 bytes of long file.log"]
+    assert notes == ["the model sees the first 50,000 of 60,000 bytes of long file.log"]
 
 
-def test_one_long_line_is_cut_within_and_never_within_a_letter(root, said):
+def test_a_long_line_is_cut_between_characters(root, build):
     (root / "min.js").write_text("x" + "ü" * MAX_FILE_BYTES)
-    text = texts(said("@min.js")[0])[1]
+    text = texts(build("@min.js")[0])[1]
     assert "x" + "ü" * ((MAX_FILE_BYTES - 1) // 2) + "\n[1 of 1 lines" in text
 
 
-def test_all_together_have_a_limit(root, said):
+def test_all_files_share_a_limit(root, build):
     for number in range(5):
         (root / f"{number}.txt").write_text("x" * 49 + "\n" * MAX_FILE_BYTES)
-    message, told = said("@0.txt @1.txt @2.txt @3.txt @4.txt")
+    message, notes = build("@0.txt @1.txt @2.txt @3.txt @4.txt")
     assert sum(map(len, texts(message)[1:])) < MAX_TOTAL_BYTES + 1000
-    assert told[-1].startswith("the model does not see 4.txt: the files of one message may have 200,000 bytes")
+    assert notes[-1].startswith("the model does not see 4.txt: the files of one message may have 200,000 bytes")
 
 
-def test_an_image_is_an_image(root, said):
+def test_an_image_is_attached_as_an_image(root, build):
     (root / "shot.png").write_bytes(PNG)
     (root / "shot").write_bytes(PNG)
-    message, _ = said('@shot.png and @shot and "shot.png"')
+    message, _ = build('@shot.png and @shot and "shot.png"')
     assert [part.source for part in message.parts if isinstance(part, Image)] == ["shot.png", "shot"]
     assert texts(message)[1:] == []
 
 
-def test_a_pasted_image_is_found_in_its_own_session_only(root, said, tmp_path):
+def test_a_pasted_image_is_found_in_its_own_session_only(root, build, tmp_path):
     image = save_image(PNG, "in the clipboard", tmp_path / "outputs")
-    message, told = said(f"what is {format_pasted_image(image)}?")
+    message, notes = build(f"what is {format_pasted_image(image)}?")
     assert [(part.name, part.source) for part in message.images] == [
         (image.name, str(tmp_path / "outputs" / image.name))
     ]
-    assert told == []
-    message, told = said("what is @pasted-00000000.png?")
+    assert notes == []
+    message, notes = build("what is @pasted-00000000.png?")
     assert message.images == ()
-    assert told == ["the model does not see pasted-00000000.png: it was pasted in another session; paste it again"]
+    assert notes == ["the model does not see pasted-00000000.png: it was pasted in another session; paste it again"]
 
 
-def test_what_can_not_be_shown_is_told(root, said):
+def test_files_that_cannot_be_attached(root, build):
     (root / "data").write_bytes(b"\xff\xfe\xfd")
     (root / "zero").write_bytes(b"a\0b")
     with NamedTemporaryFile(dir="/tmp") as mine:
-        message, told = said(f"@data @zero @{mine.name}")
+        message, notes = build(f"@data @zero @{mine.name}")
     assert texts(message)[1:] == []
-    assert [sentence.partition(": ")[2] for sentence in told] == [
+    assert [sentence.partition(": ")[2] for sentence in notes] == [
         "it is no UTF-8 text; ask for a tool that reads it",
         "it is binary; ask for a tool that reads it",
         "commands have a private /tmp; put the file into the workspace",
     ]
 
 
-def test_a_secret_is_not_shown(root, said, monkeypatch):
+def test_a_secret_is_not_attached(root, build, monkeypatch):
     monkeypatch.setenv("HOME", str(root))
     (root / ".ssh").mkdir()
     (root / ".ssh/id_rsa").write_text("secret")
-    message, told = said("@~/.ssh/id_rsa and @.ssh")
+    message, notes = build("@~/.ssh/id_rsa and @.ssh")
     assert texts(message)[1:] == []
-    assert ["it may hold secrets" in sentence for sentence in told] == [True, True]
+    assert ["it may hold secrets" in sentence for sentence in notes] == [True, True]
 
 
 @pytest.mark.parametrize("path", ["a.py", "my file.py"])
-def test_a_path_is_written_as_it_is_read(root, said, path):
+def test_a_formatted_mention_is_found(root, build, path):
     (root / path).write_text("x\n")
-    assert texts(said(f"see {format_mention(path)} now")[0])[1:] == [f"\n[{path}]\nx\n"]
+    assert texts(build(f"see {format_mention(path)} now")[0])[1:] == [f"\n[{path}]\nx\n"]
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ async def test_a_remote_call_is_checked_before_it_is_handed_off(create_harness, 
     assert [call_id for call_id in b.exchange.history.open_calls if b.exchange.history.is_open(call_id)] == ["g"]
     finished = [event.result.call_id for event in b.events_of(ToolFinished)]
     assert sorted(finished) == sorted(event.call.id for event in b.events_of(ToolStarted))
-    assert b.replayed() == b.exchange.history
+    assert b.replay() == b.exchange.history
     b.provider.script.append("Done.")
     end = await b.exchange.reply(Message(role="tool", parts=(ToolResult(call_id="g", output="there"),)))
     assert (end.reason, b.outputs[3]) == ("stop", "there")

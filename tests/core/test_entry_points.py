@@ -1,4 +1,4 @@
-"""Entry points by group and name; what is misspelt or broken is told in a sentence."""
+"""Tests of entry points: the built-in table, installed packages, misspelt and broken names."""
 
 import re
 import sys
@@ -20,7 +20,7 @@ from goose_like.core.errors import GooseLikeError, ProfileError
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Puts a distribution `stranger` with these toolkits on the path."""
+    """Install a package `stranger` with these toolkits on the path."""
 
     def install(**toolkits: str):
         info = tmp_path / "site" / "stranger-1.dist-info"
@@ -34,7 +34,7 @@ def package(tmp_path, monkeypatch):
     return install
 
 
-def test_a_package_put_on_the_path_later_is_found(package):
+def test_a_package_added_to_the_path_is_found(package):
     assert "schedule" not in list_entry_points("goose_like.toolkit")
     package(schedule="json:JSONDecoder", another="json:JSONEncoder")
     names = list(list_entry_points("goose_like.toolkit"))
@@ -51,7 +51,7 @@ def test_unknown_name(package):
         load_entry_point("goose_like.toolkit", "scedule")
 
 
-def test_a_name_that_is_like_none_may_not_be_installed_here(package):
+def test_an_unknown_name_asks_for_its_package(package):
     package(schedule="json:JSONDecoder")
     place = re.escape(f"; is its package installed in this environment ({sys.executable})?")
     with pytest.raises(ProfileError, match=rf"^unknown toolkit 'zzz'; there are: .*{place}$"):
@@ -66,7 +66,7 @@ def test_the_name_of_a_package_leads_to_its_toolkit(package):
         load_entry_point("goose_like.toolkit", "Stranger")
 
 
-def test_of_two_packages_with_one_name_one_counts(package):
+def test_a_built_in_part_wins_over_an_installed_one(package):
     package(schedule="json:JSONDecoder", developer="json:JSONDecoder")
     ((point, other),) = list_overridden_entry_points("goose_like.toolkit")
     assert {get_package_name(point), get_package_name(other)} == {"stranger", "goose-like"}
@@ -74,7 +74,7 @@ def test_of_two_packages_with_one_name_one_counts(package):
 
 
 @pytest.mark.parametrize("value", ["stranger_broken:X", "stranger_missing:X", "json:Missing"])
-def test_what_can_not_be_imported(package, value):
+def test_a_broken_import(package, value):
     package(schedule=value)
     with pytest.raises(
         GooseLikeError, match=r"the toolkit 'schedule' of the package 'stranger' can't be imported: \w+:"
@@ -82,13 +82,13 @@ def test_what_can_not_be_imported(package, value):
         load_entry_point("goose_like.toolkit", "schedule")
 
 
-def test_where_an_import_broke(package):
+def test_the_place_of_a_broken_import(package):
     package(schedule="stranger_broken:X")
     with pytest.raises(GooseLikeError, match=r"OSError: no library; at stranger_broken:1 in <module>: raise OSError\("):
         load_entry_point("goose_like.toolkit", "schedule")
 
 
-def test_all_groups_can_be_asked_for():
+def test_all_groups_can_be_listed():
     assert {group: isinstance(list_entry_points(group), dict) for group in GROUPS} == dict.fromkeys(GROUPS, True)
 
 

@@ -1,4 +1,4 @@
-"""The vocabulary is a contract: each event's JSON is pinned byte for byte."""
+"""Tests of events: the JSON of each event is pinned byte for byte."""
 
 import json
 from typing import get_args
@@ -127,7 +127,7 @@ def test_unknown_fields_are_refused_and_values_are_frozen():
         e.Logged(text="x").text = "y"
 
 
-def test_half_surrogates_never_reach_a_file_or_a_wire():
+def test_half_surrogates_are_replaced():
     assert Message.user("a\udcff").text == "a\ufffd"
     assert Message.user("\ud83d\ude00").text == "😀"
     assert e.Logged(text="\ud83d").model_dump_json() == '{"type":"logged","text":"\ufffd"}'

@@ -1,4 +1,4 @@
-"""State is a fold: what was recorded amounts to what was lived, wherever it was cut."""
+"""Tests of the history: a replay equals the live state, wherever the file is cut."""
 
 import pytest
 from hypothesis import given
@@ -79,7 +79,7 @@ def conversation(draw):
     return events
 
 
-def live(events):
+def fold(events):
     history = History()
     for event in events:
         history.apply(event)
@@ -89,8 +89,8 @@ def live(events):
 @given(conversation())
 def test_replay_equals_live(events):
     recorded = [durable_event_adapter.validate_json(event.model_dump_json()) for event in events]
-    assert History.replay(recorded) == live(events)
-    assert is_well_formed(live(events).messages)
+    assert History.replay(recorded) == fold(events)
+    assert is_well_formed(fold(events).messages)
 
 
 @given(conversation(), st.data())
@@ -117,14 +117,14 @@ def test_lost_lines(events, data):
     assert is_well_formed(history.context)
 
 
-def asked(*ids):
+def call_tools(*ids):
     return MessageCompleted(
         message=Message.assistant("", [ToolCall(id=id, name="t", arguments="{}") for id in ids]),
         usage=Usage(input_tokens=7, output_tokens=3),
     )
 
 
-def finished(id, output="ok"):
+def finish_call(id, output="ok"):
     return ToolFinished(result=ToolResult(call_id=id, output=output))
 
 
@@ -132,22 +132,22 @@ START = [HEADER, TurnStarted(message=Message.user("go"))]
 
 
 def test_results_come_in_the_order_of_the_calls():
-    history = live([*START, asked("a", "b"), finished("b", "B")])
+    history = fold([*START, call_tools("a", "b"), finish_call("b", "B")])
     assert (history.is_open("a"), history.is_open("b")) == (True, False)
-    history.apply(finished("b", "late"))
-    history.apply(finished("unknown"))
-    history.apply(finished("a", "A"))
+    history.apply(finish_call("b", "late"))
+    history.apply(finish_call("unknown"))
+    history.apply(finish_call("a", "A"))
     assert [result.output for result in history.messages[-1].tool_results] == ["A", "B"]
 
 
-def test_what_is_cut_off_is_answered():
-    history = History.replay([*START, asked("a", "b"), finished("b")])
+def test_cut_off_calls_are_answered():
+    history = History.replay([*START, call_tools("a", "b"), finish_call("b")])
     first, second = history.messages[-1].tool_results
     assert (first.output, first.is_error, second.output) == (INTERRUPTED, True, "ok")
 
 
 def test_handed_off_calls_stay_open_over_a_restart():
-    events = [*START, asked("a", "b"), finished("b"), TurnFinished(reason="handed_off")]
+    events = [*START, call_tools("a", "b"), finish_call("b"), TurnFinished(reason="handed_off")]
     history = History.replay(events)
     history.apply(HEADER)
     assert list(history.open_calls) == ["a", "b"]
@@ -159,21 +159,25 @@ def test_handed_off_calls_stay_open_over_a_restart():
     assert History.replay([*events, HEADER, TurnStarted(message=answer)]) == history
 
 
-def test_results_that_nobody_asked_for_change_nothing():
-    events = [*START, asked("a"), TurnFinished(reason="handed_off")]
+def test_unknown_results_change_nothing():
+    events = [*START, call_tools("a"), TurnFinished(reason="handed_off")]
     parts = tuple(ToolResult(call_id=id, output=id) for id in ("x", "a"))
-    history = live([*events, TurnStarted(message=Message(role="tool", parts=parts)), asked("b", "c"), finished("b")])
+    history = fold(
+        [*events, TurnStarted(message=Message(role="tool", parts=parts)), call_tools("b", "c"), finish_call("b")]
+    )
     assert (history.is_open("b"), history.is_open("c")) == (False, True)
     assert [result.output for message in history.messages for result in message.tool_results] == ["a"]
 
 
 def test_a_lost_result_before_a_summary():
-    history = History.replay([*START, asked("a"), Compacted(summary="S", kept_count=0), asked("b"), finished("b")])
+    history = History.replay(
+        [*START, call_tools("a"), Compacted(summary="S", kept_count=0), call_tools("b"), finish_call("b")]
+    )
     assert [message.role for message in history.context] == ["user", "assistant", "tool"]
 
 
-def test_handed_off_calls_that_nobody_answers_are_closed_by_the_next_turn():
-    history = History.replay([*START, asked("a"), TurnFinished(reason="handed_off")])
+def test_the_next_turn_closes_handed_off_calls():
+    history = History.replay([*START, call_tools("a"), TurnFinished(reason="handed_off")])
     history.apply(TurnStarted(message=Message.user("never mind")))
     assert is_well_formed(history.messages)
     assert history.messages[-2].tool_results[0].output == INTERRUPTED
@@ -191,8 +195,8 @@ def thought(text):
         Compacted(summary="S", kept_count=2),
     ],
 )
-def test_thinking_stands_only_after_the_very_words_that_it_was_thought_after(event):
-    history = live([*START, thought("a"), TurnStarted(message=Message.user("more"))])
+def test_thinking_is_kept_only_after_the_same_text(event):
+    history = fold([*START, thought("a"), TurnStarted(message=Message.user("more"))])
     assert history.context == history.messages
     history.apply(event)
     history.apply(thought("b"))
@@ -206,13 +210,13 @@ def test_thinking_stands_only_after_the_very_words_that_it_was_thought_after(eve
     assert [len(message.parts) for message in history.context if message.role == "assistant"] == [1, 3]
 
 
-def test_the_same_message_gives_the_same_object_so_that_its_bytes_are_found_again():
-    history = live([*START, thought("a"), HEADER])
+def test_the_context_reuses_message_objects():
+    history = fold([*START, thought("a"), HEADER])
     assert all(one is other for one, other in zip(history.context, history.context, strict=True))
 
 
 def test_compacted():
-    history = live([*START, asked("a"), finished("a"), Compacted(summary="S", kept_count=2)])
+    history = fold([*START, call_tools("a"), finish_call("a"), Compacted(summary="S", kept_count=2)])
     assert [message.text for message in history.context] == ["S", "", ""]
     assert len(history.messages) == 3
     history.apply(Compacted(summary="T", kept_count=1))  # a result without its call is not kept
@@ -220,24 +224,28 @@ def test_compacted():
 
 
 @pytest.mark.parametrize(("to", "roles"), [(0, ""), (1, "u"), (2, "u"), (3, "uat"), (9, "uat")])
-def test_rewound_never_parts_a_call_from_its_result(to, roles):
-    history = live([*START, asked("a"), finished("a"), Rewound(message_count=to)])
+def test_rewinding_keeps_calls_and_results_together(to, roles):
+    history = fold([*START, call_tools("a"), finish_call("a"), Rewound(message_count=to)])
     assert "".join(message.role[0] for message in history.messages) == roles
 
 
-def test_rewound_behind_a_summary_takes_it_back():
-    history = live([*START, asked("a"), finished("a"), Compacted(summary="S", kept_count=0), Rewound(message_count=1)])
+def test_rewinding_behind_a_summary_removes_it():
+    history = fold(
+        [*START, call_tools("a"), finish_call("a"), Compacted(summary="S", kept_count=0), Rewound(message_count=1)]
+    )
     assert [message.text for message in history.context] == ["go"]
 
 
-def test_reminder_during_a_call_stands_after_its_result():
-    history = live([*START, asked("a"), Reminded(text="R"), finished("a")])
+def test_a_reminder_during_a_call_follows_its_result():
+    history = fold([*START, call_tools("a"), Reminded(text="R"), finish_call("a")])
     assert [message.role for message in history.messages] == ["user", "assistant", "tool", "user"]
 
 
 def test_plan_usage_and_state():
     tasks = (Task(description="d"),)
-    history = live([*START, PlanUpdated(tasks=tasks), asked("a"), finished("a"), StateSaved(toolkit="t", value=[1])])
+    history = fold(
+        [*START, PlanUpdated(tasks=tasks), call_tools("a"), finish_call("a"), StateSaved(toolkit="t", value=[1])]
+    )
     assert (history.plan, history.steps_since_plan, history.state) == (tasks, 1, {"t": [1]})
     assert history.usage == history.turn_usage == {"scripted:x": Usage(input_tokens=7, output_tokens=3)}
     assert history.measured_tokens == (2, 10)
@@ -246,7 +254,7 @@ def test_plan_usage_and_state():
     assert (history.total_usage.total_tokens, history.turn_usage) == (11, {})
 
 
-def test_words_after_the_kept_messages_stay_where_they_were_put():
+def test_the_suffix_stays_after_the_kept_messages():
     history = History.replay([HEADER, TurnStarted(message=Message.user("go"))])
     history.apply(MessageCompleted(message=Message.assistant("a")))
     event = Compacted(summary="goal", kept_count=1, suffix="memory", is_routine=True)
@@ -276,13 +284,13 @@ def step(number, *, output="the same", **more):
         {"is_error": True},
     ],
 )
-def test_a_result_that_differs_in_anything_is_another_step(more):
+def test_a_different_result_is_no_repetition(more):
     events = [TurnStarted(message=Message.user("Hi.")), *step(1), *step(2)]
     assert History.replay([HEADER, *events]).repeated_steps == 2
     assert History.replay([HEADER, *events, *step(3, **more)]).repeated_steps == 1
 
 
-def test_what_a_new_turn_finds_open_is_no_step_of_it():
+def test_calls_closed_by_a_new_turn_are_no_step_of_it():
     opened = [*step(1)][:1]
     results = Message(role="user", parts=(ToolResult(call_id="s1", output="the same"),))
     history = History.replay([HEADER, TurnStarted(message=Message.user("Hi.")), *opened, TurnStarted(message=results)])

@@ -1,4 +1,4 @@
-"""Images: from a person's words and from a tool's result to the model, and to models that take none."""
+"""Tests of images: in messages, in tool results and on the wires."""
 
 import json
 from pathlib import Path
@@ -46,18 +46,18 @@ IMAGE = Image(name="a.png", media_type="image/png", source="a.png")
         (b" \x89PNG\r\n\x1a\n", None),
     ],
 )
-def test_images_are_known_by_their_first_bytes(data: bytes, expected: str | None) -> None:
+def test_the_media_type_comes_from_the_first_bytes(data: bytes, expected: str | None) -> None:
     assert detect_media_type(data) == expected
 
 
-def test_an_image_is_kept_once_under_a_name_made_of_its_bytes(tmp_path: Path) -> None:
+def test_an_image_is_saved_once(tmp_path: Path) -> None:
     one, other, third = (save_image(data, f"{n}.png", tmp_path / "o") for n, data in enumerate((PNG, PNG, GIF)))
     assert one.name == other.name != third.name
     assert third.media_type == "image/gif"  # by its bytes, whatever its name says
     assert {file.name: file.read_bytes() for file in (tmp_path / "o").iterdir()} == {one.name: PNG, third.name: GIF}
 
 
-def test_what_is_no_image_or_too_large_is_told() -> None:
+def test_a_wrong_or_large_image_is_refused() -> None:
     with pytest.raises(GooseLikeError, match="not a PNG"):
         check_image(b"text", "x.png")
     with pytest.raises(GooseLikeError, match="make it smaller"):
@@ -90,14 +90,12 @@ async def test_an_image_in_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ]
     assert request.images
     assert [(request.images / image.name).read_bytes() for image in request.messages[0].images] == [PNG, GIF]
-    assert bench.replayed() == bench.exchange.history
+    assert bench.replay() == bench.exchange.history
     assert bench.events_of(Logged) == []
     assert all(size < 1_000 for size in map(len, bench.session.file.read_bytes().splitlines()))
 
 
-async def test_a_model_that_takes_no_images_is_told_where_one_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_text_replaces_images_for_other_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = await reply("what is in shot.png?", tmp_path, monkeypatch)
     (message,) = bench.provider.requests[0].messages
     assert message.text == "what is in shot.png?\n[image shot.png: you can't see images]"
@@ -115,7 +113,7 @@ async def test_a_model_that_takes_no_images_is_told_where_one_was(
         ("see huge.png", ["take a smaller one"]),
     ],
 )
-async def test_what_can_not_be_shown(
+async def test_images_that_cannot_be_attached(
     words: str, told: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = await reply(words, tmp_path, monkeypatch, takes_images=True)
@@ -125,7 +123,7 @@ async def test_what_can_not_be_shown(
     assert all(part in event.text for part, event in zip(told, logged, strict=True))
 
 
-async def test_only_what_the_jail_lets_through_is_shown(tmp_path: Path) -> None:
+async def test_only_readable_images_are_attached(tmp_path: Path) -> None:
     (tmp_path / "elsewhere.png").write_bytes(PNG)  # below the machine's /tmp, which the sandbox has not
     async with open_developer(tmp_path) as here:
         bench = ExchangeHarness(["no"], folder=tmp_path / "s2", takes_images=True, workspace=here.workspace)
@@ -159,7 +157,7 @@ async def test_an_image_of_a_tool(takes_images: bool, tmp_path: Path) -> None:
     sent = bench.provider.requests[1].messages[-1].tool_results[0]
     assert sent.output == ("here it is" if takes_images else "here it is\n[image the screen: you can't see images]")
     assert len(sent.images) == takes_images
-    assert bench.replayed() == bench.exchange.history
+    assert bench.replay() == bench.exchange.history
 
 
 async def test_the_developer_toolkit_reads_images(tmp_path: Path) -> None:
@@ -170,7 +168,7 @@ async def test_the_developer_toolkit_reads_images(tmp_path: Path) -> None:
     assert outcome.image == ImageResult(PNG, "a.png", outcome.output)
 
 
-def test_told_in_words_a_message_is_the_same_object_each_time() -> None:
+def test_replacing_images_reuses_the_object() -> None:
     plain, shown = Message.user("x"), Message(role="user", parts=(Text(text="x"), IMAGE))
     assert replace_images(plain) is plain
     assert replace_images(shown) is replace_images(shown)

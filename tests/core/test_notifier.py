@@ -52,7 +52,7 @@ async def test_stream_raises_what_the_work_raised():
     assert heard == ["a"]
 
 
-async def test_leaving_early_cancels_the_work_and_leaves_nothing_for_the_next():
+async def test_leaving_early_cancels_the_work():
     channel, ended = Channel(), []
 
     async def work():
@@ -69,7 +69,7 @@ async def test_leaving_early_cancels_the_work_and_leaves_nothing_for_the_next():
     assert [event.text async for event in channel.stream(tell(channel, "d"))] == ["d"]
 
 
-async def test_cancelling_who_listens_cancels_the_work():
+async def test_cancelling_the_reader_cancels_the_work():
     channel, ended, started = Channel(), [], asyncio.Event()
 
     async def work():
@@ -91,7 +91,7 @@ async def test_cancelling_who_listens_cancels_the_work():
     assert ended == [True]
 
 
-async def test_a_batch_has_all_that_is_there_and_words_in_one():
+async def test_a_batch_holds_all_events_and_merges_text():
     channel, go = Channel(), asyncio.Event()
 
     async def work():

@@ -1,4 +1,4 @@
-"""However long the output: a model reads head and tail, the file has all of it, memory stays small."""
+"""Tests of limited output: the model reads head and tail, the file has everything, memory stays small."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -59,7 +59,7 @@ def test_memory_stays_small(tmp_path):
 
 
 @pytest.mark.parametrize("size", [10, 5000])
-def test_binary_is_told_and_saved(tmp_path, size):
+def test_binary_output_is_saved(tmp_path, size):
     path = tmp_path / "outputs" / "c1.txt"
     output = LimitedOutput(path, 400)
     output.write(b"\0" * size)
@@ -76,13 +76,13 @@ def test_undecodable_bytes_and_half_surrogates(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_full_disk_ends_nothing():
+def test_a_full_disk_stops_nothing():
     read = limit_text("x" * 100_000, Path("/dev/full"), 400)
     assert read.startswith("x" * 200 + "\n[... 99,600 of 100,000 bytes")
     assert "it could not be saved: [Errno 28]" in read
 
 
-def test_what_is_taken_is_told_once_and_the_file_has_all(tmp_path: Path) -> None:
+def test_take_new_returns_output_once(tmp_path: Path) -> None:
     output = LimitedOutput(tmp_path / "out.txt", 100)
     output.save_all()
     output.write(b"one\n")
@@ -101,7 +101,7 @@ def test_what_is_taken_is_told_once_and_the_file_has_all(tmp_path: Path) -> None
 
 
 @given(data=st.text(alphabet="aé€😀\n", max_size=80), cuts=st.lists(st.integers(0, 400), max_size=8))
-def test_pieces_that_were_taken_are_together_what_was_written(data: str, cuts: list[int]) -> None:
+def test_all_parts_together_equal_the_output(data: str, cuts: list[int]) -> None:
     """However the bytes of a character were torn apart."""
     with TemporaryDirectory() as folder:
         output = LimitedOutput(Path(folder, "out.txt"), 1000)
@@ -114,7 +114,7 @@ def test_pieces_that_were_taken_are_together_what_was_written(data: str, cuts: l
         assert taken == data
 
 
-def test_half_a_character_at_the_end_is_told_when_no_more_can_come(tmp_path: Path) -> None:
+def test_half_a_character_at_the_end(tmp_path: Path) -> None:
     output = LimitedOutput(tmp_path / "out.txt", 100)
     output.save_all()
     output.write(b"a\xc3")
@@ -124,7 +124,7 @@ def test_half_a_character_at_the_end_is_told_when_no_more_can_come(tmp_path: Pat
 
 
 @pytest.mark.parametrize("size_bytes", [0, 5, 999, 2_001])
-def test_the_end_of_what_came_so_far(tmp_path, size_bytes):
+def test_tail(tmp_path, size_bytes):
     output = LimitedOutput(tmp_path / "out", 1_000)
     output.write(b"x" * size_bytes)
     output.write(b"the end")

@@ -1,4 +1,4 @@
-"""What blocks in a thread: its value, its error, and that nobody waits for one that was given up."""
+"""Tests of daemon threads: values, errors, context and cancellation."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ from goose_like.core.threads import run_in_daemon_thread
 from goose_like.core.tool import current_call
 
 
-async def test_its_value_and_its_error():
+async def test_value_and_error():
     def fails() -> int:
         raise LookupError("nowhere")
 
@@ -28,7 +28,7 @@ async def test_its_value_and_its_error():
             await asyncio.wait_for(run_in_daemon_thread(partial(leaves, error)), 20)
 
 
-async def test_it_belongs_to_the_call_that_waits_for_it(monkeypatch):
+async def test_the_thread_belongs_to_its_tool_call(monkeypatch):
     token = current_call.set("c1")
     told = list[str]()
     monkeypatch.setattr(progress, "_EVERY_S", 0.0)
@@ -46,7 +46,7 @@ async def test_it_belongs_to_the_call_that_waits_for_it(monkeypatch):
         current_call.reset(token)
 
 
-async def test_one_that_is_given_up_is_not_waited_for():
+async def test_a_cancelled_call_is_not_awaited():
     begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:

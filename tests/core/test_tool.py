@@ -74,7 +74,7 @@ def test_choices_and_defaults():
     }
 
 
-def test_nested_models_are_written_out_and_keep_a_field_called_title():
+def test_nested_models_are_inlined_and_keep_a_field_called_title():
     def f(points: list[Point]): ...
 
     (points,) = properties(f).values()
@@ -231,15 +231,15 @@ def test_an_argument_without_a_json_form_is_named(hint, written):
     )
 
 
-def test_a_method_without_self_is_told():
+def test_a_method_without_self():
     class Kind:
         def nothing():
             """Does."""
 
-        def hinted(sides: int):
+        def with_hint(sides: int):
             """Does."""
 
-        def described(sides):
+        def with_description(sides):
             """Does.
 
             Args:
@@ -249,7 +249,11 @@ def test_a_method_without_self_is_told():
         def usual(this, sides: int):
             """Does."""
 
-    for name, written in {"nothing": "self", "hinted": "self, sides: int", "described": "self, sides"}.items():
+    for name, written in {
+        "nothing": "self",
+        "with_hint": "self, sides: int",
+        "with_description": "self, sides",
+    }.items():
         with pytest.raises(TypeError, match=rf"tool '{name}': its .* no `self`; write `def {name}\({written}\)`"):
             make_tool(getattr(Kind(), name))
     assert list(make_tool(Kind().usual).spec.schema["properties"]) == ["sides"]

@@ -1,4 +1,4 @@
-"""Moderators: what is sent of a long conversation. The history is never cut, and what is cached is not spoilt."""
+"""Tests of moderators: a long conversation is shortened rarely, and the cached prefix stays intact."""
 
 import asyncio
 import copy
@@ -41,7 +41,7 @@ def session(tmp_path):
     made.close()
 
 
-def made(name, session, **config):
+def create_moderator(name, session, **config):
     return KINDS[name](config, save_result=session.save_result)
 
 
@@ -50,7 +50,7 @@ async def test_three_hundred_steps_keep_the_goal_and_the_plan(session, name):
     respond, look = work(300)
     config = {"limit_tokens": 20_000} if name in ("truncate", "summarize") else {}
     provider = Counting(respond, window=1_000_000 if name == "passive" else 30_000)
-    exchange = exchange_over(session, provider, made(name, session, **config), look, window=30_000)
+    exchange = exchange_over(session, provider, create_moderator(name, session, **config), look, window=30_000)
     exchange.journal.emit(PlanUpdated(tasks=PLAN))
     end = await exchange.reply(GOAL)
     assert end.reason == "stop", end.detail
@@ -70,11 +70,11 @@ async def test_three_hundred_steps_keep_the_goal_and_the_plan(session, name):
         assert spoilt == len(compactions)
 
 
-async def test_long_results_are_elided_first(session):
+async def test_long_results_are_shortened_first(session):
     long = "\n".join(f"line {number}" for number in range(1_000))
     respond, look = work(8, lambda number: long if number < 4 else "short")
     provider = Counting(respond)
-    exchange = exchange_over(session, provider, made("truncate", session, limit_tokens=9_000), look)
+    exchange = exchange_over(session, provider, create_moderator("truncate", session, limit_tokens=9_000), look)
     await exchange.reply(GOAL)
     (event,) = [event for event in session.read_events() if isinstance(event, Compacted)]
     assert (set(event.replacements), event.summary) == ({"c0", "c1", "c2"}, "")
@@ -100,23 +100,23 @@ async def test_long_results_are_elided_first(session):
         "This model's maximum prompt length is 131072 but the request contains 136973 tokens.",
     ],
 )
-def test_vendors_words_for_too_long(words):
+def test_vendor_messages_for_too_long_requests(words):
     assert isinstance(build_status_error(400, {"error": {"message": words}}, "m", "KEY"), ContextLengthError)
 
 
 @pytest.mark.parametrize("name", ["passive", "truncate", "summarize"])
-async def test_a_refusal_for_length_leads_to_one_smaller_try(session, name):
+async def test_a_too_long_request_is_shortened_once(session, name):
     respond, look = work(30)
     provider = Counting(respond, window=9_000)  # which the profile does not know
-    exchange = exchange_over(session, provider, made(name, session), look)
+    exchange = exchange_over(session, provider, create_moderator(name, session), look)
     assert (await exchange.reply(GOAL)).reason == "stop"
     assert all(is_well_formed(request.messages) for request in provider.requests)
     assert any(isinstance(event, Compacted) for event in session.read_events())
 
 
-async def test_what_can_not_be_made_shorter_is_a_clear_error(session):
+async def test_a_request_that_cannot_be_shortened(session):
     provider = Counting(lambda number: "never", window=3_000)
-    exchange = exchange_over(session, provider, made("passive", session), work(1)[1])
+    exchange = exchange_over(session, provider, create_moderator("passive", session), work(1)[1])
     end = await exchange.reply("word " * 4_000)
     assert (end.reason, end.exit_code) == ("error", 1)
     assert "too many" in end.detail
@@ -124,7 +124,7 @@ async def test_what_can_not_be_made_shorter_is_a_clear_error(session):
     assert not [event for event in session.read_events() if isinstance(event, Compacted)]
 
 
-async def test_the_newest_step_stays_though_a_reminder_stands_after_it(session):
+async def test_the_newest_step_stays_before_a_reminder(session):
     respond, look = work(13, lambda number: "seen " * 300)
     exchange = exchange_over(session, Counting(respond), Passive({}), look)
     await exchange.reply(GOAL)
@@ -136,7 +136,7 @@ async def test_the_newest_step_stays_though_a_reminder_stands_after_it(session):
     assert context[1].tool_calls[0].id == "c12"
 
 
-async def test_what_is_left_out_has_the_later_words_and_the_notes_of_a_model(session):
+async def test_the_truncation_summary_quotes_requests_and_notes(session):
     exchange = exchange_over(session, Counting(lambda number: "It is so. " * 300), Passive({}), work(1)[1])
     for words in (GOAL, "and never touch the cellar", "go on", "go on"):
         await exchange.reply(words)
@@ -154,7 +154,7 @@ async def test_what_is_left_out_has_the_later_words_and_the_notes_of_a_model(ses
 async def test_a_long_prompt_does_not_lead_to_a_compaction_at_each_step(session, name):
     respond, look = work(40, lambda number: "seen " * 300)
     provider = Counting(respond)
-    exchange = exchange_over(session, provider, made(name, session, limit_tokens=6_000), look)
+    exchange = exchange_over(session, provider, create_moderator(name, session, limit_tokens=6_000), look)
     object.__setattr__(exchange, "system", "Mind this. " * 2_000)
     assert (await exchange.reply(GOAL)).reason == "stop"
     compactions = sum(isinstance(event, Compacted) for event in session.read_events())
@@ -162,22 +162,22 @@ async def test_a_long_prompt_does_not_lead_to_a_compaction_at_each_step(session,
     assert provider.asides <= compactions + 2
 
 
-async def test_what_was_tried_in_vain_is_known_after_a_resume(session):
+async def test_a_failed_attempt_is_remembered_after_a_resume(session):
     respond, look = work(3, lambda number: "seen " * 300)
     provider = Counting(respond, aside="very long notes " * 20_000)
-    moderator = made("summarize", session, limit_tokens=500)
+    moderator = create_moderator("summarize", session, limit_tokens=500)
     await exchange_over(session, provider, moderator, look).reply(GOAL)
     asides = provider.asides
     assert asides
     session.history = History.replay(session.read_events())
-    await exchange_over(session, provider, made("summarize", session, limit_tokens=500), look).reply("so?")
+    await exchange_over(session, provider, create_moderator("summarize", session, limit_tokens=500), look).reply("so?")
     assert provider.asides == asides
 
 
-async def test_what_was_tried_in_vain_says_nothing_of_a_conversation_that_begins_anew(session):
+async def test_a_failed_attempt_is_ignored_after_a_rewind(session):
     respond, look = work(6, lambda number: "seen " * 300)
     provider = Counting(respond, aside="very long notes " * 20_000)
-    exchange = exchange_over(session, provider, made("summarize", session, limit_tokens=1_500), look)
+    exchange = exchange_over(session, provider, create_moderator("summarize", session, limit_tokens=1_500), look)
     await exchange.reply(GOAL)
     assert not [event for event in session.read_events() if isinstance(event, Compacted)]
     exchange.rewind(0)
@@ -189,7 +189,7 @@ async def test_what_was_tried_in_vain_says_nothing_of_a_conversation_that_begins
     assert session.history.state["moderator"] < tried_at
 
 
-async def test_calls_that_a_client_runs_are_not_compacted_away(tmp_path):
+async def test_handed_off_calls_prevent_compaction(tmp_path):
     @tool(remote=True)
     def afar() -> None:
         """Runs at the client's."""
@@ -201,7 +201,7 @@ async def test_calls_that_a_client_runs_are_not_compacted_away(tmp_path):
     b.session.close()
 
 
-async def test_a_summary_has_what_the_person_said_word_for_word(session):
+async def test_a_summary_quotes_the_user(session):
     provider = Counting(lambda number: "It is so. " * 200)
     exchange = exchange_over(session, provider, Passive({}), work(1)[1])
     for words in (GOAL, "mind the cat", "mind the dog", "and then? " * 5):
@@ -219,10 +219,10 @@ async def test_a_summary_has_what_the_person_said_word_for_word(session):
 
 
 class TestNoLoop:
-    async def test_a_summary_that_gains_little_changes_nothing_and_is_told_once(self, session):
+    async def test_a_summary_that_saves_little_changes_nothing(self, session):
         respond, look = work(12)
         provider = Counting(respond, aside="very long notes " * 20_000)
-        exchange = exchange_over(session, provider, made("summarize", session, limit_tokens=1_500), look)
+        exchange = exchange_over(session, provider, create_moderator("summarize", session, limit_tokens=1_500), look)
         await exchange.reply(GOAL)
         events = list(session.read_events())
         assert not [event for event in events if isinstance(event, Compacted)]
@@ -267,25 +267,25 @@ class TestNoLoop:
         sizes=st.lists(st.integers(0, 8_000), min_size=1, max_size=25),
         aside=st.sampled_from(["short", "long words " * 300]),
     )
-    def test_never_twice_without_a_gain(self, name, limit, sizes, aside):
+    def test_each_compaction_saves_a_fifth(self, name, limit, sizes, aside):
         async def run(folder):
             session = Session(folder, "n", History())
             session._open(is_new=True)
             respond, look = work(len(sizes), lambda number: "x " * (sizes[number] // 2))
             exchange = exchange_over(
-                session, Counting(respond, aside=aside), made(name, session, limit_tokens=limit), look
+                session, Counting(respond, aside=aside), create_moderator(name, session, limit_tokens=limit), look
             )
             contexts = [0]
             emit = exchange.journal.emit
 
-            def weighed(event):
+            def emit_and_measure(event):
                 before = sum(map(estimate_tokens, exchange.history.context))
                 emit(event)
                 if isinstance(event, Compacted):
                     after = sum(map(estimate_tokens, exchange.history.context))
                     contexts.append(after / before)
 
-            object.__setattr__(exchange.journal, "emit", weighed)
+            object.__setattr__(exchange.journal, "emit", emit_and_measure)
             assert (await exchange.reply(GOAL)).reason == "stop"
             assert max(contexts) <= 0.8
             session.close()
@@ -304,7 +304,7 @@ class TestNoLoop:
         ("synopsis", {"steps": 0}, "a number of at least 1"),
     ],
 )
-def test_settings_that_make_no_sense(name, config, words):
+def test_wrong_settings(name, config, words):
     with pytest.raises(ProfileError, match=words):
         KINDS[name](config)
 
@@ -327,7 +327,7 @@ STEPS = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(name=st.sampled_from(["passive", "truncate", "summarize"]), steps=STEPS, limit=st.integers(500, 9_000))
-def test_requests_only_grow_but_at_a_compaction(name, steps, limit):
+def test_requests_only_grow_except_at_a_compaction(name, steps, limit):
     """Over random sessions with both wires, plans, tools side by side, resumed in between."""
 
     async def run(folder):
@@ -352,9 +352,9 @@ def test_requests_only_grow_but_at_a_compaction(name, steps, limit):
             ]
             return calls(*wanted, text="I look")
 
-        def opened():
+        def open_exchange():
             config = {} if name == "passive" else {"limit_tokens": limit}
-            made_now = exchange_over(session, provider, made(name, session, **config), look)
+            made_now = exchange_over(session, provider, create_moderator(name, session, **config), look)
             emit = made_now.journal.emit
 
             def noting(event):
@@ -366,7 +366,7 @@ def test_requests_only_grow_but_at_a_compaction(name, steps, limit):
             return made_now
 
         provider = Counting(respond)
-        exchange = opened()
+        exchange = open_exchange()
         await exchange.reply(GOAL)
         while queue:
             kind, size = queue.pop(0)
@@ -375,7 +375,7 @@ def test_requests_only_grow_but_at_a_compaction(name, steps, limit):
                 session = Session(folder, "n", History())
                 session._open(is_new=False)
                 session.history = History.replay(session.read_events())
-                exchange = opened()
+                exchange = open_exchange()
             await exchange.reply(f"more, please {'!' * size}")
         requests = provider.requests
         for bodies in wires(requests):
@@ -391,10 +391,10 @@ def test_requests_only_grow_but_at_a_compaction(name, steps, limit):
 
 @pytest.mark.parametrize("name", KINDS)
 async def test_a_crash_between_any_two_events(session, name, tmp_path):
-    """What is resumed sends byte for byte what the process would have sent, had it been stopped there and gone on."""
+    """A resumed session sends the same bytes as a session that was never stopped."""
     respond, look = work(12)
     config = {"limit_tokens": 3_000} if name in ("truncate", "summarize") else {}
-    exchange = exchange_over(session, Counting(respond), made(name, session, **config), look)
+    exchange = exchange_over(session, Counting(respond), create_moderator(name, session, **config), look)
     exchange.journal.emit(PlanUpdated(tasks=PLAN))
     await exchange.reply(GOAL)
     await exchange.reply("and now?")
@@ -403,14 +403,14 @@ async def test_a_crash_between_any_two_events(session, name, tmp_path):
     assert len(events) == len(lines)
     live = History()
 
-    async def sent(folder, history):
-        """What is sent next from this history, in a process that has just begun."""
+    async def list_bodies(folder, history):
+        """Send the next message from this history in a new process."""
         reopened = Session(folder, "n", history)
         reopened._open(is_new=not reopened.file.exists())
         if history is None:
             reopened.history = History.replay(reopened.read_events())
         provider = Counting(lambda number: "so it is")
-        await exchange_over(reopened, provider, made(name, reopened, **config), look).reply("go on")
+        await exchange_over(reopened, provider, create_moderator(name, reopened, **config), look).reply("go on")
         reopened.close()
         return provider.bodies
 
@@ -421,10 +421,10 @@ async def test_a_crash_between_any_two_events(session, name, tmp_path):
         folder = tmp_path / f"cut{count}"
         folder.mkdir()
         (folder / "events.jsonl").write_bytes(b"".join(lines[:count]))
-        assert await sent(folder, None) == await sent(tmp_path / f"live{count}", stopped)
+        assert await list_bodies(folder, None) == await list_bodies(tmp_path / f"live{count}", stopped)
 
 
-async def test_thinking_goes_back_after_a_resume_only_with_the_same_prompt(session):
+async def test_thinking_is_sent_after_a_resume_only_with_the_same_prompt(session):
     thought = Message(role="assistant", parts=(Thinking(text="hm", signature="SIG"), Text(text="yes")))
     look = work(1)[1]
     await exchange_over(session, Counting(lambda number: thought), Passive({}), look).reply("is it?")

@@ -1,4 +1,4 @@
-"""The synopsis: one message with the state of the work, made anew at each step, and the newest step below it."""
+"""Tests of the synopsis: one message with the current state of the work, then the newest step."""
 
 import json
 import subprocess
@@ -23,23 +23,23 @@ def project(tmp_path, monkeypatch):
     return folder
 
 
-def scripted(tmp_path, *steps):
+def write_script(tmp_path, *steps):
     file = tmp_path / "script.yaml"
     file.write_text(json.dumps(list(steps)))
     return ModelChoice(model=f"scripted:{file}")
 
 
-def wish(tool, **arguments):
+def call_tool(tool, **arguments):
     return {"calls": [{"tool": tool, "arguments": arguments}]}
 
 
 async def test_files_in_use_are_shown_as_they_are_now(project, tmp_path):
-    script = scripted(
+    script = write_script(
         tmp_path,
-        wish("read_file", path="a.py"),
-        wish("shell", command="echo 'one = 2' > a.py"),
-        wish("patch_file", path="a.py", patches=[{"before": "one = 1", "after": "one = 3"}]),
-        wish("write_file", path="b.py", content="two = 2\n"),
+        call_tool("read_file", path="a.py"),
+        call_tool("shell", command="echo 'one = 2' > a.py"),
+        call_tool("patch_file", path="a.py", patches=[{"before": "one = 1", "after": "one = 3"}]),
+        call_tool("write_file", path="b.py", content="two = 2\n"),
         {"text": "done"},
     )
     profile = load_profile("synopsis")[0].model_copy(update={"processor": script, "sandbox": "full"})
@@ -64,8 +64,8 @@ async def test_files_in_use_are_shown_as_they_are_now(project, tmp_path):
     assert "[no process was started]" in last
 
 
-async def test_after_a_resume_the_same_files_are_in_use(project, tmp_path):
-    script = scripted(tmp_path, wish("read_file", path="a.py"), {"text": "seen"}, {"text": "again"})
+async def test_files_in_use_survive_a_resume(project, tmp_path):
+    script = write_script(tmp_path, call_tool("read_file", path="a.py"), {"text": "seen"}, {"text": "again"})
     profile = load_profile("synopsis")[0].model_copy(update={"processor": script, "sandbox": "full"})
     session = Session.create("long")
     async with build_exchange(profile, Recorder(), session=session) as exchange:
@@ -85,12 +85,12 @@ def repository(project):
     return project
 
 
-async def test_news_are_told_once_at_the_end(repository, tmp_path):
-    script = scripted(
+async def test_context_updates_come_once(repository, tmp_path):
+    script = write_script(
         tmp_path,
-        wish("read_file", path="a.py"),
-        wish("shell", command="sleep 0.01; echo 'one = 2' > a.py; git checkout -q -b other"),
-        wish("shell", command="true"),
+        call_tool("read_file", path="a.py"),
+        call_tool("shell", command="sleep 0.01; echo 'one = 2' > a.py; git checkout -q -b other"),
+        call_tool("shell", command="true"),
         {"text": "done"},
         {"text": "done again"},
     )

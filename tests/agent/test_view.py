@@ -1,0 +1,14 @@
+"""Tests of the view: the conversation and side questions."""
+
+from goose_like.core.message import Message
+
+
+async def test_the_view_shows_the_conversation_and_asks_questions(create_harness):
+    b = create_harness(["Hello.", "Blue."])
+    await b.exchange.reply("Hi.")
+    view = b.exchange.view
+    assert view.processor.messages[-1] == Message.assistant("Hello.")
+    assert view.last_user_text == "Hi."
+    assert await view.accelerator.ask("Which colour?") == "Blue."
+    assert len(view.processor.messages) == 2
+    assert b.recorder.events[-1].purpose == "side question"
