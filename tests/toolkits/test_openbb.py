@@ -1,18 +1,13 @@
 """Tests of the toolkit `openbb`: its tools for different requests, its checks, and shown results."""
 
 import asyncio
-import json
 
-import jsonschema
 import pytest
 from goose_like_toolkits.openbb import OpenBBToolkit
 from goose_like_toolkits.openbb.rows import parse_rows
-from hypothesis import given
-from hypothesis import strategies as st
 
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import ArtifactShown, PromptsSuggested
-from goose_like.core.json_schema import sanitize_schema
 from goose_like.core.message import Message, Text, ToolResult
 from goose_like.serve.openbb.query import ClientTool, Query, UserMessage, Widget, WidgetParam
 from goose_like.testing import trial
@@ -121,56 +116,6 @@ def test_a_tool_of_the_client_may_have_the_name_of_one_of_ours():
     assert tools["show_table"].options.remote
 
 
-DAMAGED = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.sampled_from(["object", "string", "array", "strin", "#/x", "#/$defs/a"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "type",
-                    "properties",
-                    "items",
-                    "required",
-                    "anyOf",
-                    "allOf",
-                    "enum",
-                    "$ref",
-                    "$defs",
-                    "a",
-                    "minimum",
-                    "description",
-                    "default",
-                    "additionalProperties",
-                ]
-            ),
-            inner,
-            max_size=5,
-        )
-    ),
-    max_leaves=25,
-)
-
-
-@given(DAMAGED)
-def test_any_schema_becomes_one_that_is_sound(schema):
-    made = sanitize_schema(schema)
-    jsonschema.Draft202012Validator.check_schema(made)
-    assert made["type"] == "object"
-    assert set(made.get("required", ())) <= set(made["properties"])
-
-
-def test_references_are_written_out_and_circles_end():
-    tree = {"type": "object", "properties": {"child": {"$ref": "#/$defs/tree"}, "n": {"$ref": "#/$defs/n"}}}
-    made = sanitize_schema({"$ref": "#/$defs/tree", "$defs": {"tree": tree, "n": {"type": "integer", "minimum": 1}}})
-    assert made["properties"]["n"] == {"type": "integer", "minimum": 1}
-    assert made["properties"]["child"]["properties"]["n"] == {"type": "integer", "minimum": 1}
-    assert "$ref" not in json.dumps(made)
-
-
 def of_exchange(bench, asked):
     view = bench.exchange.view
     toolkit = OpenBBToolkit(bench.journal, Requirements("openbb", {}), exchange_view=view, config={"query": asked})
@@ -194,14 +139,6 @@ async def test_data_that_came_is_not_asked_for_again(tmp_path):
     assert (await bench.exchange.reply(Message(role="user", parts=(came[1], Text(text="And now?"))))).exit_code == 0
     assert [each for each in "abcd" if bench.exchange.history.is_open(each)] == ["d"]  # a new question, new data
     bench.session.close()
-
-
-def test_a_short_schema_does_not_grow_without_end():
-    fields = {f"p{number}": {"$ref": "#/$defs/a"} for number in range(40)}
-    schema = {"type": "object", "properties": fields, "$defs": {"a": {"type": "object", "properties": fields}}}
-    made = sanitize_schema(schema)
-    assert list(made["properties"]) == list(fields)
-    assert len(json.dumps(made)) < 200_000
 
 
 async def test_calls_are_checked_before_they_are_handed_off(tmp_path):
