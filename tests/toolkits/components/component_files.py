@@ -35,7 +35,7 @@ def commands(folder: Path, text: str) -> Path:
 def defined(file: Path) -> Definition:
     """The definition in a file without faults."""
     reading = read_definition(file)
-    assert reading.value is not None, "\n".join(map(str, reading.faults))
+    assert reading.value is not None, "\n".join(map(str, reading.diagnostics))
     return reading.value
 
 
@@ -47,4 +47,4 @@ def parameter_of(folder: Path, text: str) -> Command:
 
 def told(file: Path) -> list[tuple[int | None, str, bool]]:
     """The faults in a file: line, text, whether it is a remark."""
-    return [(fault.line, fault.text, fault.is_remark) for fault in read_definition(file).faults]
+    return [(fault.line, fault.text, fault.is_warning) for fault in read_definition(file).diagnostics]

@@ -12,7 +12,7 @@ import pytest
 from tests import ROOT
 from tests.toolkits.components.concopilot_real import Real
 
-INSIDE = ROOT / "toolkits" / "concopilot" / "inside"
+INSIDE = ROOT / "toolkits/goose_like_toolkits/components/inside"
 
 # A program leaves what it found in `result`. With ours, a host is played that finds configurations below `.runtime`.
 OURS = """

@@ -16,11 +16,11 @@ from goose_like.config.profile import ModelChoice, Profile, SandboxMode, Toolkit
 from goose_like.core.events import Answer
 from goose_like.core.message import ToolResult
 from goose_like.core.notifier import Recorder
-from goose_like.providers.base import Model, Models
+from goose_like.providers.base import Model, ModelPair
 from goose_like.sessions.session import Session
 from goose_like.workspace.workspace import Workspace
 from tests import ROOT
-from tests.fakes import Played, call, calls
+from tests.fakes import FakeProvider, call, calls
 
 COMPONENTS = ROOT / "tests/fixtures/components"
 
@@ -28,7 +28,7 @@ COMPONENTS = ROOT / "tests/fixtures/components"
 class Hired:
     """A session with components. What the model says is what a test wants called."""
 
-    def __init__(self, exchange: Exchange, played: Played, recorder: Recorder, root: Path) -> None:
+    def __init__(self, exchange: Exchange, played: FakeProvider, recorder: Recorder, root: Path) -> None:
         self.exchange, self.played, self.recorder, self.root = exchange, played, recorder, root
         self.tools = {tool.spec.name: tool.spec for tool in exchange.tools.values()}
 
@@ -76,12 +76,12 @@ async def hired(
     toolkit = ToolkitChoice(name="components", config={"use": list(use), **config})
     model = ModelChoice(model="scripted:none")
     profile = Profile(name="p", processor=model, accelerator=model, toolkits=(toolkit,), sandbox=mode, approval="auto")
-    played, recorder, session = Played(), Recorder(answer), Session.temporary()
+    played, recorder, session = FakeProvider(), Recorder(answer), Session.temporary()
     made = Model(played, "x", "scripted:x")
     workspace = Workspace(root, mode=mode, approval="auto", notifier=recorder, session_folder=session.folder)
     try:
         async with workspace as around:
-            how = {"session": session, "workspace": around, "models": Models(made, made)}
+            how = {"session": session, "workspace": around, "models": ModelPair(made, made)}
             async with build_exchange(profile, recorder, **how) as exchange:
                 yield Hired(exchange, played, recorder, root)
     finally:

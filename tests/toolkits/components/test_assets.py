@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from goose_like.core.errors import SessionError
 from goose_like.core.tool import ToolError
-from goose_like.sessions.archive import archive, take_in
+from goose_like.sessions.archive import export_archive, import_file
 from goose_like.sessions.fork import fork
 from goose_like.sessions.index import find_session
 from goose_like.sessions.session import Session
-from tests.sessions.test_session import filled
+from tests.sessions.session_files import write_session
 
 ROWS = {"rows": [{"name": "a", "size": 1}, {"name": "b", "size": [2, 3]}], "total": 2, "a/b": "slash"}
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.binary()
@@ -180,7 +180,7 @@ def test_a_folder_that_cannot_be_written(assets, session):
 
 
 def test_they_outlast_the_process_and_come_along_with_a_fork():
-    one = filled("one", "hello")
+    one = write_session("one", "hello")
     session = Session.resume("one")
     Assets(session).add(ROWS, asset_type="table", asset_id="t")
     Assets(session).add(b"\x00", asset_type="image")
@@ -203,7 +203,7 @@ def test_they_outlast_the_process_and_come_along_with_a_fork():
 
 
 def test_they_come_along_with_an_export(tmp_path):
-    filled("one", "hello")
+    write_session("one", "hello")
     session = Session.resume("one")
     Assets(session).add(ROWS, asset_type="table", asset_id="t")
     Assets(session).add(b"\x00\xff" * 9, asset_type="image", asset_id="a/b \ud83d")
@@ -211,10 +211,10 @@ def test_they_come_along_with_an_export(tmp_path):
     os.symlink("/etc/passwd", session.assets / "link.json")
     before = Assets(session).all()
     file = tmp_path / "one.json"
-    file.write_text(archive(find_session("one")), encoding="utf-8")  # it may be open
+    file.write_text(export_archive(find_session("one")), encoding="utf-8")  # it may be open
     session.close()
     shutil.rmtree(session.folder)
-    copy = take_in(file)
+    copy = import_file(file)
     copy.close()
     again = Assets(Session.resume("one"))
     assert again.all() == before
@@ -225,18 +225,18 @@ def test_they_come_along_with_an_export(tmp_path):
 
 
 def test_an_export_of_a_session_without_any(tmp_path):
-    filled("one", "hello")
+    write_session("one", "hello")
     file = tmp_path / "one.json"
-    whole = json.loads(archive(find_session("one")))
+    whole = json.loads(export_archive(find_session("one")))
     for written in (whole, {key: value for key, value in whole.items() if key != "assets"}):
         file.write_text(json.dumps(written))
-        copy = take_in(file)
+        copy = import_file(file)
         assert not copy.assets.exists()
         copy.close()
 
 
 def test_a_fork_of_a_session_without_any():
-    filled("one", "hello")
+    write_session("one", "hello")
     copy = fork(find_session("one"))
     assert not copy.assets.exists()
     copy.close()

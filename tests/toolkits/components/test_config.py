@@ -342,7 +342,7 @@ licenses: [{name: MIT, url: https://example.org/mit}]
 
 
 def checked(folder, text):
-    return [(fault.line, fault.text, fault.is_remark) for fault in check_file(component(folder, head=text))]
+    return [(fault.line, fault.text, fault.is_warning) for fault in check_file(component(folder, head=text))]
 
 
 def test_the_schema_is_one():

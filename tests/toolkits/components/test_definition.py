@@ -322,8 +322,8 @@ def test_what_is_no_description_is_told_in_a_sentence(tmp_path, text, fault):
     file.write_text(text)
     reading = read_definition(file)
     assert reading.value is None
-    assert any(part in reading.faults[0].text for part in fault.split("|")), reading.faults
-    assert "\n" not in reading.faults[0].text
+    assert any(part in reading.diagnostics[0].text for part in fault.split("|")), reading.diagnostics
+    assert "\n" not in reading.diagnostics[0].text
 
 
 def test_aliases_that_stand_for_millions_are_refused(tmp_path):
@@ -381,7 +381,7 @@ def test_remarks_leave_it_usable(tmp_path):
 def test_no_text_makes_reading_raise(tmp_path_factory, text):
     file = tmp_path_factory.getbasetemp() / "any.yaml"
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
-    assert read_definition(file).faults
+    assert read_definition(file).diagnostics
 
 
 ODD = st.sampled_from(
@@ -399,7 +399,7 @@ def test_no_grammar_makes_reading_raise(tmp_path_factory, said, around):
     body = f"x: &a [{{a: 1}}]\ncommands:\n- {{command_name: do, description: d, parameter: {around % field}, "
     file = component(tmp_path_factory.getbasetemp(), body + f"response: {around % field}}}\n", name="odd.yaml")
     reading = read_definition(file)
-    assert all(fault.line for fault in reading.faults)
+    assert all(fault.line for fault in reading.diagnostics)
 
 
 def test_coordinates_are_parsed_and_shown():

@@ -16,14 +16,17 @@ import pytest
 from goose_like_toolkits.components.environments.environment import Environment, default_folder
 
 from goose_like.config.profile import ApprovalMode, SandboxMode
-from goose_like.config.trust import Approval, approve
+from goose_like.config.trust import StoredApproval, store_approval
 from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import Answer, Logged, Status
 from goose_like.core.notifier import Recorder
 from goose_like.workspace import sandbox
-from goose_like.workspace.workspace import Reach, Workspace
+from goose_like.workspace.scope import SandboxScope
+from goose_like.workspace.workspace import Workspace
 
-needs_sandbox = pytest.mark.skipif(sandbox.why_unavailable() is not None, reason=str(sandbox.why_unavailable()))
+needs_sandbox = pytest.mark.skipif(
+    sandbox.find_sandbox_problem() is not None, reason=str(sandbox.find_sandbox_problem())
+)
 ONCE = Answer(choice="allow", by="person")
 
 
@@ -161,10 +164,10 @@ async def test_installed_after_asking(root: Path, wheels: Path, shared: Path) ->
         assert any("installing 'pony>=1' for Stables" in e.text for e in recorder.events if isinstance(e, Status))
         process = await workspace.spawn(
             [str(await environment.python()), "-I", "-c", "import os, pony; os.write(1, pony.VERSION.encode())"],
-            reach=Reach(readable=(environment.folder,)),
+            scope=SandboxScope(readable=(environment.folder,)),
         )
         assert await process.read() == b"1.5"  # as components find it
-        _, output = await workspace.run(["sh", "-c", f"ls {shared}; echo x > {shared}/bin/python"])
+        _, output = await workspace.run_internal(["sh", "-c", f"ls {shared}; echo x > {shared}/bin/python"])
         assert b"bin" not in output.splitlines()  # a command neither sees nor changes it
     assert await said(shared / "bin/python", "print(1)") == "1"
 
@@ -250,9 +253,11 @@ async def test_a_standing_leave_counts(root: Path, wheels: Path, shared: Path) -
     async with workspace:
         environment = Environment(workspace, shared, pip_params=["--force-reinstall", *offline(wheels)])
         file = str(wheels / "stable-2.0-py3-none-any.whl")
-        approve(
+        store_approval(
             root,
-            Approval(kind="install", subject=f"pip install {file} --force-reinstall --no-index --find-links {wheels}"),
+            StoredApproval(
+                kind="install", subject=f"pip install {file} --force-reinstall --no-index --find-links {wheels}"
+            ),
         )
         await environment.install([file], "x")
         assert environment.missing([file]) == []  # by the same words

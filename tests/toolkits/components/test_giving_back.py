@@ -8,7 +8,7 @@ import pytest
 
 from tests.toolkits.components.component_programs import DEMO, Stage, stage
 from tests.toolkits.components.component_session import company
-from tests.toolkits.developer.shell_harness import until
+from tests.toolkits.developer.developer_harness import wait_until
 
 __all__ = ["stage"]  # a fixture
 
@@ -107,7 +107,7 @@ async def test_one_that_is_stopped_while_it_opens_is_given_back(tmp_path, shop):
     async with company(tmp_path, *shop) as made:
         (made.root / "second.stuck").touch()
         running = asyncio.create_task(made.outcome("careful_work"))
-        await until(lambda: (made.root / "told.log").exists() and "open second" in log_of(made))
+        await wait_until(lambda: (made.root / "told.log").exists() and "open second" in log_of(made))
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running

@@ -446,10 +446,10 @@ def test_what_is_not_asked_for_changes_no_byte(vendor):
 def test_the_embedded_model_is_told_both():
     provider = LocalProvider(ModelChoice(model="local", temperature=0.7))
     plain = Request("", "", [Message.user("hi")])
-    assert (provider._body(plain)["temperature"], provider._body(plain)["max_tokens"]) == (0.7, 2048)
+    assert (provider._build_body(plain)["temperature"], provider._build_body(plain)["max_tokens"]) == (0.7, 2048)
     asked = Request("", "", [Message.user("hi")], max_tokens=9, temperature=0.0)
-    assert (provider._body(asked)["temperature"], provider._body(asked)["max_tokens"]) == (0.0, 9)
-    assert provider._body(Request("", "", [], max_tokens=9_999))["max_tokens"] == 2048
+    assert (provider._build_body(asked)["temperature"], provider._build_body(asked)["max_tokens"]) == (0.0, 9)
+    assert provider._build_body(Request("", "", [], max_tokens=9_999))["max_tokens"] == 2048
 
 
 @pytest.mark.usefixtures("keys")

@@ -19,7 +19,7 @@ __all__ = ["real_python"]  # a fixture
 BASIC = "org.concopilot.basic"
 FILES = named("disk-storage", f"{BASIC}.storage", "0.0.1")
 FOREMAN = named("foreman", "org.example.packaged")
-ALLOWED = Answer(choice="allow", by="person", words="Write it down")
+ALLOWED = Answer(choice="allow", by="person", text="Write it down")
 
 
 @pytest.fixture(params=["ours", "real"])
