@@ -20,7 +20,8 @@ from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import ToolResult, Usage
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.terminal.escape import escape_controls, to_one_line
-from goose_like.terminal.renderer import PLAN_TOOL, Renderer, is_failed
+from goose_like.terminal.progress import ProgressScreen
+from goose_like.terminal.renderer import PLAN_TOOL, is_failed
 from goose_like.terminal.screen import Screen
 from goose_like.terminal.tool_call import RunningCall, describe_call
 from goose_like_toolkits.boss.flow.outcome import count_rounds
@@ -70,14 +71,14 @@ class BossScreen(Screen):
     """Draws a boss and its sub-bosses. Without a terminal, prints one line per action."""
 
     def __init__(self, console: Console, spec: BossSpec) -> None:
-        self.renderer = Renderer(console)
+        self._progress = ProgressScreen(console, shows_answer=False)
+        self.renderer = self._progress.renderer
         self._spec = spec
         self._work = _Work(spec.name, spec)
         self._usage: dict[str, Usage] = {}
         self._price = ""
         self._model = ""
         self._activity = ""
-        self._prompts: Sequence[str] = ()
         self._began = time.monotonic()
         self._live: Live | None = None
         self._frame: asyncio.TimerHandle | None = None
@@ -95,52 +96,35 @@ class BossScreen(Screen):
 
     @override
     def notify(self, event: events.Event) -> None:
-        renderer = self.renderer
         match event:
             case events.SessionStarted():
-                self._start_session(event)
+                self._model = event.models["processor"]
+                self._progress.notify(event)
+                self._print_memory_files()
             case events.TurnStarted():
-                renderer.forget_statuses()
+                self.renderer.forget_statuses()
                 self._activity = "thinking"
             case events.TextDelta(text=text):
                 self._activity = "writing" if text else self._activity
             case events.Status(text=text):
                 self._activity = escape_controls(text)
-                renderer.print_status(text)
+                self.renderer.print_status(text)
             case events.MessageCompleted(usage=usage):
                 self._add_usage(self._model, usage)
                 self._update(self._work, event)
             case events.UsageRecorded(model=model, usage=usage):
                 self._add_usage(model, usage)
-            case (
-                events.PlanUpdated()
-                | events.ToolStarted()
-                | events.ToolProgress()
-                | events.ToolFinished()
-                | events.SubagentEvent()
-            ):
+            case events.PlanUpdated() | events.ToolStarted() | events.ToolProgress() | events.ToolFinished():
                 self._update(self._work, event)
-            case events.Logged(text=text):
-                renderer.print_log(text)
-            case events.Retrying():
-                renderer.print_retry(event)
-            case events.ArtifactShown(artifact=artifact):
-                renderer.print_artifact(artifact)
-            case events.PromptsSuggested(prompts=prompts):
-                self._prompts = prompts
-            case events.Asked(question=question):
-                renderer.print_question(question)
-            case events.Answered(question=question, answer=answer):
-                renderer.print_answer(question, answer)
-            case events.Reminded():
-                renderer.print_reminder(event)
-            case events.Compacted():
-                renderer.print_compaction(event)
-            case events.Rewound():
-                renderer.print_rewind(event)
+            case events.SubagentEvent():
+                self._update(self._work, event)
             case events.TurnFinished() | events.RunFinished():
                 self._finish(event)
                 return
+            case events.Logged() | events.Retrying() | events.ArtifactShown() | events.PromptsSuggested():
+                self._progress.notify(event)
+            case events.Asked() | events.Answered() | events.Reminded() | events.Compacted() | events.Rewound():
+                self._progress.notify(event)
             case events.ThinkingDelta() | events.Interjected() | events.StateSaved():
                 pass
             case _:
@@ -158,9 +142,7 @@ class BossScreen(Screen):
 
     # --- events
 
-    def _start_session(self, event: events.SessionStarted) -> None:
-        self._model = event.models["processor"]
-        self.renderer.print_session(event)
+    def _print_memory_files(self) -> None:
         by_folder: dict[str, list[str]] = {}
         for file in self._spec.memory_files.values():
             folder, _, name = file.rpartition("/")
@@ -172,13 +154,9 @@ class BossScreen(Screen):
         self._work.running.clear()
         self._work.children.clear()
         self.pause()
-        if isinstance(event, events.RunFinished):
-            self.renderer.print_run_end(event)
-            return
-        if event.reason == "step_limit":
+        if isinstance(event, events.TurnFinished) and event.reason == "step_limit":
             event = event.model_copy(update={"detail": f"round {self._work.rounds}, the last one"})
-        self.renderer.print_turn_end(event, self._prompts)
-        self._prompts = ()
+        self._progress.notify(event)
 
     def _update(self, work: _Work, event: events.Event, depth: int = 0) -> None:
         """Apply an event of a boss at this depth: 0 is the outermost boss."""
