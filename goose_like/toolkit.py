@@ -3,6 +3,7 @@
 from goose_like.agent.slash_command import command
 from goose_like.agent.toolkit import FollowUp, Requirements, Toolkit
 from goose_like.agent.view import ExchangeView
+from goose_like.core.events import Question
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import FinalResult, ImageResult, Tool, ToolError, TransientResult, tool
 from goose_like.workspace.workspace import Workspace
@@ -13,6 +14,7 @@ __all__ = [
     "FollowUp",
     "ImageResult",
     "Notifier",
+    "Question",
     "Requirements",
     "Tool",
     "ToolError",
