@@ -1,4 +1,7 @@
-"""The HTTP application of one worker: its routes, its middleware and its lifetime."""
+"""The HTTP application of one worker: its routes, its middleware and its lifetime.
+
+No other shared module imports a protocol.
+"""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable
@@ -13,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from goose_like.config.profile import Profile
-from goose_like.serve.openbb.endpoints import build_routes
+from goose_like.serve.openbb import endpoints as openbb
 
 from .middleware import Metrics, OriginCheck, QuerySlots, RequestLog, RequestRefused, check_token, get_record
 from .service import open_service
@@ -37,16 +40,25 @@ class AppFactory:
     def __call__(self) -> RequestLog:
         """Build the application."""
         metrics = self.create_metrics()
-        routes = [
-            *build_routes(self.profile),
-            Route("/healthz", _report_health, name="healthz"),
-            Route("/metrics", _export_metrics, name="metrics"),
-        ]
+        routes = build_routes(self.profile)
         labels = {route.path: route.name for route in routes}
         routes += [Route(f"/{path}", partial(_send_file, file)) for path, file in load_static_files().items()]
         handlers: Any = {RequestRefused: _refuse, HTTPException: _send_error, ClientDisconnect: _ignore_disconnect}
         app = Starlette(routes=routes, exception_handlers=handlers, lifespan=partial(_run_worker, self, metrics))
         return RequestLog(OriginCheck(app, self.settings), metrics, labels)
+
+
+def build_routes(profile: Profile) -> list[Route]:
+    """Build the routes of all protocols, and those for operators; a route's name is its label in metrics and log.
+
+    Raises:
+        ProfileError: the config of the profile's toolkit `openbb` is invalid.
+    """
+    return [
+        *openbb.build_routes(profile),
+        Route("/healthz", _report_health, name="healthz"),
+        Route("/metrics", _export_metrics, name="metrics"),
+    ]
 
 
 @contextlib.asynccontextmanager

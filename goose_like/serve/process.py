@@ -20,9 +20,8 @@ from uvicorn.supervisors import Multiprocess
 from goose_like.agent.profile_choice import ProfileChoice, choose_profile
 from goose_like.core.errors import ProfileError, UsageError
 from goose_like.providers.registry import choose_models, format_model_label
-from goose_like.serve.openbb.discovery import AgentInfo
 
-from .app import AppFactory
+from .app import AppFactory, build_routes
 from .service import open_service, restrict_profile
 from .settings import METRICS_FOLDER_VARIABLE, TOKEN_VARIABLE, Settings
 
@@ -52,7 +51,7 @@ def run_server(options: ServeOptions, settings: Settings) -> int:
     try:
         profile, removed = restrict_profile(chosen.profile, settings.toolkits)
         chosen = replace(chosen, profile=profile)
-        AgentInfo.from_profile(profile)
+        build_routes(profile)  # an invalid profile is an error here, not a crashed worker
         with open_listener(settings.host, options.port, settings.send_timeout_s) as listener:
             host, port = listener.getsockname()[:2]
             settings = settings.model_copy(update={"host": host})

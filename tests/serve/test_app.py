@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 from contextlib import asynccontextmanager
 
@@ -17,6 +18,7 @@ from goose_like.serve.app import AppFactory
 from goose_like.serve.middleware import Metrics
 from goose_like.serve.settings import Settings
 from goose_like.toolkit import Toolkit, tool
+from tests import ROOT
 from tests.loopback import Loopback, chunk, events, raw
 
 HEAD = "POST /v1/query HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
@@ -163,3 +165,8 @@ async def test_a_client_that_reads_no_more_is_left(monkeypatch):
         await wait_until(lambda: metrics.running_queries == 0)
         assert b'ending="cancelled"' in metrics.export()
         writer.transport.abort()
+
+
+def test_shared_modules_do_not_depend_on_a_protocol():
+    files = [file for file in (ROOT / "goose_like/serve").glob("*.py") if file.name != "app.py"]
+    assert [file.name for file in files if re.search(r"(?m)^\s*(from|import) .*\bopenbb\b", file.read_text())] == []

@@ -33,7 +33,7 @@ _LARGE_BODY_BYTES = 200_000
 
 
 def build_routes(profile: Profile) -> list[Route]:
-    """Build the routes of the protocol; a route's name is its label in metrics and log.
+    """Build the routes of the protocol.
 
     Raises:
         ProfileError: the profile's presentation to clients is invalid.
