@@ -1,4 +1,4 @@
-"""The real command as a process: a home and a workspace of its own, no key, no terminal."""
+"""The real command as a process with its own home and workspace, without API keys and terminal."""
 
 import json
 import os
@@ -15,7 +15,7 @@ KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BAS
 
 @dataclass(frozen=True)
 class Place:
-    """Where a test's commands run: `home` holds configuration and sessions, `work` is the current folder."""
+    """The folders of a test: `home` for configuration and sessions, `work` as the current folder."""
 
     home: Path
     work: Path
@@ -43,32 +43,32 @@ class Place:
         return self.run(env={**request, "_TYPER_COMPLETE_ARGS": line, "COLUMNS": "9999"})
 
     def script(self, *steps: Any) -> str:
-        """A `scripted:` model that plays these steps."""
+        """Write a script and return the name of its model."""
         file = self.home / f"script-{len(list(self.home.glob('script-*')))}.yaml"
         with file.open("w") as target:
             YAML().dump(list(steps), target)
         return f"scripted:{file}"
 
     def events(self) -> list[dict[str, Any]]:
-        """What the newest session's file holds."""
+        """Read the events of the newest session."""
         files = sorted((self.home / "state" / "sessions").glob("*/events.jsonl"))
         return [json.loads(line) for line in files[-1].read_text().splitlines()]
 
-    def said(self) -> list[str]:
-        """What the person said, in turns and between them."""
+    def list_messages(self) -> list[str]:
+        """List the messages of the person, at the start of turns and within them."""
         kinds = ("turn_started", "interjected")
         return [event["message"]["parts"][0]["text"] for event in self.events() if event["type"] in kinds]
 
-    def ends(self) -> list[str]:
-        """How the turns ended."""
+    def list_turn_ends(self) -> list[str]:
+        """List the reasons with which the turns ended."""
         return [event["reason"] for event in self.events() if event["type"] == "turn_finished"]
 
-    def answers(self) -> list[tuple[str, str]]:
-        """What was answered to questions, and by whom."""
-        found = [event["answer"] for event in self.events() if event["type"] == "answered"]
-        return [(answer["choice"], answer["by"]) for answer in found]
+    def list_answers(self) -> list[tuple[str, str]]:
+        """List the answers to questions, each with its author."""
+        answers = [event["answer"] for event in self.events() if event["type"] == "answered"]
+        return [(answer["choice"], answer["by"]) for answer in answers]
 
 
 def shell(command: str, **arguments: Any) -> dict[str, Any]:
-    """A script's call of `shell`."""
+    """Return a call of `shell` for a script."""
     return {"tool": "shell", "arguments": {"command": command, **arguments}}

@@ -14,8 +14,8 @@ def place(tmp_path):
 
 
 @pytest.fixture
-def opened(place) -> Iterator[object]:
-    """Opens commands on terminals and closes them at the end."""
+def open_screen(place) -> Iterator[object]:
+    """Open commands in emulated terminals and close them at the end of the test."""
     terminals: list[ScreenTerminal] = []
 
     def start(*words: str, **how) -> ScreenTerminal:
@@ -28,11 +28,11 @@ def opened(place) -> Iterator[object]:
 
 
 @pytest.fixture
-def session(place, opened):
-    """A session that plays these steps, at its prompt."""
+def session(place, open_screen):
+    """Start a session with a scripted model and wait for its prompt."""
 
     def start(*steps: object, words: tuple[str, ...] = (), **how) -> ScreenTerminal:
-        terminal = opened("session", "start", "talk", "--model", place.script(*steps), *words, **how)
+        terminal = open_screen("session", "start", "talk", "--model", place.script(*steps), *words, **how)
         terminal.see("goose>")
         return terminal
 

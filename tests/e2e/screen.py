@@ -1,4 +1,4 @@
-"""A real terminal emulator around the command: what is drawn is read as it would be seen."""
+"""The real command in a terminal emulator: tests read its screen as a person would."""
 
 import fcntl
 import os
@@ -21,9 +21,9 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class ScreenTerminal:
-    """A command on a pseudo-terminal whose screen is emulated. `see` and `gone` wait for what they say.
+    """A command in an emulated terminal.
 
-    `shell` starts the words "$@", with other redirections if need be.
+    `shell` starts the words "$@", for example with other redirections.
     """
 
     def __init__(
@@ -53,53 +53,53 @@ class ScreenTerminal:
 
     @property
     def rows(self) -> list[str]:
-        """The rows that are seen, without blanks at their ends and without empty ones below."""
+        """The visible rows, without spaces at their ends and without empty rows at the bottom."""
         return "\n".join(row.rstrip() for row in self._screen.display).rstrip("\n").split("\n")
 
     @property
     def text(self) -> str:
-        """All that stands on the screen and what scrolled away above it."""
+        """The text of the screen, with the rows that scrolled away."""
         gone = ["".join(row[x].data for x in range(self._screen.columns)) for row in self._screen.history.top]
         return "\n".join([*(row.rstrip() for row in gone), *self.rows])
 
     def see(self, text: str, times: int = 1) -> None:
-        """Waits until the text stands there, so many times."""
+        """Wait until the text is there, so many times."""
         self._until(lambda: self.text.count(text) >= times, f"{text!r} did not come")
 
-    def gone(self, text: str) -> None:
-        """Waits until the text is no longer on the screen."""
+    def wait_gone(self, text: str) -> None:
+        """Wait until the text is no longer on the screen."""
         self._until(lambda: text not in "\n".join(self.rows), f"{text!r} did not go away")
 
     def idle(self) -> None:
-        """Waits until nothing goes on above the prompt."""
+        """Wait until no work is in progress above the prompt."""
         self._until(lambda: not any(row[:1] and row[0] in SPINNER for row in self.rows), "it does not end")
 
     def _until(self, is_so, otherwise: str) -> None:
         ends = time.monotonic() + PATIENCE_S
         while not is_so():
-            if time.monotonic() > ends or not self._read(ends - time.monotonic()):
+            if time.monotonic() > ends or not self._read_output(ends - time.monotonic()):
                 if is_so():
                     return
                 raise AssertionError(f"{otherwise}; the screen:\n{self.text}")
 
     def leave(self) -> int:
-        """The exit code of a session that is left once nothing goes on."""
+        """Leave the session as soon as it is idle and return its exit code."""
         self.idle()
         self.type("\x04")
-        return self.ended()
+        return self.wait_exit()
 
-    def ended(self) -> int:
-        """The exit code, when everything that was shown has been read."""
-        while self._read(PATIENCE_S):
+    def wait_exit(self) -> int:
+        """Read the rest of the output and return the exit code."""
+        while self._read_output(PATIENCE_S):
             pass
         return self.process.wait(PATIENCE_S)
 
     def signal(self, number: signal.Signals) -> None:
-        """To the command itself, not to its process group: `setsid` has become it."""
+        """Send a signal to the command, not to its process group."""
         self.process.send_signal(number)
 
     def hang_up(self) -> int:
-        """Closes the terminal, as a window that is closed, and gives the exit code."""
+        """Close the terminal like a window and return the exit code."""
         os.close(self._ours)
         return self.process.wait(PATIENCE_S)
 
@@ -109,7 +109,7 @@ class ScreenTerminal:
         self.process.kill()
         self.process.wait()
 
-    def _read(self, patience_s: float) -> bool:
+    def _read_output(self, patience_s: float) -> bool:
         if not select.select([self._ours], [], [], max(patience_s, 0))[0]:
             return False
         try:

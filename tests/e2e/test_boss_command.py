@@ -200,12 +200,12 @@ def test_resume_with_more_rounds(place):
     assert (place.work / "logs.md").read_text().endswith("- 2 · finish: did it\n")
 
 
-def test_killed_run_resumes_in_the_same_round(place, opened):
+def test_killed_run_resumes_in_the_same_round(place, open_screen):
     command = ("boss", "look", "--sandbox", "full", *MEMORY, "--model")
-    terminal = opened(*command, place.script(PLAN, LOOK, WAIT))
+    terminal = open_screen(*command, place.script(PLAN, LOOK, WAIT))
     terminal.see("it waits")
     terminal.signal(signal.SIGKILL)
-    terminal.ended()
+    terminal.wait_exit()
     done = boss(place, "--resume", "--output-format", "json", steps=[PLAN, LOOK, FINISH])
     assert (done.returncode, json.loads(done.stdout)["rounds"]) == (0, 3)
     assert len(re.findall("echo hello", (place.work / "logs.md").read_text())) == 1
@@ -225,11 +225,11 @@ def test_run_resumes_only_in_its_own_folder(place):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signal_ends_the_run_and_resume_continues_it(place, opened, number, code):
-    terminal = opened("boss", "look", "--sandbox", "full", "--session", "w", "--model", place.script(PLAN, WAIT))
+def test_signal_ends_the_run_and_resume_continues_it(place, open_screen, number, code):
+    terminal = open_screen("boss", "look", "--sandbox", "full", "--session", "w", "--model", place.script(PLAN, WAIT))
     terminal.see("it waits")
     terminal.signal(number)
-    assert terminal.ended() == code
+    assert terminal.wait_exit() == code
     assert "■ cancelled" in terminal.text
     assert "not finished (interrupted)\nno action was taken\n" in terminal.text, "the result says so, too"
     assert "continue with: goose-like boss --resume --session w" in terminal.text
@@ -237,10 +237,10 @@ def test_signal_ends_the_run_and_resume_continues_it(place, opened, number, code
     assert (done.returncode, done.stdout) == (0, "all is done\n")
 
 
-def jarvis(place: Place, opened, *steps, **how) -> ScreenTerminal:
+def jarvis(place: Place, open_screen, *steps, **how) -> ScreenTerminal:
     shutil.copy(ROOT / "docs/boss/jarvis.yaml", place.work)
     words = ("--config", "jarvis.yaml", "--sandbox", "full", "--model", place.script(*steps))
-    return opened("boss", "a number", *words, **how)
+    return open_screen("boss", "a number", *words, **how)
 
 
 NESTED = (
@@ -251,42 +251,42 @@ NESTED = (
 )
 
 
-def test_ctrl_c_stops_the_sub_boss_with_a_note(place, opened):
-    terminal = jarvis(place, opened, *NESTED, act("finish", result="R", summary="S"))
+def test_ctrl_c_stops_the_sub_boss_with_a_note(place, open_screen):
+    terminal = jarvis(place, open_screen, *NESTED, act("finish", result="R", summary="S"))
     terminal.see("it waits")
     terminal.see("Coder \u203a run_code")
     terminal.type("\x03")
     terminal.see("? a note for Jarvis (Enter: none)")
     terminal.type("use sum()\r")
-    assert terminal.ended() == 0
+    assert terminal.wait_exit() == 0
     outputs = [event["result"]["output"] for event in place.events() if event["type"] == "tool_finished"]
     assert "use sum()" in next(iter(outputs))
     rows = [re.sub(r" · [\d.]+ s$", "", row) for row in terminal.rows]
     assert rows[-4:] == ["✗ Coder  add numbers", "  the person ended it and says: use sum()", "✓ finish  S", "R"]
 
 
-def test_ctrl_c_during_the_note_ends_the_run(place, opened):
-    terminal = jarvis(place, opened, *NESTED)
+def test_ctrl_c_during_the_note_ends_the_run(place, open_screen):
+    terminal = jarvis(place, open_screen, *NESTED)
     terminal.see("it waits")
     terminal.type("\x03")
     terminal.see("answer:")
     terminal.type("\x03")
-    assert terminal.ended() == 130
+    assert terminal.wait_exit() == 130
     assert "continue with: goose-like boss --resume" in terminal.text
     done = boss(place, "--resume", steps=[FINISH, FINISH])
     assert (done.returncode, done.stdout) == (0, "all is done\n"), done.stderr
 
 
-def test_ctrl_c_during_a_question_of_the_sub_boss(place, opened):
+def test_ctrl_c_during_a_question_of_the_sub_boss(place, open_screen):
     asks = act("ask_user", question="Which numbers?")
-    terminal = jarvis(place, opened, *NESTED[:-1], asks, FINISH)
+    terminal = jarvis(place, open_screen, *NESTED[:-1], asks, FINISH)
     terminal.see("? Coder asks: Which numbers?")
     terminal.see("answer:")
     terminal.type("\x03")
     terminal.see("? a note for Jarvis (Enter: none)")
     terminal.see("answer:", times=2)
     terminal.type("none of them\r")
-    assert terminal.ended() == 0
+    assert terminal.wait_exit() == 0
     outputs = [event["result"]["output"] for event in place.events() if event["type"] == "tool_finished"]
     assert "none of them" in outputs[0]
 
@@ -299,8 +299,8 @@ def test_controller_without_actions_fails(place):
 # --- the screen
 
 
-def test_screen_during_work(place, opened):
-    terminal = jarvis(place, opened, *NESTED, columns=44, rows=24)
+def test_screen_during_work(place, open_screen):
+    terminal = jarvis(place, open_screen, *NESTED, columns=44, rows=24)
     terminal.see("it waits")
     terminal.see("run_code · 0:")
     rows = "\n".join(terminal.rows)
@@ -310,42 +310,44 @@ def test_screen_during_work(place, opened):
     terminal.resize(100, 24)
     terminal.see("Coder \u203a run_code · ")
     terminal.signal(signal.SIGTERM)
-    assert terminal.ended() == 143
+    assert terminal.wait_exit() == 143
     assert "round 1 of" not in "\n".join(terminal.rows), "the lower part is taken away"
 
 
-def test_screen_between_two_rounds(place, opened):
+def test_screen_between_two_rounds(place, open_screen):
     thinks = {"text": "I think.", "delay_s": 300}
-    terminal = opened("boss", "look", "--sandbox", "full", "--model", place.script(PLAN, LOOK, thinks))
+    terminal = open_screen("boss", "look", "--sandbox", "full", "--model", place.script(PLAN, LOOK, thinks))
     terminal.see("round 2 of 30 · thinking")
     terminal.signal(signal.SIGTERM)
-    assert terminal.ended() == 143
+    assert terminal.wait_exit() == 143
 
 
-def test_screen_while_a_sub_boss_plans(place, opened):
+def test_screen_while_a_sub_boss_plans(place, open_screen):
     thinks = {"text": PLAN, "delay_s": 300}
-    terminal = jarvis(place, opened, *NESTED[:2], thinks)
+    terminal = jarvis(place, open_screen, *NESTED[:2], thinks)
     terminal.see("Coder \u203a planning")
     terminal.signal(signal.SIGTERM)
-    assert terminal.ended() == 143
+    assert terminal.wait_exit() == 143
 
 
-def test_screen_without_colours(place, opened):
-    terminal = opened("boss", "look", "--sandbox", "full", "--model", place.script(PLAN, LOOK, FINISH), NO_COLOR="1")
-    assert terminal.ended() == 0
+def test_screen_without_colours(place, open_screen):
+    terminal = open_screen(
+        "boss", "look", "--sandbox", "full", "--model", place.script(PLAN, LOOK, FINISH), NO_COLOR="1"
+    )
+    assert terminal.wait_exit() == 0
     assert "✓ shell" in terminal.text
     assert not re.search(rb"\x1b\[[\d;]*3[0-7]m", terminal.raw)
 
 
-def test_plan_review(place, opened):
+def test_plan_review(place, open_screen):
     steps = [PLAN, "- [ ] better\n", FINISH]
     model = place.script(*steps)
-    terminal = opened("boss", "look", "--review-plan", "--sandbox", "full", *MEMORY, "--model", model)
+    terminal = open_screen("boss", "look", "--review-plan", "--sandbox", "full", *MEMORY, "--model", model)
     terminal.see("┃ - [ ] look")
     terminal.see("answer:")
     terminal.type("a better one\r")
     terminal.see("┃ - [ ] better")
     terminal.see("answer:", times=2)
     terminal.type("\r")
-    assert terminal.ended() == 0
+    assert terminal.wait_exit() == 0
     assert (place.work / "plan.md").read_text() == "- [ ] better\n"

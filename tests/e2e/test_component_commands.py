@@ -259,15 +259,15 @@ def test_a_package_that_is_nowhere_is_told_with_what_to_do(words: Place):
 
 
 @pytest.mark.parametrize(("key", "code"), [("\x03", 130), ("\x04", 0)])
-def test_ctrl_c_and_ctrl_d_end_a_copilot(words: Place, opened, key, code):
+def test_ctrl_c_and_ctrl_d_end_a_copilot(words: Place, open_screen, key, code):
     component(words, "new", "copilot", "talk")
     assert component(words, "install", "talk", "talk_interactor").returncode == 0
     how = ("--skip-setup", "--sandbox", "full")
-    terminal = opened("component", "run", "talk", *how, HOME=str(words.home))
+    terminal = open_screen("component", "run", "talk", *how, HOME=str(words.home))
     terminal.see("What can I do for you?")
     terminal.see("\n>")
     terminal.type(key)
-    assert terminal.ended() == code
+    assert terminal.wait_exit() == code
     assert "stopping" not in terminal.rows[-1]
     assert b"\n" in terminal.raw.rpartition(b"> ")[2]
 
@@ -351,7 +351,7 @@ def test_conpack_installs_and_deploys_as_scripts_know_it(words: Place, tmp_path)
     assert (again.returncode, "a release is never replaced" in again.stderr) == (2, True)
 
 
-def test_a_passphrase_from_a_terminal_or_the_environment_signs(words: Place, tmp_path, opened):
+def test_a_passphrase_from_a_terminal_or_the_environment_signs(words: Place, tmp_path, open_screen):
     (tmp_path / "share").mkdir()
     settings = tmp_path / "settings.yaml"
     settings.write_text(f"repos: [{{url: {tmp_path / 'share'}}}]\n")
@@ -365,11 +365,11 @@ def test_a_passphrase_from_a_terminal_or_the_environment_signs(words: Place, tmp
         assert signature.is_file()
         signature.unlink()
         more = ("--settings", str(settings), "--gnupg-home", str(home))
-        terminal = opened("component", "deploy", "words", *more, HOME=str(words.home), columns=200)
+        terminal = open_screen("component", "deploy", "words", *more, HOME=str(words.home), columns=200)
         terminal.see("passphrase of your GPG key")
         terminal.type("open sesame\n")
         terminal.see("signed")
-        assert terminal.ended() == 0
+        assert terminal.wait_exit() == 0
         assert "sesame" not in terminal.text
         assert signature.is_file()
     conpack(words, *deploy)

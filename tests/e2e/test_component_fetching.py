@@ -72,17 +72,17 @@ def test_a_run_that_is_stopped_while_it_fetches_ends_at_once_and_leaves_nothing(
         assert files_of(place) == []
 
 
-def test_a_session_shows_what_it_waits_for_and_ctrl_c_ends_it(place: Place, tmp_path: Path, opened):
+def test_a_session_shows_what_it_waits_for_and_ctrl_c_ends_it(place: Place, tmp_path: Path, open_screen):
     (tmp_path / "remote").mkdir()
     with stuck_server(tmp_path / "remote") as (server, is_asked):
         profile(place, server.url)
-        terminal = opened("session", "start", HOME=str(place.home))
+        terminal = open_screen("session", "start", HOME=str(place.home))
         terminal.see(f"asking {server.url} for org.ada:words:1.0")
         assert is_asked.wait(60)
         terminal.type("half a sentence")
         terminal.see("goose> half a sentence")
         terminal.type("\x03")
-        assert terminal.ended() == 130
+        assert terminal.wait_exit() == 130
         assert files_of(place) == []
 
 
@@ -97,7 +97,7 @@ def test_a_repository_that_gives_no_answer_is_asked_once(place: Place, tmp_path:
         assert [method for method, _, _ in server.asked] == ["POST", "GET"]
 
 
-def test_one_that_is_gone_to_shows_what_it_waits_for_and_ctrl_c_leads_back(place: Place, tmp_path: Path, opened):
+def test_one_that_is_gone_to_shows_what_it_waits_for_and_ctrl_c_leads_back(place: Place, tmp_path: Path, open_screen):
     (tmp_path / "remote").mkdir()
     with stuck_server(tmp_path / "remote") as (server, is_asked):
         profile(place, server.url)
@@ -105,7 +105,7 @@ def test_one_that_is_gone_to_shows_what_it_waits_for_and_ctrl_c_leads_back(place
         profiles = json.loads(file.read_text())
         plain = {"processor": place.script({"text": "here as before"}), "toolkits": []}
         file.write_text(json.dumps(profiles | {"use": "plain", "plain": plain}))
-        terminal = opened("session", "start", HOME=str(place.home))
+        terminal = open_screen("session", "start", HOME=str(place.home))
         terminal.type("/profile words\r")
         terminal.see(f"asking {server.url} for org.ada:words:1.0")
         assert is_asked.wait(60)
@@ -113,4 +113,4 @@ def test_one_that_is_gone_to_shows_what_it_waits_for_and_ctrl_c_leads_back(place
         terminal.type("hi\r")
         terminal.see("here as before")
         terminal.type("exit\r")
-        assert terminal.ended() == 0
+        assert terminal.wait_exit() == 0

@@ -48,12 +48,12 @@ def env(servers) -> dict[str, str]:
 
 @pytest.mark.parametrize("vendor", MODELS)
 @pytest.mark.parametrize("stage", SIGNS)
-def test_what_ctrl_c_leaves_is_taken_by_both_vendors(place, opened, vendor, stage):
+def test_what_ctrl_c_leaves_is_taken_by_both_vendors(place, open_screen, vendor, stage):
     (other,) = set(MODELS) - {vendor}
     own = [first(vendor, stage), second(vendor, "second answer"), second(vendor, "third answer")]
     with threaded(own) as here, threaded([second(other, "other answer")]) as there:
         servers = {vendor: here, other: there}
-        terminal = opened("session", "start", "talk", "--model", MODELS[vendor], **env(servers))
+        terminal = open_screen("session", "start", "talk", "--model", MODELS[vendor], **env(servers))
         terminal.see("goose>")
         terminal.type("go\r")
         terminal.see(SIGNS[stage])
@@ -65,7 +65,7 @@ def test_what_ctrl_c_leaves_is_taken_by_both_vendors(place, opened, vendor, stag
         terminal.type("next\r")  # in the same process, where thinking goes back
         terminal.see("second answer")
         assert terminal.leave() == 0
-        assert place.ends() == ["cancelled", "stop"]
+        assert place.list_turn_ends() == ["cancelled", "stop"]
         for name in (other, vendor):
             resumed = ("run", "--resume", "--session", "talk", "--model", MODELS[name], "go on")
             done = place.run(*resumed, env=env(servers))

@@ -115,7 +115,7 @@ def test_a_person_types_the_key_unseen(place):
     try:
         terminal.see("GROQ_API_KEY (not shown): ")
         terminal.type(KEY + "\n")
-        assert terminal.ended() == 0
+        assert terminal.wait_exit() == 0
     finally:
         terminal.close()
     assert KEY not in terminal.text

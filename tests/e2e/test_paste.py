@@ -99,7 +99,7 @@ def test_an_image_that_comes_at_a_question_waits_beside_it(session, place, clipb
     terminal.type("n\r")
     terminal.see("as you say")
     terminal.see("goose> see @pasted-")
-    assert place.answers() == [("deny", "person")]
+    assert place.list_answers() == [("deny", "person")]
 
 
 @pytest.mark.parametrize("form", ["'{}'", '"{}"', "file://{}", "{}"])

@@ -1,4 +1,4 @@
-"""What runs on, in the real command: a server asked from beside it, and nothing left when goose-like is gone."""
+"""Background processes of the real command: reachable while it runs, gone afterwards."""
 
 import subprocess
 import time
@@ -14,8 +14,8 @@ def use(tool, **arguments):
     return {"tool": tool, "arguments": arguments}
 
 
-def becomes(number: int, command: str) -> bool:
-    """Whether so many processes will run this command."""
+def wait_for_count(number: int, command: str) -> bool:
+    """Wait until this many processes run the command."""
     for _ in range(500):
         lines = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
         if lines.count(command) == number:
@@ -50,7 +50,7 @@ def test_a_command_past_its_limit_goes_on_and_ends_with_the_run(place):
     )
     done = place.run("run", "--model", model, "wait")
     assert (done.returncode, done.stdout) == (0, "left it\n"), done.stderr
-    assert becomes(0, waiting)
+    assert wait_for_count(0, waiting)
 
 
 @pytest.mark.parametrize("mode", ["workspace", "full"])
@@ -65,12 +65,12 @@ def test_kill_9_leaves_nothing_running(place, mode):
     process = place.start("run", "--model", model, "--sandbox", mode, "go")
     try:
         for command in (started, grandchild, went_on):
-            assert becomes(1, command)
+            assert wait_for_count(1, command)
     finally:
         process.kill()
         process.communicate()
     for command in (started, grandchild, went_on):
-        assert becomes(0, command)
+        assert wait_for_count(0, command)
 
 
 def test_a_page_is_not_fetched_where_nobody_allows_it(place):

@@ -177,7 +177,7 @@ def test_a_person_goes_on_with_a_bad_edit(edit_in_terminal, file):
     edit_in_terminal.see("edit again?")
     edit_in_terminal.type("\r")
     edit_in_terminal.see("saved: ")
-    assert edit_in_terminal.ended() == 0
+    assert edit_in_terminal.wait_exit() == 0
     assert (file.read_text(), copies(file)) == ("good: {}", [])
 
 
@@ -185,14 +185,14 @@ def test_a_person_drops_a_bad_edit(edit_in_terminal, file):
     edit_in_terminal.see("edit again?")
     edit_in_terminal.type("n\r")
     edit_in_terminal.see("edit discarded; ")
-    assert edit_in_terminal.ended() == 0
+    assert edit_in_terminal.wait_exit() == 0
     assert (file.read_text(), copies(file)) == (OLD, [])
 
 
 def test_ctrl_c_at_the_question_keeps_what_was_written(edit_in_terminal, file):
     edit_in_terminal.see("edit again?")
     edit_in_terminal.type("\x03")
-    assert edit_in_terminal.ended() == 1
+    assert edit_in_terminal.wait_exit() == 1
     (copy,) = copies(file)
     assert "bad: x" in copy.read_text()
     assert str(copy) in edit_in_terminal.text.replace("\r\n", "")
@@ -210,7 +210,7 @@ time.sleep(60)"""
         terminal.see("ready")
         terminal.type("\x03")
         terminal.see("saved: ")
-        assert terminal.ended() == 0
+        assert terminal.wait_exit() == 0
     finally:
         terminal.close()
     assert file.read_text() == "x: {}"

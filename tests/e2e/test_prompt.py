@@ -29,8 +29,8 @@ def test_keys_behind_an_answer_go_to_the_input(session, place):
     terminal.idle()
     terminal.type("\r")
     terminal.see("second")
-    assert place.said() == ["go", "what", "and then"]
-    assert place.answers() == [("deny", "person")]
+    assert place.list_messages() == ["go", "what", "and then"]
+    assert place.list_answers() == [("deny", "person")]
 
 
 def test_keys_behind_an_answer_are_no_answer_to_the_next_question(session, place):
@@ -42,7 +42,7 @@ def test_keys_behind_an_answer_are_no_answer_to_the_next_question(session, place
     terminal.type("\r")
     terminal.see("as you say")
     terminal.see("goose> y")
-    assert place.answers() == [("deny", "person")] * 2
+    assert place.list_answers() == [("deny", "person")] * 2
 
 
 def test_keys_behind_an_answer_by_lines_are_the_next_line(session, place):
@@ -54,7 +54,7 @@ def test_keys_behind_an_answer_by_lines_are_the_next_line(session, place):
     terminal.see("as you say")
     terminal.type("\r")
     terminal.see("second")
-    assert place.said() == ["go", "and then"]
+    assert place.list_messages() == ["go", "and then"]
 
 
 def test_a_question_waits_for_the_editor(session, place):
@@ -76,7 +76,7 @@ def test_a_question_waits_for_the_editor(session, place):
     terminal.type("n\r")
     terminal.see("as you say")
     terminal.see("goose> by the editor")
-    assert place.answers() == [("deny", "person")]
+    assert place.list_answers() == [("deny", "person")]
 
 
 def test_what_comes_after_the_prompt_has_closed_is_shown(session, place):
@@ -84,10 +84,10 @@ def test_what_comes_after_the_prompt_has_closed_is_shown(session, place):
     terminal.type("hi\r")
     terminal.see("three one")
     terminal.type("\x04")
-    assert terminal.ended() == 0
+    assert terminal.wait_exit() == 0
     assert "(cut off)\n■ cancelled\n\nresume with: goose-like session resume talk" in terminal.text
     assert "goose>" not in terminal.text
-    assert place.ends() == ["cancelled"]
+    assert place.list_turn_ends() == ["cancelled"]
 
 
 @pytest.mark.parametrize("redirected", ['exec "$@" >&-', '"$@" | true'])

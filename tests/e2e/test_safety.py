@@ -1,4 +1,4 @@
-"""Where nobody is there: what a project brings is left out and told; and the modes that a command line names."""
+"""Safety without a person: untrusted project files, and modes on the command line."""
 
 import pytest
 

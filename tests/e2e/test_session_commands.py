@@ -1,4 +1,4 @@
-"""The commands of sessions, as processes: what they print, what they refuse, and with which exit code."""
+"""The session commands as processes: output, refusals and exit codes."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ from tests.e2e.test_terminal import open_terminal  # noqa: F401
 
 
 def talk(place, name, *words):
-    """A session of one turn for each of the words, which the model answers with `ok`."""
+    """Run a session with one turn per word; the model answers `ok`."""
     for number, word in enumerate(words):
         resume = ["--resume"] if number else []
         model = place.script(*["ok"] * (number + 1))
@@ -171,12 +171,11 @@ def test_clear_asks_a_person(place, open_terminal, key, code, left):  # noqa: F8
     while key == "\x03" and terminal.process.poll() is None:
         time.sleep(1)  # between printing and reading Python does not see it: one presses it once more
         terminal.type(key)
-    assert terminal.ended() == code
+    assert terminal.wait_exit() == code
     assert len(names(place)) == left
 
 
 def test_two_processes_on_one_session(place):
-    """The second is told who holds it; it may be forked, not cleared."""
     talk(place, "one", "hello")
     model = place.script("ok", {"text": "late", "delay_s": 600})
     holder = place.start(
@@ -200,7 +199,6 @@ def test_two_processes_on_one_session(place):
 
 
 def test_a_full_disk_ends_the_run_and_the_session_resumes(place):
-    """A limit on the size of files stands for it: what is written past it fails as on a full disk."""
     words = ["goose-like", "run", "--session", "one", "--model", place.script("x" * 9000), "go"]
     program = f"""
 import resource, runpy, sys

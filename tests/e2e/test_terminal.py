@@ -1,4 +1,4 @@
-"""The command before a person: a pseudo-terminal types, and what comes on the screen is read."""
+"""One-shot runs and simple sessions on a pseudo-terminal."""
 
 import fcntl
 import os
@@ -21,7 +21,7 @@ NETWORK = shell("echo got through", access="network")
 
 
 class Terminal:
-    """A command on a pseudo-terminal. `see` waits for a text after what was seen before."""
+    """A command on a pseudo-terminal. `see` waits for a text after the last seen text."""
 
     def __init__(self, place: Place, command: list[str], columns: int = 100, term: str = "xterm-256color") -> None:
         self._ours, theirs = pty.openpty()
@@ -48,8 +48,8 @@ class Terminal:
                 raise AssertionError(f"{text!r} did not come after this:\n{self.text}")
         self._at = found + len(text)
 
-    def ended(self) -> int:
-        """The exit code, when everything that was shown has been read."""
+    def wait_exit(self) -> int:
+        """Read the rest of the output and return the exit code."""
         while self._read():
             pass
         return self.process.wait(PATIENCE_S)
@@ -91,10 +91,10 @@ def test_an_answer_for_good_is_not_asked_again_until_it_is_forgotten(place, open
     terminal = run()
     terminal.see("[y] once  [s] session  [a] always  [N] no: ")
     terminal.type("a\n")
-    assert terminal.ended() == 0
+    assert terminal.wait_exit() == 0
     terminal = run()
     terminal.see("got through")
-    assert terminal.ended() == 0
+    assert terminal.wait_exit() == 0
     assert "always" not in terminal.text
     listed = place.run("trust", "list").stdout.splitlines()[1]
     assert listed.split() == ["1", str(place.work), "network:", "echo", "got", "through"]
@@ -102,7 +102,7 @@ def test_an_answer_for_good_is_not_asked_again_until_it_is_forgotten(place, open
     terminal = run()
     terminal.see("[a] always")
     terminal.type("n\n")
-    assert terminal.ended() == 0
+    assert terminal.wait_exit() == 0
 
 
 def test_a_change_is_asked_about_with_what_it_does(place, open_terminal):
@@ -114,7 +114,7 @@ def test_a_change_is_asked_about_with_what_it_does(place, open_terminal):
     terminal.see("[a] always")
     terminal.type("n\n")
     terminal.see("change denied")
-    assert terminal.ended() == 0
+    assert terminal.wait_exit() == 0
     assert not (place.work / "new.txt").exists()
 
 
@@ -134,12 +134,12 @@ def test_a_person_is_asked_about_what_a_project_brings(place, open_terminal):
     terminal.see("[N] no: ")
     terminal.type("y\n")
     terminal.see("trust allowed")
-    assert terminal.ended() == 0
+    assert terminal.wait_exit() == 0
     terminal = run(waits_for="[N] no: ")
     terminal.type("a\n")
-    assert terminal.ended() == 0
+    assert terminal.wait_exit() == 0
     terminal = run(waits_for="done")
-    assert terminal.ended() == 0
+    assert terminal.wait_exit() == 0
     assert "its own settings" not in terminal.text
     file.write_text("default: {extends: default, limits: {steps: 8}}\n")
     terminal = run(waits_for="has changed files that you trusted")
@@ -150,7 +150,7 @@ def test_a_person_is_asked_about_what_a_project_brings(place, open_terminal):
     terminal.see("[N] no: ")
     terminal.type("n\n")
     terminal.see("trust denied")
-    assert terminal.ended() == 0
+    assert terminal.wait_exit() == 0
 
 
 def test_a_run_asks_its_person(place, open_terminal):
@@ -158,8 +158,8 @@ def test_a_run_asks_its_person(place, open_terminal):
     terminal.see("[N] no: ")
     terminal.type("n\n")
     terminal.see("network denied")
-    assert terminal.ended() == 0
-    assert place.answers() == [("deny", "person")]
+    assert terminal.wait_exit() == 0
+    assert place.list_answers() == [("deny", "person")]
 
 
 def test_ctrl_c_in_a_run_says_that_the_answer_is_cut_before_it_comes(place, open_terminal):
@@ -169,7 +169,7 @@ def test_ctrl_c_in_a_run_says_that_the_answer_is_cut_before_it_comes(place, open
     terminal.type("\x03")
     terminal.see("■ cancelled · the answer is cut off")
     terminal.see("one two three")
-    assert terminal.ended() == 130
+    assert terminal.wait_exit() == 130
     assert "(cut off)" not in terminal.text
 
 
@@ -201,12 +201,12 @@ def test_the_third_ctrl_c_ends_what_can_not_be_cancelled(open_terminal):
     terminal.type("\x03")
     terminal.see("press Ctrl-C once more to exit at once")
     terminal.see("working")
-    assert not terminal_echoes(terminal)
+    assert not is_echo_on(terminal)
     terminal.type("\x03")
-    assert terminal.ended() == 130
+    assert terminal.wait_exit() == 130
 
 
-def terminal_echoes(terminal: Terminal) -> bool:
+def is_echo_on(terminal: Terminal) -> bool:
     return bool(termios.tcgetattr(terminal._ours)[3] & termios.ECHO)
 
 
@@ -244,4 +244,4 @@ def test_the_input_of_a_session_may_be_a_file(place):
         _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
     assert "no command /nonsense" in err
-    assert place.said() == ["one", "two"]
+    assert place.list_messages() == ["one", "two"]

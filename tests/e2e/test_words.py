@@ -18,9 +18,9 @@ class CuriousToolkit(Toolkit):
     @tool
     async def wonder(self) -> str:
         """Ask the person which colour."""
-        question = Question(kind="words", subject="wonder", text="Which colour?\\nOne word.", detail="- red\\n- green")
+        question = Question(kind="text", subject="wonder", text="Which colour?\\nOne word.", detail="- red\\n- green")
         answer = await self.notifier.ask(question)
-        return f"{answer.by} said {answer.words!r}"
+        return f"{answer.by} said {answer.text!r}"
 '''
 STEPS = ({"calls": [{"tool": "wonder"}]}, "so be it")
 
@@ -57,10 +57,10 @@ def asks(terminal: ScreenTerminal) -> None:
         ("\x04", "  answered by nobody", "nobody said ''"),
     ],
 )
-def test_a_run_and_a_session_ask_for_words(place, opened, site, typed, shown, said):
+def test_a_run_and_a_session_ask_for_words(place, open_screen, site, typed, shown, said):
     model = place.script(*STEPS)
     for words in (("run", "go", "--model", model), ("session", "start", "talk", "--model", model)):
-        terminal = opened(*words, PYTHONPATH=site)
+        terminal = open_screen(*words, PYTHONPATH=site)
         if words[0] == "session":
             terminal.see("goose>")
             terminal.type("go\r")
@@ -68,13 +68,13 @@ def test_a_run_and_a_session_ask_for_words(place, opened, site, typed, shown, sa
         terminal.type(typed)
         terminal.see(shown)
         terminal.see("so be it")
-        assert (terminal.leave() if words[0] == "session" else terminal.ended()) == 0
+        assert (terminal.leave() if words[0] == "session" else terminal.wait_exit()) == 0
         assert result(place) == said
 
 
-def test_a_terminal_that_can_do_no_more_than_lines_asks_too(place, opened, site):
+def test_a_terminal_that_can_do_no_more_than_lines_asks_too(place, open_screen, site):
     words = ("session", "start", "talk", "--model", place.script(*STEPS))
-    terminal = opened(*words, PYTHONPATH=site, TERM="dumb")
+    terminal = open_screen(*words, PYTHONPATH=site, TERM="dumb")
     terminal.see("goose>")
     terminal.type("go\n")
     asks(terminal)
@@ -98,15 +98,15 @@ def test_what_nobody_says_is_no_refusal(place, site):
     assert json.loads(done.stdout)["denied"] == []
 
 
-def test_a_resumed_session_shows_what_was_answered(place, opened, site):
-    terminal = opened("session", "start", "talk", "--model", place.script(*STEPS), PYTHONPATH=site)
+def test_a_resumed_session_shows_what_was_answered(place, open_screen, site):
+    terminal = open_screen("session", "start", "talk", "--model", place.script(*STEPS), PYTHONPATH=site)
     terminal.see("goose>")
     terminal.type("go\r")
     asks(terminal)
     terminal.type("blue\r")
     terminal.see("so be it")
     assert terminal.leave() == 0
-    terminal = opened("session", "resume", "talk", PYTHONPATH=site)
+    terminal = open_screen("session", "resume", "talk", PYTHONPATH=site)
     terminal.see("goose>")
     terminal.see("answered: blue")
     assert terminal.leave() == 0

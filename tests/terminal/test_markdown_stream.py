@@ -20,7 +20,7 @@ from goose_like.terminal.wrap import Rows, wrap_words
 WIDTHS = [20, 80, 200]
 
 
-def printed(renderables: list[RenderableType], *, color_system: str | None = None) -> str:
+def print_rows(renderables: list[RenderableType], *, color_system: str | None = None) -> str:
     file = io.StringIO()
     console = Console(file=file, width=200, force_terminal=True, color_system=color_system, legacy_windows=False)
     for renderable in renderables:
@@ -28,23 +28,23 @@ def printed(renderables: list[RenderableType], *, color_system: str | None = Non
     return file.getvalue()
 
 
-def whole(text: str, width: int = 80, color_system: str | None = None) -> str:
-    """The text given at once."""
+def render_whole(text: str, width: int = 80, color_system: str | None = None) -> str:
+    """Return the rows of a text that arrives at once."""
     stream = MarkdownStream()
     stream.feed(text)
-    return printed(stream.finish(width), color_system=color_system)
+    return print_rows(stream.finish(width), color_system=color_system)
 
 
-def streamed(deltas: list[str], frames: set[int], width: int = 80, color_system: str | None = None) -> str:
-    """The text in pieces, looked at after those whose numbers are given."""
+def render_stream(deltas: list[str], frames: set[int], width: int = 80, color_system: str | None = None) -> str:
+    """Return the rows of a text in pieces, taken after the pieces with these numbers."""
     stream = MarkdownStream()
     shown = ""
     for number, delta in enumerate(deltas):
         stream.feed(delta)
         if number in frames:
-            shown += printed(stream.take_final(width), color_system=color_system)
+            shown += print_rows(stream.take_final(width), color_system=color_system)
             stream.render_open(width, 10)
-    return shown + printed(stream.finish(width), color_system=color_system)
+    return shown + print_rows(stream.finish(width), color_system=color_system)
 
 
 def below(text: str, width: int = 80, height: int = 10) -> str:
@@ -52,7 +52,7 @@ def below(text: str, width: int = 80, height: int = 10) -> str:
     stream = MarkdownStream()
     stream.feed(text)
     stream.take_final(width)
-    return printed([stream.render_open(width, height)])
+    return print_rows([stream.render_open(width, height)])
 
 
 # --- cut anywhere it comes out the same
@@ -98,14 +98,14 @@ def cuts(draw: st.DrawFn) -> tuple[str, list[str], set[int]]:
 @given(cuts(), st.sampled_from(WIDTHS))
 def test_cut_anywhere_it_is_printed_as_at_once(cut, width):
     text, deltas, frames = cut
-    assert streamed(deltas, frames, width, "standard") == whole(text, width, "standard")
+    assert render_stream(deltas, frames, width, "standard") == render_whole(text, width, "standard")
 
 
 @settings(max_examples=100, deadline=None)
 @given(cuts(), st.sampled_from(WIDTHS))
 def test_no_row_is_wider_than_the_window(cut, width):
     text, _, _ = cut
-    assert [row for row in whole(text, width).split("\n") if cell_len(row) > width] == []
+    assert [row for row in render_whole(text, width).split("\n") if cell_len(row) > width] == []
 
 
 @settings(max_examples=100, deadline=None)
@@ -114,8 +114,8 @@ def test_no_row_is_wider_than_the_window(cut, width):
 )
 def test_a_long_paragraph_taken_apart_reads_as_in_one(words):
     text = " ".join(["some words to begin with"] * 7 + words * 5)
-    apart = whole(text, 80, "standard")
-    together = printed(
+    apart = render_whole(text, 80, "standard")
+    together = print_rows(
         [Rows(tuple(wrap_words(_parse(text, get_parser(), Style.null())[0], 80)))], color_system="standard"
     )
     assert apart == together
@@ -151,24 +151,26 @@ SHOWN = [
 
 @pytest.mark.parametrize(("text", "shown"), [pair[1:] for pair in SHOWN], ids=[pair[0] for pair in SHOWN])
 def test_a_block_at_once_and_letter_by_letter(text, shown):
-    assert whole(text) == f"{shown}\n"
-    assert streamed(list(text), set(range(len(text)))) == f"{shown}\n"
+    assert render_whole(text) == f"{shown}\n"
+    assert render_stream(list(text), set(range(len(text)))) == f"{shown}\n"
 
 
 def test_a_wide_table_folds_its_cells():
     table = "| Name | What it is |\n|---|---|\n| one | a cell with many words |"
-    assert whole(table, 20) == ("Name │ What it is\n─────┼──────────────\none  │ a cell with\n     │ many words\n")
+    assert render_whole(table, 20) == (
+        "Name │ What it is\n─────┼──────────────\none  │ a cell with\n     │ many words\n"
+    )
 
 
 def test_a_table_without_room_is_a_list():
-    assert whole("|aaaa|bbbb|cccc|\n|-|-|-|\n|1111|2222|3333|\n|4|5|6|", 12) == (
+    assert render_whole("|aaaa|bbbb|cccc|\n|-|-|-|\n|1111|2222|3333|\n|4|5|6|", 12) == (
         "aaaa: 1111\nbbbb: 2222\ncccc: 3333\n\naaaa: 4\nbbbb: 5\ncccc: 6\n"
     )
 
 
 @pytest.mark.parametrize("mark", ["> ", "- "])
 def test_nesting_without_end_is_shown_as_it_is(mark):
-    assert "at the bottom" in " ".join(whole(mark * 300 + "at the bottom", 20).split())
+    assert "at the bottom" in " ".join(render_whole(mark * 300 + "at the bottom", 20).split())
 
 
 # --- colours
@@ -176,12 +178,12 @@ def test_nesting_without_end_is_shown_as_it_is(mark):
 
 def test_there_are_no_codes_without_colours():
     text = "# a\n**b** `c` [d](e)\n\n```py\ndef f(): return 'x'  # y\n```\n> q\n\n|a|\n|-|\n|b|"
-    assert "\x1b" not in whole(text)
-    assert "\x1b" in whole(text, color_system="standard")
+    assert "\x1b" not in render_whole(text)
+    assert "\x1b" in render_whole(text, color_system="standard")
 
 
 def test_code_has_the_terminals_own_colours_and_no_ground():
-    shown = whole("```py\ndef f(): return 'x'  # y\n```", color_system="truecolor")
+    shown = render_whole("```py\ndef f(): return 'x'  # y\n```", color_system="truecolor")
     codes = {code for found in re.findall(r"\x1b\[([\d;]*)m", shown) for code in found.split(";")}
     assert codes <= {"0", "1", "2", "3", "31", "32", "35", "36"}
     assert "\x1b[35mdef\x1b[0m" in shown
@@ -226,16 +228,16 @@ def test_strings_and_comments_go_on_over_lines(language, lines):
     ],
 )
 def test_no_escape_reaches_the_terminal(text):
-    shown = whole(text) + streamed(list(text), set(range(len(text)))) + below(text)
+    shown = render_whole(text) + render_stream(list(text), set(range(len(text)))) + below(text)
     assert [one for one in shown if one != "\n" and unicodedata.category(one) in ("Cc", "Cf")] == []
 
 
 def test_an_escape_is_written_out():
-    assert whole("a \x1b[31mb &#x202e;") == "a \\x1b[31mb \\u202e\n"
+    assert render_whole("a \x1b[31mb &#x202e;") == "a \\x1b[31mb \\u202e\n"
 
 
 def test_a_line_end_of_two_characters_may_come_in_two_pieces():
-    assert streamed(["a\r", "\n\r", "\nb"], {0, 1, 2}) == "a\n\nb\n"
+    assert render_stream(["a\r", "\n\r", "\nb"], {0, 1, 2}) == "a\n\nb\n"
 
 
 # --- the open end
@@ -266,8 +268,8 @@ def test_the_open_end_keeps_to_its_height():
 def test_what_was_cut_in_a_fence_is_all_there():
     stream = MarkdownStream()
     stream.feed("a\n\n```py\nx = 1\ny = ")
-    assert printed(stream.take_final(80)) == "a\n\n  x = 1\n"
-    assert printed(stream.finish(80)) == "  y = \n"
+    assert print_rows(stream.take_final(80)) == "a\n\n  x = 1\n"
+    assert print_rows(stream.finish(80)) == "  y = \n"
     assert stream.finish(80) == []
 
 
@@ -276,10 +278,10 @@ def test_a_list_is_printed_by_items_and_numbered_on():
     shown = []
     for number in range(12):
         stream.feed(f"1. item {number}\n")
-        shown.append(printed(stream.take_final(80)))
+        shown.append(print_rows(stream.take_final(80)))
     assert shown[:2] == ["", "1. item 0\n"]
     assert shown[11] == "11. item 10\n"
-    assert printed(stream.finish(80)) == "12. item 11\n"
+    assert print_rows(stream.finish(80)) == "12. item 11\n"
 
 
 # --- what has no end
@@ -292,9 +294,9 @@ def test_a_line_without_end_is_printed_and_forgotten(head, piece):
     shown, held = "", 0
     for _ in range(60):
         stream.feed(piece * 1000)
-        shown += printed(stream.take_final(80))
+        shown += print_rows(stream.take_final(80))
         held = max(held, len(stream._text))
-    shown += printed(stream.finish(80))
+    shown += print_rows(stream.finish(80))
     assert held <= LIMIT_CHARACTERS
     assert shown.count(piece.strip()) == 60_000
     assert max(map(cell_len, shown.split("\n"))) <= 80
@@ -303,11 +305,11 @@ def test_a_line_without_end_is_printed_and_forgotten(head, piece):
 def test_after_a_block_that_was_too_long_markdown_goes_on():
     stream = MarkdownStream()
     stream.feed("*word* " * 3000)
-    shown = printed(stream.take_final(80))
+    shown = print_rows(stream.take_final(80))
     stream.feed("*end*\n\n*after*\n")
-    shown += printed(stream.take_final(80)) + printed(stream.finish(80))
+    shown += print_rows(stream.take_final(80)) + print_rows(stream.finish(80))
     assert shown.endswith("*word* *end*\n\nafter\n")
 
 
 def test_marks_without_end_are_shown_as_they_are():
-    assert "".join(whole("[" * 9000).split()) == "[" * 9000
+    assert "".join(render_whole("[" * 9000).split()) == "[" * 9000

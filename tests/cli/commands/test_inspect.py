@@ -91,7 +91,7 @@ def profiles(home):
 
 
 @pytest.fixture
-def offered(monkeypatch):
+def offer_toolkits(monkeypatch):
     """Makes these classes the toolkits of a package, beside what is installed."""
 
     def offer(**kinds: type) -> None:
@@ -107,15 +107,15 @@ def offered(monkeypatch):
 
 
 @pytest.fixture
-def needy(offered):
+def needy(offer_toolkits):
     """A package that offers the toolkit `needy`."""
-    offered(needy=Needy)
+    offer_toolkits(needy=Needy)
 
 
 async def test_a_toolkits_tools_are_shown_without_a_model(capsys):
     assert await reports.print_toolkit("developer") == 0
     out = capsys.readouterr().out
-    assert out.startswith("Shell, files and plan.")
+    assert out.startswith("The tools of a developer.")
     assert "\nshell: Run a bash command." in out
     assert '\n    access ("workspace" | "network", optional) "network" asks for the internet\n' in out
     assert "\n    patches (list of {before, after})\n" in out
@@ -131,8 +131,8 @@ async def test_a_toolkit_that_requires_others_is_shown(needy, capsys):
     )
 
 
-async def test_what_an_author_forgot_is_warned_of(offered, capsys):
-    offered(hasty=Hasty)
+async def test_what_an_author_forgot_is_warned_of(offer_toolkits, capsys):
+    offer_toolkits(hasty=Hasty)
     assert await reports.print_toolkit("hasty") == 0
     assert capsys.readouterr().out.partition("\n\nwarning: ")[2].splitlines() == [
         "tool 'roll': argument 'sides' has no type hint, so a model may send anything; write e.g. `sides: str`",
@@ -141,8 +141,8 @@ async def test_what_an_author_forgot_is_warned_of(offered, capsys):
     ]
 
 
-async def test_a_toolkit_without_a_tool_is_warned_of(offered, capsys):
-    offered(unmarked=Unmarked, guide=Guide, needy=Needy)
+async def test_a_toolkit_without_a_tool_is_warned_of(offer_toolkits, capsys):
+    offer_toolkits(unmarked=Unmarked, guide=Guide, needy=Needy)
     assert await reports.print_toolkit("unmarked") == 0
     words = "no method is marked with @tool, so a model gets none; mark those that it may call: roll"
     assert capsys.readouterr().out == f"Rolls.\n\nwarning: {words}\n"
@@ -157,8 +157,8 @@ async def test_our_toolkits_have_no_oversights(name, capsys):
     assert "warning" not in capsys.readouterr().out
 
 
-async def test_a_toolkit_that_can_not_be_shown_is_one_sentence(offered):
-    offered(varied=Varied)
+async def test_a_toolkit_that_can_not_be_shown_is_one_sentence(offer_toolkits):
+    offer_toolkits(varied=Varied)
     words = (
         r"^toolkit 'varied' can't be used: TypeError: tool 'add': parameter \*values: int has no JSON form; name each"
     )
@@ -166,11 +166,11 @@ async def test_a_toolkit_that_can_not_be_shown_is_one_sentence(offered):
         await reports.print_toolkit("varied")
 
 
-async def test_without_a_model_a_check_tells_of_the_toolkits_first(offered, profiles, monkeypatch, capsys):
+async def test_without_a_model_a_check_tells_of_the_toolkits_first(offer_toolkits, profiles, monkeypatch, capsys):
     monkeypatch.setattr(
         LocalProvider, "find_setup_error", staticmethod(lambda choice: ModelUnavailableError("not here"))
     )
-    offered(varied=Varied, hasty=Hasty)
+    offer_toolkits(varied=Varied, hasty=Hasty)
     profiles("bad: {toolkits: [varied]}\nmisspelt: {toolkits: [hastie]}\nhasty: {toolkits: [hasty], sandbox: full}")
     for name, words in {"bad": "tool 'add'", "misspelt": "did you mean 'hasty'"}.items():
         with pytest.raises(GooseLikeError, match=words):

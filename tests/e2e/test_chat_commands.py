@@ -1,0 +1,312 @@
+"""Slash commands in a terminal."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.command import Place, shell
+
+NETWORK = shell("echo got through", access="network")
+
+
+# --- commands
+
+
+def test_retry_and_clear(session, place):
+    terminal = session("first", {"text": "second", "expect": "hi"}, "third")
+    terminal.type("hi\r")
+    terminal.see("first")
+    terminal.idle()
+    terminal.type("/retry\r")
+    terminal.see("second")
+    terminal.idle()
+    terminal.type("/clear\r")
+    terminal.see("has forgotten the conversation")
+    terminal.type("/retry\r")
+    terminal.see("there is no turn to retry")
+
+
+def test_another_model(session, place):
+    terminal = session("first")
+    other = place.script("skipped, for one answer was given", {"text": "the other one", "expect": "again"})
+    terminal.type("hi\r")
+    terminal.see("first")
+    terminal.idle()
+    terminal.type("/model nothing:at-all\r")
+    terminal.see("unknown provider 'nothing'")
+    terminal.type(f"/model {other}\r")
+    terminal.see(Path(other).name, times=2)
+    terminal.type("again\r")
+    terminal.see("the other one")
+    assert terminal.leave() == 0
+
+
+def test_commands_that_only_show(session, place):
+    terminal = session({"text": "first", "usage": {"input": 1000, "output": 20}}, rows=60)
+    terminal.type("/cost\r")
+    terminal.see("no tokens were used yet")
+    terminal.type("hi\r")
+    terminal.see("first")
+    terminal.idle()
+    for command, shown in {
+        "/cost": "1,000 tokens in, 20 out · $0.0000",
+        "/toolkits": "patch_file",
+        "/plan": "there is no plan",
+        "/profile": "> default",
+        "/file:a.py": "goose> @a.py",
+    }.items():
+        terminal.type(f"{command}\r")
+        terminal.see(shown)
+
+
+def test_commands_that_change_something_wait_for_the_end_of_the_turn(session, place):
+    terminal = session({"calls": [shell("echo working; sleep 300")]})
+    terminal.type("hi\r")
+    terminal.see("│ working")
+    terminal.type("/clear\r")
+    terminal.see("/clear waits for the end of the turn")
+
+
+def test_a_session_by_lines_knows_the_commands(place):
+    done = place.run("session", "start", "--model", place.script("first"), input="hi\n/cost\n/nonsense\n")
+    assert done.returncode == 0
+    assert "first" in done.stderr
+    assert "no command /nonsense" in done.stderr
+    assert "\x1b" not in done.stderr
+    assert not Path(place.home / "state/history").exists()
+
+
+# --- going back
+
+
+def tree(folder: Path) -> dict[str, object]:
+    """Every path with its mode and content, `.git` aside."""
+    found: dict[str, object] = {}
+    for path in sorted(folder.rglob("*")):
+        if ".git" not in path.relative_to(folder).parts:
+            mode = path.lstat().st_mode
+            content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+            found[str(path.relative_to(folder))] = (mode, content)
+    return found
+
+
+@pytest.mark.parametrize("is_repository", [True, False])
+def test_undo_brings_the_tree_back(session, place, is_repository):
+    work = place.work
+    for name in ("edited.txt", "deleted.txt", "renamed.txt", "stream.txt"):
+        (work / name).write_text(f"hello from {name}\n")
+    (work / "link").symlink_to("edited.txt")
+    (work / "run.sh").write_text("#!/bin/sh\n")
+    (work / "run.sh").chmod(0o755)
+    if is_repository:
+        git = ["git", "-c", "user.name=t", "-c", "user.email=t@t"]
+        for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+            subprocess.run([*git, *words], cwd=work, check=True)
+    before = tree(work)
+    patch = {"path": "edited.txt", "patches": [{"before": "hello", "after": "bye"}]}
+    terminal = session(
+        {"calls": [{"tool": "patch_file", "arguments": patch}]},
+        {"calls": [{"tool": "write_file", "arguments": {"path": "new/deep.txt", "content": "x\n"}}]},
+        {"calls": [shell("sed -i s/hello/bye/ stream.txt; rm deleted.txt link; mv renamed.txt new/; chmod -x run.sh")]},
+        "all done",
+    )
+    terminal.type("go\r")
+    terminal.see("all done")
+    terminal.idle()
+    assert tree(work) != before
+    terminal.type("/diff\r")
+    terminal.see("+bye from edited.txt")
+    terminal.type("/undo\r")
+    terminal.see("deleted.txt is created again")
+    terminal.type("b\r")
+    terminal.see("back to before message 1: both")
+    assert tree(work) == before
+    terminal.see("goose> go")
+
+
+def test_undo_asks_before_it_overwrites_what_somebody_else_changed(session, place):
+    file = place.work / "a.txt"
+    file.write_text("one\n")
+    terminal = session({"calls": [shell("echo two > a.txt; echo x > b.txt")]}, "done")
+    terminal.type("go\r")
+    terminal.see("done")
+    terminal.idle()
+    file.write_text("mine\n")
+    terminal.type("/undo files\r")
+    terminal.see("overwrite it anyway?")
+    terminal.type("\r")
+    terminal.see("back to before message 1: files")
+    assert file.read_text() == "mine\n"
+    assert not (place.work / "b.txt").exists()
+    terminal.type("/undo files\r")
+    terminal.see("overwrite it anyway?")
+    terminal.type("y\r")
+    terminal.see("back to before message 1: files", times=2)
+    assert file.read_text() == "one\n"
+
+
+def test_rewind_takes_the_conversation_back(session, place):
+    terminal = session("first", "second", "third", {"text": "again", "expect": "two"})
+    for number, words in enumerate(("one", "two", "three")):
+        terminal.type(f"{words}\r")
+        terminal.see(("first", "second", "third")[number])
+        terminal.idle()
+    terminal.type("/rewind\r")
+    terminal.see("3  three")
+    terminal.type("/rewind 2 conversation\r")
+    terminal.see("goose> two")
+    terminal.type("\r")
+    terminal.see("again")
+    terminal.idle()
+    terminal.type("/rewind 9\r")
+    terminal.see("no message '9'")
+
+
+def test_fork_and_export(session, place):
+    terminal = session("first", "second")
+    terminal.type("hi\r")
+    terminal.see("first")
+    terminal.idle()
+    terminal.type("/fork copy\r")
+    terminal.see("this is now 'copy'")
+    terminal.type("more\r")
+    terminal.see("second", times=1)
+    terminal.idle()
+    terminal.type("/export talk.html\r")
+    terminal.see("wrote ")
+    assert "<html" in (place.work / "talk.html").read_text()
+    assert terminal.leave() == 0
+    listed = place.run("session", "list").stdout
+    assert "talk" in listed
+    assert "copy" in listed
+
+
+def test_compact(session, place):
+    terminal = session("a long answer " * 200, {"text": "the notes"}, {"text": "third", "expect": "next"})
+    terminal.type("hi\r")
+    terminal.see("a long answer")
+    terminal.idle()
+    terminal.type("/compact the names\r")
+    terminal.see("tokens before")
+    terminal.type("next\r")
+    terminal.see("third")
+    (compacted,) = [event for event in place.events() if event["type"] == "compacted"]
+    assert "the notes" in compacted["summary"]
+
+
+# --- files and commands of one's own
+
+
+def test_a_file_is_completed_and_comes_with_the_message(session, place):
+    (place.work / ".git").mkdir()
+    (place.work / ".gitignore").write_text("*.o\n")
+    (place.work / "src").mkdir()
+    (place.work / "src/needle.py").write_text("the answer is 42\n")
+    (place.work / "src/needle.o").write_text("built")
+    terminal = session({"text": "I read it", "expect": "the answer is 42"})
+    terminal.type("look at @ndl")
+    terminal.see("\n src/needle.py")
+    assert "needle.o" not in terminal.text
+    terminal.type("\t")
+    terminal.see("goose> look at @src/needle.py")
+    terminal.type("\r")
+    terminal.wait_gone("\n src/needle.py")
+    terminal.type("\r")
+    terminal.see("I read it")
+    assert "> look at @src/needle.py\n\nI read it" in terminal.text
+    (message,) = [event["message"] for event in place.events() if event["type"] == "turn_started"]
+    assert [part["text"] for part in message["parts"]] == [
+        "look at @src/needle.py",
+        "\n[src/needle.py]\nthe answer is 42\n",
+    ]
+
+
+def test_a_file_comes_with_words_that_waited(session, place):
+    os.mkfifo(place.work / "wait")
+    (place.work / "a.txt").write_text("it is here")
+    terminal = session({"calls": [shell("echo working; read < wait")]}, {"text": "seen", "expect": "it is here"})
+    terminal.type("hi\r")
+    terminal.see("│ working")
+    terminal.type("/file:a.t")
+    terminal.see("\n a.txt")
+    terminal.type("\t\r\r")
+    terminal.see("goose> @a.txt")
+    terminal.type("\r")
+    terminal.see("⏎ @a.txt")
+    (place.work / "wait").write_text("\n")
+    terminal.see("seen")
+    assert place.list_messages() == ["hi", "@a.txt "] or place.list_messages() == ["hi", "@a.txt"]
+
+
+def test_a_command_as_a_file_with_arguments(session, place):
+    commands = place.home / "config/commands/git"
+    commands.mkdir(parents=True)
+    (commands / "explain.md").write_text("---\ndescription: Explain a commit\n---\nExplain $1 to ${2:-a child}.\n")
+    (commands / "broken.md").write_bytes(b"\xff")
+    terminal = session("done", columns=250)
+    terminal.see("broken.md, line 1: not UTF-8 text")
+    terminal.type("/git-e")
+    terminal.see("Explain a commit")
+    terminal.type("\t \x7f 'the last one'\r")
+    terminal.see("done")
+    terminal.idle()
+    terminal.type("/help\r")
+    terminal.see("commands/git/explain.md")
+    assert place.list_messages() == ["Explain the last one to a child."]
+
+
+def bring_command(place: Place, text: str) -> None:
+    (place.work / ".goose-like/commands").mkdir(parents=True, exist_ok=True)
+    (place.work / ".goose-like/commands/evil.md").write_text(text)
+
+
+def test_a_command_of_a_project_that_is_not_trusted_does_not_run(open_screen, place):
+    bring_command(place, "delete everything")
+    terminal = open_screen("session", "start", "talk", "--model", place.script("hello"))
+    terminal.see("has its own settings for goose-like")
+    terminal.see("[N] no:")
+    terminal.type("t\r")
+    terminal.see("delete everything")
+    terminal.type("n\r")
+    terminal.see("goose>")
+    terminal.type("/evil\r")
+    terminal.see("no command /evil")
+    terminal.type("hi\r")
+    terminal.see("hello")
+    assert place.list_messages() == ["hi"]
+
+
+def test_a_command_of_a_project_that_is_trusted_runs_until_it_changes(session, open_screen, place):
+    bring_command(place, "count the files")
+    assert place.run("trust", "add").returncode == 0
+    terminal = session("there are none")
+    terminal.type("/evil\r")
+    terminal.see("there are none")
+    assert terminal.leave() == 0
+    assert place.list_messages() == ["count the files"]
+    bring_command(place, "delete the files")
+    terminal = open_screen("session", "start", "--model", place.script("hello"))
+    terminal.see("has changed files that you trusted")
+    terminal.see("[N] no:")
+    terminal.type("t\r")
+    terminal.see("+delete the files")
+    terminal.type("n\r")
+    terminal.see("goose>")
+    terminal.type("/evil\r")
+    terminal.see("no command /evil")
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("/profile rev", "reviewer"), ("/model scr", "scripted:"), ("/resume ta", "talk")]
+)
+def test_what_commands_take_is_completed(session, typed, offered):
+    terminal = session("hello")
+    terminal.type("hi\r")
+    terminal.see("hello")
+    terminal.idle()
+    terminal.type(typed)
+    terminal.see(f"\n {offered}")
+    terminal.type("\t")
+    terminal.see(f"goose> {typed.split()[0]} {offered}")
