@@ -30,7 +30,7 @@ def make_header(name, cwd="/w"):
 
 
 def write_session(name, *words, cwd="/w"):
-    """A closed session in which the person said these words."""
+    """Write a session with one turn for each user message."""
     session = Session.create(name)
     session.append(make_header(name, cwd))
     for word in words:
@@ -55,7 +55,7 @@ def write_events(name, *events):
 
 
 def write_full_session(name="one"):
-    """A session with all that a transcript shows."""
+    """Write a session with every kind of entry that a transcript shows."""
     calls = [
         ToolCall(id="a", name="shell", arguments=json.dumps({"command": f"echo {HOSTILE}"})),
         ToolCall(id="b", name="write_file", arguments=json.dumps({"path": "x.py", "content": "a\nb"})),

@@ -1,4 +1,4 @@
-"""A fork begins as the other session did, is well-formed wherever it was taken, and needs the other no more."""
+"""Forks: the same events as the original, well-formed at every turn, and independent of the original."""
 
 import shutil
 
@@ -20,7 +20,7 @@ def texts(session):
     return [message.text for message in session.history.messages]
 
 
-def resumed(session):
+def resume_copy(session):
     session.close()
     return Session.resume(session.name)
 
@@ -34,7 +34,7 @@ def test_a_fork_at_each_turn_is_well_formed(events):
     listed = find_session(session.name)
     count = sum(isinstance(event, TurnStarted) for event in events) + 1
     for at in (*range(2, count + 1), None):
-        copy = resumed(fork(listed, at=at))
+        copy = resume_copy(fork(listed, at=at))
         assert is_well_formed(copy.history.messages)
         assert copy.history.turn_count == (at - 1 if at else count)
         assert copy.damage == []
@@ -44,10 +44,10 @@ def test_a_fork_at_each_turn_is_well_formed(events):
 def test_a_fork_before_a_turn():
     session = write_session("one", "a", "b", "c", cwd="/here")
     before = session.file.read_bytes()
-    copy = resumed(fork(find_session("one"), at=3, name="two"))
+    copy = resume_copy(fork(find_session("one"), at=3, name="two"))
     assert texts(copy) == ["a", "b"]
     assert (copy.name, copy.history.header.cwd, session.file.read_bytes()) == ("two", "/here", before)
-    assert texts(resumed(fork(find_session("one")))) == ["a", "b", "c"]
+    assert texts(resume_copy(fork(find_session("one")))) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_session_that_is_open_and_being_written_is_forked():
     held.append(TurnStarted(message=Message.user("more")))
     with held.file.open("ab") as file:
         file.write(b'{"type":"logged","te')
-    assert texts(resumed(fork(find_session("one"), name="two"))) == ["hello", "more"]
+    assert texts(resume_copy(fork(find_session("one"), name="two"))) == ["hello", "more"]
     held.close()
 
 
@@ -75,7 +75,7 @@ def test_a_line_that_can_not_be_read_stays_behind():
     session.file.write_bytes(b"".join([*lines[:2], b"{\n", *lines[2:]]))
     copy = fork(find_session("one"), name="two")
     assert [line.partition(":")[0] for line in copy.damage] == [f"{session.file}, line 3"]
-    assert texts(resumed(copy)) == ["hello", "there"]
+    assert texts(resume_copy(copy)) == ["hello", "there"]
 
 
 def test_outputs_that_it_names_are_its_own():
@@ -95,7 +95,7 @@ def test_outputs_that_it_names_are_its_own():
     for event in (make_header("one"), *events):
         session.append(event)
     session.close()
-    copy = resumed(fork(find_session("one"), name="two"))
+    copy = resume_copy(fork(find_session("one"), name="two"))
     shutil.rmtree(session.folder)
     (result,) = copy.history.messages[-1].tool_results
     assert result.output == f"all of it is in {copy.outputs}/call_1.txt: search it"

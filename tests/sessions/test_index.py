@@ -1,4 +1,4 @@
-"""Sessions are found by name and words, and counted, without reading more than that takes."""
+"""The session index: find, search and count sessions with little reading."""
 
 import os
 

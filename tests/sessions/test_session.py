@@ -18,7 +18,7 @@ from tests.sessions.session_files import make_header, write_session
 
 @pytest.fixture
 def tmpfs(tmp_path):
-    """Mounts a small file system of its own; needs root."""
+    """Mount a small file system; needs root."""
     folder = tmp_path / "mounted"
     folder.mkdir()
 

@@ -16,7 +16,7 @@ from tests.sessions.session_files import DIFF, write_events, write_full_session,
 
 
 class Tags(HTMLParser):
-    """The tags with their attributes, the text, and what is open."""
+    """The tags with their attributes, the text, and the open tags of a page."""
 
     def __init__(self, text):
         super().__init__()

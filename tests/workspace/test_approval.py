@@ -1,4 +1,4 @@
-"""Each approval mode and sandbox in a real workspace: what a command and a tool can do, and what a person is asked."""
+"""Each approval mode and sandbox in a real workspace: rights of commands and tools, and questions."""
 
 import shutil
 import socket
@@ -112,7 +112,7 @@ async def test_plan_has_no_network_and_nobody_is_asked(root: Path) -> None:
 
 @pytest.fixture
 def repository(root: Path) -> Path:
-    """A repository without a folder for hooks, which a session that may write makes to protect it."""
+    """A repository without a hooks folder, which a writing session creates to protect it."""
     subprocess.run(["git", "init", "-q", "--template=", root], check=True)
     return root
 
@@ -220,7 +220,7 @@ async def test_a_file_that_changes_while_the_question_is_open_is_not_written_ove
 
 
 async def run_and_list_questions(root: Path, command: str, answer: Answer) -> list[str]:
-    """The kinds that a new session asks about for a command with network."""
+    """Run a command with network in a new session, and list the kinds of its questions."""
     async with open_harness(root, answer=answer) as desk:
         await desk.outcome("shell", command=command, access="network")
     return list_question_kinds(desk)
@@ -247,7 +247,6 @@ async def test_other_answers_do_not_last(root: Path, answer: Answer) -> None:
 
 
 async def test_hooks_are_never_allowed_for_good(root: Path) -> None:
-    """Their subject is the repository, which says nothing of what they do."""
     for _ in range(2):
         async with open_harness(root, answer=ALWAYS) as desk:
             await desk.shell("git init -q r; echo evil > r/.git/hooks/pre-commit")
@@ -258,7 +257,6 @@ async def test_hooks_are_never_allowed_for_good(root: Path) -> None:
 
 
 async def test_a_command_can_not_answer_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where the configuration lies in the workspace and is not there yet."""
     monkeypatch.setenv("GOOSE_LIKE_HOME", str(tmp_path / "work/.g"))
     (tmp_path / "work").mkdir()
     async with open_harness(tmp_path / "work") as desk:

@@ -1,4 +1,4 @@
-"""What a person reads of a change before allowing it: all of it, exactly."""
+"""Diffs show the whole change, exactly."""
 
 from goose_like.workspace.diff import format_diff
 

@@ -96,7 +96,6 @@ async def test_writing_outside_is_asked(root: Path, tmp_path: Path) -> None:
 
 
 async def test_a_folder_that_becomes_a_link_is_not_followed(workspace: Workspace, root: Path, tmp_path: Path) -> None:
-    """Somebody swaps a folder for a link to elsewhere, all the time, while files are written into it."""
     victim = tmp_path / "victim"
     victim.mkdir()
     (root / "folder").mkdir()

@@ -1,4 +1,4 @@
-"""What is decided for every kind of step, sandbox and approval, and that the words say the same."""
+"""The policy: the decision for each kind, sandbox and approval, and its description."""
 
 from itertools import product
 from typing import get_args

@@ -11,7 +11,7 @@ from tests.workspace.workspace_harness import ONCE, create_confined, needs_sandb
 
 @pytest.fixture
 def project(root: Path) -> Path:
-    """A repository that is there before the session."""
+    """A repository that exists before the session."""
     subprocess.run(["git", "init", "-q", str(root / "project")], check=True)
     return root / "project"
 
@@ -33,7 +33,7 @@ ATTACKS = {
 
 
 def find_dangers(root: Path) -> list[str]:
-    """What is left in effect of an attack."""
+    """List the effects of an attack that are still active."""
     found = []
     for folder, _, _ in os.walk(root):
         if Path(folder, "hooks").is_dir():

@@ -1,4 +1,4 @@
-"""Each rule of the sandbox, tried out by a command inside it."""
+"""The sandbox: each rule, tried out by a command inside."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ GIT = "git -c user.name=n -c user.email=e -c init.defaultBranch=main"
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home with secrets. It lies outside /tmp, where the sandbox would hide it anyway."""
+    """A home with secrets outside /tmp, which the sandbox would hide anyway."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("GOOSE_LIKE_HOME", str(tmp_path / "goose"))
     for name in (".ssh/id_ed25519", ".aws/credentials", ".netrc", ".config/gh/hosts.yml", ".bash_history"):
@@ -38,7 +38,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def root(home: Path) -> Path:
-    """The workspace: the home itself, so that nothing but the rules protects what is in it."""
+    """The home as the workspace, so that only the rules protect its content."""
     return home
 
 
@@ -151,7 +151,6 @@ async def test_sockets_in_run_are_hidden(workspace: Workspace) -> None:
 
 
 async def test_sockets_elsewhere_are_hidden(workspace: Workspace) -> None:
-    """Who listens there would do things outside for anyone who asks: an ssh agent, docker, a desktop."""
     with (
         tempfile.TemporaryDirectory(dir=sys.prefix) as folder,  # seen inside, wherever it lies
         socket.socket(socket.AF_UNIX) as listener,
@@ -166,7 +165,6 @@ async def test_sockets_elsewhere_are_hidden(workspace: Workspace) -> None:
 
 
 async def test_the_machine_stays_as_it_is(workspace: Workspace) -> None:
-    """Root may write there whatever its capabilities are. (The value that it has: harmless if it does work.)"""
     file = "/proc/sys/vm/swappiness"
     code, output = await run_script(workspace, f"cat {file} > /tmp/v; cat /tmp/v > {file}")
     assert code != 0, output

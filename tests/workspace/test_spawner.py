@@ -1,4 +1,4 @@
-"""Commands through a spawner without a sandbox: output, ends, and that nothing stays behind."""
+"""Commands through a spawner without a sandbox: output, exit codes, and no leftovers."""
 
 import asyncio
 import os
@@ -200,7 +200,6 @@ async def test_close_kills_those_who_hid(spawner: SpawnerClient) -> None:
 
 
 async def test_stop_reaches_a_daemon(spawner: SpawnerClient) -> None:
-    """It left the session and lost its parents; what it has of its command is a variable."""
     process = await bash(spawner, "setsid bash -c '(sleep 300 & echo $!) & wait' ; sleep 300")
     pid = int(await process.read())
     await process.stop(0.1)
@@ -253,7 +252,7 @@ asyncio.run(main())
 
 
 def wait_for_count(number: int, marker: str) -> bool:
-    """Whether there will be so many processes `sleep MARKER`."""
+    """Wait until this many processes `sleep MARKER` run."""
     for _ in range(500):
         lines = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
         if lines.count(f"sleep {marker}") == number:

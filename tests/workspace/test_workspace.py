@@ -39,7 +39,6 @@ async def test_warm_and_close_leave_nothing(root: Path) -> None:
 
 @needs_sandbox
 def test_the_environment_that_we_run_from_is_not_writable(root: Path) -> None:
-    """A workspace that holds the very virtual environment in which goose_like runs, as in the README."""
     venv = root / ".venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     paths = [str(ROOT), *(path for path in sys.path if path.endswith("site-packages"))]

@@ -1,4 +1,4 @@
-"""The developer toolkit on a real workspace, driven as a model drives it: by the JSON of its calls."""
+"""The developer toolkit on a real workspace, driven by the JSON of tool calls."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ from tests.fakes import FakeProvider, call
 
 
 class DeveloperHarness:
-    """One toolkit, its workspace below `root`, and everything it told people. `fast` plays its accelerator."""
+    """One toolkit, its workspace below `root`, and everything that people see. `fast_model` is its accelerator."""
 
     def __init__(self, root: Path, session: Session, workspace: Workspace, recorder: Recorder, **kwargs: Any) -> None:
         self.root, self.session, self.workspace, self.recorder = root, session, workspace, recorder
@@ -64,7 +64,7 @@ class DeveloperHarness:
 
     @property
     def shown(self) -> str:
-        """What came on the screen while commands ran."""
+        """The output on the screen while commands ran."""
         return "".join(event.text for event in self.recorder.events if isinstance(event, ToolProgress))
 
     @property
@@ -73,7 +73,7 @@ class DeveloperHarness:
 
 
 async def wait_until(is_so: Callable[[], object]) -> None:
-    """Waits for something that another process does."""
+    """Wait for an effect of another process."""
     async with asyncio.timeout(20):
         while not is_so():  # noqa: ASYNC110
             await asyncio.sleep(0.01)

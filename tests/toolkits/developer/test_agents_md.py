@@ -1,4 +1,4 @@
-"""What a model reads before the first word of the person: short, true of the tools there are, and only what is ours."""
+"""The system prompt: short, correct for the selected tools, and with hints from AGENTS.md."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def script(tmp_path) -> ModelChoice:
 
 @pytest.fixture(autouse=True)
 def project(tmp_path, monkeypatch) -> Path:
-    """The folder a person might stand in, with a path of usual length."""
+    """A project folder with a path of usual length."""
     folder = tmp_path / "home-of-a-person" / "src" / "a-project-of-theirs"
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)

@@ -1,4 +1,4 @@
-"""Files change only as the model meant, byte for byte, and only where it knows what they held."""
+"""File tools: exact changes, byte for byte, and only of files that the model knows."""
 
 import asyncio
 import os
@@ -353,14 +353,14 @@ def test_a_patch_touches_no_other_byte(kind, head, middle, tail, after):
     is_dos = exact.count("\r\n") > exact.count("\n") / 2
     expected = head + (after.replace("\n", "\r\n") if is_dos else after) + tail
 
-    async def patched(folder: Path) -> bytes:
+    async def patch_and_read(folder: Path) -> bytes:
         async with open_developer(folder, "full") as here:
             (here.root / "f").write_bytes(mark + exact.encode(encoding))
             await here.call_ok("patch_file", path="f", patches=[patch(normalize_newlines(middle), after)])
             return (here.root / "f").read_bytes()
 
     with TemporaryDirectory() as folder:
-        assert asyncio.run(patched(Path(folder))) == mark + expected.encode(encoding)
+        assert asyncio.run(patch_and_read(Path(folder))) == mark + expected.encode(encoding)
 
 
 @given(st.text())

@@ -1,4 +1,4 @@
-"""After a change the model reads what the language's own check finds new in the file, and never waits long for it."""
+"""Linters: the model reads new findings after a change, and never waits long."""
 
 import os
 import shutil
@@ -19,14 +19,14 @@ COUNTED = "bash -c 'echo ran >> runs; cat {file}; test ! -s {file}'"
 
 @pytest.fixture
 async def here(tmp_path, monkeypatch):
-    """A desk with ruff on its PATH, wherever that is installed."""
+    """A toolkit with ruff on the PATH."""
     monkeypatch.setenv("PATH", str(RUFF.parent), prepend=os.pathsep)
     async with open_developer(tmp_path, "full") as made:
         yield made
 
 
 async def write(made: DeveloperHarness, path: str, content: str) -> str:
-    """What the model reads below the line that says how much was changed."""
+    """Write a file, and return the answer below the line with the size of the change."""
     return (await made.call_ok("write_file", path=path, content=content)).partition(" lines)")[2]
 
 

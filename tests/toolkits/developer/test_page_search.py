@@ -1,4 +1,4 @@
-"""A fast model looks through a page for something: it points at lines of it, and the page can't speak through it."""
+"""Page search: the fast model points at lines, and the page cannot speak through it."""
 
 import pytest
 from goose_like_toolkits.developer import page_search as module
@@ -23,7 +23,7 @@ async def here(tmp_path):
 async def look(
     made: DeveloperHarness, answer: object, response: Response = TEXT, looking_for: str = "the first\nprimes"
 ) -> str:
-    """What the model reads of a page when its accelerator answers that."""
+    """Fetch a page while the accelerator gives this answer."""
     made.fast_model.script = [answer]
     async with serving(response) as server:
         return await made.call_ok("fetch_web_content", url=server.url, looking_for=looking_for)
@@ -80,7 +80,6 @@ async def test_a_model_that_takes_too_long_is_not_waited_for(here: DeveloperHarn
 
 
 async def test_each_line_that_is_asked_about_bears_its_number(here: DeveloperHarness):
-    """So that nothing in the page can pass for the end of it, or for the question."""
     await look(here, "no")
     (request,) = here.fast_model.requests
     assert request.messages[0].text.splitlines() == [

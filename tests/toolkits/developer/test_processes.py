@@ -1,4 +1,4 @@
-"""What runs on is drained, told in pieces, fed by lines, and dies when it is told to or with the session."""
+"""Background processes: output, input, cancelling, and the end of the session."""
 
 import asyncio
 import fcntl
@@ -23,7 +23,7 @@ server.serve_forever()
 
 @pytest.fixture(params=["workspace", "full"])
 async def here(request, tmp_path):
-    """A desk in each of the two modes."""
+    """A toolkit in each of the two modes."""
     async with open_developer(tmp_path, request.param) as made:
         yield made
 
@@ -49,7 +49,7 @@ async def all_end(made: DeveloperHarness) -> None:
 
 
 def is_free(path: Path) -> bool:
-    """Whether nobody that lives has the lock which `flock` took: a child inherits it."""
+    """Check that no living process holds the lock of `flock`, which children inherit."""
     with path.open() as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -173,7 +173,6 @@ async def test_long_news_are_cut_and_name_the_file(here: DeveloperHarness):
 
 
 async def test_output_is_drained_without_being_viewed(here: DeveloperHarness):
-    """More than the pipe holds, so that it would stand still if nobody read."""
     await start(here, "head -c 5000000 /dev/zero | tr '\\0' x; touch done; sleep 100")
     await wait_until((here.root / "done").exists)
 

@@ -1,4 +1,4 @@
-"""Commands behave as if typed into one bash; none of them hangs, fills memory, or outlives its end unseen."""
+"""The shell: commands behave as if typed into one bash, never hang, and use bounded memory."""
 
 import asyncio
 from contextlib import suppress
@@ -13,19 +13,19 @@ from tests.toolkits.developer.developer_harness import DeveloperHarness, open_de
 
 @pytest.fixture(params=["workspace", "full"])
 async def here(request, tmp_path):
-    """A desk in each of the two modes."""
+    """A toolkit in each of the two modes."""
     async with open_developer(tmp_path, request.param) as made:
         yield made
 
 
 @pytest.fixture
-async def confined(tmp_path):
+async def confined_toolkit(tmp_path):
     async with open_developer(tmp_path) as made:
         yield made
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process has the file open: until then what opened it lives."""
+    """Check that a process has the file open."""
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         with suppress(OSError):
             if link.readlink() == path:
@@ -134,14 +134,14 @@ async def test_a_resumed_session_goes_on_in_its_folder_of_the_workspace(here: De
     assert await again.shell("pwd") == str(here.root / folder if is_kept else here.root)
 
 
-async def test_a_link_in_the_place_of_the_state_brings_no_secret(confined: DeveloperHarness, tmp_path):
+async def test_a_link_in_the_place_of_the_state_brings_no_secret(confined_toolkit: DeveloperHarness, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("/usr\0\0export LEAK=1\n\0")
     command = (
         f"for end in $(trap -p EXIT | grep -o '/tmp/[^ ]*-end'); do ln -sf {secret} $end; done; trap - EXIT; cd /usr"
     )
-    assert "did not last" in await confined.shell(command)
-    assert await confined.shell("echo [$LEAK]") == "[]"
+    assert "did not last" in await confined_toolkit.shell(command)
+    assert await confined_toolkit.shell("echo [$LEAK]") == "[]"
 
 
 # --- bad input
@@ -162,8 +162,8 @@ async def test_a_link_in_the_place_of_the_state_brings_no_secret(confined: Devel
         ({}, "'command' is missing"),
     ],
 )
-async def test_what_can_not_be_run_is_told(confined: DeveloperHarness, arguments, words):
-    assert words in await confined.call_error("shell", **arguments)
+async def test_what_can_not_be_run_is_told(confined_toolkit: DeveloperHarness, arguments, words):
+    assert words in await confined_toolkit.call_error("shell", **arguments)
 
 
 async def test_a_command_longer_than_one_argument_may_be(here: DeveloperHarness):
@@ -275,8 +275,8 @@ async def test_a_file_that_a_redirection_emptied_is_told(tmp_path):
 # --- the sandbox
 
 
-async def test_a_refused_write_says_how_to_go_on(confined: DeveloperHarness):
-    answer = await confined.shell("touch /usr/new")
+async def test_a_refused_write_says_how_to_go_on(confined_toolkit: DeveloperHarness):
+    answer = await confined_toolkit.shell("touch /usr/new")
     assert "Read-only file system" in answer
     assert answer.endswith(
         "[the sandbox lets commands write only in /tmp and the workspace (.git/config and hooks aside); "
@@ -284,14 +284,14 @@ async def test_a_refused_write_says_how_to_go_on(confined: DeveloperHarness):
     )
 
 
-async def test_a_missing_network_says_how_to_ask(confined: DeveloperHarness):
-    answer = await confined.shell("echo 'curl: (6) Could not resolve host: x' >&2; exit 6")
+async def test_a_missing_network_says_how_to_ask(confined_toolkit: DeveloperHarness):
+    answer = await confined_toolkit.shell("echo 'curl: (6) Could not resolve host: x' >&2; exit 6")
     assert 'call shell with access="network"' in answer
 
 
-async def test_network_is_asked_for_and_a_refusal_told(confined: DeveloperHarness):
-    assert "network access for: true" in await confined.call_error("shell", command="true", access="network")
-    assert confined.recorder.questions[0].subject == "true"
+async def test_network_is_asked_for_and_a_refusal_told(confined_toolkit: DeveloperHarness):
+    assert "network access for: true" in await confined_toolkit.call_error("shell", command="true", access="network")
+    assert confined_toolkit.recorder.questions[0].subject == "true"
 
 
 async def test_network_that_was_allowed_shares_folder_and_variables(tmp_path):
@@ -305,8 +305,8 @@ async def test_without_a_sandbox_nothing_is_said_of_one(tmp_path):
         assert await made.shell("echo Read-only file system; false") == "Read-only file system\n[exit code 1]"
 
 
-async def test_what_a_new_repository_would_run_is_told(confined: DeveloperHarness):
-    answer = await confined.shell("git init -q r && echo 'echo hi' > r/.git/hooks/post-commit")
+async def test_what_a_new_repository_would_run_is_told(confined_toolkit: DeveloperHarness):
+    answer = await confined_toolkit.shell("git init -q r && echo 'echo hi' > r/.git/hooks/post-commit")
     assert "post-commit" in answer
     assert "not allowed" in answer
 

@@ -22,7 +22,7 @@ WAITS = "echo begun; until [ -e go ]; do sleep 0.01; done; rm go; echo done"
 
 
 async def ends_after(made: DeveloperHarness, questions: int) -> str:
-    """What a model reads of a command that ends once the fast model was asked that often."""
+    """Run a command that ends after this many questions to the fast model."""
     running = asyncio.create_task(made.shell(WAITS))
     await wait_until(lambda: len(made.fast_model.requests) >= questions)
     (made.root / "go").touch()
@@ -112,14 +112,13 @@ async def test_a_model_that_fails_harms_no_command_and_is_told_once(tmp_path):
     "config", [{"asks_when_silent": False}, {"asks_when_silent": 0.01, "label": "scripted:strong"}]
 )
 async def test_who_is_not_to_be_asked_is_not_asked(tmp_path, config):
-    """The second is one whose fast model is its strong one."""
     async with open_developer(tmp_path, **config) as made:
         assert await made.shell("sleep 0.2") == "[no output]"
         assert made.fast_model.requests == []
 
 
 class Late(FakeProvider):
-    """Answers when it is let."""
+    """A provider that answers only on a signal."""
 
     def __init__(self, script):
         super().__init__(script)

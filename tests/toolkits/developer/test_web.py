@@ -1,4 +1,4 @@
-"""Pages are fetched with the person's leave, from the open internet only, and kept as files of bounded size."""
+"""Web pages: fetched with permission, only from the open internet, and saved with a size limit."""
 
 import gzip
 import shutil
@@ -25,7 +25,7 @@ HTML = raw(PAGE, kind="text/html; charset=utf-8")
 
 @pytest.fixture
 async def here(tmp_path):
-    """A desk that may reach the loopback servers of these tests, with a person who allows it."""
+    """A toolkit that may reach the loopback servers of these tests."""
     async with open_developer(tmp_path, answer=YES, private_addresses=True) as made:
         yield made
 
@@ -120,7 +120,6 @@ async def test_a_page_that_says_no_is_an_error_with_its_words(here: DeveloperHar
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 async def test_a_page_without_end_is_cut(here: DeveloperHarness, encoding):
-    """In gzip it is a bomb: 20 MB from 20 kB."""
     body = b"x" * 20_000_000
     pieces = [gzip.compress(body)] if encoding == "gzip" else [body]
     async with serving(Response(200, {"content-type": "text/plain", "content-encoding": encoding}, pieces)) as server:
@@ -187,7 +186,6 @@ async def test_a_redirect_is_checked_like_a_first_url(here: DeveloperHarness, lo
 
 
 async def test_a_redirect_into_a_private_network_is_refused(tmp_path, monkeypatch):
-    """What looks public here is the loopback server, and the redirect leads to one beside it."""
     monkeypatch.setattr(module, "is_public", lambda address: str(address) == "127.0.0.1")
     async with open_developer(tmp_path, answer=YES) as made, serving(HTML) as hidden:
         async with serving(to(f"http://127.0.0.2:{hidden.port}/")) as server:
@@ -261,8 +259,8 @@ async def test_an_address_that_does_not_answer_gives_way_to_the_next(here: Devel
 
 
 @pytest.fixture
-def certified(tmp_path, monkeypatch) -> ssl.SSLContext:
-    """A server's context with a certificate for the name `localhost`, which we trust."""
+def server_context(tmp_path, monkeypatch) -> ssl.SSLContext:
+    """Create a server context with a trusted certificate for `localhost`."""
     line = "openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 -subj /CN=x"
     line += " -addext subjectAltName=DNS:localhost"
     subprocess.run(line.split(), cwd=tmp_path, check=True, capture_output=True)
@@ -273,10 +271,10 @@ def certified(tmp_path, monkeypatch) -> ssl.SSLContext:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
-async def test_a_certificate_is_that_of_the_name_and_not_of_the_address(here: DeveloperHarness, certified):
+async def test_a_certificate_is_that_of_the_name_and_not_of_the_address(here: DeveloperHarness, server_context):
     names: list[str] = []
-    certified.sni_callback = lambda link, name, _: names.append(name)
-    async with Loopback([HTML], tls=certified) as server:
+    server_context.sni_callback = lambda link, name, _: names.append(name)
+    async with Loopback([HTML], tls=server_context) as server:
         assert "Primes" in await fetch(here, f"https://localhost:{server.port}/")
         assert names == ["localhost"]
         assert (

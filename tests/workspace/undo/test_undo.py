@@ -2,13 +2,9 @@
 
 import asyncio
 import os
-import resource
 import shutil
 import stat
-import subprocess
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,113 +13,20 @@ from hypothesis import strategies as st
 
 from goose_like.agent.build import build_exchange
 from goose_like.config.profile import Profile
-from goose_like.core.errors import GooseLikeError
-from goose_like.core.events import Logged, TurnFinished, TurnStarted
 from goose_like.core.history import History
-from goose_like.core.message import Message
 from goose_like.core.notifier import Recorder
 from goose_like.sessions.session import Session
-from goose_like.workspace.undo import snapshot as tree
-from goose_like.workspace.undo import undo
-from goose_like.workspace.undo.restore import RestorePlan
 from goose_like.workspace.undo.undo import Undo
 from goose_like.workspace.workspace import Workspace
-from tests import ROOT
-
-Tree = dict[str, tuple[int, bytes]]
-
-
-def read_tree(root: Path, *, without: tuple[str, ...] = (".git",)) -> Tree:
-    """Every entry below: its mode, and its bytes or where it links to."""
-    found = {}
-    for folder, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if name not in without]
-        for name in (*folders, *files):
-            path = Path(folder, name)
-            mode = path.lstat().st_mode
-            data = os.fsencode(os.readlink(path)) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
-            found[str(path.relative_to(root))] = (mode, data)
-    return found
-
-
-@dataclass
-class UndoHarness:
-    """A session's undo over a real workspace, whose turns are begun and ended here."""
-
-    root: Path
-    history: History
-    workspace: Workspace
-    undo: Undo
-    recorder: Recorder
-
-    def begin(self) -> int:
-        self.history.apply(TurnStarted(message=Message.user("go")))
-        return self.history.turn_count
-
-    def end(self) -> None:
-        self.history.apply(TurnFinished(reason="stop"))
-        self.undo.end_turn()
-
-    async def turn(self, *scripts: str, **files: str) -> int:
-        """A turn of commands, after some files of file tools; gives its number."""
-        number = self.begin()
-        for name, text in files.items():
-            await self.workspace.write_bytes(name, text.encode())
-        for script in scripts:
-            await self.command(script)
-        self.end()
-        return number
-
-    async def command(self, script: str) -> None:
-        process = await self.workspace.spawn(["bash", "-ec", script])
-        output = b""
-        while chunk := await process.read():
-            output += chunk
-        assert await process.wait() == 0, output.decode()
-
-    async def back(self, number: int) -> list[str]:
-        return await self.undo.restore(await self.undo.plan_restore(number))
-
-    @property
-    def logged(self) -> list[str]:
-        return [event.text for event in self.recorder.events if isinstance(event, Logged)]
-
-
-@asynccontextmanager
-async def open_undo(folder: Path, history: History | None = None) -> AsyncIterator[UndoHarness]:
-    """In mode `full`, where commands start soonest; undo is the same in each."""
-    root = folder / "work"
-    root.mkdir(exist_ok=True)
-    recorder, history = Recorder(), history or History()
-    async with Workspace(root, mode="full", approval="auto", notifier=recorder) as workspace:
-        undo = Undo(folder / "session/undo", workspace.root, history, workspace.run_internal, recorder)
-        workspace.add_change_listener(undo.on_change)
-        try:
-            yield UndoHarness(workspace.root, history, workspace, undo, recorder)
-        finally:
-            await undo.close()
-
-
-def create_repository(root: Path) -> None:
-    root.mkdir(exist_ok=True)
-    run_git(root, "init", "-q")
-    (root / ".gitignore").write_text("ignored/\n*.log\n")
-    (root / "kept.txt").write_text("one\ntwo\n")
-    (root / "sub").mkdir()
-    (root / "sub/deep.txt").write_text("deep")
-    run_git(root, "add", ".")
-    run_git(root, "-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "x")
-
-
-def run_git(root: Path, *words: str) -> None:
-    subprocess.run(["git", "-C", str(root), *words], check=True, capture_output=True)
-
-
-def list_changes(plan: RestorePlan) -> list[tuple[str, str, bool]]:
-    return [(change.path.name, change.kind, change.is_edited) for change in plan.changes]
-
-
-# --- whatever was done
+from tests.workspace.undo.undo_harness import (
+    Tree,
+    UndoHarness,
+    create_repository,
+    exclude_paths,
+    list_changes,
+    open_undo,
+    read_tree,
+)
 
 EDITS: dict[str, Callable[[Path, Path], object]] = {
     "write": lambda a, b: a.write_bytes(os.fsencode(b.name) * 3),
@@ -139,12 +42,16 @@ EDITS: dict[str, Callable[[Path, Path], object]] = {
     "replace": lambda a, b: (b.write_bytes(b"new"), b.rename(a)),
 }
 NAMES = ["a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/a", "ünï", os.fsdecode(b"\xff\xfe")]
+
+
 EDIT = st.tuples(st.booleans(), st.sampled_from(sorted(EDITS)), st.sampled_from(NAMES), st.sampled_from(NAMES))
+
+
 TURNS = st.lists(st.lists(EDIT, max_size=6), min_size=1, max_size=4)
 
 
 async def play_turns(place: UndoHarness, turns: list[list[tuple[bool, str, str, str]]]) -> list[Tree]:
-    """Does these edits, and gives the tree before each turn and after the last."""
+    """Make edits in turns, and return the tree before each turn and after the last."""
     trees = [read_tree(place.root)]
     for edits in turns:
         place.begin()
@@ -184,9 +91,6 @@ def test_going_back_gives_the_very_tree(tmp_path_factory, is_repository, turns, 
     asyncio.run(run())
 
 
-# --- real commands
-
-
 async def test_a_repository(tmp_path):
     create_repository(tmp_path / "work")
     (tmp_path / "work/ignored").mkdir()
@@ -213,10 +117,6 @@ async def test_a_repository(tmp_path):
             "ignored/made": (stat.S_IFREG | 0o644, b"made\n"),
             "ignored/mine": (stat.S_IFREG | 0o644, b"changed\n"),
         }
-
-
-def exclude_paths(all_: Tree, name: str) -> Tree:
-    return {path: node for path, node in all_.items() if path.split("/")[0] != name}
 
 
 async def test_a_plain_folder(tmp_path):
@@ -251,7 +151,6 @@ async def test_in_the_sandbox(tmp_path, monkeypatch):
 
 
 async def test_rules_of_git_that_a_turn_changes(tmp_path):
-    """What was ignored is not the turn's work when it is ignored no more, nor is gone what is ignored now."""
     create_repository(tmp_path / "work")
     (tmp_path / "work/old.log").write_text("log")
     (tmp_path / "work/plain.txt").write_text("plain")
@@ -267,7 +166,6 @@ async def test_rules_of_git_that_a_turn_changes(tmp_path):
 
 
 async def test_a_file_tool_after_commands(tmp_path):
-    """The first state in the turn counts, an ignored file's too."""
     create_repository(tmp_path / "work")
     async with open_undo(tmp_path) as p:
         (p.root / "secret.log").write_text("old")
@@ -289,9 +187,6 @@ async def test_outside_the_workspace(tmp_path):
         assert await p.back(number) == []
         assert (tmp_path / "other.txt").read_text() == "old"
         assert not (tmp_path / "far").exists()
-
-
-# --- what others did
 
 
 async def test_files_that_the_person_edited(tmp_path):
@@ -408,195 +303,6 @@ async def test_what_is_shown_of_a_change(tmp_path):
             "link": "-link to x",
             "empty": "an empty file",
         }
-
-
-# --- what goes wrong
-
-
-async def test_a_session_that_was_killed(tmp_path):
-    """Nobody looked at the end of its turn: what differs may be anyone's."""
-    async with open_undo(tmp_path) as p:
-        (p.root / "a").write_text("0")
-        (p.root / "b").write_text("0")
-        first = await p.turn("echo 1 > a")
-        await p.undo.plan_restore(first)
-        killed = p.begin()
-        await p.workspace.write_bytes("tool", b"x")
-        await p.command("echo 2 > a; echo 2 > b")
-        records = (tmp_path / "session/undo/log.jsonl").read_bytes()
-        contents = (tmp_path / "session/undo/blobs").read_bytes()
-        await p.undo.close()
-        (tmp_path / "session/undo/log.jsonl").write_bytes(records + b'{"turn": 2, "le')
-        (tmp_path / "session/undo/blobs").write_bytes(contents + b"torn")
-    async with open_undo(tmp_path, p.history) as resumed:
-        changes = [("a", "restore", True), ("b", "restore", True), ("tool", "remove", True)]
-        assert list_changes(await resumed.undo.plan_restore(killed)) == changes
-        later = await resumed.turn("echo 3 > c; echo 3 > a")
-        assert list_changes(await resumed.undo.plan_restore(later)) == [("a", "restore", False), ("c", "remove", False)]
-        plan = await resumed.undo.plan_restore(first)
-        assert list_changes(plan) == [*changes[:2], ("c", "remove", False), changes[2]]
-        assert await resumed.undo.restore(plan, frozenset(change.path for change in plan.changes)) == []
-        assert {path.name: path.read_text() for path in resumed.root.iterdir()} == {"a": "0", "b": "0"}
-        assert resumed.logged == []
-
-
-async def test_limits_are_told_once_and_before(tmp_path, monkeypatch):
-    monkeypatch.setattr(tree, "LIMIT_FILE_BYTES", 100)
-    monkeypatch.setattr(tree, "LIMIT_TREE_BYTES", 150)
-    async with open_undo(tmp_path) as p:
-        for name, size in (("big", 101), ("one", 90), ("two", 91), ("small", 1)):
-            (p.root / name).write_bytes(b"x" * size)
-        number = p.begin()
-        await p.undo.on_change(None, ("true",))
-        assert p.logged == [
-            "undo does not cover what commands do to 1 file beyond 0 MB in all, e.g. two; 1 file over 0 MB, e.g. big"
-        ]
-        await p.command("rm big one two; echo 2 > small")
-        p.end()
-        await p.turn("touch other")
-        assert len(p.logged) == 1
-        told = await p.back(number)
-        assert [sentence.split(":")[0] for sentence in told] == [
-            f"{p.root}/{name} can't be put back" for name in ("big", "two")
-        ]
-        assert sorted(read_tree(p.root)) == ["one", "small"]
-
-
-async def test_a_folder_that_is_too_large(tmp_path, monkeypatch):
-    monkeypatch.setattr(tree, "LIMIT_ENTRIES", 5)
-    async with open_undo(tmp_path) as p:
-        for number in range(6):
-            (p.root / str(number)).write_text("0")
-        number = await p.turn("echo 1 > 1", "echo 1 > 2", **{"3": "tool"})
-        assert list_changes(await p.undo.plan_restore(number)) == [("3", "restore", False)]
-        await p.turn("true")
-        assert len(p.logged) == 1
-        assert "not what commands do" in p.logged[0]
-
-
-async def test_a_folder_that_becomes_too_large(tmp_path, monkeypatch):
-    monkeypatch.setattr(tree, "LIMIT_ENTRIES", 5)
-    async with open_undo(tmp_path) as p:
-        (p.root / "a").write_text("0")
-        number = await p.turn("echo 1 > a; touch 1 2 3 4 5 6")
-        assert list_changes(await p.undo.plan_restore(number)) == [("a", "restore", False)]
-
-
-async def test_a_store_that_cannot_be_written(tmp_path):
-    (tmp_path / "session").write_text("a file where the folder would be")
-    async with open_undo(tmp_path) as p:
-        number = await p.turn("echo 1 > a", b="tool")
-        await p.turn("echo 2 > a")
-        assert len(p.logged) == 1
-        assert p.logged[0].startswith("undo is off from here on: what changes now can't be taken back (")
-        assert read_tree(p.root).keys() == {"a", "b"}
-        with pytest.raises(GooseLikeError, match="can't be used"):
-            await p.undo.plan_restore(number)
-
-
-@pytest.mark.parametrize("has_limit", [True, False])
-async def test_a_store_that_becomes_full(tmp_path, monkeypatch, has_limit):
-    """By our limit, or by the system's. What was kept until then can be gone back to."""
-    if has_limit:
-        monkeypatch.setattr(undo, "LIMIT_STORE_BYTES", 1 << 20)
-    async with open_undo(tmp_path) as p:
-        (p.root / "a").write_text("0")
-        first = await p.turn("echo 1 > a")
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        try:
-            if not has_limit:
-                resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
-            await p.turn("echo 2 > b; seq 300000 > large")
-            await p.turn("echo 3 > a; echo 3 > c")
-            plan = await p.undo.plan_restore(first)
-            assert list_changes(plan) == [
-                ("a", "restore", True),
-                *((name, "remove", True) for name in ("b", "c", "large")),
-            ]
-            assert len(p.logged) == 1
-            assert await p.undo.restore(plan, frozenset({p.root / "a"})) == []
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        assert (p.root / "a").read_text() == "0"
-
-
-async def test_a_record_that_cannot_be_read(tmp_path):
-    async with open_undo(tmp_path) as p:
-        await p.turn("echo 1 > a")
-    with (tmp_path / "session/undo/log.jsonl").open("a") as file:
-        file.write("damage\n")
-    async with open_undo(tmp_path, p.history) as p:
-        await p.turn("echo 2 > a")
-        assert "log.jsonl, line 3: it can't be read" in p.logged[0]
-
-
-async def test_only_the_person_may_read_what_was_kept(tmp_path):
-    async with open_undo(tmp_path) as p:
-        await p.turn("echo 1 > a")
-        folder = tmp_path / "session/undo"
-        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
-        assert modes == {"undo": 0o700, "blobs": 0o600, "log.jsonl": 0o600}
-
-
-async def test_odd_things_are_passed_over(tmp_path):
-    async with open_undo(tmp_path) as p:
-        os.mkfifo(p.root / "pipe")
-        (p.root / "loop").symlink_to(".")
-        (p.root / "gone").symlink_to("nowhere")
-        number = await p.turn("mkfifo pipe2; ln -sfn sub loop; rm gone")
-        assert list_changes(await p.undo.plan_restore(number)) == [
-            ("gone", "recreate", False),
-            ("loop", "restore", False),
-        ]
-        assert await p.back(number) == []
-        assert os.readlink(p.root / "loop") == "."
-
-
-async def test_what_is_unchanged_is_not_read_again(tmp_path):
-    """And what may have changed within the tick of the clock is."""
-    kept: list[bytes] = []
-
-    def keep(data: bytes) -> str:
-        kept.append(data)
-        return "name"
-
-    (tmp_path / "a").write_text("a")
-    known: dict[str, tree.CachedState] = {}
-    while (seen := tree.take_snapshot(tmp_path, (), keep, known).states)[str(tmp_path / "a")].marks is None:
-        known = seen
-    assert len(kept) > 1
-    kept.clear()
-    tree.take_snapshot(tmp_path, (), keep, seen)
-    assert kept == []
-    (tmp_path / "a").write_text("b")
-    tree.take_snapshot(tmp_path, (), keep, seen)
-    assert kept == [b"b"]
-
-
-async def test_a_cancelled_command_leaves_its_stock(tmp_path):
-    """Ctrl-C while stock is taken: the prompt is back at once, and what comes next waits for it."""
-    async with open_undo(tmp_path) as p:
-        (p.root / "a").write_text("0")
-        number = p.begin()
-        task = asyncio.create_task(p.command("echo 1 > a"))
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        p.end()
-        await p.turn("echo 2 > a")
-        assert await p.back(number) == []
-        assert (p.root / "a").read_text() == "0"
-
-
-def test_the_page_states_the_limits():
-    page = (ROOT / "docs/undo.md").read_text()
-    limits = (tree.LIMIT_FILE_BYTES, tree.LIMIT_TREE_BYTES, undo.LIMIT_STORE_BYTES)
-    for words in (*(f"{limit >> 20:,} MB" for limit in limits), f"{tree.LIMIT_ENTRIES:,} files"):
-        assert words in page
-
-
-# --- as it is wired
 
 
 async def test_an_exchange_has_undo_where_its_session_is_kept(tmp_path, monkeypatch):

@@ -1,0 +1,177 @@
+"""Undo with killed sessions, limits, full disks and damaged files."""
+
+import asyncio
+import os
+import resource
+import stat
+
+import pytest
+
+from goose_like.core.errors import GooseLikeError
+from goose_like.workspace.undo import snapshot as tree
+from goose_like.workspace.undo import undo
+from tests import ROOT
+from tests.workspace.undo.undo_harness import (
+    list_changes,
+    open_undo,
+    read_tree,
+)
+
+
+async def test_a_session_that_was_killed(tmp_path):
+    async with open_undo(tmp_path) as p:
+        (p.root / "a").write_text("0")
+        (p.root / "b").write_text("0")
+        first = await p.turn("echo 1 > a")
+        await p.undo.plan_restore(first)
+        killed = p.begin()
+        await p.workspace.write_bytes("tool", b"x")
+        await p.command("echo 2 > a; echo 2 > b")
+        records = (tmp_path / "session/undo/log.jsonl").read_bytes()
+        contents = (tmp_path / "session/undo/blobs").read_bytes()
+        await p.undo.close()
+        (tmp_path / "session/undo/log.jsonl").write_bytes(records + b'{"turn": 2, "le')
+        (tmp_path / "session/undo/blobs").write_bytes(contents + b"torn")
+    async with open_undo(tmp_path, p.history) as resumed:
+        changes = [("a", "restore", True), ("b", "restore", True), ("tool", "remove", True)]
+        assert list_changes(await resumed.undo.plan_restore(killed)) == changes
+        later = await resumed.turn("echo 3 > c; echo 3 > a")
+        assert list_changes(await resumed.undo.plan_restore(later)) == [("a", "restore", False), ("c", "remove", False)]
+        plan = await resumed.undo.plan_restore(first)
+        assert list_changes(plan) == [*changes[:2], ("c", "remove", False), changes[2]]
+        assert await resumed.undo.restore(plan, frozenset(change.path for change in plan.changes)) == []
+        assert {path.name: path.read_text() for path in resumed.root.iterdir()} == {"a": "0", "b": "0"}
+        assert resumed.logged == []
+
+
+async def test_limits_are_told_once_and_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(tree, "LIMIT_FILE_BYTES", 100)
+    monkeypatch.setattr(tree, "LIMIT_TREE_BYTES", 150)
+    async with open_undo(tmp_path) as p:
+        for name, size in (("big", 101), ("one", 90), ("two", 91), ("small", 1)):
+            (p.root / name).write_bytes(b"x" * size)
+        number = p.begin()
+        await p.undo.on_change(None, ("true",))
+        assert p.logged == [
+            "undo does not cover what commands do to 1 file beyond 0 MB in all, e.g. two; 1 file over 0 MB, e.g. big"
+        ]
+        await p.command("rm big one two; echo 2 > small")
+        p.end()
+        await p.turn("touch other")
+        assert len(p.logged) == 1
+        told = await p.back(number)
+        assert [sentence.split(":")[0] for sentence in told] == [
+            f"{p.root}/{name} can't be put back" for name in ("big", "two")
+        ]
+        assert sorted(read_tree(p.root)) == ["one", "small"]
+
+
+async def test_a_folder_that_is_too_large(tmp_path, monkeypatch):
+    monkeypatch.setattr(tree, "LIMIT_ENTRIES", 5)
+    async with open_undo(tmp_path) as p:
+        for number in range(6):
+            (p.root / str(number)).write_text("0")
+        number = await p.turn("echo 1 > 1", "echo 1 > 2", **{"3": "tool"})
+        assert list_changes(await p.undo.plan_restore(number)) == [("3", "restore", False)]
+        await p.turn("true")
+        assert len(p.logged) == 1
+        assert "not what commands do" in p.logged[0]
+
+
+async def test_a_folder_that_becomes_too_large(tmp_path, monkeypatch):
+    monkeypatch.setattr(tree, "LIMIT_ENTRIES", 5)
+    async with open_undo(tmp_path) as p:
+        (p.root / "a").write_text("0")
+        number = await p.turn("echo 1 > a; touch 1 2 3 4 5 6")
+        assert list_changes(await p.undo.plan_restore(number)) == [("a", "restore", False)]
+
+
+async def test_a_store_that_cannot_be_written(tmp_path):
+    (tmp_path / "session").write_text("a file where the folder would be")
+    async with open_undo(tmp_path) as p:
+        number = await p.turn("echo 1 > a", b="tool")
+        await p.turn("echo 2 > a")
+        assert len(p.logged) == 1
+        assert p.logged[0].startswith("undo is off from here on: what changes now can't be taken back (")
+        assert read_tree(p.root).keys() == {"a", "b"}
+        with pytest.raises(GooseLikeError, match="can't be used"):
+            await p.undo.plan_restore(number)
+
+
+@pytest.mark.parametrize("has_limit", [True, False])
+async def test_a_store_that_becomes_full(tmp_path, monkeypatch, has_limit):
+    if has_limit:
+        monkeypatch.setattr(undo, "LIMIT_STORE_BYTES", 1 << 20)
+    async with open_undo(tmp_path) as p:
+        (p.root / "a").write_text("0")
+        first = await p.turn("echo 1 > a")
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        try:
+            if not has_limit:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+            await p.turn("echo 2 > b; seq 300000 > large")
+            await p.turn("echo 3 > a; echo 3 > c")
+            plan = await p.undo.plan_restore(first)
+            assert list_changes(plan) == [
+                ("a", "restore", True),
+                *((name, "remove", True) for name in ("b", "c", "large")),
+            ]
+            assert len(p.logged) == 1
+            assert await p.undo.restore(plan, frozenset({p.root / "a"})) == []
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert (p.root / "a").read_text() == "0"
+
+
+async def test_a_record_that_cannot_be_read(tmp_path):
+    async with open_undo(tmp_path) as p:
+        await p.turn("echo 1 > a")
+    with (tmp_path / "session/undo/log.jsonl").open("a") as file:
+        file.write("damage\n")
+    async with open_undo(tmp_path, p.history) as p:
+        await p.turn("echo 2 > a")
+        assert "log.jsonl, line 3: it can't be read" in p.logged[0]
+
+
+async def test_only_the_person_may_read_what_was_kept(tmp_path):
+    async with open_undo(tmp_path) as p:
+        await p.turn("echo 1 > a")
+        folder = tmp_path / "session/undo"
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
+        assert modes == {"undo": 0o700, "blobs": 0o600, "log.jsonl": 0o600}
+
+
+async def test_odd_things_are_passed_over(tmp_path):
+    async with open_undo(tmp_path) as p:
+        os.mkfifo(p.root / "pipe")
+        (p.root / "loop").symlink_to(".")
+        (p.root / "gone").symlink_to("nowhere")
+        number = await p.turn("mkfifo pipe2; ln -sfn sub loop; rm gone")
+        assert list_changes(await p.undo.plan_restore(number)) == [
+            ("gone", "recreate", False),
+            ("loop", "restore", False),
+        ]
+        assert await p.back(number) == []
+        assert os.readlink(p.root / "loop") == "."
+
+
+async def test_a_cancelled_command_leaves_its_stock(tmp_path):
+    async with open_undo(tmp_path) as p:
+        (p.root / "a").write_text("0")
+        number = p.begin()
+        task = asyncio.create_task(p.command("echo 1 > a"))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        p.end()
+        await p.turn("echo 2 > a")
+        assert await p.back(number) == []
+        assert (p.root / "a").read_text() == "0"
+
+
+def test_the_page_states_the_limits():
+    page = (ROOT / "docs/undo.md").read_text()
+    limits = (tree.LIMIT_FILE_BYTES, tree.LIMIT_TREE_BYTES, undo.LIMIT_STORE_BYTES)
+    for words in (*(f"{limit >> 20:,} MB" for limit in limits), f"{tree.LIMIT_ENTRIES:,} files"):
+        assert words in page
