@@ -1,0 +1,1 @@
+"""The profiles that come with goose_like, one YAML file each."""

@@ -1,0 +1,1 @@
+"""The toolkits that come with goose_like, one sub-package each."""
