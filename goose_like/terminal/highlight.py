@@ -71,9 +71,8 @@ class CodeHighlighter:
 
     def render_lines(self, lines: list[str], width: int) -> list[Row]:
         """Return the next lines as rows, indented by two columns; long lines are folded."""
-        rows = [
-            row for line in lines for row in fold_columns(self._highlight_line(line.expandtabs(4)), max(width - 2, 2))
-        ]
+        code = [self._highlight_line(line.expandtabs(4)) for line in lines]
+        rows = [row for line in code for row in fold_columns(line, max(width - 2, 2))]
         return [[_INDENT, *row] if row else row for row in rows]
 
     def _highlight_line(self, line: str) -> Row:
@@ -82,19 +81,19 @@ class CodeHighlighter:
         segments: Row = []
         at = 0
         while at < len(line):
-            begins = search = at
+            begin = search_from = at
             if not self._inside:
-                opened = self._find_start(line, at)
-                if opened is None:
+                start = self._find_start(line, at)
+                if start is None:
                     return merge_segments([*segments, *self._highlight_text(line[at:])])
-                segments += self._highlight_text(line[at : opened.start()])
-                begins, search = opened.span()
-                self._inside = opened[0]
+                segments += self._highlight_text(line[at : start.start()])
+                begin, search_from = start.span()
+                self._inside = start[0]
             mark, style = _SPANS[self._inside]
-            closed = line.find(mark, search)
-            at = len(line) if closed < 0 else closed + len(mark)
-            segments.append(Segment(line[begins:at], style))
-            self._inside = self._inside if closed < 0 else ""
+            end = line.find(mark, search_from)
+            at = len(line) if end < 0 else end + len(mark)
+            segments.append(Segment(line[begin:at], style))
+            self._inside = self._inside if end < 0 else ""
         return merge_segments(segments)
 
     def _find_start(self, line: str, at: int) -> re.Match[str] | None:
@@ -113,7 +112,7 @@ class CodeHighlighter:
 
 @cache
 def _get_style(kind: _TokenType) -> Style | None:
-    return next((_STYLES[one] for one in reversed(kind.split()) if one in _STYLES), None)
+    return next((_STYLES[parent] for parent in reversed(kind.split()) if parent in _STYLES), None)
 
 
 @cache

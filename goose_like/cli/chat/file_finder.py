@@ -41,8 +41,8 @@ class PathIndex:
         for folder in list(folders):
             while (folder := folder[:-1].rpartition("/")[0] + "/") != "/" and folder not in folders:
                 folders.add(folder)
-        every = chain(files, folders)
-        return cls(path for path in every if path.isprintable() and "\ufffd" not in path and '"' not in path)
+        paths = chain(files, folders)
+        return cls(path for path in paths if path.isprintable() and "\ufffd" not in path and '"' not in path)
 
     def find_paths(self, letters: str) -> list[str]:
         """Return the best paths that contain these letters in this order, ignoring case.
@@ -103,29 +103,29 @@ class FileFinder:
         self._root = root
         self._run = run
         self._loop = asyncio.get_running_loop()
-        self._names: PathIndex | None = None
+        self._index: PathIndex | None = None
         self._listed_at = 0.0
         self._listing: Future[PathIndex] | None = None
 
     def find_paths(self, letters: str) -> list[str]:
-        """See `Names.matching`; without letters a new search is begun, and what is old is listed anew behind it.
+        """Return the best matches; see `PathIndex.find_paths`.
 
-        Waits for a listing where there is none yet.
+        The first call waits for the list of files. A call without letters refreshes an old list in the background.
         """
         listing = self._listing
-        if listing is None and (self._names is None or (not letters and self._is_old)):
+        if listing is None and (self._index is None or (not letters and self._is_stale)):
             listing = self._listing = asyncio.run_coroutine_threadsafe(self._list(), self._loop)
-        if listing and (self._names is None or listing.done()):
+        if listing and (self._index is None or listing.done()):
             with suppress(GooseLikeError, TimeoutError, CancelledError):
-                self._names = listing.result(LISTING_TIMEOUT_S)
+                self._index = listing.result(LISTING_TIMEOUT_S)
                 self._listed_at = time.monotonic()
             self._listing = None
-        return self._names.find_paths(letters) if self._names else []
+        return self._index.find_paths(letters) if self._index else []
 
     @property
-    def _is_old(self) -> bool:
+    def _is_stale(self) -> bool:
         return time.monotonic() - self._listed_at > FRESH_S
 
     async def _list(self) -> PathIndex:
-        _, listed = await self._run(["sh", "-c", _LIST, "sh", str(self._root)])
-        return await asyncio.to_thread(PathIndex.from_listing, listed)
+        _, listing = await self._run(["sh", "-c", _LIST, "sh", str(self._root)])
+        return await asyncio.to_thread(PathIndex.from_listing, listing)

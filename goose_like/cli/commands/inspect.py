@@ -3,13 +3,11 @@
 import inspect
 import json
 import platform
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
-from ruamel.yaml import YAML
 
 from goose_like import __version__
 from goose_like.agent.build import build_exchange
@@ -26,6 +24,7 @@ from goose_like.config.profile_loader import (
     load_profile,
 )
 from goose_like.config.trust import PROFILES, is_trusted, read_project_config
+from goose_like.config.yaml_reader import format_document
 from goose_like.config.yaml_source import YamlSource
 from goose_like.core.entry_points import (
     GROUPS,
@@ -81,7 +80,7 @@ def print_profile(name: str | None = None) -> None:
     """Print a profile with everything that it extends as YAML; without a name print the default profile."""
     profile, source = load_profile(name) if name else load_default_profile()
     print(f"# {profile.name}: {source.file}")
-    YAML().dump(profile.model_dump(mode="json", exclude={"name"}, exclude_none=True), sys.stdout)
+    print(format_document(profile.model_dump(mode="json", exclude={"name"}, exclude_none=True)), end="")
 
 
 async def check_profile(profile: Profile, source: YamlSource) -> int:

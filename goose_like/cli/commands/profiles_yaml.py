@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from goose_like.config.paths import config_folder
 from goose_like.config.profile_loader import (
     describe_unknown_profile,
@@ -19,6 +17,7 @@ from goose_like.config.profile_loader import (
     load_profile,
 )
 from goose_like.config.profile_schema import build_profiles_schema
+from goose_like.config.yaml_source import parse_yaml
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
 from goose_like.workspace.files import FileAccess
 
@@ -135,7 +134,7 @@ def _change_file(lines: list[str], wanted: dict[str, Any], replaces: re.Pattern[
 def _parse(file: Path, text: str) -> dict[str, Any]:
     """Parse the text of a file of profiles, with the errors of the profile loader."""
     list_profile_sources(drafts={file: text})
-    return dict(YAML().load(text) or {})
+    return dict(parse_yaml(file, text))
 
 
 def _write(file: Path, text: str) -> Path:
