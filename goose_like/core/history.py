@@ -3,17 +3,21 @@
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Self, assert_never
 
 from pydantic import JsonValue
 
 from .events import (
     Answered,
+    ArtifactShown,
+    Asked,
     Compacted,
     DurableEvent,
     Interjected,
+    Logged,
     MessageCompleted,
     PlanUpdated,
+    PromptsSuggested,
     Question,
     Reminded,
     Rewound,
@@ -197,6 +201,10 @@ class History:
                 self.state[toolkit] = value
                 if toolkit == PROMPT_STATE_KEY:
                     self._strip_thinking()
+            case Logged() | Asked() | ArtifactShown() | PromptsSuggested():
+                pass  # only shown
+            case _:
+                assert_never(event)
 
     def is_open(self, call_id: str) -> bool:
         """Return whether this call still waits for its result."""
