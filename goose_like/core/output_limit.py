@@ -1,13 +1,9 @@
 """Output of any size, limited to an excerpt for the model and saved to a file in full."""
 
-import asyncio
 import codecs
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
-
-SHOW_INTERVAL_S = 0.1
-SHOW_BYTES = 4096
 
 
 class LimitedOutput:
@@ -128,39 +124,6 @@ def limit_text(text: str, path: Path, limit_bytes: int) -> str:
     output.write(data)
     output.close()
     return output.format_for_model()
-
-
-class LiveOutput:
-    """A filter that shows output as it comes, at most 4 KiB ten times a second, and skips the rest."""
-
-    def __init__(self, show: Callable[[str], None]) -> None:
-        self._show = show
-        self._waiting = b""
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._timer: asyncio.TimerHandle | None = None
-
-    def write(self, chunk: bytes) -> None:
-        """Show the chunk, now or at the next interval."""
-        self._waiting += chunk
-        if len(self._waiting) > SHOW_BYTES:
-            self._waiting = b"\n[...]\n" + self._waiting[-SHOW_BYTES:].partition(b"\n")[2]
-            self._decoder.reset()
-        if self._timer is None:
-            self._flush()
-
-    def close(self) -> None:
-        """Show the rest."""
-        if self._timer:
-            self._timer.cancel()
-        self._flush(is_last=True)
-
-    def _flush(self, *, is_last: bool = False) -> None:
-        text = self._decoder.decode(self._waiting, is_last)
-        self._waiting = b""
-        is_idle = is_last or not text
-        self._timer = None if is_idle else asyncio.get_running_loop().call_later(SHOW_INTERVAL_S, self._flush)
-        if text:
-            self._show(text)
 
 
 def append_notes(text: str, notes: Iterable[str], placeholder: str = "no output") -> str:

@@ -7,8 +7,9 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 
-from goose_like.core.output_limit import LimitedOutput, LiveOutput, append_notes
+from goose_like.core.output_limit import LimitedOutput, append_notes
 from goose_like.core.tool import current_call
+from goose_like.sdk.live_output import LiveOutput
 from goose_like.toolkit import ImageResult, Notifier, ToolError, Workspace
 from goose_like_toolkits.code.kernel.cell import CellOutput
 from goose_like_toolkits.code.kernel.channels import Message

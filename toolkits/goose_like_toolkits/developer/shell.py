@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.output_limit import LimitedOutput, LiveOutput, append_notes
+from goose_like.core.output_limit import LimitedOutput, append_notes
+from goose_like.sdk.live_output import LiveOutput
 from goose_like.toolkit import ToolError, Workspace
 from goose_like.workspace.policy import Access
 from goose_like.workspace.process import Process, describe_exit

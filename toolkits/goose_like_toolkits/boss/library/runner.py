@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.output_limit import LimitedOutput, LiveOutput, append_notes
+from goose_like.core.output_limit import LimitedOutput, append_notes
 from goose_like.core.tool import ToolError
+from goose_like.sdk.live_output import LiveOutput
 from goose_like.workspace.process import Process, describe_exit
 from goose_like.workspace.workspace import Workspace
 

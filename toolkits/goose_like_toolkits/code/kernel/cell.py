@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from goose_like.core.output_limit import LimitedOutput, LiveOutput
+from goose_like.core.output_limit import LimitedOutput
+from goose_like.sdk.live_output import LiveOutput
 from goose_like.toolkit import ImageResult
 
 from .channels import Message
