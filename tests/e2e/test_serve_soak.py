@@ -26,7 +26,7 @@ from hypothesis.strategies import SearchStrategy
 from openbb_ai.models import QueryRequest
 
 from tests.e2e.crowd import Crowd, Letter
-from tests.e2e.serving import Server, build_query, list_children, serving, wait_until
+from tests.e2e.serving import Server, build_body, list_children, serving, wait_until
 from tests.faulty_model import STALL_S
 from tests.faulty_model import __file__ as MODEL
 from tests.serve.request_bodies import any_body
@@ -45,12 +45,13 @@ def test_a_server_is_the_same_after_a_crowd(place, tmp_path, count, letters, wor
     (place.home / "config" / "profiles.yaml").write_text(f"soak: {{extends: openbb, {model}}}\n")
     temporary = tmp_path / "tmp"
     temporary.mkdir()
+    folders = workers + (workers > 1)  # a workspace for each worker, and one folder for the metrics of several
     with faulty_model() as url:
         env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": url, "TMPDIR": str(temporary)}
         words = ("--profile", "soak", "--token", TOKEN, "--max-body", str(LIMIT_MB), "--workers", str(workers))
         with serving(place, *words, env=env) as server:
             server.headers["authorization"] = f"Bearer {TOKEN}"
-            wait_until(lambda: len([*temporary.iterdir()]) == workers)
+            wait_until(lambda: len([*temporary.iterdir()]) == folders)
             crowd = Crowd(server.url, TOKEN, letters, LIMIT_MB * 1_000_000, SEED)
             began, held = time.monotonic(), list[Held]()
             for tenth in (1, 4, 7, 10):
@@ -64,7 +65,7 @@ def test_a_server_is_the_same_after_a_crowd(place, tmp_path, count, letters, wor
             assert strange.keys() <= {"Invalid HTTP request received."}
             assert not server.sum_metric(r'goose_like_requests_total\{.*status="500"')
             first = held[0]
-            assert held[-1].folders == workers
+            assert held[-1].folders == folders
             wait_until(lambda: at_rest(server, temporary).files <= first.files + workers)
             last = Held.by(server, temporary)
             assert last.threads <= first.threads + POOL * workers
@@ -103,7 +104,7 @@ class Held:
 
 def at_rest(server: Server, temporary: Path) -> Held:
     """Measure resources when nothing runs; a last query closes idle connections to the model."""
-    server.post(build_query("anything"))
+    server.post(build_body("anything"))
     wait_until(lambda: not server.sum_metric("goose_like_running"))
     return Held.by(server, temporary)
 
