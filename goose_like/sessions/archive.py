@@ -115,7 +115,7 @@ def _decode_files(head: dict[str, Any], kind: str, file: str) -> Iterator[tuple[
 def _import_goose09(text: str, file: Path, name: str | None) -> Session:
     events = list(read_goose09_events(text, str(file)))
     if not events:
-        raise SessionError(f"{file}, line 1: nobody says anything in it; nothing was imported")
+        raise SessionError(f"{file}, line 1: the file has no messages; nothing was imported")
     session = _create_session(name, file.stem)
     header = SessionStarted(
         version=__version__, name=session.name, cwd=str(Path.cwd()), profile="", models={}, tools=()
@@ -125,10 +125,10 @@ def _import_goose09(text: str, file: Path, name: str | None) -> Session:
     return session
 
 
-def _create_session(name: str | None, wish: str) -> Session:
+def _create_session(name: str | None, wanted: str) -> Session:
     if name is not None:
         return Session.create(name)
     try:
-        return Session.create(wish)
+        return Session.create(wanted)
     except GooseLikeError:  # the name is taken or invalid
         return Session.create()

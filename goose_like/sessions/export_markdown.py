@@ -32,7 +32,7 @@ def _render_entry(entry: Entry) -> Iterator[str]:
             if entry.text.strip():
                 yield _fence(entry.text)
             if entry.result:
-                yield "failed:" if entry.result.is_error else "gave:"
+                yield "failed:" if entry.result.is_error else "result:"
                 yield _fence(entry.result.output)
         case "diff":
             yield _fence(entry.text, "diff")

@@ -103,7 +103,7 @@ def test_a_bad_event_is_told_with_its_line(tmp_path, home, indent):
         ),
         ('{"format": "goose-like session", "version": 1, "assets": [1], "events": []}', "`assets` is no object"),
         ('{"format": "goose-like session", "version": 1, "outputs": null, "events": []}', "`outputs` is no object"),
-        ('{"role": "user", "content": []}', "nobody says anything in it"),
+        ('{"role": "user", "content": []}', "the file has no messages"),
         ('{"role": "user", "content": []}\n\nnull', "line 3 is no message of goose 0.9"),
         ('{"role": "system", "content": []}', "line 1 is no message of goose 0.9 (role: "),
         ('{"role": "user", "content": [{"type": "Video"}]}', "line 1 is no message of goose 0.9 (content.0: "),

@@ -29,8 +29,8 @@ def load_hints(cwd: Path) -> list[HintFile]:
     room = MAX_BYTES
     for file in (*_find_user_files(), *_find_project_files(cwd)):
         try:
-            with file.open("rb") as opened:
-                data = opened.read(MAX_FILE_BYTES + 1)
+            with file.open("rb") as stream:
+                data = stream.read(MAX_FILE_BYTES + 1)
         except OSError:
             continue
         if b"\0" in data or not data.strip():

@@ -12,15 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+import yaml
 
+from goose_like.config.yaml_reader import StandardLoader
 from goose_like.core.errors import GooseLikeError, ProfileError
 from goose_like.toolkit import Notifier, Workspace
 
 TIMEOUT_S = 2.0
 MAX_FILE_CHARS = 200_000  # parsing these blocks the event loop for half a second
-MAX_YAML_CHARS = 20_000  # the YAML parser is written in Python and takes 10 µs per character
 MAX_OUTPUT_BYTES = 100_000
 MAX_LINES = 10
 MAX_LINE_CHARS = 300
@@ -53,16 +52,16 @@ class Linter:
             why, _, where = str(error).partition(" (at ")
             line = re.match(r"line (\d+)", where)
             return int(line[1]) if line else text.count("\n") + 1, why
-        except MarkedYAMLError as error:
+        except yaml.MarkedYAMLError as error:
             return error.problem_mark.line + 1 if error.problem_mark else 1, str(error.problem)
-        except (ValueError, YAMLError, RecursionError, MemoryError):
+        except (ValueError, yaml.YAMLError, RecursionError, MemoryError):
             pass  # a limit of the parser, not an error in the file
         return None
 
 
 def _parse_yaml(text: str) -> None:
     """Parse the syntax only, without the meaning of tags and keys."""
-    for _ in YAML(typ="safe", pure=True).parse(text) if len(text) <= MAX_YAML_CHARS else ():
+    for _ in yaml.parse(text, Loader=StandardLoader):
         pass
 
 

@@ -40,9 +40,9 @@ async def search_page(wanted: str, text: str, view: ExchangeView) -> SearchResul
     says so.
     """
     wanted = " ".join(wanted.split())[:MAX_WANTED_CHARS]
-    model, every = view.accelerator, split_lines(text)
+    model, lines = view.accelerator, split_lines(text)
     # At most half of the window, if a token has only two characters.
-    shown, is_whole = _number_lines(every, min(MAX_CHARS, model.model.window or MAX_CHARS))
+    shown, is_whole = _number_lines(lines, min(MAX_CHARS, model.model.window or MAX_CHARS))
     question = "\n".join([f"Look for: {wanted}", "", *shown, "", f"That was the text. Look for: {wanted}"])
     try:
         async with asyncio.timeout(TIMEOUT_S):
@@ -54,7 +54,7 @@ async def search_page(wanted: str, text: str, view: ExchangeView) -> SearchResul
     found = _ANSWER.match(answer)
     if not found:
         return SearchResult(f"not checked for {wanted!r}: {model.model.label} gave an invalid answer")
-    part = "the text" if is_whole else f"the beginning of the text, {len(shown):,} of {len(every):,} lines,"
+    part = "the text" if is_whole else f"the beginning of the text, {len(shown):,} of {len(lines):,} lines,"
     believes = f"{model.model.label} looked through {part} for {wanted!r} and may be wrong:"
     if found[1].lower() == "no":
         return SearchResult(f"{believes} it is not there")
@@ -62,24 +62,24 @@ async def search_page(wanted: str, text: str, view: ExchangeView) -> SearchResul
     return SearchResult(
         f"{believes} it is there"
         + (f", see lines {_format_ranges(numbers)}" if numbers else ", though it named no line"),
-        [_format_line(every, number, f"{number}: ", MAX_LINE_CHARS) for number in numbers],
+        [_format_line(lines, number, f"{number}: ", MAX_LINE_CHARS) for number in numbers],
     )
 
 
-def _number_lines(every: Sequence[str], room: int) -> tuple[list[str], bool]:
+def _number_lines(lines: Sequence[str], room: int) -> tuple[list[str], bool]:
     """Return the numbered lines that fit, and True if these are all lines."""
     shown: list[str] = []
-    for number, line in enumerate(every, 1):
-        shown.append(_format_line(every, number, f"{number}| ", room))
+    for number, line in enumerate(lines, 1):
+        shown.append(_format_line(lines, number, f"{number}| ", room))
         room -= len(line) + 10
         if room < 0:
             return shown, False
     return shown, True
 
 
-def _format_line(every: Sequence[str], number: int, prefix: str, max_chars: int) -> str:
+def _format_line(lines: Sequence[str], number: int, prefix: str, max_chars: int) -> str:
     """Format one line, without characters inside that look like a line end."""
-    line = " ".join(every[number - 1].splitlines())
+    line = " ".join(lines[number - 1].splitlines())
     return f"{prefix}{line[:max_chars]}{'...' * (len(line) > max_chars)}"
 
 

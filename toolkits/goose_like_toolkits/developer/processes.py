@@ -162,14 +162,14 @@ class BackgroundProcesses:
             ToolError: see `Shell.start`.
             GooseLikeError: see `Shell.start`.
         """
-        theirs, ours = os.pipe()
-        os.set_blocking(ours, False)
+        read_end, write_end = os.pipe()
+        os.set_blocking(write_end, False)
         with ExitStack() as held:
-            stdin = held.enter_context(FileIO(ours, "w"))
+            stdin = held.enter_context(FileIO(write_end, "w"))
             try:
-                process, _ = await self._shell.start(command, "workspace", held, theirs)
+                process, _ = await self._shell.start(command, "workspace", held, read_end)
             finally:
-                os.close(theirs)
+                os.close(read_end)
             name = self.adopt(command, process, output, held.pop_all(), stdin)
         running = self._processes[name]
         try:

@@ -66,8 +66,8 @@ class DeveloperToolkit(Toolkit):
     @override
     def prompt(self) -> str:
         guidance = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").splitlines()
-        kept = [line for line in guidance if self._has_tools(*re.findall(r"`(\w+)`", line))]
-        sections = [self.workspace.rules_text, "\n".join(kept)] if self.config.get("guidance", True) else []
+        fitting = [line for line in guidance if self._has_tools(*re.findall(r"`(\w+)`", line))]
+        sections = [self.workspace.rules_text, "\n".join(fitting)] if self.config.get("guidance", True) else []
         found = load_hints(self.workspace.root) if self.config.get("hints", True) else []
         if found:
             # The prompt is built before the session starts, so log this right after the start.

@@ -76,7 +76,7 @@ class WebFetcher:
         """
         page, trail = await self._follow_redirects(url)
         if not page.kind:
-            raise ToolError(f"{page.url} says nothing of its type and is no text; look at it with curl in the shell")
+            raise ToolError(f"{page.url} has no content type and is no text; look at it with curl in the shell")
         if not page.body and not _is_text(page.kind):
             raise ToolError(
                 f"{page.url} is {page.kind}, {page.size} bytes, which is no text and was not saved; if you need it, "
@@ -252,7 +252,7 @@ def _decompress(data: bytes, encoding: str) -> bytes:
     """
     if encoding not in ("identity", ""):
         if encoding not in ("gzip", "x-gzip", "deflate"):
-            raise ToolError(f"the page came packed as {encoding!r}, which was not asked for; try curl in the shell")
+            raise ToolError(f"the page came compressed as {encoding!r}, which was not requested; try curl in the shell")
         try:
             data = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(data, MAX_BYTES + 1)
         except zlib.error as error:
