@@ -101,7 +101,7 @@ async def test_text_in_many_forms(here: DeveloperHarness, response, shown):
         (Response(200, {"content-type": "image/png", "content-length": "7"}, [b"\x89PNG\0\1\2"]), "image/png, 7 bytes"),
         (raw(b"\0\1\2", kind="text/plain"), "no text"),
         (Response(200, {}, [b"\0\1\2"]), "has no content type"),
-        (Response(200, {"content-type": "text/html", "content-encoding": "br"}, [b"x"]), "packed as 'br'"),
+        (Response(200, {"content-type": "text/html", "content-encoding": "br"}, [b"x"]), "compressed as 'br'"),
         (Response(200, {"content-type": "text/html", "content-encoding": "gzip"}, [b"x" * 99]), "damaged"),
     ],
 )
