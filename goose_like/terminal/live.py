@@ -229,7 +229,7 @@ class LiveScreen(Notifier):
         for running in self._calls.values():
             if running.call.name != PLAN_TOOL:
                 self._print_call(running.call.id)
-                for line in running.last_lines(TAIL_ROWS):
+                for line in running.get_last_lines(TAIL_ROWS):
                     self.renderer.print_output_line(running, line)
         self._printed_call_ids.clear()
         self._calls.clear()
@@ -340,7 +340,7 @@ class LiveScreen(Notifier):
             if running.call.name != PLAN_TOOL:
                 if running.call.id not in self._printed_call_ids:
                     yield self.renderer.format_call(running)
-                for line in running.last_lines(TAIL_ROWS):
+                for line in running.get_last_lines(TAIL_ROWS):
                     yield Text(f"  │{running.label} {to_one_line(line, width - 6)}", "dim", no_wrap=True)
         if self._turn_started_at is not None:
             yield self._format_activity(width, time.monotonic() - self._turn_started_at)

@@ -59,7 +59,7 @@ class RunningCall:
             lines.append(line)
         return lines
 
-    def last_lines(self, count: int) -> list[str]:
+    def get_last_lines(self, count: int) -> list[str]:
         """Return the last lines, with the unfinished one."""
         lines = [*(self.head if len(self.tail) < TAIL_LINES else ()), *self.tail]
         return [*lines, *([self.rest] if self.rest else [])][-count:]
