@@ -26,7 +26,8 @@ import pyte
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
-from ruamel.yaml import YAML
+
+from goose_like.config.yaml_reader import format_document, parse_document
 
 COLUMNS, ROWS = 100, 50
 _COLOURS = {"brown": "yellow"}  # names that differ in pyte
@@ -73,10 +74,8 @@ def main() -> None:
                 pass
             save_picture(out, f"$ goose-like run {shlex.quote(task)}", terminal.screen)
         case ["session", name, out]:
-            data: dict[str, Any] = YAML(typ="safe").load(Path(name).read_text())
-            script = io.StringIO()
-            YAML().dump(data["model"], script)
-            files = {"model.yaml": script.getvalue(), **data.get("files", {})}
+            data: dict[str, Any] = parse_document(Path(name).read_text())
+            files = {"model.yaml": format_document(data["model"]), **data.get("files", {})}
             command = data.get("command", [])
             words = [*(command or ["session", "start"]), "--model", "scripted:model.yaml"]
             terminal = start_command(words, files, data.get("rows", ROWS))

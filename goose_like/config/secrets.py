@@ -7,11 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from goose_like.core.errors import CredentialError, ProfileError
 
 from .paths import config_folder
+from .yaml_reader import format_document
 from .yaml_source import read_yaml
 
 _SERVICE = "goose-like"
@@ -125,7 +124,7 @@ def _write_file(keys: Mapping[str, str]) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix="keys.", dir=target.parent)  # created with mode 0600
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            yaml.safe_dump(dict(keys), file, sort_keys=False, default_style='"', width=10_000)
+            file.write(format_document(dict(keys)))
         os.replace(name, target)
     except OSError as error:
         raise CredentialError(f"{target} can't be written: {error.strerror}; set the variable instead") from error

@@ -1,4 +1,4 @@
-"""The YAML reader of goose_like: composes documents within bounds and keeps the line of each value.
+"""The YAML reader of goose_like: composes documents within bounds, keeps the line of each value, and writes YAML.
 
 All YAML goes through `compose_document`. Two loaders decide how plain scalars are read: `ConfigLoader` follows
 YAML 1.2, where `yes` is text. `StandardLoader` is PyYAML's own, where `yes` is a boolean; it is for files that other
@@ -46,7 +46,19 @@ class YamlList(list[Any]):
     child_lines: list[int]
 
 
-class ConfigLoader(StandardLoader):  # type: ignore[misc]  # the base class depends on the build of PyYAML
+class _ConfigDumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
+    yaml_implicit_resolvers: dict[str, list[Any]] = {}
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        # Other styles would fold the line ends that only Unicode knows.
+        style = '"' if {*text} & {"\x85", "\u2028", "\u2029"} else None
+        return self.represent_scalar(f"{_TAG}str", text, style=style)
+
+
+class ConfigLoader(StandardLoader):  # type: ignore[misc]  # PyYAML has no types
     """A loader with the scalars of YAML 1.2 that keeps lines and rejects repeated keys."""
 
     yaml_implicit_resolvers: dict[str, list[Any]] = {}
@@ -65,6 +77,12 @@ def parse_document(text: str) -> Any:
         raise _convert_error(error, text) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise YamlError(" ".join(str(error).split())) from error
+
+
+def format_document(data: Any) -> str:
+    """Format plain values as YAML that `parse_document` reads back unchanged."""
+    text = yaml.dump(data, Dumper=_ConfigDumper, allow_unicode=True, sort_keys=False, width=10_000)
+    return str(text)
 
 
 def compose_document(text: str, loader_type: Any, max_values: int = MAX_VALUES) -> tuple[Any, yaml.Node | None]:
@@ -203,6 +221,10 @@ _SCALARS = (
 """Tags of YAML 1.2, the pattern of their plain scalars, and the characters with which these begin."""
 
 for _name, _pattern, _first in _SCALARS:
-    ConfigLoader.add_implicit_resolver(_TAG + _name, re.compile(f"({_pattern})\\Z"), list(_first))
+    for _class in (ConfigLoader, _ConfigDumper):
+        _class.add_implicit_resolver(_TAG + _name, re.compile(f"({_pattern})\\Z"), list(_first))
+_ConfigDumper.add_representer(str, _ConfigDumper.represent_text)
+for _type, _represent in ((dict, yaml.SafeDumper.represent_dict), (list, yaml.SafeDumper.represent_list)):
+    _ConfigDumper.add_multi_representer(_type, _represent)
 for _name, _construct in (("int", _construct_int), ("map", _construct_mapping), ("seq", _construct_list)):
     ConfigLoader.add_constructor(_TAG + _name, _construct)

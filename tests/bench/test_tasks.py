@@ -5,12 +5,12 @@ import subprocess
 import sys
 
 import pytest
-from ruamel.yaml import YAML
+import yaml
 
 from tests import ROOT
 
 FOLDER = ROOT / "bench" / "tasks"
-TASKS = YAML(typ="safe").load(FOLDER / "tasks.yaml")
+TASKS = yaml.safe_load((FOLDER / "tasks.yaml").read_text())
 IS_PRIME = "all(n % d for d in range(2, n))"
 SOLUTIONS = {
     "primes": f"echo 'print(*[n for n in range(2, 30) if {IS_PRIME}], sep=chr(10))' > primes.py",

@@ -4,8 +4,17 @@ import math
 from datetime import date
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from goose_like.config.yaml_reader import StandardLoader, YamlError, compose_document, find_line, parse_document
+from goose_like.config.yaml_reader import (
+    StandardLoader,
+    YamlError,
+    compose_document,
+    find_line,
+    format_document,
+    parse_document,
+)
 
 SCALARS = {
     "yes": "yes",
@@ -82,3 +91,15 @@ def test_aliases_count_each_time():
     text = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 30))])
     with pytest.raises(YamlError, match="more than 1,000,000 values"):
         parse_document(text)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.sampled_from(list(SCALARS)),
+    lambda children: st.lists(children) | st.dictionaries(st.text(), children),
+    max_leaves=20,
+)
+
+
+@given(VALUES)
+def test_written_values_are_read_back_unchanged(value):
+    assert parse_document(format_document({"value": value})) == {"value": value}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
+from goose_like.config.yaml_reader import format_document
 
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 
@@ -45,8 +45,7 @@ class Place:
     def script(self, *steps: Any) -> str:
         """Write a script and return the name of its model."""
         file = self.home / f"script-{len(list(self.home.glob('script-*')))}.yaml"
-        with file.open("w") as target:
-            YAML().dump(list(steps), target)
+        file.write_text(format_document(list(steps)))
         return f"scripted:{file}"
 
     def events(self) -> list[dict[str, Any]]:

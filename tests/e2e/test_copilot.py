@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
+from goose_like.config.yaml_reader import format_document, parse_document
 from tests import ROOT
 from tests.e2e.command import Place
 from tests.loopback import raw, threaded
@@ -58,22 +58,20 @@ class Copilot:
         """Set the model of the default profile."""
         profiles = self.place.home / "config" / "profiles.yaml"
         profiles.parent.mkdir(exist_ok=True)
-        with profiles.open("w") as target:
-            YAML().dump({"default": {"processor": model, "toolkits": []}}, target)
+        profiles.write_text(format_document({"default": {"processor": model, "toolkits": []}}))
 
     def add_ledger(self) -> None:
         """Add a resource that records when it opens and closes, and a plugin that writes into it."""
         folder = self.place.home / ".concopilot/repository/org/example/workshop/copilot/1.0.0"
         file = folder / "copilot-1.0.0-config.yaml"
-        data = YAML(typ="safe").load(file)
+        data = parse_document(file.read_text())
         data["config"]["resource_manager"]["config"]["resources"].append(
             {"group_id": "org.example.guidebook", "artifact_id": "ledger", "version": "1.0.0"}
         )
         data["config"]["plugin_manager"]["config"]["plugins"] += [
             {"group_id": "org.example.guidebook", "artifact_id": "clerk", "version": "1.0.0"},
         ]
-        with file.open("w") as target:
-            YAML().dump(data, target)
+        file.write_text(format_document(data))
 
     def start(self, by: str, *words: str) -> "subprocess.Popen[str]":
         how: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE, "text": True}

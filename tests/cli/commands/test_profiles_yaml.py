@@ -8,7 +8,6 @@ import sys
 from textwrap import indent
 
 import pytest
-from ruamel.yaml import YAML
 
 from goose_like.cli.commands.profiles_yaml import (
     NEW_FILE,
@@ -22,6 +21,7 @@ from goose_like.cli.commands.profiles_yaml import (
 from goose_like.config.profile import Profile
 from goose_like.config.profile_loader import get_profiles_file, list_profile_sources, load_profile
 from goose_like.config.profile_schema import build_profiles_schema
+from goose_like.config.yaml_reader import parse_document
 from goose_like.core.errors import GooseLikeError, ProfileError, UsageError
 from tests import ROOT
 
@@ -207,10 +207,10 @@ def test_an_editor_accepts_what_is_read_and_nothing_else(home, text):
     written = "m:\n" + indent(text, "  ")
     # What a mapping leaves out may be extended: `{window: 5}` alone is right for an editor.
     is_read = text in READ or find_errors(get_profiles_file(), written) is None
-    assert validator.is_valid(YAML(typ="safe").load(written)) == is_read
+    assert validator.is_valid(parse_document(written)) == is_read
 
 
 @pytest.mark.parametrize("source", list_profile_sources(), ids=lambda source: source.name)
 def test_an_editor_accepts_the_shipped_profiles(source):
     validator = pytest.importorskip("jsonschema").Draft202012Validator(build_profiles_schema())
-    validator.validate({"use": source.name, source.name: YAML(typ="safe").load(source.file)})
+    validator.validate({"use": source.name, source.name: parse_document(source.file.read_text())})

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from goose_like_toolkits.code.plugins.project import Project
-from ruamel.yaml import YAML
 
 from tests import ROOT
 from tests.loopback import Response, raw, threaded
@@ -40,7 +40,7 @@ def work(kernel: KernelDouble) -> Path:
 
 def written(name: str) -> dict[str, Any]:
     """What a plugin's YAML says."""
-    return dict(YAML(typ="safe").load(OURS / f"{name}.yaml"))
+    return dict(yaml.safe_load((OURS / f"{name}.yaml").read_text()))
 
 
 def ours(name: str, **config: Any) -> dict[str, Any]:
