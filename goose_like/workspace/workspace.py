@@ -4,7 +4,7 @@ import asyncio
 import os
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from goose_like.config.paths import config_folder, find_repository_root, state_folder
@@ -18,7 +18,7 @@ from .environment import build_environment
 from .file_writer import ContentUpdate, FileWriter
 from .files import FileAccess
 from .permissions import Permissions
-from .policy import Access, Decision, Grant, describe_rules, format_refusal
+from .policy import Access, Grant, describe_rules, format_refusal
 from .private_tmp import PrivateTmp
 from .process import Process, SpawnerClient
 from .repo_audit import RepositoryAudit, find_protected_paths
@@ -80,7 +80,7 @@ class Workspace:
     @property
     def can_ask_for_network(self) -> bool:
         """True if commands start without network, but may get it on request."""
-        return self.mode in ("read-only", "workspace") and self.decide("network") != "refuse"
+        return self.mode in ("read-only", "workspace") and self._permissions.decide("network") != "refuse"
 
     @property
     def tmp(self) -> Path:
@@ -149,14 +149,6 @@ class Workspace:
             await listener(path, argv)
 
     # --- permissions
-
-    def decide(self, kind: PermissionKind) -> Decision:
-        """Look up the decision of the policy for a kind of action, without regard to earlier answers."""
-        return self._permissions.decide(kind)
-
-    def is_granted(self, kind: PermissionKind) -> bool:
-        """Check whether the person allowed this kind of action for the session."""
-        return self._permissions.is_granted(kind)
 
     async def require_permission(
         self, kind: PermissionKind, subject: str, text: str, detail: Callable[[], str] = str
@@ -339,15 +331,11 @@ class Workspace:
         """
         if self._audit is None or self._is_audit_off:
             return []
-
-        async def require(subject: str, text: str) -> bool:
-            return await self.require_permission("repository", subject, text)
-
-        return await self._audit.inspect(require, timeout_s)
+        return await self._audit.inspect(partial(self.require_permission, "repository"), timeout_s)
 
     @property
     def _is_audit_off(self) -> bool:
-        return self.decide("repository") == "allow"
+        return self._permissions.decide("repository") == "allow"
 
     # --- files
 
