@@ -4,16 +4,14 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 from goose_like.core.entry_points import find_entry_point
 from goose_like.core.errors import GooseLikeError, describe_foreign_error, prefix_error_path
 
 from .journal import Journal
-from .slash_command import SlashCommand
 from .toolkit import FollowUp, Toolkit
-
-T = TypeVar("T")
 
 
 @contextmanager
@@ -35,15 +33,10 @@ class ToolkitGuard:
 
     def __init__(self, name: str, toolkit: Toolkit, journal: Journal) -> None:
         self.name = name
-        self._toolkit = toolkit
+        self.toolkit = toolkit
         self._journal = journal
         self._failed: set[str] = set()
         self._has_objected = False
-
-    @property
-    def commands(self) -> tuple[SlashCommand, ...]:
-        """The slash commands of the toolkit."""
-        return self._toolkit.commands()
 
     async def start_turn(self) -> None:
         """Call `on_turn_start`.
@@ -53,34 +46,35 @@ class ToolkitGuard:
         """
         self._has_objected = False
         with toolkit_errors(self.name):
-            await self._toolkit.on_turn_start()
+            await self.toolkit.on_turn_start()
 
     def find_follow_up(self) -> str | None:
         """Call `before_finish`, except after an objection that counts once a turn."""
-        if self._has_objected:
-            return None
-        follow_up = self._call("before_finish", _read_follow_up, None)
-        if follow_up is None:
-            return None
-        self._has_objected = not follow_up.is_repeated
-        return follow_up.text
+        if not self._has_objected:
+            with self._guard("before_finish") as before_finish:
+                reason = before_finish()
+                follow_up = reason if isinstance(reason, FollowUp) else FollowUp(str(reason or ""))
+                self._has_objected = bool(reason) and not follow_up.is_repeated
+                return follow_up.text
+        return None
 
-    def list_state_sections(self) -> tuple[tuple[str, str], ...]:
+    def list_state_sections(self) -> list[tuple[str, str]]:
         """Call `state_sections`."""
-        return self._call("state_sections", _read_sections, ())
+        with self._guard("state_sections") as state_sections:
+            return [(str(title), str(text)) for title, text in state_sections()]
+        return []
 
     async def collect_facts(self) -> dict[str, str]:
         """Call `context_updates`, which may be `async`."""
-        if "context_updates" not in self._failed:
-            with self._catch("context_updates"):
-                value = self._toolkit.context_updates()
-                value = await value if inspect.isawaitable(value) else value
-                return {str(key): str(fact) for key, fact in value.items()}
+        with self._guard("context_updates") as context_updates:
+            value = context_updates()
+            value = await value if inspect.isawaitable(value) else value
+            return {str(key): str(fact) for key, fact in value.items()}
         return {}
 
     async def close(self) -> None:
         """Close the toolkit. A second Ctrl-C does not interrupt this, and a failure is only logged."""
-        closing = asyncio.ensure_future(self._toolkit.close())
+        closing = asyncio.ensure_future(self.toolkit.close())
         try:
             try:
                 await asyncio.shield(closing)
@@ -90,16 +84,12 @@ class ToolkitGuard:
         except Exception as error:
             self._journal.log(f"toolkit {self.name!r} failed to close: {type(error).__name__}: {error}")
 
-    def _call(self, hook: str, read: Callable[[Any], T], default: T) -> T:
-        if hook not in self._failed:
-            with self._catch(hook):
-                return read(getattr(self._toolkit, hook)())
-        return default
-
     @contextmanager
-    def _catch(self, hook: str) -> Iterator[None]:
+    def _guard(self, hook: str) -> Iterator[Callable[[], Any]]:
+        """Yield the hook, or after a failure the hook of the base class, which does nothing."""
+        default = partial(getattr(Toolkit, hook), self.toolkit)
         try:
-            yield
+            yield default if hook in self._failed else getattr(self.toolkit, hook)
         except Exception as error:  # foreign code must not end the turn
             self._failed.add(hook)
             text = f"toolkit {self.name!r} failed in {hook!r}, which is not called again: {_describe(self.name, error)}"
@@ -109,9 +99,9 @@ class ToolkitGuard:
 class ToolkitHooks:
     """The hooks of all toolkits of an exchange, in order of dependency."""
 
-    def __init__(self, toolkits: Sequence[ToolkitGuard] = ()) -> None:
-        self._toolkits = toolkits
-        self.commands = {command.name: command for toolkit in toolkits for command in toolkit.commands}
+    def __init__(self, guards: Sequence[ToolkitGuard] = ()) -> None:
+        self._guards = guards
+        self.commands = {command.name: command for guard in guards for command in guard.toolkit.commands()}
 
     async def start_turn(self) -> None:
         """Let each toolkit prepare a turn.
@@ -119,36 +109,26 @@ class ToolkitHooks:
         Raises:
             GooseLikeError: a toolkit failed; this ends the turn.
         """
-        for toolkit in self._toolkits:
-            await toolkit.start_turn()
+        for guard in self._guards:
+            await guard.start_turn()
 
     def find_follow_up(self) -> str | None:
         """Return the first reason of a toolkit to continue the turn, when the model wants to finish."""
-        return next(filter(None, (toolkit.find_follow_up() for toolkit in self._toolkits)), None)
+        return next(filter(None, (guard.find_follow_up() for guard in self._guards)), None)
 
     async def collect_facts(self) -> dict[str, tuple[str, str]]:
         """Return the current facts of all toolkits: `toolkit.key` -> (key, value)."""
         return {
-            f"{toolkit.name}.{key}": (key, value)
-            for toolkit in self._toolkits
-            for key, value in (await toolkit.collect_facts()).items()
+            f"{guard.name}.{key}": (key, value)
+            for guard in self._guards
+            for key, value in (await guard.collect_facts()).items()
         }
 
     def list_state_sections(self) -> list[tuple[str, str]]:
         """Return the state of all toolkits as titles and texts."""
-        return [section for toolkit in self._toolkits for section in toolkit.list_state_sections()]
+        return [section for guard in self._guards for section in guard.list_state_sections()]
 
 
 def _describe(name: str, error: Exception) -> str:
     point = find_entry_point("goose_like.toolkit", name)
     return describe_foreign_error(error, point.module if point else "")
-
-
-def _read_follow_up(value: Any) -> FollowUp | None:
-    if isinstance(value, FollowUp):
-        return value
-    return FollowUp(str(value)) if value else None
-
-
-def _read_sections(value: Any) -> tuple[tuple[str, str], ...]:
-    return tuple((str(title), str(text)) for title, text in value)
