@@ -1,5 +1,6 @@
 """Reminders: texts that goose_like adds at the end of the conversation, so that the cached prefix stays intact."""
 
+from goose_like.agent.compaction.truncate import format_plan
 from goose_like.core.events import Reminded, StateSaved
 from goose_like.core.history import PROMPT_STATE_KEY
 
@@ -78,6 +79,5 @@ class Reminders:
         is_open = self._repeats_plan and any(task.status in OPEN_STATUSES for task in history.plan)
         if is_open and history.steps_since_plan >= STALE_PLAN_STEPS:
             done = sum(task.status == "complete" for task in history.plan)
-            lines = "\n".join(f"- [{task.status}] {task.description}" for task in history.plan)
-            text = f"Your plan, {done} of {len(history.plan)} tasks complete (update it if it has changed):\n{lines}"
-            self._journal.emit(Reminded(text=text, reason="plan"))
+            title = f"Your plan, {done} of {len(history.plan)} tasks complete (update it if it has changed)"
+            self._journal.emit(Reminded(text=format_plan(history, title), reason="plan"))

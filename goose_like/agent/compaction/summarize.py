@@ -1,6 +1,6 @@
 """Summaries of a long conversation, and titles, written by the fast model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from goose_like.agent.view import ModelView
 from goose_like.core.errors import GooseLikeError
@@ -70,18 +70,6 @@ async def suggest_title(history: History, model: ModelView) -> str:
     system = "You name conversations. Answer with a title of at most six words, in the person's language, nothing else."
     words = (await model.ask(text[:_TITLE_INPUT_CHARS], system=system, purpose="title")).split()
     return " ".join(words)[:_TITLE_CHARS].strip("\"'.#* ")
-
-
-def count_newest_messages(messages: Sequence[Message], limit_tokens: int) -> int:
-    """Count the newest messages that fit into the limit and do not begin with a result. The count may be zero."""
-    kept, size = 0, 0
-    for count, message in enumerate(reversed(messages), 1):
-        size += estimate_tokens(message)
-        if size > limit_tokens:
-            break
-        if message.role != "tool":
-            kept = count
-    return kept
 
 
 def _describe_message(message: Message) -> Iterator[str]:

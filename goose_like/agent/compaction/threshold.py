@@ -14,8 +14,8 @@ from goose_like.providers.base import Model
 from goose_like.providers.prices import find_context_window
 
 from .base import MODERATOR_STATE_KEY, Moderator, Rewrite
-from .summarize import count_newest_messages, summarize_history
-from .truncate import MIN_GAIN, truncate_history
+from .summarize import summarize_history
+from .truncate import MIN_GAIN, count_newest, truncate_history
 
 ASSUMED_WINDOW_TOKENS = 128_000
 _SMALLEST_WINDOW_TOKENS = 4_000
@@ -98,7 +98,8 @@ class Summarize(ThresholdModerator):
     @override
     async def compact(self, history: History, models: ExchangeView, limit_tokens: int) -> Compacted:
         newest_tokens = int(limit_tokens * self.config["newest"])
-        kept_count = count_newest_messages(history.messages[history.kept_start :], newest_tokens)
+        own = history.messages[history.kept_start :]
+        kept_count = count_newest(own, list(map(estimate_tokens, own)), newest_tokens)
         return await summarize_history(
             history, models.accelerator, kept_count=kept_count, verbatim_tokens=int(self.config["verbatim_tokens"])
         )

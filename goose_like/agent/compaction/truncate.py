@@ -45,7 +45,7 @@ def truncate_history(history: History, target_tokens: int, save_result: SaveResu
         if (size := sum(sizes) + _count_tokens(summary)) <= target:
             break
     else:
-        kept_count = _count_fitting(own, sizes, target - FIRST_REQUEST_CHARS // 4)
+        kept_count = count_newest(own, sizes, target - FIRST_REQUEST_CHARS // 4, at_least_a_step=True)
         summary = describe_left_out(history, len(history.messages) - kept_count)
         size = sum(sizes[len(own) - kept_count :]) + _count_tokens(summary)
     if size > before * (1 - MIN_GAIN):
@@ -91,27 +91,27 @@ def quote_later_requests(history: History, end: int, limit_tokens: int) -> str:
     return "Later the person said, word for word:\n" + "\n".join(reversed(lines)) if lines else ""
 
 
-def format_plan(history: History) -> str:
+def format_plan(history: History, title: str = "The plan so far") -> str:
     """Format the plan for the model, with the status of each task."""
     lines = "\n".join(f"- [{task.status}] {task.description}" for task in history.plan)
-    return f"The plan so far:\n{lines}" if lines else ""
+    return f"{title}:\n{lines}" if lines else ""
+
+
+def count_newest(messages: Sequence[Message], sizes: Sequence[int], room: int, *, at_least_a_step: bool = False) -> int:
+    """Count the newest messages that fit into the room and do not begin with a result. The count may be zero."""
+    kept, size, may_stop = 0, 0, not at_least_a_step
+    for count, message in enumerate(reversed(messages), 1):
+        size += sizes[-count]
+        if size > room and may_stop:
+            break
+        may_stop |= message.role == "assistant"
+        if message.role != "tool":
+            kept = count
+    return kept
 
 
 def _count_tokens(summary: str) -> int:
     return estimate_tokens(Message.user(summary)) if summary else 0
-
-
-def _count_fitting(messages: Sequence[Message], sizes: Sequence[int], room: int) -> int:
-    """Count how many of the newest messages fit, at least one whole step."""
-    kept, size, has_step = 0, 0, False
-    for count, message in enumerate(reversed(messages), 1):
-        size += sizes[-count]
-        if size > room and has_step:
-            break
-        has_step |= message.role == "assistant"
-        if message.role != "tool":
-            kept = count
-    return kept
 
 
 def _shorten_results(
