@@ -50,15 +50,14 @@ def _make_ids_unique(message: Message, used: set[str]) -> Message:
     """Give a new id to each call without one, or with one used before: results are found by id."""
     if not message.tool_calls:
         return message
-    new: set[str] = set()
+    taken = set(used)
     parts = []
     for part in message.parts:
         if isinstance(part, ToolCall):
-            if not part.id or part.id in used or part.id in new:
-                number = len(used) + len(new) + 1
-                while f"call_{number}" in used or f"call_{number}" in new:
-                    number += 1
+            number = len(taken)
+            while not part.id or part.id in taken:
+                number += 1
                 part = part.model_copy(update={"id": f"call_{number}"})
-            new.add(part.id)
+            taken.add(part.id)
         parts.append(part)
     return message.model_copy(update={"parts": tuple(parts)})

@@ -50,7 +50,8 @@ async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> CallOutcome:
         return CallOutcome(str(error), True)
     # Any error of a tool belongs to the model, also `sys.exit` and a cancellation inside the tool.
     except (Exception, SystemExit, asyncio.CancelledError) as error:
-        if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
             raise
         if isinstance(error, TimeoutError) and limit.expired():
             return CallOutcome(
@@ -67,11 +68,6 @@ async def invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any
         return await function(**arguments)
     value = await run_in_daemon_thread(partial(function, **arguments), f"tool {function.__name__}")
     return await value if inspect.isawaitable(value) else value
-
-
-def _is_being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _read_arguments(tool: Tool, text: str) -> dict[str, Any]:
