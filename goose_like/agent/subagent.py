@@ -56,7 +56,7 @@ class EventRelay(Notifier):
         return ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts if count) or "nothing"
 
     def _translate(self, event: Event) -> Iterator[Event]:
-        yield SubagentEvent(call_id=self._call_id, event=event.model_dump(mode="json"))
+        yield SubagentEvent(call_id=self._call_id, event=event)
         match event:
             case SessionStarted(models=models):
                 self._model = models["processor"]

@@ -1,11 +1,11 @@
 """All events of a session, and their JSON form.
 
-Durable events make up the state (see `history`) and are written to the session file. Ephemeral events are only shown.
-The JSON of an event is flat and starts with its `type`.
+Durable events are saved in the session file. Some of them change the state (see `History.apply`), the others are only
+shown to people. Ephemeral events are shown and not saved. The JSON of an event is flat and starts with its `type`.
 """
 
 import operator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
 
@@ -45,14 +45,14 @@ class Question(FrozenModel):
     @property
     def can_be_remembered(self) -> bool:
         """True when the answer may hold in later sessions: the subject names everything that would be allowed."""
-        return self.kind not in ("repository", "sandbox", "text")
+        return self.kind in ("command", "change", "network", "outside", "install", "trust")
 
 
 class Answer(FrozenModel):
     """The answer to a question.
 
     `allow_session` also answers later questions of the same kind, `allow_always` the same question in later sessions.
-    `by` tells a refusal from a missing user. `text` answers a free-text question and may be empty.
+    `by` says who answered: `nobody` means that no user was there. `text` answers a free-text question and may be empty.
     """
 
     choice: Literal["allow", "allow_session", "allow_always", "deny"] = "deny"
@@ -134,7 +134,7 @@ class PlanUpdated(FrozenModel):
 
 
 class Logged(FrozenModel):
-    """A lasting note for people, from a toolkit or from goose_like."""
+    """A line of text for people, from a toolkit or from goose_like. The session file keeps it."""
 
     type: Literal["logged"] = "logged"
     text: Utf8Text
@@ -290,7 +290,7 @@ class SubagentEvent(FrozenModel):
 
     type: Literal["subagent"] = "subagent"
     call_id: Utf8Text
-    event: dict[str, Any]
+    event: "Event" = Field(discriminator="type")
 
 
 class RunFinished(FrozenModel):
@@ -330,7 +330,7 @@ Event = DurableEvent | EphemeralEvent
 event_adapter: TypeAdapter[Event] = TypeAdapter(
     Annotated[Event, Field(discriminator="type")], config=ConfigDict(defer_build=True)
 )
-"""Reads any event from JSON, for example the one inside a `SubagentEvent`."""
+"""Reads any event from JSON."""
 
 durable_event_adapter: TypeAdapter[DurableEvent] = TypeAdapter(
     Annotated[DurableEvent, Field(discriminator="type")], config=ConfigDict(defer_build=True)

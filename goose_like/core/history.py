@@ -32,7 +32,7 @@ from .events import (
 from .message import Image, Message, Text, ToolCall, ToolResult, Usage
 
 PROMPT_STATE_KEY = "prompt"
-"""The key in `History.state` of the digest of the prompt that precedes the current thinking."""
+"""The key in `History.state` of a hash of the prompt. When the prompt changes, old thinking is removed."""
 
 INTERRUPTED = "interrupted: this call was cut off before it gave a result; what it had done until then may stand"
 

@@ -256,9 +256,9 @@ class LiveScreen(Notifier):
         if running := self._calls.get(call_id):
             running.add_output(text, self.renderer.lines.get_room(4 + len(running.label)))
 
-    def _show_nested(self, call_id: str, inner: dict[str, object]) -> None:
+    def _show_nested(self, call_id: str, inner: Event) -> None:
         match inner:
-            case {"type": "status", "text": str(text)}:
+            case Status(text=text):
                 self._status = escape_controls(text)
             case _:
                 if line := format_nested_event(inner, self.renderer.lines.get_room(5)):

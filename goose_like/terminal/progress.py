@@ -1,8 +1,8 @@
 """Progress of a turn as plain lines with a spinner: for one-shot runs, pipes and simple terminals."""
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, assert_never
+from collections.abc import Sequence
+from typing import assert_never
 
 from rich.console import Console
 from rich.status import Status as Spinner
@@ -170,9 +170,9 @@ class ProgressScreen(Screen):
             self.renderer.print_call(running)
         self._spin_for_calls()
 
-    def _show_nested(self, call_id: str, inner: Mapping[str, Any]) -> None:
+    def _show_nested(self, call_id: str, inner: Event) -> None:
         match inner:
-            case {"type": "status", "text": str(text)}:
+            case Status(text=text):
                 self._show_status(text)
             case _:
                 if line := format_nested_event(inner, self.renderer.lines.get_room(5)):

@@ -3,11 +3,11 @@
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from rich.cells import cell_len
 
+from goose_like.core.events import Event, Retrying, SubagentEvent, ToolFinished, ToolStarted
 from goose_like.core.message import ToolCall
 
 from .escape import NON_TEXT, escape_controls, to_one_line
@@ -104,17 +104,16 @@ def fit_line(line: str, dropped: int, width: int) -> str:
     return to_one_line(line, min(width, 100) - len(note)) + note
 
 
-def format_nested_event(event: Mapping[str, Any], width: int) -> str:
+def format_nested_event(event: Event, width: int) -> str:
     """Return one line for an event of a subagent, or an empty string for events without a line."""
     match event:
-        case {"type": "tool_started", "call": fields}:
-            call = ToolCall.model_validate(fields)
+        case ToolStarted(call=call):
             return to_one_line(f"▸ {call.name} {describe_call(call, width)}", width)
-        case {"type": "tool_finished", "result": {"is_error": True, "output": str(output)}}:
-            return f"✗ {to_one_line(output, width - 2)}"
-        case {"type": "retrying", "text": str(text)}:
+        case ToolFinished(result=result) if result.is_error:
+            return f"✗ {to_one_line(result.output, width - 2)}"
+        case Retrying(text=text):
             return f"↻ {to_one_line(text, width - 2)}"
-        case {"type": "subagent", "event": Mapping() as inner}:
+        case SubagentEvent(event=inner):
             line = format_nested_event(inner, width - 2)
             return f"▸ {line}" if line else ""
         case _:

@@ -199,7 +199,7 @@ def test_calls_side_by_side_are_told_by_number():
 
 
 def within(id: str, event: Event) -> SubagentEvent:
-    return SubagentEvent(call_id=id, event=event.model_dump(mode="json"))
+    return SubagentEvent(call_id=id, event=event)
 
 
 def test_what_a_delegate_does_stands_below_its_call():

@@ -197,7 +197,7 @@ async def test_each_event_is_told_as_nested_and_as_nothing_else(root: Path) -> N
         await place.reply()
         events = place.events(SubagentEvent)
         assert {event.call_id for event in events} == {"d1"}
-        kinds = [event.event["type"] for event in events]
+        kinds = [event.event.type for event in events]
         assert [kinds[0], kinds[-1]] == ["session_started", "turn_finished"]
         assert {"tool_started", "tool_finished", "message_completed", "turn_started"} <= set(kinds)
         assert [event.message.text for event in place.events(MessageCompleted)] == ["", "Fine."]
@@ -464,8 +464,8 @@ async def test_with_more_depth_a_delegate_may_delegate(root: Path) -> None:
         assert place.first_results("d1")[0].output.startswith("Deep.")
         assert sum(usage.total_tokens for usage in place.exchange.history.turn_usage.values()) == 45
         assert [listed.first_words for listed in list_subagent_sessions(find_session("here"))] == ["help", "deeper"]
-        inner = [event for event in place.events(SubagentEvent) if event.event["type"] == "subagent"]
-        assert {event.event["call_id"] for event in inner} == {"d1"}
+        inner = [event for event in place.events(SubagentEvent) if isinstance(event.event, SubagentEvent)]
+        assert {event.event.call_id for event in inner} == {"d1"}
 
 
 @pytest.mark.parametrize(("here", "is_open"), [(True, True), (False, False)])

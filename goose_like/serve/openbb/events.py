@@ -216,11 +216,11 @@ class EventTranslator:
         if not answer.is_allowed and question.kind != "text":
             yield from self._send_status(f"Not allowed here: {question.subject}", "WARNING")
 
-    def _translate_subagent_event(self, event: dict[str, Any]) -> Iterator[Frame]:
+    def _translate_subagent_event(self, event: Event) -> Iterator[Frame]:
         match event:
-            case {"type": "tool_started", "call": {"name": str(name)}}:
-                yield from self._send_status(f"Using {name}")
-            case {"type": "logged", "text": str(text)}:
+            case ToolStarted(call=call):
+                yield from self._send_status(f"Using {call.name}")
+            case Logged(text=text):
                 yield from self._send_status(text)
 
     def _show_artifact(self, event: ArtifactShown) -> Iterator[Frame]:

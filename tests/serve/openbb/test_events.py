@@ -218,13 +218,11 @@ def test_a_status_whose_figures_only_change_is_told_once():
 
 
 def test_progress_is_not_told_and_of_nested_work_its_steps_only():
-    nested: list[dict[str, Any]] = [
-        {"type": "tool_started", "call": {"id": "1", "name": "shell", "arguments": "{}"}},
-        {"type": "logged", "text": "found it"},
-        {"type": "text_delta", "text": "secret thoughts"},
-        {"type": "status", "text": "busy"},
-        {"type": "tool_started", "call": None},
-        {},
+    nested = [
+        ToolStarted(call=ToolCall(id="1", name="shell", arguments="{}")),
+        Logged(text="found it"),
+        TextDelta(text="secret thoughts"),
+        Status(text="busy"),
     ]
     events = stream(
         WORKSPACE,

@@ -4,11 +4,10 @@ import asyncio
 import re
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import assert_never
 
-from pydantic import ValidationError
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -175,7 +174,7 @@ class BossScreen(Screen):
                 self._finish_action(work, result, depth)
             case events.SubagentEvent(call_id=call_id, event=inner) if call_id in work.running:
                 self._update_child(work, call_id, inner, depth)
-            case events.SubagentEvent(event={"type": "turn_started"}):
+            case events.SubagentEvent(event=events.TurnStarted()):
                 self._activity = "planning"
             case events.Logged(text=text) if depth:
                 for line in text.split("\n"):
@@ -183,11 +182,7 @@ class BossScreen(Screen):
             case _:
                 pass
 
-    def _update_child(self, work: _Work, call_id: str, inner: Mapping[str, Any], depth: int) -> None:
-        try:
-            event = events.event_adapter.validate_python(inner)
-        except ValidationError:  # an event of another version
-            return
+    def _update_child(self, work: _Work, call_id: str, event: events.Event, depth: int) -> None:
         child = work.get_child(call_id)
         if not child.has_heading and isinstance(event, events.ToolStarted | events.Logged):
             child.has_heading = True
