@@ -1,6 +1,7 @@
 """The policy: which actions are allowed, which need the person's permission, and which are refused.
 
-A new kind of action needs two changes: its name in `PermissionKind` (core/events.py) and its row in `_POLICY` below.
+A new kind of action needs its name in `PermissionKind` (core/events.py), its row in `_POLICY` below, and a line in
+docs/safety.md. `Question.can_be_remembered` lists the kinds whose answers may hold in later sessions.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ Access = Literal["workspace", "network", "full"]
 """Rights that a command starts with: in the sandbox, in the sandbox with network, or without a sandbox."""
 
 Grant = tuple[PermissionKind, SandboxMode, ApprovalMode]
-"""A kind that the person allowed for the session, and the modes at that time. Stricter modes ask again."""
+"""A permission until the session ends: the kind, and the modes when it was given. Stricter modes ask again."""
 
 _MODES: tuple[SandboxMode, ...] = ("read-only", "workspace", "workspace+network", "full")
 _APPROVALS: tuple[ApprovalMode, ...] = ("plan", "ask", "auto", "yolo")

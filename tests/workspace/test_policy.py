@@ -6,8 +6,9 @@ from typing import get_args
 import pytest
 
 from goose_like.config.profile import ApprovalMode, SandboxMode
-from goose_like.core.events import PermissionKind
+from goose_like.core.events import PermissionKind, Question
 from goose_like.workspace.policy import decide, describe_risk, describe_rules, describe_task, effective_sandbox
+from tests import ROOT
 
 KINDS, SANDBOXES, APPROVALS = get_args(PermissionKind), get_args(SandboxMode), get_args(ApprovalMode)
 
@@ -76,3 +77,13 @@ def test_only_plan_changes_the_task_and_only_yolo_warns() -> None:
     }
     assert "all your rights" in describe_risk("full", "yolo")
     assert "changes files" not in describe_risk("read-only", "yolo")
+
+
+def test_the_page_on_safety_names_every_kind() -> None:
+    page = (ROOT / "docs/safety.md").read_text(encoding="utf-8")
+    assert [kind for kind in KINDS if f"`{kind}`" not in page] == []
+
+
+def test_answers_about_repositories_and_the_sandbox_are_never_remembered() -> None:
+    remembered = {kind for kind in KINDS if Question(kind=kind, subject="x", text="May I?").can_be_remembered}
+    assert remembered == {"command", "change", "network", "outside", "install"}
