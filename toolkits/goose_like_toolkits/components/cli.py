@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from goose_like.cli.app import ProfileOption, SandboxOption
+from goose_like.cli.options import ProfileOption, SandboxOption
 
 SettingsOption = Annotated[
     Path | None, typer.Option(help="The settings file [default: ~/.concopilot/settings.yaml].", metavar="FILE")

@@ -28,7 +28,7 @@ class ComponentsToolkit(Toolkit):
         self._calls: Any = None
 
     @classmethod
-    async def prepared(cls, notifier: Notifier, requires: Requirements, **kwargs: Any) -> Self:
+    async def create(cls, notifier: Notifier, requires: Requirements, **kwargs: Any) -> Self:
         """One whose components are here: what has to be fetched is, and the person may stop that."""
         return await run_in_daemon_thread(partial(cls, notifier, requires, **kwargs))
 

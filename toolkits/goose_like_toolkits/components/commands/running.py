@@ -10,6 +10,7 @@ from typing import Literal
 from goose_like.agent.journal import Journal
 from goose_like.agent.view import ExchangeView
 from goose_like.cli.launch import run_and_close, settle_profile
+from goose_like.cli.options import ProfileOptions
 from goose_like.cli.run import StdoutWriter, run_until_stopped
 from goose_like.config.profile import Profile
 from goose_like.core.errors import CredentialError, UsageError
@@ -66,7 +67,7 @@ def run(wanted: Wanted) -> int:
 def _done(wanted: Wanted, method: Literal["construct", "run"]) -> int:
     if not wanted.working_directory.is_dir():
         raise UsageError(f"there is no folder {wanted.working_directory}; make it, or name another working directory")
-    chosen = settle_profile(wanted.profile, None, wanted.sandbox, None)
+    chosen = settle_profile(ProfileOptions(wanted.profile, sandbox=wanted.sandbox))
     return run_and_close(_perform(wanted, method, chosen.profile), chosen)
 
 
@@ -75,7 +76,7 @@ async def _perform(wanted: Wanted, method: Literal["construct", "run"], profile:
     async with AsyncExitStack() as stack:
         session = Session.temporary()
         stack.callback(session.close)
-        journal = Journal(session.history, session, front)
+        journal = Journal(session, front)
         try:
             models = open_models(profile)
         except CredentialError as error:  # it may do without; who asks for one is told
@@ -95,7 +96,7 @@ async def _perform(wanted: Wanted, method: Literal["construct", "run"], profile:
         around = Surroundings(
             workspace,
             session,
-            ExchangeView(session.history, models, journal),
+            ExchangeView(session, models, journal),
             profile.limits,
             journal,
             front.print,
