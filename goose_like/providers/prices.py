@@ -4,6 +4,7 @@ The price of an unknown model is unknown, not 0. Models on the user's own machin
 """
 
 from collections.abc import Mapping
+from functools import cache
 
 from goose_like.core.entry_points import list_entry_points
 from goose_like.core.message import Usage
@@ -25,6 +26,7 @@ def compute_cost_usd(usage: Mapping[str, Usage]) -> float | None:
     return total
 
 
+@cache
 def find_context_window(label: str) -> int | None:
     """Return the context window of a model (`provider:name`) in tokens, or None if unknown."""
     from genai_prices.data_snapshot import get_snapshot  # slow: 0.4 s

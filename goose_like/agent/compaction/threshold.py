@@ -1,8 +1,6 @@
 """Moderators that act when the conversation reaches a share of the model's window: truncate and summarize."""
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
 
 from typing_extensions import override
 
@@ -27,10 +25,6 @@ class ThresholdModerator(Moderator):
     """A moderator that compacts at a share of the window (`at`), or at a number of tokens (`limit_tokens`)."""
 
     settings = {"at": 0.75, "limit_tokens": None}
-
-    def __init__(self, config: Mapping[str, Any], **wiring: Any) -> None:
-        super().__init__(config, **wiring)
-        self._windows: dict[str, int] = {}
 
     @override
     async def rewrite(self, history: History, models: ExchangeView) -> Rewrite:
@@ -60,12 +54,10 @@ class ThresholdModerator(Moderator):
 
     async def _find_window(self, model: Model, tokens: int) -> int:
         """Find the model's window. The price table is read only for a conversation that could fill a window."""
-        if model.window or tokens < _SMALLEST_WINDOW_TOKENS:
-            return model.window or ASSUMED_WINDOW_TOKENS
-        if model.label not in self._windows:
-            known = await asyncio.to_thread(find_context_window, model.label)
-            self._windows[model.label] = known or ASSUMED_WINDOW_TOKENS
-        return self._windows[model.label]
+        window = model.window
+        if not window and tokens >= _SMALLEST_WINDOW_TOKENS:
+            window = await asyncio.to_thread(find_context_window, model.label)
+        return window or ASSUMED_WINDOW_TOKENS
 
     async def compact(self, history: History, models: ExchangeView, limit_tokens: int) -> Compacted:
         """Create the event that shortens the context.
