@@ -1,6 +1,6 @@
 """The base class of toolkits: tools, the prompt section that goes with them, state and hooks."""
 
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -27,21 +27,18 @@ class FollowUp:
     is_repeated: bool = False
 
 
-class Requirements(Mapping[str, "Toolkit"]):
+class Requirements(dict[str, "Toolkit"]):
     """The toolkits that another toolkit requires, by the names it uses for them."""
 
     def __init__(self, toolkit: str, required: Mapping[str, "Toolkit"]) -> None:
+        super().__init__(required)
         self._toolkit = toolkit
-        self._required = required
 
-    def __getitem__(self, name: str) -> "Toolkit":
-        if name not in self._required:
-            near = f" ({did_you_mean(name, self._required)})" if self._required else ""
-            raise ProfileError(
-                f"toolkit {self._toolkit!r} needs {name!r}{near}; add `requires: {{{name}: TOOLKIT}}` to it",
-                ("requires",),
-            )
-        return self._required[name]
+    def __missing__(self, name: str) -> "Toolkit":
+        near = f" ({did_you_mean(name, self)})" if self else ""
+        raise ProfileError(
+            f"toolkit {self._toolkit!r} needs {name!r}{near}; add `requires: {{{name}: TOOLKIT}}` to it", ("requires",)
+        )
 
     @override
     def get(self, name: str, default: Any = ...) -> Any:
@@ -51,15 +48,6 @@ class Requirements(Mapping[str, "Toolkit"]):
             ProfileError: the profile names no such toolkit, and there is no default.
         """
         return self[name] if default is ... or name in self else default
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._required
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._required)
-
-    def __len__(self) -> int:
-        return len(self._required)
 
 
 class Toolkit:
@@ -127,16 +115,13 @@ class Toolkit:
     @classmethod
     def tool_names(cls) -> tuple[str, ...]:
         """Return the names of the methods that are tools."""
-        names: dict[str, None] = {}
-        for kind in reversed(cls.__mro__):
-            names |= {name: None for name, value in vars(kind).items() if _is_tool(value)}
-        return tuple(names)
+        attributes = (item for kind in reversed(cls.__mro__) for item in vars(kind).items())
+        return tuple(dict.fromkeys(name for name, value in attributes if _is_tool(value)))
 
     def commands(self) -> tuple[SlashCommand, ...]:
         """Return the slash commands: the methods marked with `@command`."""
         names = dict.fromkeys(name for kind in reversed(type(self).__mro__) for name in vars(kind))
-        methods = [getattr(type(self), name) for name in names]
-        return tuple(make_command(getattr(self, method.__name__)) for method in methods if is_command(method))
+        return tuple(make_command(getattr(self, name)) for name in names if is_command(getattr(type(self), name)))
 
     # --- hooks
 
