@@ -86,17 +86,13 @@ def remaining_limits(
     """
     usage = history.turn_usage
     own = resumed.turn_usage if resumed and resumed.is_in_turn else {}
-    tokens = _sum_tokens(usage) - _sum_tokens(own)
+    tokens = sum(usage.values(), Usage()).total_tokens - sum(own.values(), Usage()).total_tokens
     cost_usd = (compute_cost_usd(usage) or 0.0) - (compute_cost_usd(own) or 0.0)
     return {
         "steps": limits.steps - history.turn_steps,
         "tokens": limits.tokens and (limits.tokens - tokens) // share_count,
         "cost_usd": limits.cost_usd and (limits.cost_usd - cost_usd) / share_count,
     }
-
-
-def _sum_tokens(usage: Mapping[str, Usage]) -> int:
-    return sum(spent.total_tokens for spent in usage.values())
 
 
 def narrow_limits(limits: Limits, *bounds: Mapping[str, float | None]) -> Limits:

@@ -68,10 +68,8 @@ class DelegateToolkit(Toolkit):
         chosen = self._narrow_profile(self._find_profile(profile))
         limits = self._compute_limits(chosen.limits)
         call_id = current_call.get("")
-        session, relay = (
-            self.session.open_subagent_session(call_id),
-            EventRelay(self.notifier, call_id, who="a delegate", purpose=_NAME),
-        )
+        session = self.session.open_subagent_session(call_id)
+        relay = EventRelay(self.notifier, call_id, who="a delegate", purpose=_NAME)
         try:
             # The new context is empty, so that the subagent's tools do not act for this call.
             work = self._run(task, chosen, limits, session, relay)
@@ -134,13 +132,10 @@ class DelegateToolkit(Toolkit):
             ToolError: nothing is left.
         """
         history, configured = self.session.history, self._config.limits
-        parallel_calls = (
-            sum(call.name == _NAME and history.is_open(call.id) for call in history.open_calls.values()) or 1
-        )
-        remaining = remaining_limits(self.limits, history, share_count=parallel_calls)
-        return narrow_limits(
-            limits, remaining, configured.model_dump(include=configured.model_fields_set - {"output_bytes"})
-        )
+        open_calls = sum(call.name == _NAME and history.is_open(call.id) for call in history.open_calls.values())
+        remaining = remaining_limits(self.limits, history, share_count=open_calls or 1)
+        own = configured.model_dump(include=configured.model_fields_set - {"output_bytes"})
+        return narrow_limits(limits, remaining, own)
 
 
 def _format_files(paths: Sequence[str]) -> str:
