@@ -10,8 +10,6 @@ from .toolkit_hooks import ToolkitHooks
 STALE_PLAN_STEPS = 8
 REPETITION_STEPS = 3
 
-OPEN_STATUSES = ("planned", "in-progress")
-
 
 class Reminders:
     """The reminders of one exchange.
@@ -39,7 +37,7 @@ class Reminders:
             self._journal.emit(Reminded(text=text))
             return True
         history = self._journal.history
-        open_tasks = [task.description for task in history.plan if task.status in OPEN_STATUSES]
+        open_tasks = [task.description for task in history.plan if task.is_open]
         if not open_tasks or history.is_plan_questioned:
             return False
         tasks = "\n".join(f"- {description}" for description in open_tasks)
@@ -76,7 +74,7 @@ class Reminders:
 
     def _add_stale_plan(self) -> None:
         history = self._journal.history
-        is_open = self._repeats_plan and any(task.status in OPEN_STATUSES for task in history.plan)
+        is_open = self._repeats_plan and any(task.is_open for task in history.plan)
         if is_open and history.steps_since_plan >= STALE_PLAN_STEPS:
             done = sum(task.status == "complete" for task in history.plan)
             title = f"Your plan, {done} of {len(history.plan)} tasks complete (update it if it has changed)"

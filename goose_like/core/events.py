@@ -28,6 +28,11 @@ class Task(FrozenModel):
     description: Utf8Text
     status: Literal["planned", "in-progress", "complete", "failed"] = "planned"
 
+    @property
+    def is_open(self) -> bool:
+        """True while there is work left to do."""
+        return self.status in ("planned", "in-progress")
+
 
 class Question(FrozenModel):
     """A question that only the user may answer.

@@ -247,7 +247,7 @@ class LiveScreen(Notifier):
 
     def _update_plan(self, tasks: Sequence[Task]) -> None:
         self._plan = tasks
-        if not _has_open_tasks(tasks):
+        if not any(task.is_open for task in tasks):
             self.renderer.print_plan(tasks)
 
     # --- tool calls
@@ -348,7 +348,7 @@ class LiveScreen(Notifier):
             yield Text(to_one_line(self._status, width - 2), "dim", no_wrap=True)
         for words in self.get_queue():
             yield Text(f"  ⏎ {to_one_line(words, width - 30)}  (waits; Ctrl-S sends it now)", "cyan", no_wrap=True)
-        if _has_open_tasks(self._plan):
+        if any(task.is_open for task in self._plan):
             yield from self.renderer.format_plan_rows(self._plan, PLAN_ROWS)
 
     def _format_activity(self, width: int, elapsed_s: float) -> Text:
@@ -376,10 +376,6 @@ class _PrintBuffer(io.StringIO):
         if text:
             self.is_spaced = text.endswith("\n\n") or text == "\n"
         return super().write(text)
-
-
-def _has_open_tasks(tasks: Sequence[Task]) -> bool:
-    return any(task.status in ("planned", "in-progress") for task in tasks)
 
 
 def _make_console(file: io.StringIO, width: int = 80) -> Console:

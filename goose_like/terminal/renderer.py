@@ -172,7 +172,7 @@ class Renderer:
 
     def format_plan_rows(self, tasks: Sequence[Task], count: int) -> Iterator[Text]:
         """Yield at most `count` tasks around the one in progress, and how many are done if some are left out."""
-        at = next((index for index, task in enumerate(tasks) if task.status in ("in-progress", "planned")), 0)
+        at = next((index for index, task in enumerate(tasks) if task.is_open), 0)
         first = max(0, min(at - count // 2, len(tasks) - count))
         for task in tasks[first : first + count]:
             row = self._format_task(task)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
 
-from goose_like.agent.reminders import OPEN_STATUSES
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.history import History
 from goose_like_toolkits.boss.memory.log import cut_line
@@ -31,7 +30,7 @@ class Rounds:
     @property
     def open_steps(self) -> list[int]:
         """Numbers of the plan's steps that are not done yet."""
-        return [number for number, task in enumerate(self._history.plan, 1) if task.status in OPEN_STATUSES]
+        return [number for number, task in enumerate(self._history.plan, 1) if task.is_open]
 
     async def start(self) -> None:
         """Write the heading of the log and read the memory."""
