@@ -149,10 +149,8 @@ class _Goose09Meta(ABCMeta):
 
     def __call__(cls, notifier: Notifier, requires: Requirements, **rest: Any) -> Any:
         toolkit = super().__call__(Goose09Notifier(notifier), requires)
-        if view := rest.pop("exchange_view", None):
-            toolkit.exchange_view = Goose09View(view)
-        for name, value in rest.items():
-            setattr(toolkit, name, value)
+        view = rest.get("exchange_view")
+        vars(toolkit).update(rest, exchange_view=view and Goose09View(view))
         return toolkit
 
 
