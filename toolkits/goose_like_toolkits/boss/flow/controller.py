@@ -1,6 +1,6 @@
 """The toolkit of a boss's controller: its actions, flows and sub-bosses, and the hooks around each round."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -41,7 +41,7 @@ class ControllerToolkit(Toolkit):
         memory = MemoryPrompt(files, history, notifier, self.exchange_view, boss.read_memory, boss.write_entry)
         self._rounds = Rounds(self._spec, history, memory)
         self._plan, code = PlanActions(self, setup, self._rounds), CodeActions(self, memory)
-        methods = (
+        methods: tuple[Callable[..., Any], ...] = (
             *(code.write_code, code.save_code, code.run_code),
             *(self._plan.re_plan, self._plan.update_plan),
             *(self.finish, self.ask_user),
