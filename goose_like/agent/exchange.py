@@ -153,16 +153,16 @@ class Exchange:
         if rewrite.compacted:
             self.journal.emit(rewrite.compacted)
         try:
-            return await self._send(rewrite.messages)
+            return await self._send()
         except ContextLengthError:
             smaller = await self.moderator.shrink(self.history, self.view)
             if smaller is None or self.history.messages[-1].role == "assistant":  # the answer broke off
                 raise
             self.journal.emit(smaller)
-            return await self._send(self.history.context)
+            return await self._send()
 
-    async def _send(self, messages: Sequence[Message]) -> MessageCompleted:
-        model = self.models.processor
+    async def _send(self) -> MessageCompleted:
+        model, messages = self.models.processor, self.history.context
         request = Request(
             model.name,
             self.system,

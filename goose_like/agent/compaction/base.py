@@ -1,6 +1,6 @@
 """Moderators: they decide which messages go to the model, and the exchange records their decision."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,7 +9,6 @@ from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Compacted
 from goose_like.core.history import History
-from goose_like.core.message import Message
 
 from .truncate import SaveResult, truncate_history
 
@@ -22,12 +21,11 @@ StateSections = Callable[[], Iterable[tuple[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """The messages to send. They equal the context of the history once `compacted` is recorded.
+    """A decision about the next request. The model receives the context of the history once `compacted` is recorded.
 
     `notice` tells the user why a necessary step failed. `attempted_tokens` is saved as the state `MODERATOR_STATE_KEY`.
     """
 
-    messages: Sequence[Message]
     compacted: Compacted | None = None
     notice: str = ""
     attempted_tokens: int | None = None
@@ -68,7 +66,7 @@ class Moderator:
 
     async def rewrite(self, history: History, models: ExchangeView) -> Rewrite:
         """Choose the messages of the next request."""
-        return Rewrite(history.context)
+        return Rewrite()
 
     async def shrink(self, history: History, models: ExchangeView) -> Compacted | None:
         """Shorten the context once, after the vendor refused it as too long. Return None when nothing can go."""

@@ -33,7 +33,7 @@ class Synopsis(Moderator):
         messages = history.messages
         answers = [index for index, message in enumerate(messages) if message.role == "assistant"]
         if not answers:
-            return Rewrite(history.context)
+            return Rewrite()
         start = answers[-1]
         user_indexes = history.user_message_indexes
         sections = [
@@ -44,8 +44,7 @@ class Synopsis(Moderator):
             ("Plan", format_plan(history)),
         ]
         text = "\n\n".join([_TITLE, *(f"# {title}\n{text}" for title, text in sections if text)])
-        compacted = Compacted(summary=text, kept_count=len(messages) - start, is_routine=True)
-        return Rewrite(history.preview_context(compacted), compacted)
+        return Rewrite(Compacted(summary=text, kept_count=len(messages) - start, is_routine=True))
 
     def _list_done(self, history: History, answers: list[int]) -> Iterator[str]:
         """List the steps before the newest one, and the newest reminders before it."""

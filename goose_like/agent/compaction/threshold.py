@@ -36,21 +36,19 @@ class ThresholdModerator(Moderator):
         # After a rewind, an attempt at a longer conversation says nothing about this one.
         retry_at = last * _RETRY_GROWTH if isinstance(last, int) and last <= tokens else 0
         if tokens <= max(limit, retry_at):
-            return Rewrite(history.context)
+            return Rewrite()
         before = sum(map(estimate_tokens, history.context))
         constant = max(0, tokens - before)  # the system prompt and the tools
         try:
             if before < tokens * MIN_GAIN:
                 raise GooseLikeError(f"of its {tokens:,} tokens {constant:,} are the prompt and the tools")
             compacted = await self.compact(history, models, limit)
-            context = history.preview_context(compacted)
-            after = constant + sum(map(estimate_tokens, context))
+            after = constant + sum(map(estimate_tokens, history.preview_context(compacted)))
             if after > (constant + before) * (1 - MIN_GAIN):
                 raise GooseLikeError(f"of its {tokens:,} tokens {after:,} would stay")
         except GooseLikeError as error:
-            notice = f"the conversation stays as it is: {error}"
-            return Rewrite(history.context, notice=notice, attempted_tokens=tokens)
-        return Rewrite(context, compacted, attempted_tokens=after)
+            return Rewrite(notice=f"the conversation stays as it is: {error}", attempted_tokens=tokens)
+        return Rewrite(compacted, attempted_tokens=after)
 
     async def _find_window(self, model: Model, tokens: int) -> int:
         """Find the model's window. The price table is read only for a conversation that could fill a window."""

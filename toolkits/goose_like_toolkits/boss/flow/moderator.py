@@ -29,8 +29,7 @@ class BossModerator(Moderator):
 
     @override
     async def rewrite(self, history: History, models: ExchangeView) -> Rewrite:
-        compacted = self._compact(history, int(self.config["rounds"]), keep_newest=True)
-        return Rewrite(history.preview_context(compacted), compacted)
+        return Rewrite(self._compact(history, int(self.config["rounds"]), keep_newest=True))
 
     @override
     async def shrink(self, history: History, models: ExchangeView) -> Compacted:
