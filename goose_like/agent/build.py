@@ -81,7 +81,7 @@ async def build_exchange(
         )
         tools = _collect_tools(toolkits)
         moderator = _create_moderator(profile, session, hooks)
-        journal.emit(_describe_start(profile, session, workspace, models, tools))
+        journal.emit(describe_start(profile.name, session, workspace, models, tools))
         await workspace.prepare_sandbox()
         yield Exchange(
             models=models,
@@ -136,14 +136,15 @@ def _start_undo(workspace: Workspace, journal: Journal, stack: AsyncExitStack) -
     return undo
 
 
-def _describe_start(
-    profile: Profile, session: Session, workspace: Workspace, models: ModelPair, tools: Iterable[str]
+def describe_start(
+    profile: str, session: Session, workspace: Workspace, models: ModelPair, tools: Iterable[str]
 ) -> SessionStarted:
+    """Create the first event of an exchange. `profile` and `tools` are names."""
     return SessionStarted(
         version=__version__,
         name=session.name,
         cwd=str(workspace.root),
-        profile=profile.name,
+        profile=profile,
         models={"processor": models.processor.label, "accelerator": models.accelerator.label},
         tools=tuple(tools),
         is_resumed=session.has_open_turn,

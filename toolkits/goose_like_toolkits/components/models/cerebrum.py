@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
-from goose_like import __version__
+from goose_like.agent.build import describe_start
 from goose_like.agent.compaction.threshold import Truncate
 from goose_like.agent.exchange import CUT_ANSWER_ERROR, Exchange
 from goose_like.agent.journal import Journal
@@ -16,7 +16,7 @@ from goose_like.agent.limits import TurnLimits
 from goose_like.agent.subagent import EventRelay, narrow_limits, remaining_limits
 from goose_like.agent.view import ExchangeView
 from goose_like.config.profile import Limits
-from goose_like.core.events import SessionStarted, TurnFinished
+from goose_like.core.events import TurnFinished
 from goose_like.core.history import History
 from goose_like.core.message import Message, Text, Usage
 from goose_like.core.notifier import Notifier
@@ -116,16 +116,7 @@ class Brain:
     ) -> Exchange:
         journal = Journal(self._session.detach(history), relay)
         tools = calls.tools(history)
-        journal.emit(
-            SessionStarted(
-                version=__version__,
-                name=self._session.name,
-                cwd=str(self._workspace.root),
-                profile="",
-                models={"processor": models.processor.label, "accelerator": models.accelerator.label},
-                tools=tuple(tools),
-            )
-        )
+        journal.emit(describe_start("", journal.session, self._workspace, models, tools))
         return Exchange(
             models=models,
             moderator=Truncate({}),
