@@ -20,9 +20,7 @@ from .wire import (
     build_type_error,
     encode_image,
     encode_json,
-    expect_count,
-    expect_object,
-    expect_string,
+    expect,
     extract_error_text,
     sanitize_arguments,
     sanitize_tool_name,
@@ -209,25 +207,25 @@ class AnthropicStreamParser:
         Raises:
             BrokenStreamError: The event has a wrong type or comes in a wrong order.
         """
-        event = expect_object(event, "an event")
-        kind = expect_string(event.get("type"), "type")
+        event = expect(dict, event, "an event")
+        kind = expect(str, event.get("type"), "type")
         if kind == "message_start":
             if self._has_begun:
                 raise BrokenStreamError("the stream began a second answer within the first one")
             self._has_begun = True
-            self._update_usage(expect_object(expect_object(event.get("message"), "message").get("usage"), "usage"))
+            self._update_usage(expect(dict, expect(dict, event.get("message"), "message").get("usage"), "usage"))
         elif kind in ("content_block_start", "content_block_delta", "message_delta", "message_stop"):
             if not self._has_begun:
                 raise BrokenStreamError(f"the stream has {kind!r} before its message_start")
             if kind == "content_block_start":
-                return self._start_block(_read_index(event), expect_object(event.get("content_block"), "content_block"))
+                return self._start_block(_read_index(event), expect(dict, event.get("content_block"), "content_block"))
             if kind == "content_block_delta":
-                return self._extend_block(_read_index(event), expect_object(event.get("delta"), "delta"))
+                return self._extend_block(_read_index(event), expect(dict, event.get("delta"), "delta"))
             if kind == "message_delta":
-                delta = expect_object(event.get("delta"), "delta")
-                self._stop = expect_string(delta.get("stop_reason"), "stop_reason") or self._stop
-                self._refusal = expect_object(delta.get("stop_details"), "stop_details")
-                self._update_usage(expect_object(event.get("usage"), "usage"))
+                delta = expect(dict, event.get("delta"), "delta")
+                self._stop = expect(str, delta.get("stop_reason"), "stop_reason") or self._stop
+                self._refusal = expect(dict, delta.get("stop_details"), "stop_details")
+                self._update_usage(expect(dict, event.get("usage"), "usage"))
             self._has_ended = kind == "message_stop"
         return []
 
@@ -242,7 +240,7 @@ class AnthropicStreamParser:
             missing = "its stop reason" if self._has_ended else "message_stop"
             raise BrokenStreamError(f"the answer ended without {missing}; it may be incomplete")
         if self._stop == "refusal":
-            reasons = [expect_string(self._refusal.get(key), key) for key in ("category", "explanation")]
+            reasons = [expect(str, self._refusal.get(key), key) for key in ("category", "explanation")]
             text = ": ".join(["the model declined to answer", *filter(None, reasons)])
             raise ProviderError(f"{text}; say it in other words, or choose another model")
         if self._stop not in _ENDS | _CUTS:
@@ -264,21 +262,21 @@ class AnthropicStreamParser:
     def _start_block(self, index: int, start: Mapping[str, Any]) -> list[Delta]:
         if index in self._blocks:
             raise BrokenStreamError(f"the stream began block {index} twice")
-        block = self._blocks[index] = _Block(expect_string(start.get("type"), "type"), start)
+        block = self._blocks[index] = _Block(expect(str, start.get("type"), "type"), start)
         key = block.kind if block.kind in ("text", "thinking") else ""
-        block.signature = expect_string(start.get("signature"), "signature")
-        return self._append_piece(block, expect_string(start.get(key), key))
+        block.signature = expect(str, start.get("signature"), "signature")
+        return self._append_piece(block, expect(str, start.get(key), key))
 
     def _extend_block(self, index: int, delta: Mapping[str, Any]) -> list[Delta]:
         block = self._blocks.get(index)
         if block is None:
             raise BrokenStreamError(f"the stream continues block {index}, which it never began")
-        kind, key = _DELTAS.get(expect_string(delta.get("type"), "type"), ("", ""))
+        kind, key = _DELTAS.get(expect(str, delta.get("type"), "type"), ("", ""))
         if not kind:
             return []
         if kind != block.kind:
             raise BrokenStreamError(f"the stream has {delta['type']!r} within a block of {block.kind!r}")
-        piece = expect_string(delta.get(key), key)
+        piece = expect(str, delta.get(key), key)
         if key == "signature":
             block.signature = piece
             return []
@@ -296,7 +294,7 @@ class AnthropicStreamParser:
     def _update_usage(self, usage: Mapping[str, Any]) -> None:
         """Replace the counts by later ones, because each count is the total so far."""
         keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        self._usage |= {key: expect_count(usage[key], key) for key in keys if usage.get(key) is not None}
+        self._usage |= {key: expect(int, usage[key], key) for key in keys if usage.get(key) is not None}
 
     def _build_usage(self) -> Usage:
         read = self._usage.get("cache_read_input_tokens", 0)
@@ -319,16 +317,16 @@ def _build_parts(block: _Block, is_cut: bool) -> Iterator[Part]:
             if block.text or block.signature:
                 yield Thinking(text=block.text, signature=block.signature or None)
         case "redacted_thinking":
-            yield RedactedThinking(data=expect_string(block.start.get("data"), "data"))
+            yield RedactedThinking(data=expect(str, block.start.get("data"), "data"))
         case "tool_use":
-            name = expect_string(block.start.get("name"), "name")
+            name = expect(str, block.start.get("name"), "name")
             if not name:
                 raise BrokenStreamError("the answer holds a tool call without a name")
-            whole = expect_object(block.start.get("input"), "input")
+            whole = expect(dict, block.start.get("input"), "input")
             arguments = block.text or encode_json(whole).decode()
             if is_cut and arguments == "{}":
                 arguments = "{"  # cut before its arguments: it must not look like a call without arguments
-            yield ToolCall(id=expect_string(block.start.get("id"), "id"), name=name, arguments=arguments)
+            yield ToolCall(id=expect(str, block.start.get("id"), "id"), name=name, arguments=arguments)
 
 
 def _read_index(event: Mapping[str, Any]) -> int:

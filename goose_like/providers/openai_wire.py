@@ -21,10 +21,7 @@ from .wire import (
     build_type_error,
     encode_image,
     encode_json,
-    expect_count,
-    expect_list,
-    expect_object,
-    expect_string,
+    expect,
     is_json_object,
     sanitize_arguments,
     sanitize_tool_name,
@@ -212,19 +209,19 @@ class OpenAIStreamParser:
             BrokenStreamError: The chunk reports an error or has a value of a wrong type.
             ContextLengthError: The chunk reports that the request was too long.
         """
-        chunk = expect_object(chunk, "a chunk")
+        chunk = expect(dict, chunk, "a chunk")
         if chunk.get("error"):
             raise build_stream_error(chunk["error"])
         if chunk.get("usage") is not None:
-            self._usage = _parse_usage(expect_object(chunk["usage"], "usage"))
-        choices = expect_list(chunk.get("choices"), "choices")
+            self._usage = _parse_usage(expect(dict, chunk["usage"], "usage"))
+        choices = expect(list, chunk.get("choices"), "choices")
         if not choices:
             return []
-        choice = expect_object(choices[0], "a choice")
-        delta = expect_object(choice.get("delta"), "delta")
-        self._finish = expect_string(choice.get("finish_reason"), "finish_reason") or self._finish
-        for item in expect_list(delta.get("tool_calls"), "tool_calls"):
-            self._take_call(expect_object(item, "a tool call"))
+        choice = expect(dict, choices[0], "a choice")
+        delta = expect(dict, choice.get("delta"), "delta")
+        self._finish = expect(str, choice.get("finish_reason"), "finish_reason") or self._finish
+        for item in expect(list, delta.get("tool_calls"), "tool_calls"):
+            self._take_call(expect(dict, item, "a tool call"))
         if delta.get("function_call"):  # the older form, with at most one call
             self._take_call({"index": 0, "function": delta["function_call"]})
         return [*self._take_thinking(delta), *self._take_text(delta)]
@@ -286,16 +283,16 @@ class OpenAIStreamParser:
         return piece
 
     def _take_call(self, item: Mapping[str, Any]) -> None:
-        function = expect_object(item.get("function"), "function")
+        function = expect(dict, item.get("function"), "function")
         index = item.get("index")
-        if index is not None and (not isinstance(index, int) or isinstance(index, bool)):
-            raise build_type_error("index", index, "a number")
-        id_ = expect_string(item.get("id"), "id")
-        name = expect_string(function.get("name"), "name")
+        if index is not None:
+            expect(int, index, "index")
+        id_ = expect(str, item.get("id"), "id")
+        name = expect(str, function.get("name"), "name")
         arguments = function.get("arguments")
         if isinstance(arguments, Mapping):  # as in Ollama's own API
             arguments = json.dumps(arguments)
-        arguments = expect_string(arguments, "arguments")
+        arguments = expect(str, arguments, "arguments")
         call = self._find_continued_call(index, id_, name, arguments)
         if call is None:
             call = _Call()
@@ -335,33 +332,33 @@ def parse_embeddings(answer: object, text_count: int) -> Embeddings:
     Raises:
         BrokenStreamError: The answer is invalid or has another number of vectors.
     """
-    whole = expect_object(answer, "the answer")
-    entries = [expect_object(entry, "data") for entry in expect_list(whole.get("data"), "data")]
-    entries.sort(key=lambda entry: expect_count(entry.get("index"), "index"))
-    values = [expect_list(entry.get("embedding"), "embedding") for entry in entries]
+    whole = expect(dict, answer, "the answer")
+    entries = [expect(dict, entry, "data") for entry in expect(list, whole.get("data"), "data")]
+    entries.sort(key=lambda entry: expect(int, entry.get("index"), "index"))
+    values = [expect(list, entry.get("embedding"), "embedding") for entry in entries]
     if any(not value or not all(isinstance(number, int | float) for number in value) for value in values):
         raise build_type_error("embedding", None, "a list of numbers")
     if len(values) != text_count:
         raise BrokenStreamError(f"{len(values)} vectors came for {text_count} texts")
-    return Embeddings(values, _parse_usage(expect_object(whole.get("usage"), "usage")))
+    return Embeddings(values, _parse_usage(expect(dict, whole.get("usage"), "usage")))
 
 
 def _parse_usage(sent: Mapping[str, Any]) -> Usage:
-    details = expect_object(sent.get("prompt_tokens_details"), "prompt_tokens_details")
+    details = expect(dict, sent.get("prompt_tokens_details"), "prompt_tokens_details")
     return Usage(
-        input_tokens=expect_count(sent.get("prompt_tokens"), "prompt_tokens"),
-        output_tokens=expect_count(sent.get("completion_tokens"), "completion_tokens"),
-        cache_read_tokens=expect_count(details.get("cached_tokens"), "cached_tokens"),
-        cache_write_tokens=expect_count(details.get("cache_write_tokens"), "cache_write_tokens"),
+        input_tokens=expect(int, sent.get("prompt_tokens"), "prompt_tokens"),
+        output_tokens=expect(int, sent.get("completion_tokens"), "completion_tokens"),
+        cache_read_tokens=expect(int, details.get("cached_tokens"), "cached_tokens"),
+        cache_write_tokens=expect(int, details.get("cache_write_tokens"), "cache_write_tokens"),
     )
 
 
 def _iterate_texts(content: object, name: str) -> Iterator[str]:
     """Yield the texts of a content: a string, or a list of typed parts as from Mistral."""
     if not isinstance(content, list):
-        if text := expect_string(content, name):
+        if text := expect(str, content, name):
             yield text
         return
     for part in content:
-        if text := expect_string(expect_object(part, name).get("text"), name):
+        if text := expect(str, expect(dict, part, name).get("text"), name):
             yield text

@@ -5,7 +5,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from goose_like.core.errors import (
     BrokenStreamError,
@@ -16,6 +16,8 @@ from goose_like.core.errors import (
     RateLimitError,
 )
 from goose_like.core.message import Image, Message
+
+T = TypeVar("T", dict[str, Any], list[Any], str, int)
 
 # --- requests
 
@@ -82,46 +84,21 @@ class MessageEncoder:
         return self._sent
 
 
-# --- answers: check the types of values; `name` names the value, and null counts as empty
+# --- answers
+
+_EXPECTED = {dict: "an object", list: "a list", str: "a string", int: "a number"}
 
 
-def expect_object(value: object, name: str) -> Mapping[str, Any]:
-    """Return the value, which must be an object.
+def expect(kind: type[T], value: object, name: str) -> T:
+    """Return the value called `name`, which must be of this JSON type. Null counts as an empty value.
 
     Raises:
         BrokenStreamError: The value has another type.
     """
     if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise build_type_error(name, value, "an object")
-    return value
-
-
-def expect_list(value: object, name: str) -> list[Any]:
-    """Return the value, which must be a list; raise BrokenStreamError otherwise."""
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise build_type_error(name, value, "a list")
-    return value
-
-
-def expect_string(value: object, name: str) -> str:
-    """Return the value, which must be a string; raise BrokenStreamError otherwise."""
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise build_type_error(name, value, "a string")
-    return value
-
-
-def expect_count(value: object, name: str) -> int:
-    """Return the value, which must be a whole number; raise BrokenStreamError otherwise."""
-    if value is None:
-        return 0
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise build_type_error(name, value, "a number")
+        return kind()
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise build_type_error(name, value, _EXPECTED[kind])
     return value
 
 
