@@ -5,8 +5,7 @@ Functions import what they need when they run, so that `--help` and usage errors
 
 import os
 import sys
-from enum import StrEnum
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 import typer
 
@@ -33,14 +32,6 @@ app.add_typer(profile.app, name="profile")
 app.add_typer(toolkit.app, name="toolkit")
 app.add_typer(provider.app, name="provider")
 app.add_typer(trust.app, name="trust")
-
-
-class Shell(StrEnum):
-    """Shells with completion."""
-
-    bash = "bash"
-    zsh = "zsh"
-    fish = "fish"
 
 
 def _list_help_topics(context: typer.Context) -> list[str]:
@@ -96,11 +87,11 @@ def show_help(
 
 
 @app.command(epilog="Example: goose-like completion bash")
-def completion(shell: Annotated[Shell, typer.Argument(help="Your shell.")]) -> None:
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="Your shell.")]) -> None:
     """Print a completion script. Load it in the start file of your shell."""
     from .shell_completion import SCRIPTS
 
-    print(SCRIPTS[shell.value].strip())
+    print(SCRIPTS[shell].strip())
 
 
 @app.command(epilog="Example: goose-like version")

@@ -2,36 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-
-class OutputFormat(StrEnum):
-    """Formats of the output of `run` on standard output."""
-
-    text = "text"
-    json = "json"
-    stream_json = "stream-json"
-
-
-class Sandbox(StrEnum):
-    """Values of `--sandbox`."""
-
-    read_only = "read-only"
-    workspace = "workspace"
-    workspace_network = "workspace+network"
-    full = "full"
-
-
-class Approval(StrEnum):
-    """Values of `--approval`."""
-
-    auto = "auto"
-    ask = "ask"
-    plan = "plan"
-    yolo = "yolo"
+OutputFormat = Literal["text", "json", "stream-json"]
+"""Formats of the output of `run` on standard output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +81,13 @@ ModelOption = Annotated[
     ),
 ]
 SandboxOption = Annotated[
-    Sandbox | None,
+    Literal["read-only", "workspace", "workspace+network", "full"] | None,
     typer.Option(
         help="read-only: write nothing. workspace: write in this folder, no network (or +network). full: no sandbox."
     ),
 ]
 ApprovalOption = Annotated[
-    Approval | None,
+    Literal["auto", "ask", "plan", "yolo"] | None,
     typer.Option(
         help="auto: ask before leaving the sandbox. ask: ask before every change. plan: only read and plan. "
         "yolo: never ask."

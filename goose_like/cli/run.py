@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from typing_extensions import override
 
@@ -22,9 +22,9 @@ from goose_like.providers.prices import compute_cost_usd
 from goose_like.sessions.session import Session
 from goose_like.terminal.interaction import handle_signals, is_terminal, open_screen
 
-T = TypeVar("T")
+from .options import OutputFormat
 
-OutputFormat = Literal["text", "json", "stream-json"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ def run(
     file: Annotated[str | None, typer.Option("-i", "--input", help="Read the task from a file.")] = None,
     profile: ProfileOption = None,
     model: ModelOption = None,
-    output_format: Annotated[OutputFormat, typer.Option(help="Format of standard output.")] = OutputFormat.text,
+    output_format: Annotated[OutputFormat, typer.Option(help="Format of standard output.")] = "text",
     max_steps: Annotated[
         int | None, typer.Option(min=1, help="Stop after this many model requests [default: 128].")
     ] = None,
@@ -66,7 +66,7 @@ def run(
             update={name: value for name, value in limits.items() if value is not None}
         ),
         session=saved,
-        output_format=output_format.value,
+        output_format=output_format,
         is_quiet=quiet,
     )
     raise typer.Exit(run_and_close(run_once(request), choice, saved))

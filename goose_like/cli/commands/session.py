@@ -2,9 +2,8 @@
 
 import os
 import shlex
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -22,14 +21,6 @@ from goose_like.cli.options import (
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Start, resume and manage conversations of several turns."
 )
-
-
-class ExportFormat(StrEnum):
-    """Values of `session export --format`."""
-
-    markdown = "markdown"
-    html = "html"
-    json = "json"
 
 
 PlanOption = Annotated[str | None, typer.Option(help="Start with the plan in a file: Markdown with a list, or YAML.")]
@@ -126,14 +117,15 @@ def show(name: SessionArgument) -> None:
 def export(
     name: SessionArgument,
     form: Annotated[
-        ExportFormat | None, typer.Option("--format", help="Format [default: by the suffix of FILE, else markdown].")
+        Literal["markdown", "html", "json"] | None,
+        typer.Option("--format", help="Format [default: by the suffix of FILE, else markdown]."),
     ] = None,
     file: Annotated[str | None, typer.Option("-o", "--output", help="File to write [default: stdout].")] = None,
 ) -> None:
     """Export a session. Formats: Markdown, a web page, or JSON for `session import`."""
     from .session_actions import export_session
 
-    export_session(name, form.value if form else None, Path(file) if file else None)
+    export_session(name, form, Path(file) if file else None)
 
 
 @app.command("import", epilog="Example: goose-like session import talk.json")

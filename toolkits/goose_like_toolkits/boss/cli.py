@@ -57,7 +57,7 @@ def boss(
     session: SessionOption = None,
     profile: ProfileOption = None,
     model: ModelOption = None,
-    output_format: Annotated[OutputFormat, typer.Option(help="Format of stdout.")] = OutputFormat.text,
+    output_format: Annotated[OutputFormat, typer.Option(help="Format of stdout.")] = "text",
     max_cost: Annotated[float | None, typer.Option(min=0.000001, help="Maximum cost in US dollars.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Maximum number of input and output tokens.")] = None,
     timeout: TimeOption = None,
@@ -100,5 +100,5 @@ def boss(
     limits = {"cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
     given = {key: value for key, value in limits.items() if value is not None}
     limited = chosen.profile.limits.model_copy(update=given)
-    request = RunRequest("" if resume else text, chosen.profile, limited, opened, output_format.value, quiet)
+    request = RunRequest("" if resume else text, chosen.profile, limited, opened, output_format, quiet)
     raise typer.Exit(run_and_close(run_boss(spec, request, opened), chosen, opened))

@@ -185,7 +185,7 @@ def component_build(
     """Place its configuration in .runtime, install what it needs, and construct it."""
     from goose_like_toolkits.components.commands.running import build
 
-    how = (profile, sandbox and sandbox.value)
+    how = (profile, sandbox)
     found = _repositories(settings, repository)
     raise typer.Exit(build(_wanted(found, component, working_directory, skip_setup, pip_params, [], *how)))
 
@@ -205,7 +205,7 @@ def component_run(
     """Build a copilot and let it work."""
     from goose_like_toolkits.components.commands.running import run
 
-    how = (profile, sandbox and sandbox.value)
+    how = (profile, sandbox)
     found = _repositories(settings, repository)
     raise typer.Exit(run(_wanted(found, component, working_directory, skip_setup, pip_params, arguments or [], *how)))
 
