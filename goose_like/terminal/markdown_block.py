@@ -1,7 +1,7 @@
 """Markdown blocks, and each block as rows of a terminal."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -25,14 +25,13 @@ MIN_INDENTED_WIDTH = 10
 
 RULE_WIDTH = 40
 MAX_NESTING = 40
-_HEADINGS = {"h1": BOLD + Style(underline=True)}
-_BAR = "│ "
+_TEXT_STYLES = {"p": None, "h1": BOLD + Style(underline=True)}
 _ITEM = re.compile(r"[ \t]*(?:[-+*]|\d{1,9}[.)])[ \t]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A top-level block or a top-level list item: the unit that becomes final as a whole.
+    """A block or a list item. At the top level, each one becomes final as a whole.
 
     `number` is the number of an item in an ordered list. `is_next` marks an item after another item.
     """
@@ -45,12 +44,12 @@ class Block:
     @property
     def start(self) -> int:
         """The index of the first line."""
-        return _get_line_range(self.tokens)[0]
+        return (self.tokens[0].map or (0, 0))[0]
 
     @property
-    def is_item(self) -> bool:
-        """A list item at the top level."""
-        return self.tokens[0].type == "list_item_open"
+    def end(self) -> int:
+        """The index of the line after the last one."""
+        return (self.tokens[0].map or (0, 0))[1]
 
     @property
     def is_fence(self) -> bool:
@@ -58,19 +57,20 @@ class Block:
         return self.tokens[0].type == "fence"
 
     @property
+    def has_space_before(self) -> bool:
+        """The source has an empty line before the block, also within a quote."""
+        return self.start > 0 and not self.lines[self.start - 1].strip(" \t>")
+
+    @property
     def is_spaced(self) -> bool:
         """An empty row precedes every block, and an item if the source has an empty line there."""
-        return not self.is_next or _has_space_before(self.tokens, self.lines)
+        return not self.is_next or self.has_space_before
 
     @property
     def code(self) -> list[str]:
-        """The lines between the fences."""
-        return _get_code_lines(self.tokens[0])
-
-    @property
-    def end(self) -> int:
-        """The index of the line after the last one."""
-        return _get_line_range(self.tokens)[1]
+        """The lines of code, without the fences."""
+        content = self.tokens[0].content
+        return content.removesuffix("\n").split("\n") if content else []
 
     @property
     def is_closed(self) -> bool:
@@ -97,29 +97,56 @@ class Block:
     @property
     def language(self) -> str:
         """The language after the opening fence, or an empty string."""
-        return _get_language(self.tokens[0])
+        return [*self.tokens[0].info.split(), ""][0]
 
     def render(self, width: int) -> list[Row]:
         """Return the block as rows of at most `width` columns."""
-        source = "\n".join(self.lines[slice(*_get_line_range(self.tokens))]).rstrip()
+        source = "\n".join(self.lines[self.start : self.end]).rstrip()
         is_too_deep = any(token.level >= MAX_NESTING - 1 for token in self.tokens)  # the parser skips deeper levels
         if is_too_deep or len(source) > LIMIT_CHARACTERS:
             return render_plain(source, width)
-        if self.is_item:
-            return _render_item(self.tokens, self.lines, width, self.number)
-        return _render_tokens(self.tokens, self.lines, width)
+        match self.tokens[0].type:
+            case "paragraph_open" | "heading_open":
+                style = _TEXT_STYLES.get(self.tokens[0].tag, BOLD)
+                return wrap_words(render_inline(self.tokens[1].content, get_parser(), style), width)
+            case "fence" | "code_block":
+                return CodeHighlighter(self.language).render_lines(list(map(escape_controls, self.code)), width)
+            case "blockquote_open":
+                return self._render_children("│ ", "│ ", width)
+            case "list_item_open":
+                mark = "• " if self.number is None else f"{self.number}. "
+                return self._render_children(mark, " " * len(mark), width) or [make_row(mark)]
+            case "table_open":
+                return _render_table(self.tokens, width)
+            case _:
+                return [[Segment("─" * min(width, RULE_WIDTH), DIM)]]
+
+    def _render_children(self, first: str, other: str, width: int) -> list[Row]:
+        """Return the blocks within a quote or an item behind a mark, or without it if too few columns remain."""
+        room = width - cell_len(first)
+        is_indented = room >= MIN_INDENTED_WIDTH
+        rows: list[Row] = []
+        for block in _make_blocks(self.tokens[1:-1], self.lines):
+            rows += [[]] * bool(rows and block.has_space_before)
+            rows += block.render(room if is_indented else width)
+        return indent_rows(rows, Segment(first, DIM), Segment(other, DIM)) if is_indented else rows
 
 
 def split_blocks(source: str, number: int | None = None) -> list[Block]:
     """Return the blocks and items of a source; `number` replaces the first number of a list at its beginning."""
-    lines = source.split("\n")
+    return _make_blocks(get_parser().parse(source), source.split("\n"), number)
+
+
+def _make_blocks(tokens: Sequence[Token], lines: Sequence[str], number: int | None = None) -> list[Block]:
     result: list[Block] = []
-    for tokens in _iterate_siblings(get_parser().parse(source)):
-        if not tokens[0].type.endswith("list_open"):
-            result.append(Block(tokens, lines))
+    for block in _iterate_siblings(tokens):
+        if not block[0].type.endswith("list_open"):
+            result.append(Block(block, lines))
             continue
-        first = _get_first_number(tokens[0]) if number is None or result else number
-        for count, item in enumerate(_iterate_siblings(tokens[1:-1])):
+        first = int(block[0].attrs.get("start", 1)) if block[0].type == "ordered_list_open" else None
+        if number is not None and not result:
+            first = number
+        for count, item in enumerate(_iterate_siblings(block[1:-1])):
             result.append(Block(item, lines, None if first is None else first + count, is_next=count > 0))
     return result
 
@@ -148,83 +175,6 @@ def _iterate_siblings(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
         if not depth:
             yield tokens[begin:number]
             begin = number
-
-
-def _get_line_range(tokens: Sequence[Token]) -> tuple[int, int]:
-    """Return the index of a block's first line and of the line after its last one."""
-    start, end = tokens[0].map or (0, 0)
-    return start, end
-
-
-def _has_space_before(tokens: Sequence[Token], lines: Sequence[str]) -> bool:
-    """Return whether an empty line precedes a block, also within a quote."""
-    start = _get_line_range(tokens)[0]
-    return start > 0 and not lines[start - 1].strip(" \t>")
-
-
-def _get_first_number(token: Token) -> int | None:
-    return int(token.attrs.get("start", 1)) if token.type == "ordered_list_open" else None
-
-
-def _get_code_lines(token: Token) -> list[str]:
-    return token.content.removesuffix("\n").split("\n") if token.content else []
-
-
-def _get_language(token: Token) -> str:
-    return [*token.info.split(), ""][0]
-
-
-def _render_tokens(tokens: Sequence[Token], lines: Sequence[str], width: int) -> list[Row]:
-    first = tokens[0]
-    match first.type:
-        case "paragraph_open":
-            return wrap_words(render_inline(tokens[1].content, get_parser()), width)
-        case "heading_open":
-            return wrap_words(render_inline(tokens[1].content, get_parser(), _HEADINGS.get(first.tag, BOLD)), width)
-        case "fence" | "code_block":
-            code = list(map(escape_controls, _get_code_lines(first)))
-            return CodeHighlighter(_get_language(first)).render_lines(code, width)
-        case "blockquote_open":
-            return _render_behind(_BAR, _BAR, width, lambda room: _render_children(tokens[1:-1], lines, room))
-        case "bullet_list_open" | "ordered_list_open":
-            return _render_list(tokens, lines, width)
-        case "table_open":
-            return _render_table(tokens, width)
-        case _:
-            return [[Segment("─" * min(width, RULE_WIDTH), DIM)]]
-
-
-def _render_children(tokens: Sequence[Token], lines: Sequence[str], width: int) -> list[Row]:
-    """Return the blocks within a quote or an item."""
-    rows: list[Row] = []
-    for block in _iterate_siblings(tokens):
-        rows += [[]] * bool(rows and _has_space_before(block, lines))
-        rows += _render_tokens(block, lines, width)
-    return rows
-
-
-def _render_list(tokens: Sequence[Token], lines: Sequence[str], width: int) -> list[Row]:
-    first = _get_first_number(tokens[0])
-    rows: list[Row] = []
-    for count, item in enumerate(_iterate_siblings(tokens[1:-1])):
-        rows += [[]] * bool(rows and _has_space_before(item, lines))
-        rows += _render_item(item, lines, width, None if first is None else first + count)
-    return rows
-
-
-def _render_item(tokens: Sequence[Token], lines: Sequence[str], width: int, number: int | None) -> list[Row]:
-    mark = "• " if number is None else f"{number}. "
-    indent = " " * len(mark)
-    rows = _render_behind(mark, indent, width, lambda room: _render_children(tokens[1:-1], lines, room))
-    return rows or [make_row(mark)]
-
-
-def _render_behind(first: str, other: str, width: int, draw: Callable[[int], list[Row]]) -> list[Row]:
-    """Return rendered rows behind a mark, or without the mark if too few columns remain."""
-    room = width - cell_len(first)
-    if room < MIN_INDENTED_WIDTH:
-        return draw(width)
-    return indent_rows(draw(room), Segment(first, DIM), Segment(other, DIM))
 
 
 def _render_table(tokens: Sequence[Token], width: int) -> list[Row]:
