@@ -18,11 +18,11 @@ from starlette.routing import Route
 from goose_like.config.profile import Profile
 from goose_like.serve.openbb import endpoints as openbb
 
-from .middleware import Metrics, OriginCheck, QuerySlots, RequestLog, RequestRefused, check_token, get_record
+from .middleware import Metrics, OriginCheck, QuerySlots, RequestLog, RequestRefused, check_token
 from .service import open_service
 from .settings import Settings
 from .shutdown import GracefulShutdown
-from .static_files import StaticFile, load_static_files
+from .static_files import load_static_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,9 @@ class AppFactory:
         """Build the application."""
         metrics = self.create_metrics()
         routes = build_routes(self.profile)
+        files = load_static_files().items()
+        routes += [Route(f"/{path}", response, methods=["GET"], name="page") for path, response in files]
         labels = {route.path: route.name for route in routes}
-        routes += [Route(f"/{path}", partial(_send_file, file)) for path, file in load_static_files().items()]
         handlers: Any = {RequestRefused: _refuse, HTTPException: _send_error, ClientDisconnect: _ignore_disconnect}
         app = Starlette(routes=routes, exception_handlers=handlers, lifespan=partial(_run_worker, self, metrics))
         return RequestLog(OriginCheck(app, self.settings), metrics, labels)
@@ -81,11 +82,6 @@ async def _export_metrics(request: Request) -> Response:
     """Answer `GET /metrics` with the metrics of all workers."""
     check_token(request, request.state.service.settings)
     return Response(request.state.metrics.export(), media_type="text/plain; version=0.0.4")
-
-
-async def _send_file(file: StaticFile, request: Request) -> Response:
-    get_record(request).path = "page"
-    return Response(file.body, headers=file.headers)
 
 
 def _refuse(_: Request, error: RequestRefused) -> Response:

@@ -67,11 +67,11 @@ def serve(
         shutdown_timeout_s=drain,
     )
     try:
-        from .process import ServeOptions, run_server
+        from .process import run_server
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("goose_like"):
             raise
         raise GooseLikeError(
             f"{error.name} is not installed; install the server's packages: pip install 'goose-like[serve]'"
         ) from error
-    raise typer.Exit(run_server(ServeOptions(profile, model, port), settings))
+    raise typer.Exit(run_server(profile, model, port, settings))

@@ -8,7 +8,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -30,16 +30,7 @@ _KEEP_ALIVE_S = 75
 """Seconds that an idle connection stays open. Most balancers close theirs after 60 s, so they never find it closed."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServeOptions:
-    """Options of the command that workers do not need."""
-
-    profile: str
-    model: str | None
-    port: int
-
-
-def run_server(options: ServeOptions, settings: Settings) -> int:
+def run_server(profile_name: str, model: str | None, port: int, settings: Settings) -> int:
     """Serve until a signal stops the server, and return the exit code.
 
     Raises:
@@ -47,12 +38,12 @@ def run_server(options: ServeOptions, settings: Settings) -> int:
     """
     if settings.workers > 1 and METRICS_FOLDER_VARIABLE not in os.environ:
         _restart_with_metrics_folder()
-    chosen = choose_profile(options.profile, options.model)
+    chosen = choose_profile(profile_name, model)
     try:
         profile, removed = restrict_profile(chosen.profile, settings.toolkits)
         chosen = replace(chosen, profile=profile)
         build_routes(profile)  # an invalid profile is an error here, not a crashed worker
-        with open_listener(settings.host, options.port, settings.send_timeout_s) as listener:
+        with _open_listener(settings.host, port, settings.send_timeout_s) as listener:
             host, port = listener.getsockname()[:2]
             settings = settings.model_copy(update={"host": host})
             if not settings.is_local and not settings.token:
@@ -61,7 +52,7 @@ def run_server(options: ServeOptions, settings: Settings) -> int:
                     f"{TOKEN_VARIABLE}), or serve only this machine: --host 127.0.0.1"
                 )
             asyncio.run(_check_service(settings, chosen))
-            print(format_startup_screen(chosen, settings, port, removed), flush=True)
+            print(_format_startup_screen(chosen, settings, port, removed), flush=True)
             return _run_workers(settings, chosen, listener)
     except ProfileError as error:
         raise chosen.locate_error(error) from None
@@ -81,12 +72,7 @@ def _get_metrics_prefix() -> str:
     return f"goose-like-metrics-{os.getpid()}-"  # the restarted process has the same id
 
 
-def open_listener(host: str, port: int, send_timeout_s: float) -> socket.socket:
-    """Open a listening socket; port 0 lets the system pick one.
-
-    Raises:
-        UsageError: the host is unknown or belongs to another machine, or the port cannot be used.
-    """
+def _open_listener(host: str, port: int, send_timeout_s: float) -> socket.socket:
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
@@ -116,8 +102,7 @@ async def _check_service(settings: Settings, chosen: ProfileChoice) -> None:
         pass
 
 
-def format_startup_screen(chosen: ProfileChoice, settings: Settings, port: int, removed: Sequence[str]) -> str:
-    """Format the text that the command prints when the server is ready."""
+def _format_startup_screen(chosen: ProfileChoice, settings: Settings, port: int, removed: Sequence[str]) -> str:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     reachable = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)
     profile = chosen.profile

@@ -1,7 +1,8 @@
 """Static files of the chat page and the headers that limit them in a browser."""
 
-from dataclasses import dataclass
 from importlib.resources import files
+
+from starlette.responses import Response
 
 _CONTENT_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
@@ -16,20 +17,13 @@ _FRAME_POLICY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StaticFile:
-    """A file's bytes and its response headers, including `content-type`."""
-
-    body: bytes
-    headers: dict[str, str]
-
-
-def load_static_files() -> dict[str, StaticFile]:
-    """Load all files of the page by their URL path without the leading slash; the page itself has the empty path."""
+def load_static_files() -> dict[str, Response]:
+    """Load the responses with the page's files by URL path without leading slash; the page itself has an empty path."""
     page = files(__package__).joinpath("page")
-    bodies = {file.name: file.read_bytes() for file in page.iterdir() if file.is_file()}
     return {
-        "" if name == "index.html" else name: StaticFile(body, _build_headers(name)) for name, body in bodies.items()
+        "" if file.name == "index.html" else file.name: Response(file.read_bytes(), headers=_build_headers(file.name))
+        for file in page.iterdir()
+        if file.is_file()
     }
 
 

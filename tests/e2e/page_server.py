@@ -57,7 +57,7 @@ class Played:
     url: str = ""
 
     def app(self) -> Starlette:
-        pages = [Route(f"/{name}", self._asset) for name in load_static_files()]
+        pages = [Route(f"/{name}", response) for name, response in load_static_files().items()]
         return Starlette(
             routes=[
                 *pages,
@@ -66,10 +66,6 @@ class Played:
                 Route("/v1/feedback", self._feedback, methods=["POST"]),
             ]
         )
-
-    async def _asset(self, request: Request) -> Response:
-        asset = load_static_files()[request.url.path.removeprefix("/")]
-        return Response(asset.body, headers=asset.headers)
 
     async def _agents(self, request: Request) -> Response:
         return self._refused(request) or JSONResponse(build_agents_json(self.about, str(request.base_url)))
