@@ -89,10 +89,9 @@ def to_client_call(calls: Sequence[ToolCall], query: Query) -> ClientCall:
     if query.dialect == "copilot":
         return ClientCall(function=name, arguments={"widget_uuid": str(arguments.get("widget_uuid", ""))})
     if name in WIDGET_DATA_FUNCTIONS or name == OPTIONS_FUNCTION:
-        group = list(takewhile(lambda call: call.name == name, calls))
-        is_options = name == OPTIONS_FUNCTION
-        key, build = ("param_options_queries", _build_options) if is_options else ("data_sources", _build_data_source)
-        entries = [build(call.parse_arguments(), query) for call in group]
+        group = takewhile(lambda call: call.name == name, calls)
+        entries = [_build_request(name, call.parse_arguments(), query) for call in group]
+        key = "param_options_queries" if name == OPTIONS_FUNCTION else "data_sources"
         return ClientCall(function=name, arguments={key: entries}, count=len(entries))
     if tool := name_client_tools(query).get(name):
         address = {key: value for key, value in (("url", tool.url), ("endpoint", tool.endpoint)) if value}
@@ -101,26 +100,14 @@ def to_client_call(calls: Sequence[ToolCall], query: Query) -> ClientCall:
     return ClientCall(function=name, arguments=arguments)
 
 
-def _build_data_source(arguments: dict[str, Any], query: Query) -> dict[str, Any]:
-    uuid = str(arguments.get("widget_uuid", ""))
-    widget = query.find_widget(uuid) or Widget(uuid=uuid, name="")
-    return {
-        "widget_uuid": uuid,
-        "origin": widget.origin,
-        "id": widget.widget_id,
-        "input_args": widget.current_values | _get_changes(arguments),
-    }
-
-
-def _build_options(arguments: dict[str, Any], query: Query) -> dict[str, Any]:
-    uuid = str(arguments.get("widget_uuid", ""))
-    widget = query.find_widget(uuid) or Widget(uuid=uuid, name="")
-    return {
-        "origin": widget.origin,
-        "id": widget.widget_id,
-        "param": str(arguments.get("param", "")),
-        "options_endpoint_input_args": _get_changes(arguments),
-    }
+def _build_request(name: str, arguments: dict[str, Any], query: Query) -> dict[str, Any]:
+    """Build the request for a widget's data or for the options of one of its parameters."""
+    uuid, changes = str(arguments.get("widget_uuid", "")), _get_changes(arguments)
+    widget = query.find_widget(uuid)
+    place = {"origin": widget.origin if widget else "", "id": widget.widget_id if widget else ""}
+    if name == OPTIONS_FUNCTION:
+        return place | {"param": str(arguments.get("param", "")), "options_endpoint_input_args": changes}
+    return place | {"widget_uuid": uuid, "input_args": (widget.current_values if widget else {}) | changes}
 
 
 def _get_changes(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -134,20 +121,12 @@ def _get_changes(arguments: dict[str, Any]) -> dict[str, Any]:
 def to_model_calls(call: FunctionCall, query: Query) -> list[tuple[str, dict[str, Any]]]:
     """Convert a recorded function call to the model's calls, at least one, as pairs of name and arguments."""
     function, arguments = call.function, call.arguments
-    if sources := _filter_objects(arguments.get("data_sources")):
-        uuids = _map_uuids(query)
-        return [(function, _read_widget(entry, uuids) | _read_changes(entry.get("input_args"))) for entry in sources]
-    if queries := _filter_objects(arguments.get("param_options_queries")):
-        uuids = _map_uuids(query)
-        return [
-            (
-                function,
-                _read_widget(entry, uuids)
-                | {"param": str(entry.get("param", ""))}
-                | _read_changes(entry.get("options_endpoint_input_args")),
-            )
-            for entry in queries
-        ]
+    for key, changes_key in (("data_sources", "input_args"), ("param_options_queries", "options_endpoint_input_args")):
+        entries = arguments.get(key)
+        requests = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+        if requests:
+            uuids = {(widget.origin, widget.widget_id): widget.uuid for widget in reversed(query.widgets)}
+            return [(function, _read_request(entry, entry.get(changes_key), uuids)) for entry in requests]
     if function == EXECUTE_FUNCTION:
         wanted = arguments.get("tool_name") or "", arguments.get("server_id") or ""
         tools = name_client_tools(query).items()
@@ -158,22 +137,15 @@ def to_model_calls(call: FunctionCall, query: Query) -> list[tuple[str, dict[str
     return [(function, arguments)]
 
 
-def _filter_objects(value: Any) -> list[dict[str, Any]]:
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
-def _map_uuids(query: Query) -> dict[tuple[str, str], str]:
-    return {(widget.origin, widget.widget_id): widget.uuid for widget in reversed(query.widgets)}
-
-
-def _read_widget(entry: dict[str, Any], uuids: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+def _read_request(entry: dict[str, Any], changes: Any, uuids: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     """Identify the widget by its uuid or, because clients may leave that out, by its origin and id."""
     place = str(entry.get("origin")), str(entry.get("id"))
-    return {"widget_uuid": entry.get("widget_uuid") or uuids.get(place, "")}
-
-
-def _read_changes(arguments: Any) -> dict[str, Any]:
-    return {"arguments": arguments} if isinstance(arguments, dict) and arguments else {}
+    request = {"widget_uuid": entry.get("widget_uuid") or uuids.get(place, "")}
+    if "param" in entry:
+        request["param"] = str(entry["param"])
+    if isinstance(changes, dict) and changes:
+        request["arguments"] = changes
+    return request
 
 
 # --- checks

@@ -45,8 +45,8 @@ from goose_like.serve.sse import Frame
 from goose_like.sessions.artifact_text import list_columns, render_artifact, simplify_cell
 
 from .client_tools import ClientCall
-from .query import DataSource, Query
-from .request import STATE_KEY, to_text
+from .query import DataSource, Query, to_text
+from .request import STATE_KEY
 
 FRAME_PREFIX = b"event: copilot"
 """The bytes that every event of the protocol starts with."""

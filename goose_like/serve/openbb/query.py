@@ -1,8 +1,12 @@
 """A parsed request: values that are the same for both dialects of the protocol and know nothing of HTTP."""
 
-from typing import Any, Literal
+import json
+from math import isfinite
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
-from pydantic import JsonValue
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError, from_json
 
 from goose_like.core.message import FrozenModel, Utf8Text
 
@@ -10,33 +14,112 @@ Dialect = Literal["copilot", "workspace"]
 """`copilot`: the protocol of 2024 (`copilots.json`), which has only two events; `workspace`: the one of openbb-ai 2."""
 
 
-class WidgetParam(FrozenModel):
+# --- conversion of loosely typed JSON
+
+
+def to_text(value: object) -> str:
+    """Return a text as it is, None as an empty text, and any other value as JSON."""
+    match value:
+        case str():
+            return value
+        case None:
+            return ""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def decode_json(text: str) -> object:
+    """Decode JSON that may be encoded twice; return None if the text is not JSON."""
+    try:
+        value = from_json(text)
+        return from_json(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+
+
+def replace_nonfinite(value: Any) -> Any:
+    """Replace NaN and infinity by null: neither sessions nor call arguments can store them."""
+    if isinstance(value, dict):
+        return {key: entry if type(entry) is str else replace_nonfinite(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [entry if type(entry) is str else replace_nonfinite(entry) for entry in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _read_object(value: object) -> object:
+    found = decode_json(value) if isinstance(value, str) else value
+    return {} if found is None else replace_nonfinite(found)
+
+
+def _read_list(value: object) -> object:
+    return () if value is None else value
+
+
+def _read_value(value: object) -> object:
+    return None if value == "<<UNDEFINED>>" else replace_nonfinite(value)
+
+
+ClientText = Annotated[Utf8Text, BeforeValidator(to_text)]
+ClientObject = Annotated[dict[str, Any], BeforeValidator(_read_object)]
+_Value = Annotated[JsonValue, BeforeValidator(_read_value)]
+_Flag = Annotated[bool, BeforeValidator(lambda value: value is not None and value)]
+
+
+class _ClientModel(FrozenModel):
+    """A record that is read from the client's JSON as it is; unknown fields are ignored."""
+
+    model_config = ConfigDict(extra="ignore", populate_by_name=True)
+
+
+# --- the query
+
+
+class WidgetParam(_ClientModel):
     """A parameter of a widget and its current value on the dashboard."""
 
-    name: Utf8Text
-    type: str = "string"
-    description: Utf8Text = ""
-    default_value: JsonValue = None
-    current_value: JsonValue = None
-    options: tuple[JsonValue, ...] = ()
-    has_options_endpoint: bool = False
-    is_multiple: bool = False
+    name: ClientText
+    type: ClientText = "string"
+    description: ClientText = ""
+    default_value: _Value = None
+    current_value: _Value = None
+    options: Annotated[tuple[_Value, ...], BeforeValidator(_read_list)] = ()
+    has_options_endpoint: _Flag = Field(default=False, validation_alias="get_options")
+    is_multiple: _Flag = Field(default=False, validation_alias="multi_select")
 
 
-class Widget(FrozenModel):
+class Widget(_ClientModel):
     """A part of the dashboard that has data. `origin` and `widget_id` are empty in the dialect `copilot`.
 
     `tier`: `primary` was picked by the user, `secondary` is on the dashboard, `extra` can be added to it.
     """
 
-    uuid: str
-    name: Utf8Text
-    description: Utf8Text = ""
-    origin: Utf8Text = ""
-    widget_id: Utf8Text = ""
-    params: tuple[WidgetParam, ...] = ()
-    metadata: dict[str, JsonValue] = {}
+    origin: ClientText = ""
+    widget_id: ClientText = ""
+    description: ClientText = ""
+    params: Annotated[tuple[WidgetParam, ...], BeforeValidator(_read_list)] = ()
+    metadata: ClientObject = {}
     tier: Literal["primary", "secondary", "extra"] = "primary"
+    uuid: ClientText = Field(default="", validate_default=True)
+    name: ClientText = Field(default="", validate_default=True)
+
+    @field_validator("uuid")
+    @classmethod
+    def _derive_uuid(cls, uuid: str, info: ValidationInfo) -> str:
+        """Derive a missing uuid from origin and id as openbb-ai 2.2 does, so that the client recognizes it."""
+        origin, widget_id = info.data.get("origin"), info.data.get("widget_id")
+        if uuid:
+            return uuid
+        if not (origin and widget_id):
+            raise PydanticCustomError(
+                "missing", "a widget needs a uuid, or an origin and a widget_id to derive one from"
+            )
+        from xxhash import xxh64
+
+        return str(UUID(xxh64(f"origin={origin}&widget_id={widget_id}").hexdigest() * 2))
+
+    @field_validator("name")
+    @classmethod
+    def _derive_name(cls, name: str, info: ValidationInfo) -> str:
+        return name or info.data.get("widget_id") or info.data.get("uuid", "")
 
     @property
     def current_values(self) -> dict[str, JsonValue]:
@@ -45,15 +128,15 @@ class Widget(FrozenModel):
         return {name: value for name, value in values.items() if value is not None}
 
 
-class ClientTool(FrozenModel):
+class ClientTool(_ClientModel):
     """A tool that the client can run on one of its MCP servers."""
 
-    name: Utf8Text
-    server_id: Utf8Text = ""
-    url: Utf8Text = ""
-    endpoint: Utf8Text = ""
-    description: Utf8Text = ""
-    input_schema: dict[str, Any] = {}
+    name: ClientText
+    server_id: ClientText = ""
+    url: ClientText = ""
+    endpoint: ClientText = ""
+    description: ClientText = ""
+    input_schema: ClientObject = {}
 
 
 class DataItem(FrozenModel):

@@ -5,19 +5,18 @@ Unknown fields are ignored, and every field is read as tolerantly as possible.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from math import isfinite
 from typing import Annotated, Any, Literal
-from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
-from pydantic_core import PydanticCustomError, from_json
-from xxhash import xxh64
+from pydantic_core import PydanticCustomError
 
 from goose_like.core.errors import GooseLikeError
 
 from .query import (
     AddedContext,
     AgentMessage,
+    ClientObject,
+    ClientText,
     ClientTool,
     DataItem,
     Dialect,
@@ -28,7 +27,9 @@ from .query import (
     QueryMessage,
     UserMessage,
     Widget,
-    WidgetParam,
+    decode_json,
+    replace_nonfinite,
+    to_text,
 )
 
 ORCHESTRATOR = "openbb-copilot"
@@ -42,56 +43,19 @@ _UNTIERED = "untiered"
 
 _ARGUMENT_KEYS = {"input_arguments", "copilot_function_call_arguments"}
 _MAX_ERRORS = 20
-_UNDEFINED = "<<UNDEFINED>>"
-
-_Tier = Literal["primary", "secondary", "extra"]
-
 
 # --- conversion of loosely typed JSON
 
 
-def to_text(value: object) -> str:
-    """Return a text as it is, None as an empty text, and any other value as JSON."""
-    match value:
-        case str():
-            return value
-        case None:
-            return ""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 def _to_object(value: object) -> dict[str, Any]:
     """Return an object, or the object in a JSON text; an empty object for anything else."""
-    found = _decode(value) if isinstance(value, str) else value
+    found = decode_json(value) if isinstance(value, str) else value
     return found if isinstance(found, dict) else {}
-
-
-def _decode(text: str) -> object:
-    """Decode JSON that may be encoded twice; return None if the text is not JSON."""
-    try:
-        value = from_json(text)
-        return from_json(value) if isinstance(value, str) else value
-    except ValueError:
-        return None
-
-
-def _replace_nonfinite(value: Any) -> Any:
-    """Replace NaN and infinity by null: neither sessions nor call arguments can store them."""
-    if isinstance(value, dict):
-        return {key: entry if type(entry) is str else _replace_nonfinite(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [entry if type(entry) is str else _replace_nonfinite(entry) for entry in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
-
-
-def _read_object(value: object) -> object:
-    found = _decode(value) if isinstance(value, str) else value
-    return {} if found is None else _replace_nonfinite(found)
 
 
 def _read_ai_content(value: object) -> dict[str, Any] | str:
     """Return the function call in an `ai` message, which may be an object or JSON text; else the message's text."""
-    found = _decode(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", '"') else value
+    found = decode_json(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", '"') else value
     if isinstance(found, dict) and isinstance(found.get("function"), str) and _ARGUMENT_KEYS & found.keys():
         return found
     return to_text(value)
@@ -106,11 +70,6 @@ def _read_contexts(value: object) -> object:
 
 def _read_tiers(value: object) -> object:
     return {_UNTIERED: value} if isinstance(value, list) else value
-
-
-_Text = Annotated[str, BeforeValidator(to_text)]
-_Object = Annotated[dict[str, Any], BeforeValidator(_read_object)]
-_Finite = Annotated[Any, BeforeValidator(_replace_nonfinite)]
 
 
 # --- the JSON of the body
@@ -128,7 +87,7 @@ class _HumanEntry(_BodyPart):
 class _AiEntry(_BodyPart):
     role: Literal["ai"]
     content: Annotated[dict[str, Any] | str, BeforeValidator(_read_ai_content)] = ""
-    agent_id: _Text = ""
+    agent_id: ClientText = ""
 
     @property
     def is_workspace_dialect(self) -> bool:
@@ -139,9 +98,9 @@ class _AiEntry(_BodyPart):
 
 class _ToolEntry(_BodyPart):
     role: Literal["tool"]
-    function: _Text = ""
-    input_arguments: _Object = {}
-    copilot_function_call_arguments: _Object = {}
+    function: ClientText = ""
+    input_arguments: ClientObject = {}
+    copilot_function_call_arguments: ClientObject = {}
     data: Any = None
     content: Any = None
     extra_state: Any = None
@@ -151,49 +110,24 @@ class _ToolEntry(_BodyPart):
         return isinstance(self.data, list) or bool({"input_arguments", "extra_state"} & self.model_fields_set)
 
 
-class _ParamEntry(_BodyPart):
-    name: _Text
-    type: _Text = "string"
-    description: _Text = ""
-    default_value: _Finite = None
-    current_value: _Finite = None
-    options: list[_Finite] | None = None
-    get_options: bool | None = None
-    multi_select: bool | None = None
-
-
-class _WidgetEntry(_BodyPart):
-    uuid: _Text = ""
-    origin: _Text = ""
-    widget_id: _Text = ""
-    name: _Text = ""
-    description: _Text = ""
-    params: list[_ParamEntry] | None = None
-    metadata: _Object = {}
-
-
 class _WidgetTiers(_BodyPart):
-    untiered: list[_WidgetEntry] | None = None
-    primary: list[_WidgetEntry] | None = None
-    secondary: list[_WidgetEntry] | None = None
-    extra: list[_WidgetEntry] | None = None
+    untiered: list[Widget] | None = None
+    primary: list[Widget] | None = None
+    secondary: list[Widget] | None = None
+    extra: list[Widget] | None = None
+
+    def flatten(self) -> tuple[Widget, ...]:
+        others = ((tier, getattr(self, tier)) for tier in ("primary", "secondary", "extra"))
+        tiers = [("primary", self.untiered), *others]
+        return tuple(widget.model_copy(update={"tier": tier}) for tier, widgets in tiers for widget in widgets or ())
 
 
 class _ContextEntry(_BodyPart):
-    uuid: _Text = ""
-    name: _Text = ""
-    description: _Text = ""
+    uuid: ClientText = ""
+    name: ClientText = ""
+    description: ClientText = ""
     data: Any = None
-    metadata: _Object = {}
-
-
-class _ClientToolEntry(_BodyPart):
-    name: _Text
-    server_id: _Text = ""
-    url: _Text = ""
-    endpoint: _Text = ""
-    description: _Text = ""
-    input_schema: _Object = {}
+    metadata: ClientObject = {}
 
 
 class _Body(_BodyPart):
@@ -202,11 +136,11 @@ class _Body(_BodyPart):
     messages: list[Annotated[_HumanEntry | _AiEntry | _ToolEntry, Field(discriminator="role")]]
     context: Annotated[list[_ContextEntry], BeforeValidator(_read_contexts)] = []
     widgets: Annotated[_WidgetTiers | None, BeforeValidator(_read_tiers)] = None
-    urls: list[_Text] | None = None
-    tools: list[_ClientToolEntry] | None = None
-    timezone: _Text = ""
-    workspace_state: _Object = {}
-    workspace_options: _Object = {}
+    urls: list[ClientText] | None = None
+    tools: list[ClientTool] | None = None
+    timezone: ClientText = ""
+    workspace_state: ClientObject = {}
+    workspace_options: ClientObject = {}
     api_keys: Any = None
     force_web_search: Any = None
     skills_catalog: Any = None
@@ -294,10 +228,10 @@ def _build_query(body: _Body) -> Query:
     return Query(
         dialect=body.dialect,
         messages=tuple(map(_build_message, body.messages)),
-        widgets=tuple(_build_widgets(body.widgets)) if body.widgets else (),
+        widgets=body.widgets.flatten() if body.widgets else (),
         context=tuple(map(_build_context, body.context)),
         urls=tuple(body.urls or ()),
-        tools=tuple(ClientTool.model_validate(tool.model_dump()) for tool in body.tools or ()),
+        tools=tuple(body.tools or ()),
         timezone=body.timezone,
         options=body.workspace_options,
         workspace=body.workspace_state,
@@ -313,7 +247,7 @@ def _build_message(entry: _HumanEntry | _AiEntry | _ToolEntry) -> QueryMessage:
                 call.get("copilot_function_call_arguments")
             )
             state = _get_state(call) or _get_state(_to_object(call.get("extra_state")))
-            return FunctionCall(function=call["function"], arguments=_replace_nonfinite(arguments), state=state)
+            return FunctionCall(function=call["function"], arguments=replace_nonfinite(arguments), state=state)
         case _AiEntry(content=text, agent_id=agent_id):
             return UserMessage(text=text) if agent_id == ORCHESTRATOR else AgentMessage(text=text, agent_id=agent_id)
     data = entry.content if entry.data is None else entry.data
@@ -336,7 +270,7 @@ def _build_outcome(data: Any) -> Outcome:
             return Outcome()
         case {"items": list(items)}:
             extra = data.get("extra_citations")
-            citations = _replace_nonfinite(extra) if isinstance(extra, list) else ()
+            citations = replace_nonfinite(extra) if isinstance(extra, list) else ()
             return Outcome(
                 items=_build_items(items), citations=tuple(one for one in citations if isinstance(one, dict))
             )
@@ -377,45 +311,4 @@ def _build_context(entry: _ContextEntry) -> AddedContext:
         uuid=entry.uuid,
         items=_build_outcome(entry.data).items,
         metadata=entry.metadata,
-    )
-
-
-def _build_widgets(entries: _WidgetTiers) -> Iterator[Widget]:
-    tiers: dict[str, _Tier] = {_UNTIERED: "primary", "primary": "primary", "secondary": "secondary", "extra": "extra"}
-    for name, tier in tiers.items():
-        for index, entry in enumerate(getattr(entries, name) or ()):
-            uuid = entry.uuid or _derive_uuid(entry)
-            if not uuid:
-                loc = ("body", "widgets", *([] if name == _UNTIERED else [name]), index, "uuid")
-                msg = "a widget needs a uuid, or an origin and a widget_id to derive one from"
-                raise RequestError([{"loc": loc, "msg": msg, "type": "missing"}])
-            yield Widget(
-                uuid=uuid,
-                name=entry.name or entry.widget_id or uuid,
-                description=entry.description,
-                origin=entry.origin,
-                widget_id=entry.widget_id,
-                params=tuple(map(_build_param, entry.params or ())),
-                metadata=entry.metadata,
-                tier=tier,
-            )
-
-
-def _derive_uuid(entry: _WidgetEntry) -> str:
-    """Derive a widget's uuid from its origin and id as openbb-ai 2.2 does, so that the client recognizes it."""
-    if not (entry.origin and entry.widget_id):
-        return ""
-    return str(UUID(xxh64(f"origin={entry.origin}&widget_id={entry.widget_id}").hexdigest() * 2))
-
-
-def _build_param(entry: _ParamEntry) -> WidgetParam:
-    return WidgetParam(
-        name=entry.name,
-        type=entry.type,
-        description=entry.description,
-        default_value=None if entry.default_value == _UNDEFINED else entry.default_value,
-        current_value=entry.current_value,
-        options=tuple(entry.options or ()),
-        has_options_endpoint=bool(entry.get_options),
-        is_multiple=bool(entry.multi_select),
     )
