@@ -3,8 +3,8 @@
 import os
 import secrets
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -96,8 +96,7 @@ class FileAccess:
 
         No link on the way is followed, so a link that appears after the path check causes an error.
         """
-        folder = open_folder(place.parent)
-        try:
+        with open_folder(place.parent) as folder:
             old = None
             with suppress(FileNotFoundError):
                 old = os.stat(place.name, dir_fd=folder, follow_symlinks=False)
@@ -110,21 +109,16 @@ class FileAccess:
                     os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
 
             replace_file(folder, place.name, data, 0o666, keep_mode_and_owner)
-        finally:
-            os.close(folder)
 
     def append_bytes(self, place: Path, data: bytes) -> None:
         """Append to a file at a real path in one write. Create the file and its folders, and follow no link."""
-        folder = open_folder(place.parent)
-        try:
+        with open_folder(place.parent) as folder:
             with suppress(FileNotFoundError):  # check before opening, which would wait for the reader of a pipe
                 _require_regular_file(place, os.stat(place.name, dir_fd=folder, follow_symlinks=False).st_mode)
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | _NOFOLLOW_FLAGS
             with open(os.open(place.name, flags, 0o666, dir_fd=folder), "wb", buffering=0) as file:
                 if (written := file.write(data)) != len(data):
                     raise GooseLikeError(f"{place} took {written:,} of {len(data):,} bytes; free some space")
-        finally:
-            os.close(folder)
 
     def _to_host_path(self, place: Path) -> Path:
         return Path(os.path.realpath(self._rules.to_host_path(place))) if self._rules else place
@@ -135,11 +129,9 @@ class FileAccess:
             raise DeniedError(f"{path} is hidden from you: it may hold secrets; work without it")
 
 
-def open_folder(path: Path) -> int:
+@contextmanager
+def open_folder(path: Path) -> Iterator[int]:
     """Open a folder by its real path without following links. Create missing folders.
-
-    Returns:
-        A descriptor that the caller closes.
 
     Raises:
         GooseLikeError: a part of the path is a file or a link.
@@ -158,7 +150,10 @@ def open_folder(path: Path) -> int:
         finally:
             os.close(here)
         here = below
-    return here
+    try:
+        yield here
+    finally:
+        os.close(here)
 
 
 def replace_file(folder: int, name: str, data: bytes, mode: int, finish: Callable[[BinaryIO], None]) -> None:

@@ -253,7 +253,7 @@ class SpawnerClient:
         future = self._replies.get((number, kind))
         if future is None:
             future = asyncio.get_running_loop().create_future()
-            future.add_done_callback(_mark_retrieved)
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())  # many wait for no reply
             if self.is_alive:
                 self._replies[number, kind] = future
             else:
@@ -310,12 +310,6 @@ class SpawnerClient:
                 if text := (self._process.stderr.read() or b"").decode(errors="replace").strip():
                     return f"the process that starts commands failed: {text.splitlines()[-1]};"
         return "the process that starts commands was killed, and the running command with it;"
-
-
-def _mark_retrieved(future: "asyncio.Future[int]") -> None:
-    """Mark the exception as seen, so that asyncio does not log replies that nobody waits for."""
-    if not future.cancelled():
-        future.exception()
 
 
 def describe_exit(code: int) -> str:

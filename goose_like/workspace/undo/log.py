@@ -3,11 +3,13 @@
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from .blobs import BlobStore
 from .snapshot import ABSENT, FileState
 
 
@@ -31,14 +33,17 @@ class OpenTurn:
 
 
 class UndoLog:
-    """A fold over the lines of a file. All paths are absolute, and `snapshot` is the newest one.
+    """A fold over the lines of a file, with the file contents in `blobs`. `snapshot` is the newest. Paths are absolute.
 
     Lines are plain JSON without a model, because file names may hold bytes that are not valid text. All methods raise
     OSError if the disk is full or the file cannot be read or written.
     """
 
-    def __init__(self, file: Path) -> None:
-        """Read the file, or create it with mode 0600."""
+    def __init__(self, folder: Path, limit_bytes: int) -> None:
+        """Open the two files of a session's undo, or create them. `limit_bytes` limits the blobs."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = folder / "log.jsonl"
+        self.blobs = BlobStore(folder / "blobs", limit_bytes)
         self.changes: dict[str, list[PathChange]] = {}
         self.snapshot: dict[str, FileState] = {}
         self.open_turn: OpenTurn | None = None
@@ -76,8 +81,10 @@ class UndoLog:
         self._append({"turn": turn, "changes": pairs, "is_ours": is_ours})
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close both files. A full disk is no error here."""
+        for file in (self.blobs, self._file):
+            with suppress(OSError):
+                file.close()
 
     def _append(self, record: dict[str, Any]) -> None:
         self._apply(record)  # the state in memory counts even if the record cannot be written

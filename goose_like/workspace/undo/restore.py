@@ -96,7 +96,7 @@ def restore_files(changes: Iterable[FileChange], get_blob: GetBlob, store: Store
         for change in chosen:
             if change.path not in failed:
                 try:
-                    with _open_parent(change.path) as folder:
+                    with open_folder(change.path.parent) as folder:
                         act(folder, change)
                 except (OSError, GooseLikeError) as error:
                     failed.add(change.path)
@@ -117,15 +117,6 @@ def restore_files(changes: Iterable[FileChange], get_blob: GetBlob, store: Store
 
 def _must_be_removed(change: FileChange) -> bool:
     return change.now != ABSENT and stat.S_IFMT(change.now.mode) != stat.S_IFMT(change.target.mode)
-
-
-@contextmanager
-def _open_parent(path: Path) -> Iterator[int]:
-    folder = open_folder(path.parent)
-    try:
-        yield folder
-    finally:
-        os.close(folder)
 
 
 @contextmanager

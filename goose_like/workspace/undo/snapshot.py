@@ -142,10 +142,10 @@ def _is_tracked(status: os.stat_result) -> bool:
 
 def _read_cached_state(path: str, status: os.stat_result, store: StoreBlob, room_bytes: int) -> tuple[CachedState, str]:
     """Read the state of a path, and return it with the reason why its content was not stored, if any."""
-    read_ns, gap, content = time.time_ns(), "", ""
+    read_ns, gap, content, data = time.time_ns(), "", "", None
     try:
         if stat.S_ISLNK(status.st_mode):
-            content = _read_link(path)
+            content = os.readlink(path)
         elif stat.S_ISREG(status.st_mode):
             if status.st_size > LIMIT_FILE_BYTES:
                 gap = f"over {LIMIT_FILE_BYTES >> 20} MB"
@@ -153,9 +153,10 @@ def _read_cached_state(path: str, status: os.stat_result, store: StoreBlob, room
                 gap = f"beyond {LIMIT_TREE_BYTES >> 20} MB in all"
             else:
                 data, status = _read_file(path)
-                content = store(data)
-    except _UnreadableError:
+    except OSError:
         gap = "that can't be read"
+    if data is not None:
+        content = store(data)
     # A change within the clock tick after the read would leave no other mark.
     marks = _get_marks(status) if read_ns - status.st_ctime_ns > _CLOCK_TICK_NS else None
     if gap:
@@ -163,23 +164,9 @@ def _read_cached_state(path: str, status: os.stat_result, store: StoreBlob, room
     return CachedState(FileState(status.st_mode, content), status.st_size, marks), gap
 
 
-class _UnreadableError(OSError):
-    pass
-
-
-def _read_link(path: str) -> str:
-    try:
-        return os.readlink(path)
-    except OSError as error:
-        raise _UnreadableError(*error.args) from error
-
-
 def _read_file(path: str) -> tuple[bytes, os.stat_result]:
     """Read a regular file as it was at one moment, together with its status at that moment."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError as error:
-        raise _UnreadableError(*error.args) from error
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         for _ in range(_READ_ATTEMPTS):
             status = os.fstat(descriptor)
@@ -188,11 +175,9 @@ def _read_file(path: str) -> tuple[bytes, os.stat_result]:
             data = os.pread(descriptor, status.st_size + 1, 0)
             if len(data) == status.st_size and _get_marks(os.fstat(descriptor)) == _get_marks(status):
                 return data, status
-    except OSError as error:
-        raise _UnreadableError(*error.args) from error
     finally:
         os.close(descriptor)
-    raise _UnreadableError("it changes while it is read")
+    raise OSError("it changes while it is read")
 
 
 def _get_marks(status: os.stat_result) -> tuple[int, ...]:

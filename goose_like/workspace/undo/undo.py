@@ -5,7 +5,6 @@ import hashlib
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +16,6 @@ from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
 from goose_like.workspace.git import RunCommand, list_ignored_paths
 
-from .blobs import BlobStore
 from .log import OpenTurn, UndoLog
 from .restore import FileChange, RestorePlan, restore_files
 from .snapshot import ABSENT, LIMIT_ENTRIES, CachedState, FileState, Snapshot, read_state, take_snapshot
@@ -25,20 +23,6 @@ from .snapshot import ABSENT, LIMIT_ENTRIES, CachedState, FileState, Snapshot, r
 LIMIT_STORE_BYTES = 1 << 30
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Store:
-    """The two files of a session's undo."""
-
-    blobs: BlobStore
-    log: UndoLog
-
-    def close(self) -> None:
-        """Close both files. A full disk is no error here."""
-        for part in (self.blobs, self.log):
-            with suppress(OSError):
-                part.close()
 
 
 class Undo:
@@ -60,7 +44,7 @@ class Undo:
         self._ended_turn = history.turn_count
         self._snapshot_turn = 0
         self._known: Mapping[str, CachedState] = {}
-        self._opened_store: _Store | None = None
+        self._opened_log: UndoLog | None = None
         self._last_task: asyncio.Task[Any] | None = None
         self._is_too_large = self._has_reported_gaps = False
 
@@ -94,8 +78,8 @@ class Undo:
         if self._last_task is not None:
             await asyncio.wait({self._last_task})
         self._is_off = True
-        if self._opened_store is not None:
-            self._opened_store.close()
+        if self._opened_log is not None:
+            self._opened_log.close()
 
     # --- going back
 
@@ -119,29 +103,29 @@ class Undo:
         return await asyncio.shield(self._enqueue(partial(self._restore, chosen)))
 
     async def _plan(self, number: int) -> RestorePlan:
-        store = await self._open_store()
+        log = await self._open_log()
         with suppress(OSError):  # the state in memory is complete all the same
             await self._record_open_turn(is_ours=not self._is_off)
-        return await asyncio.to_thread(self._build_plan, store, number)
+        return await asyncio.to_thread(self._build_plan, log, number)
 
-    def _build_plan(self, store: _Store, number: int) -> RestorePlan:
+    def _build_plan(self, log: UndoLog, number: int) -> RestorePlan:
         planned = []
-        for path, history in store.log.changes.items():
+        for path, history in log.changes.items():
             if not (changes := [change for change in history if change.turn >= number]):
                 continue
             now, target = read_state(path, self._store_or_hash), changes[0].before
             is_edited = changes[-1].after != now or any(one.after != two.before for one, two in pairwise(changes))
             if now != target:
                 planned.append(FileChange(Path(path), is_edited, now, target))
-        return RestorePlan(number, tuple(sorted(planned, key=lambda change: change.path)), store.blobs.get)
+        return RestorePlan(number, tuple(sorted(planned, key=lambda change: change.path)), log.blobs.get)
 
     async def _restore(self, changes: list[FileChange]) -> list[str]:
-        store = await self._open_store()
+        log = await self._open_log()
         with suppress(OSError):
             await self._record_open_turn(is_ours=not self._is_off)
 
         def restore() -> list[str]:
-            notes = restore_files(changes, store.blobs.get, self._store_or_hash)
+            notes = restore_files(changes, log.blobs.get, self._store_or_hash)
             after = {str(change.path): read_state(str(change.path), self._store_or_hash) for change in changes}
             done = {
                 path: (change.now, state)
@@ -149,8 +133,8 @@ class Undo:
                 if (state := after[path := str(change.path)]) != change.now
             }
             with suppress(OSError):
-                store.blobs.flush()
-                store.log.record_changes(self._history.turn_count, done)
+                log.blobs.flush()
+                log.record_changes(self._history.turn_count, done)
             return notes
 
         return await asyncio.to_thread(restore)
@@ -177,48 +161,42 @@ class Undo:
             self._is_off = True
             self._notifier.log(f"undo is off from here on: what changes now can't be taken back ({error})")
 
-    async def _open_store(self) -> _Store:
+    async def _open_log(self) -> UndoLog:
         """Open the files. Record the turn that a killed process left open; anyone may have changed its files since."""
-        if self._opened_store is None:
-            self._opened_store = await asyncio.to_thread(self._open_files)
+        if self._opened_log is None:
+            try:
+                self._opened_log = await asyncio.to_thread(UndoLog, self._folder, LIMIT_STORE_BYTES)
+            except OSError as error:
+                raise GooseLikeError(f"{self._folder} can't be used: {error}") from error
             await self._record_open_turn(is_ours=False)
-        return self._opened_store
-
-    def _open_files(self) -> _Store:
-        try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            blobs = BlobStore(self._folder / "blobs", LIMIT_STORE_BYTES)
-            return _Store(blobs, UndoLog(self._folder / "log.jsonl"))
-        except OSError as error:
-            raise GooseLikeError(f"{self._folder} can't be used: {error}") from error
+        return self._opened_log
 
     # --- reading and comparing files
 
     async def _store_original(self, number: int, path: Path) -> None:
-        store = await self._open_store()
-        await asyncio.to_thread(self._store_original_now, store, number, path)
+        await asyncio.to_thread(self._store_original_now, await self._open_log(), number, path)
 
-    def _store_original_now(self, store: _Store, number: int, path: Path) -> None:
-        turn = store.log.get_open_turn(number)
+    def _store_original_now(self, log: UndoLog, number: int, path: Path) -> None:
+        turn = log.get_open_turn(number)
         missing_folders = [folder for folder in path.parents if not os.path.lexists(folder)]
         paths = [one for one in (path, *missing_folders) if str(one) not in turn.originals]
-        states = {str(one): self._read_original(store, turn, one) for one in paths}
-        store.blobs.flush()
-        store.log.record_originals(number, states)
+        states = {str(one): self._read_original(log, turn, one) for one in paths}
+        log.blobs.flush()
+        log.record_originals(number, states)
 
-    def _read_original(self, store: _Store, turn: OpenTurn, path: Path) -> FileState:
+    def _read_original(self, log: UndoLog, turn: OpenTurn, path: Path) -> FileState:
         """Return the state before this turn: from the snapshot if it covers the path, or else the current state."""
         is_excluded = any(str(one) in turn.ignored or one.name == ".git" for one in (path, *path.parents))
         if turn.root and path.is_relative_to(turn.root) and not is_excluded:
-            return store.log.snapshot.get(str(path), ABSENT)
-        return read_state(str(path), store.blobs.put)
+            return log.snapshot.get(str(path), ABSENT)
+        return read_state(str(path), log.blobs.put)
 
     async def _take_snapshot(self, number: int) -> None:
         if self._snapshot_turn == number or self._is_too_large:
             return
-        store = await self._open_store()
+        log = await self._open_log()
         ignored = await list_ignored_paths(self._root, self._run)
-        snapshot = await asyncio.to_thread(self._record_snapshot, store, number, ignored)
+        snapshot = await asyncio.to_thread(self._record_snapshot, log, number, ignored)
         if snapshot.is_complete:
             self._snapshot_turn = number
         else:
@@ -231,38 +209,38 @@ class Undo:
             self._has_reported_gaps = True
             self._notifier.log(f"undo does not cover what commands do to {self._format_gaps(snapshot.gaps)}")
 
-    def _record_snapshot(self, store: _Store, number: int, ignored: frozenset[str]) -> Snapshot:
+    def _record_snapshot(self, log: UndoLog, number: int, ignored: frozenset[str]) -> Snapshot:
         root = str(self._root)
-        snapshot = self._read_tree(store, root, ignored)
-        store.blobs.flush()
+        snapshot = self._read_tree(log, root, ignored)
+        log.blobs.flush()
         if snapshot.is_complete:
             states = {path: cached.state for path, cached in snapshot.states.items()}
-            store.log.record_snapshot(number, root, ignored, states)
+            log.record_snapshot(number, root, ignored, states)
         return snapshot
 
-    def _read_tree(self, store: _Store, root: str, ignored: frozenset[str]) -> Snapshot:
+    def _read_tree(self, log: UndoLog, root: str, ignored: frozenset[str]) -> Snapshot:
         own_folders = {os.path.realpath(folder) for folder in (state_folder(), self._folder.parent)}
-        put = self._store_or_hash if self._is_off else store.blobs.put
+        put = self._store_or_hash if self._is_off else log.blobs.put
         snapshot = take_snapshot(Path(root), ignored | own_folders, put, self._known)
         self._known = snapshot.states
         return snapshot
 
     async def _record_open_turn(self, *, is_ours: bool = True) -> None:
         """Compare the files with their state before the open turn, if there is one, and record the changes."""
-        if self._opened_store is None or (turn := self._opened_store.log.open_turn) is None:
+        if self._opened_log is None or (turn := self._opened_log.open_turn) is None:
             return
         ignored = await list_ignored_paths(Path(turn.root), self._run) if turn.root else frozenset[str]()
         self._snapshot_turn = 0
-        await asyncio.to_thread(self._compare, self._opened_store, turn, ignored, is_ours)
+        await asyncio.to_thread(self._compare, self._opened_log, turn, ignored, is_ours)
 
-    def _compare(self, store: _Store, turn: OpenTurn, now_ignored: frozenset[str], is_ours: bool) -> None:
+    def _compare(self, log: UndoLog, turn: OpenTurn, now_ignored: frozenset[str], is_ours: bool) -> None:
         """Record the changes of a turn. Files that git ignored at the snapshot do not count, even if tracked now."""
         before: dict[str, FileState] = {}
         after: dict[str, FileState] = {}
         if turn.root:
-            excluded = turn.ignored | {path for path in now_ignored if path not in store.log.snapshot}
-            snapshot = self._read_tree(store, turn.root, excluded)
-            before |= store.log.snapshot
+            excluded = turn.ignored | {path for path in now_ignored if path not in log.snapshot}
+            snapshot = self._read_tree(log, turn.root, excluded)
+            before |= log.snapshot
             after |= {path: cached.state for path, cached in snapshot.states.items()}
             if not snapshot.is_complete:  # new files among so many cannot be found
                 after |= {path: read_state(path, self._store_or_hash) for path in before}
@@ -270,16 +248,16 @@ class Undo:
         after |= {path: read_state(path, self._store_or_hash) for path in turn.originals}
         both = {path: (before.get(path, ABSENT), after.get(path, ABSENT)) for path in before.keys() | after.keys()}
         try:
-            store.blobs.flush()
+            log.blobs.flush()
         finally:  # record the changes in memory, even on a full disk
             changes = {path: pair for path, pair in both.items() if pair[0] != pair[1]}
-            store.log.record_changes(turn.turn, changes, is_ours=is_ours)
+            log.record_changes(turn.turn, changes, is_ours=is_ours)
 
     def _store_or_hash(self, data: bytes) -> str:
         """Store a content if possible, or only hash it, so that a full disk never prevents a restore."""
-        if self._opened_store is not None:
+        if self._opened_log is not None:
             with suppress(OSError):
-                return self._opened_store.blobs.put(data)
+                return self._opened_log.blobs.put(data)
         return hashlib.sha256(data).hexdigest()
 
     def _format_gaps(self, gaps: Mapping[str, Sequence[str]]) -> str:
