@@ -17,8 +17,15 @@ from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavail
 
 from .anthropic_wire import AnthropicEncoder, AnthropicStreamParser, build_error
 from .base import ProbeResult, ProviderInfo, Request
-from .probe import list_models
-from .sdk_client import add_location, find_key_error, find_url_error, format_host, parse_base_url, parse_retry_after_s
+from .sdk_client import (
+    add_location,
+    find_key_error,
+    find_url_error,
+    format_host,
+    list_models,
+    parse_base_url,
+    parse_retry_after_s,
+)
 from .sdk_request import SdkProvider
 from .wire import clip
 

@@ -100,7 +100,7 @@ class Provider(Protocol):
 
 
 class ProviderFactory(Protocol):
-    """A source of providers: a provider class, or a preset (`providers/presets.py`)."""
+    """A source of providers: a provider class, installed or built for a preset."""
 
     @property
     def info(self) -> ProviderInfo:

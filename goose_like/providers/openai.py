@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 from urllib.parse import SplitResult
 
@@ -15,8 +15,7 @@ from goose_like.core.message import Usage
 from .base import Embeddings, ProbeResult, ProviderInfo, Request
 from .openai_wire import OpenAIEncoder, OpenAIStreamParser, apply_strict_roles, parse_embeddings
 from .presets import Preset
-from .probe import list_models
-from .sdk_client import add_location, find_key_error, find_url_error, format_host, parse_base_url
+from .sdk_client import add_location, find_key_error, find_url_error, format_host, list_models, parse_base_url
 from .sdk_request import SdkProvider, StreamParser
 from .wire import build_status_error, clip
 
@@ -39,24 +38,36 @@ OPENAI_PRESET = Preset(
 
 
 class OpenAIProvider(SdkProvider):
-    """A provider for the server of a preset."""
+    """A provider for the server of a preset: OpenAI's, or that of a class from `for_preset`."""
 
     info: ClassVar[ProviderInfo] = OPENAI_PRESET.info
+    preset: ClassVar[Preset] = OPENAI_PRESET
     sdk_name = "openai"
 
-    def __init__(self, choice: ModelChoice, preset: Preset = OPENAI_PRESET) -> None:
+    @staticmethod
+    def for_preset(other: Preset) -> type["OpenAIProvider"]:
+        """Create the provider class of another preset."""
+
+        class PresetProvider(OpenAIProvider):
+            info = other.info
+            preset = other
+
+        return PresetProvider
+
+    def __init__(self, choice: ModelChoice) -> None:
+        preset = self.preset
         # On a redirect to another host, HTTP clients drop only the Authorization header.
         is_bearer = preset.key_header is None
         super().__init__(
             choice, _resolve_base_url(choice, preset), find_key(preset.key_variable), follows_redirects=is_bearer
         )
-        self._preset = preset
         self._extras: dict[str, Any] = {}
         self._encoder = OpenAIEncoder({}, preset.call, preset.thinking_key)
 
-    @staticmethod
-    def find_setup_error(choice: ModelChoice, preset: Preset = OPENAI_PRESET) -> GooseLikeError | None:
+    @classmethod
+    def find_setup_error(cls, choice: ModelChoice) -> GooseLikeError | None:
         """Return the error about a missing key, address or model name, or None if the choice is usable."""
+        preset = cls.preset
         try:
             url = _resolve_base_url(choice, preset)
             error = _find_url_error(url, preset) or _find_key_error(url, find_key(preset.key_variable), preset)
@@ -68,14 +79,15 @@ class OpenAIProvider(SdkProvider):
             )
         return error
 
-    @staticmethod
-    async def probe(choice: ModelChoice, key: str = "", preset: Preset = OPENAI_PRESET) -> ProbeResult:
+    @classmethod
+    async def probe(cls, choice: ModelChoice, key: str = "") -> ProbeResult:
         """Check address and key of the server by listing its models.
 
         Raises:
             ProviderError: The server is unreachable, refuses the key or has no list of models.
             ProfileError: The address is unknown.
         """
+        preset = cls.preset
         url, key = _resolve_base_url(choice, preset), key or find_key(preset.key_variable)
         if error := _find_url_error(url, preset) or _find_key_error(url, key, preset):
             raise error
@@ -101,9 +113,7 @@ class OpenAIProvider(SdkProvider):
     def embedding_model(self) -> str | None:
         """The embedding model of this server. Behind another address, `openai` is an unknown server and has none."""
         return (
-            None
-            if self._preset is OPENAI_PRESET and self._url.hostname != OPENAI_HOST
-            else self._preset.embedding_model
+            None if self.preset is OPENAI_PRESET and self._url.hostname != OPENAI_HOST else self.preset.embedding_model
         )
 
     async def embed(self, texts: Sequence[str]) -> Embeddings:
@@ -130,15 +140,15 @@ class OpenAIProvider(SdkProvider):
             raise BrokenStreamError(f"the answer is no list of vectors ({clip(str(error), 80)})") from error
 
     def _find_setup_error(self) -> GooseLikeError | None:
-        return _find_url_error(self._url, self._preset) or _find_key_error(self._url, self._key, self._preset)
+        return _find_url_error(self._url, self.preset) or _find_key_error(self._url, self._key, self.preset)
 
     def _describe_address_settings(self) -> str:
-        return _list_address_settings(self._preset)
+        return _list_address_settings(self.preset)
 
     def _create_client(self, **options: Any) -> Any:
         # The SDK requires a key, even for servers without one.
         return self._sdk.AsyncOpenAI(
-            api_key=self._key or "none", base_url=self._url.geturl(), default_query=self._preset.query, **options
+            api_key=self._key or "none", base_url=self._url.geturl(), default_query=self.preset.query, **options
         )
 
     async def _post(self, body: bytes) -> Any:
@@ -163,18 +173,18 @@ class OpenAIProvider(SdkProvider):
         return OpenAIStreamParser()
 
     def _build_refusal(self, request: Request, status: int, body: object, wait_s: float | None) -> ProviderError:
-        return build_status_error(status, body, request.model, _get_key_name(self._preset), wait_s)
+        return build_status_error(status, body, request.model, _get_key_name(self.preset), wait_s)
 
     def _build_headers(self) -> dict[str, Any]:
         """Build the headers that replace the SDK's: it would send the user's OpenAI identity to other servers."""
-        if self._preset is OPENAI_PRESET:
+        if self.preset is OPENAI_PRESET:
             return {}
         custom = (line.partition(":")[0].strip() for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines())
         names = ("OpenAI-Organization", "OpenAI-Project", "Authorization", *filter(None, custom))
-        return {**dict.fromkeys(names, self._sdk.Omit()), **_build_key_headers(self._preset, self._key)}
+        return {**dict.fromkeys(names, self._sdk.Omit()), **_build_key_headers(self.preset, self._key)}
 
     def _encode_body(self, request: Request) -> bytes:
-        choice, preset, is_openai = self._choice, self._preset, self._url.hostname == OPENAI_HOST
+        choice, preset, is_openai = self._choice, self.preset, self._url.hostname == OPENAI_HOST
         extras: dict[str, Any] = {}
         limit = request.resolve_output_limit(choice.max_output_tokens)
         if limit is not None:
@@ -202,30 +212,6 @@ class OpenAIProvider(SdkProvider):
         if extras != self._extras:
             self._extras, self._encoder = extras, OpenAIEncoder(extras, preset.call, preset.thinking_key)
         return self._encoder.encode_request(request)
-
-
-@dataclass(frozen=True, slots=True)
-class PresetProviderFactory:
-    """A provider factory that creates providers for a preset."""
-
-    preset: Preset
-
-    @property
-    def info(self) -> ProviderInfo:
-        """The facts about this provider."""
-        return self.preset.info
-
-    def find_setup_error(self, choice: ModelChoice) -> GooseLikeError | None:
-        """Return the error about a missing key, address or model name, or None if the choice is usable."""
-        return OpenAIProvider.find_setup_error(choice, self.preset)
-
-    async def probe(self, choice: ModelChoice, key: str = "") -> ProbeResult:
-        """Check address and key of the server by listing its models; see `OpenAIProvider.probe`."""
-        return await OpenAIProvider.probe(choice, key, self.preset)
-
-    def __call__(self, choice: ModelChoice) -> OpenAIProvider:
-        """Create a provider for a model of this preset."""
-        return OpenAIProvider(choice, self.preset)
 
 
 def _resolve_base_url(choice: ModelChoice, preset: Preset) -> SplitResult:

@@ -13,7 +13,7 @@ from goose_like.core.entry_points import did_you_mean, list_entry_points, load_e
 from goose_like.core.errors import CredentialError, ProfileError, prefix_error_path
 
 from .base import Model, ModelPair, ProviderFactory
-from .openai import PresetProviderFactory
+from .openai import OpenAIProvider
 from .presets import load_presets
 
 NO_MODEL = """no model to work with. Choose one of three ways:
@@ -90,7 +90,7 @@ def find_provider_factory(name: str) -> ProviderFactory:
     presets = load_presets()
     if name not in presets:
         raise ProfileError(f"unknown provider {name!r}; {did_you_mean(name, [*installed, *presets])}")
-    return PresetProviderFactory(presets[name])
+    return OpenAIProvider.for_preset(presets[name])
 
 
 def open_models(profile: Profile) -> ModelPair:

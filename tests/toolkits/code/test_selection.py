@@ -120,7 +120,7 @@ def answered(body: bytes) -> Response:
 
 
 def view(server: Loopback, row: Preset = SERVER) -> tuple[ModelView, Recorder]:
-    provider = OpenAIProvider(ModelChoice(model="mine:m1", base_url=server.base_url), row)
+    provider = OpenAIProvider.for_preset(row)(ModelChoice(model="mine:m1", base_url=server.base_url))
     model, notifier = Model(provider, "m1", "mine:m1"), Recorder()
     return ExchangeView(SESSION, ModelPair(model, model), notifier).processor, notifier
 
