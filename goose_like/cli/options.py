@@ -39,15 +39,6 @@ def list_profile_names() -> list[str]:
     return sorted({source.name for source in list_profile_sources() if source.name.isprintable()})
 
 
-def list_own_profile_names() -> list[str]:
-    """Return the printable names of the person's own profiles, for shell completion."""
-    from goose_like.cli.commands.profiles_yaml import is_own_profile
-    from goose_like.config.profile_loader import list_profile_sources
-
-    sources = [source for source in list_profile_sources() if is_own_profile(source.file)]
-    return sorted({source.name for source in sources if source.name.isprintable()})
-
-
 def list_toolkit_names() -> list[str]:
     """Return the names of installed toolkits, for shell completion."""
     from goose_like.core.entry_points import list_entry_points

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
 
@@ -31,15 +30,6 @@ class _FrontMatter(FrozenModel):
     usage: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _CommandFile:
-    """A file with the name of its command; `read` returns its text."""
-
-    name: str
-    file: Path
-    read: Callable[[], str]
-
-
 def add_command_files(
     commands: Mapping[str, SlashCommand], project: ProjectConfig | None
 ) -> tuple[dict[str, SlashCommand], list[str]]:
@@ -48,37 +38,30 @@ def add_command_files(
     `project` holds the trusted files of the project. A file never replaces a command of the same name.
     """
     result, problems = dict(commands), []
-    for command_file in [*_list_own_files(), *(_list_project_files(project) if project else ())]:
-        name, file = command_file.name, command_file.file
+    for path, file, read in _list_files(project):
+        name = "-".join(path.with_suffix("").parts)
         try:
             if not _NAME.fullmatch(name):
                 raise GooseLikeError(f"{file}: use only letters, digits, '-' and '_' in the file name")
             if other := result.get(name):
                 owner = other.source or "a command of a package or toolkit"
                 raise GooseLikeError(f"{file}: the name /{name} is taken by {owner}; rename the file")
-            result[name] = _parse_command(command_file, command_file.read())
+            result[name] = _parse_command(name, file, read())
         except GooseLikeError as error:
             problems.append(f"skipped: {error}")
     return result, problems
 
 
-def _list_own_files() -> Iterator[_CommandFile]:
+def _list_files(project: ProjectConfig | None) -> Iterator[tuple[PurePath, Path, Callable[[], str]]]:
+    """Yield each file with its path below the folder of commands and a function that returns its text."""
     folder = config_folder() / COMMANDS
     for file in sorted(folder.rglob("*.md")):
         if file.is_file():
-            yield _CommandFile(_make_name(file.relative_to(folder)), file, partial(_read_file, file))
-
-
-def _list_project_files(project: ProjectConfig) -> Iterator[_CommandFile]:
-    for name in sorted(project.files):
-        path = PurePath(name)
-        if path.parts[0] == COMMANDS:
-            read = partial(project.files.__getitem__, name)
-            yield _CommandFile(_make_name(path.relative_to(COMMANDS)), project.get_path(name), read)
-
-
-def _make_name(path: PurePath) -> str:
-    return "-".join(path.with_suffix("").parts)
+            yield file.relative_to(folder), file, partial(_read_file, file)
+    if project:
+        for name, text in sorted(project.files.items()):
+            if name.startswith(f"{COMMANDS}/"):
+                yield PurePath(name).relative_to(COMMANDS), project.get_path(name), partial(str, text)
 
 
 def _read_file(file: Path) -> str:
@@ -95,17 +78,11 @@ def _read_file(file: Path) -> str:
         raise GooseLikeError(f"{file}, line {line}: not UTF-8 text; save the file as UTF-8") from error
 
 
-def _parse_command(command_file: _CommandFile, text: str) -> SlashCommand:
-    """Return the command that a file defines.
-
-    Raises:
-        GooseLikeError: The front matter has an error, with its line in the message, or the text is empty.
-    """
-    name, file = command_file.name, command_file.file
+def _parse_command(name: str, file: Path, text: str) -> SlashCommand:
     text = text.replace("\r\n", "\n")
     front, body = _FrontMatter(), text
     if match := _FRONT_MATTER.match(text):
-        front, body = _parse_front_matter(command_file, match["front"]), text[match.end() :]
+        front, body = _parse_front_matter(name, file, match["front"]), text[match.end() :]
     elif text.startswith("---\n"):
         raise GooseLikeError(f"{file}, line 1: the front matter has no end; add a line --- after it")
     body = body.strip()
@@ -116,12 +93,12 @@ def _parse_command(command_file: _CommandFile, text: str) -> SlashCommand:
     return SlashCommand(name, summary, lambda context, words: fill_arguments(body, words), usage, source=str(file))
 
 
-def _parse_front_matter(command_file: _CommandFile, text: str) -> _FrontMatter:
-    data = parse_yaml(command_file.file, f"\n{text}")  # line 1 of the text is line 2 of the file
+def _parse_front_matter(name: str, file: Path, text: str) -> _FrontMatter:
+    data = parse_yaml(file, f"\n{text}")  # line 1 of the text is line 2 of the file
     try:
         return _FrontMatter.model_validate(data)
     except ValidationError as error:
-        source = YamlSource(command_file.name, command_file.file, data)
+        source = YamlSource(name, file, data)
         hint = lambda path: did_you_mean(str(path[-1]), _FrontMatter.model_fields)  # noqa: E731
         raise GooseLikeError(describe_validation_error(error, source, hint, "the front matter")) from error
 

@@ -41,14 +41,9 @@ class ChatIO(Protocol):
     """
 
     waits_for_work: bool
-
-    @property
-    def notifier(self) -> Notifier:
-        """The receiver of events."""
-
-    @property
-    def finished(self) -> Sequence[tuple[ToolCall, ToolResult]]:
-        """Finished calls with their results, in the order of the numbers that `/show` takes."""
+    notifier: Notifier
+    finished: Sequence[tuple[ToolCall, ToolResult]]
+    """Finished calls with their results, in the order of the numbers that `/show` takes."""
 
     async def read_line(self) -> str:
         """Return the next input with its line end, or an empty string at the end of input."""
@@ -81,19 +76,10 @@ class PipeIO(ChatIO):
     waits_for_work = True
 
     def __init__(self) -> None:
-        self.screen = open_screen(shows_answer=True)
+        self.notifier = self.screen = open_screen(shows_answer=True)
+        self.finished = ()
         self._lines = LineReader()
         self._closed = asyncio.Event()
-
-    @property
-    @override
-    def notifier(self) -> Notifier:
-        return self.screen
-
-    @property
-    @override
-    def finished(self) -> Sequence[tuple[ToolCall, ToolResult]]:
-        return ()
 
     @override
     async def read_line(self) -> str:
@@ -139,7 +125,7 @@ class PipeIO(ChatIO):
         self._closed.set()
 
 
-class TerminalIO(ChatIO):
+class TerminalIO:
     """A prompt at the bottom of the terminal and a screen above it."""
 
     waits_for_work = False
@@ -147,53 +133,24 @@ class TerminalIO(ChatIO):
     def __init__(self, prompt: Prompt, choice: SessionChoice) -> None:
         self.prompt = prompt
         self.screen = LiveScreen(prompt, choice.notify)
+        self.notifier: Notifier = self.screen
+        self.finished: Sequence[tuple[ToolCall, ToolResult]] = self.screen.finished
+        self.show = self.screen.show
+        self.read_line, self.ask, self.close = prompt.read_line, prompt.read_answer, prompt.close
+        self.prepend_text, self.copy_text = prompt.prepend_text, prompt.copy_text
         self._session: Session | None = None
         self._pasting: asyncio.Task[None] | None = None
         prompt.completer = self._completer = SessionCompleter()
         if choice.keys == "vi":
             prompt.use_vi_keys()
 
-    @property
-    @override
-    def notifier(self) -> Notifier:
-        return self.screen
-
-    @property
-    @override
-    def finished(self) -> Sequence[tuple[ToolCall, ToolResult]]:
-        return self.screen.finished
-
-    @override
-    async def read_line(self) -> str:
-        return await self.prompt.read_line()
-
-    @override
-    async def ask(self, label: str) -> str:
-        return await self.prompt.read_answer(label)
-
-    @override
-    def show(self, renderable: object) -> None:
-        self.screen.show(renderable)
-
-    @override
-    def prepend_text(self, text: str) -> None:
-        self.prompt.prepend_text(text)
-
-    @override
-    def copy_text(self, text: str) -> None:
-        self.prompt.copy_text(text)
-
-    @override
-    def close(self) -> None:
-        self.prompt.close()
-
-    @override
     def show_startup(self, work: Work) -> None:
+        """Let Ctrl-C and Ctrl-D stop a session that is still starting."""
         self.prompt.on_interrupt = self.prompt.on_leave = work.stop
         self.screen.show_startup()
 
-    @override
     def show_session(self, context: SlashContext, work: Work) -> None:
+        """Draw a session above the prompt and connect the prompt's keys to it."""
         prompt, screen = self.prompt, self.screen
         inbox, session = context.exchange.inbox, context.exchange.session
         prompt.on_leave = lambda: None  # `read_line` reports it

@@ -22,7 +22,7 @@ from goose_like.core.errors import GooseLikeError
 from goose_like.core.events import PlanUpdated, Status, Task
 from goose_like.core.history import History
 from goose_like.providers.prices import compute_cost_usd
-from goose_like.sessions.index import write_title
+from goose_like.sessions.index import write_label
 from goose_like.sessions.session import Session
 from goose_like.terminal.input import Prompt
 from goose_like.terminal.interaction import handle_signals, is_terminal
@@ -323,4 +323,4 @@ class ChatLoop:
 async def _write_title(exchange: Exchange) -> None:
     """Ask the accelerator for a title; without one, lists show the first words of the session."""
     with suppress(GooseLikeError):
-        write_title(exchange.session.folder, await suggest_title(exchange.history, exchange.view.accelerator))
+        write_label(exchange.session.folder, "title", await suggest_title(exchange.history, exchange.view.accelerator))

@@ -1,6 +1,5 @@
 """The built-in slash commands. To add one, write a function here and a line in `core/entry_points.py`."""
 
-from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
@@ -12,9 +11,9 @@ from goose_like.agent.slash_command import SlashCommand, command
 from goose_like.agent.slash_context import SlashContext
 from goose_like.cli.commands.inspect import diagnose
 from goose_like.cli.commands.session_actions import MAX_LISTED, format_age, write_export
+from goose_like.cli.options import list_model_prefixes, list_profile_names
 from goose_like.config.profile import ModelChoice
-from goose_like.config.profile_loader import list_profile_sources, load_profile
-from goose_like.core.entry_points import list_entry_points
+from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import UsageError
 from goose_like.core.events import PlanUpdated
 from goose_like.core.history import estimate_tokens
@@ -60,11 +59,7 @@ def plan(context: SlashContext, words: str) -> None:
     )
 
 
-def _list_model_prefixes(context: SlashContext) -> Iterable[str]:
-    return (f"{name}:" for name in list_entry_points("goose_like.provider"))
-
-
-@command(usage="[PROVIDER:MODEL]", choices=_list_model_prefixes)
+@command(usage="[PROVIDER:MODEL]", choices=lambda context: list_model_prefixes())
 async def model(context: SlashContext, words: str) -> None:
     """Show the models, or switch to another one."""
     models = context.exchange.models
@@ -76,18 +71,14 @@ async def model(context: SlashContext, words: str) -> None:
     context.switch_session(profile=context.profile.model_copy(update={"processor": choice, "accelerator": choice}))
 
 
-def _list_profiles(context: SlashContext) -> Iterable[str]:
-    return sorted({source.name for source in list_profile_sources()})
-
-
-@command(usage="[NAME]", choices=_list_profiles)
+@command(usage="[NAME]", choices=lambda context: list_profile_names())
 def profile(context: SlashContext, words: str) -> None:
     """List the profiles, or switch to another one."""
     if words:
         context.switch_session(profile=load_profile(words)[0])
     else:
         current = context.profile.name
-        context.show("\n".join(f"{'>' if name == current else ' '} {name}" for name in _list_profiles(context)))
+        context.show("\n".join(f"{'>' if name == current else ' '} {name}" for name in list_profile_names()))
 
 
 @command(anytime=True)
@@ -143,11 +134,11 @@ def cost(context: SlashContext, words: str) -> None:
         context.show("no tokens were used yet")
 
 
-def _list_call_numbers(context: SlashContext) -> Iterable[str]:
-    return (str(number + 1) for number in range(len(context.finished_calls)))
-
-
-@command(usage="[N]", anytime=True, choices=_list_call_numbers)
+@command(
+    usage="[N]",
+    anytime=True,
+    choices=lambda context: (str(number + 1) for number in range(len(context.finished_calls))),
+)
 def show(context: SlashContext, words: str) -> None:
     """Show the whole output of a tool call by its number [the last call]."""
     if not context.finished_calls:
@@ -233,11 +224,7 @@ def export(context: SlashContext, words: str) -> None:
     context.show(write_export(context.exchange.session.name, file))
 
 
-def _list_session_names(context: SlashContext) -> Iterable[str]:
-    return (info.name for info in list_sessions())
-
-
-@command(usage="[NAME]", choices=_list_session_names)
+@command(usage="[NAME]", choices=lambda context: (info.name for info in list_sessions()))
 def resume(context: SlashContext, words: str) -> None:
     """Switch to another session; without a name, list the sessions."""
     if words:

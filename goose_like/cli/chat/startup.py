@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,18 +42,14 @@ def _prepare(options: Any, session: str | None, is_resumed: bool) -> tuple[Any, 
 
 
 async def _run(prepared: tuple[Any, Any] | None, prepare: Callable[[], tuple[Any, Any]], work: dict[str, Any]) -> int:
-    if not has_prompt():
-        run_chat, close_after = _import_chat()
-        choice, session = prepared or prepare()
-        return int(
-            await close_after(run_chat(choice.profile, session, project=choice.project, **work), choice, session)
-        )
-    from goose_like.terminal.input import Prompt
+    async with AsyncExitStack() as stack:
+        prompt = None
+        if has_prompt():
+            from goose_like.terminal.input import Prompt
 
-    async with Prompt(state_folder() / "history") as prompt:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, prompt.close)
+            prompt = await stack.enter_async_context(Prompt(state_folder() / "history"))
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                asyncio.get_running_loop().add_signal_handler(number, prompt.close)
         run_chat, close_after = await asyncio.to_thread(_import_chat)
         if prepared is None:
             prepared = await asyncio.to_thread(prepare)

@@ -4,9 +4,18 @@ from typing import Annotated
 
 import typer
 
-from goose_like.cli.options import list_own_profile_names, list_profile_names
+from goose_like.cli.options import list_profile_names
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show, check, create and edit profiles.")
+
+
+def _list_own_names() -> list[str]:
+    from goose_like.config.profile_loader import list_profile_sources
+
+    from .profiles_yaml import is_own_profile
+
+    return [source.name for source in list_profile_sources() if is_own_profile(source.file)]
+
 
 NameOption = Annotated[
     str | None,
@@ -64,9 +73,7 @@ def new(
 def edit(
     name: Annotated[
         str | None,
-        typer.Argument(
-            help="One of your own profiles [default: the whole file].", autocompletion=list_own_profile_names
-        ),
+        typer.Argument(help="One of your own profiles [default: the whole file].", autocompletion=_list_own_names),
     ] = None,
 ) -> None:
     """Edit your profiles in $VISUAL or $EDITOR; errors are reported with their line before saving."""
