@@ -113,11 +113,7 @@ def print_permissions() -> None:
 
 
 def revoke_permissions(which: str) -> None:
-    """Revoke the permission with a number, or all permissions of a folder.
-
-    Raises:
-        UsageError: There is no such number or folder.
-    """
+    """Revoke the permission with a number, or all permissions of a folder."""
     rows = _list_permissions()
     if which.isdecimal():
         chosen = rows[int(which) - 1 : int(which)] if which != "0" else []

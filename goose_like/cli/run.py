@@ -40,11 +40,7 @@ class RunRequest:
 
 
 async def run_once(request: RunRequest) -> int:
-    """Run one turn and return the exit code.
-
-    Raises:
-        GooseLikeError: The turn cannot start.
-    """
+    """Run one turn and return the exit code."""
     out = StdoutWriter(request.output_format)
     notifier = out if request.is_quiet else Tee(open_screen(shows_answer=False), out)
     history, code = History(), 1

@@ -141,11 +141,7 @@ class ChatLoop:
 
     @asynccontextmanager
     async def _start_exchange(self, target: SwitchSession) -> AsyncIterator[Exchange]:
-        """Build an exchange. Until it is built, `stop` cancels the start.
-
-        Raises:
-            _StartCancelledError: The start was cancelled.
-        """
+        """Build an exchange. Until it is built, `stop` cancels the start."""
         self._starting = task = asyncio.current_task()
         self._io.show_startup(self)
         try:

@@ -23,9 +23,6 @@ def start_session(options: Any = None, *, session: str | None = None, is_resumed
     """Start or resume a session, run it to its end, and return the exit code.
 
     `options` are ProfileOptions (None: the defaults). `work` goes to `run_chat`: a plan and a first message.
-
-    Raises:
-        GooseLikeError: The session cannot start.
     """
     prepare = partial(_prepare, options, session, is_resumed)
     # A project's own settings can cause a question, which needs the terminal for itself.

@@ -1,1 +1,1 @@
-"""The commands of goose-like. `run`, `session`, `profile`, `toolkit`, `provider` and `trust` declare options only."""
+"""Commands. Each reports a failure by raising a GooseLikeError, which `exit.run_guarded` prints as one line."""

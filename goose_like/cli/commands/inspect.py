@@ -84,11 +84,7 @@ def print_profile(name: str | None = None) -> None:
 
 
 async def check_profile(profile: Profile, source: YamlSource) -> int:
-    """Print where each value comes from, then build an exchange without asking a model.
-
-    Raises:
-        GooseLikeError: The profile does not work.
-    """
+    """Print where each value comes from, then build an exchange without asking a model."""
     rows = make_table("key", "value", "from")
     for path, value in _iterate_values(profile.model_dump(mode="json", exclude={"name"})):
         text = "-" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -207,11 +203,7 @@ def print_providers() -> None:
 
 
 async def check_provider(wanted: str) -> int:
-    """Ask a provider for its list of models and print the result; `wanted` is `PROVIDER` or `PROVIDER:MODEL`.
-
-    Raises:
-        ProviderError: The server cannot be reached or refuses the key.
-    """
+    """Ask a provider for its list of models and print the result; `wanted` is `PROVIDER` or `PROVIDER:MODEL`."""
     name, _, model = wanted.partition(":")
     factory = find_provider_factory(name)
     if not isinstance(factory, SupportsProbe):

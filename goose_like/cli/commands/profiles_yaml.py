@@ -30,12 +30,7 @@ _USE = re.compile(r"""^use:[ \t]+("[^"\n]*"|'[^'\n]*'|[^\s#"'][^\s#]*)""", re.MU
 
 
 def add_profile(name: str, base: str | None) -> Path:
-    """Append a profile that extends `base`, by default an existing profile of this name or `default`.
-
-    Raises:
-        ProfileError: The name is taken, `base` does not exist, or the file has errors.
-        GooseLikeError: The file cannot be written.
-    """
+    """Append a profile that extends `base`, by default an existing profile of this name or `default`."""
     if not re.fullmatch(r"[^\W\d][\w.-]{0,63}", name) or name == "use":
         raise UsageError(f"{name!r} is not a valid profile name; use up to 64 letters, digits, '-', '_' and '.'")
     known = {source.name: source for source in reversed(list_profile_sources())}
@@ -49,12 +44,7 @@ def add_profile(name: str, base: str | None) -> Path:
 
 
 def use_profile(name: str) -> Path:
-    """Make a profile the default.
-
-    Raises:
-        ProfileError: The profile cannot be loaded.
-        GooseLikeError: The file cannot be written.
-    """
+    """Make a profile the default."""
     load_profile(name)
     return _change_file([f"use: {_format_scalar(name)}"], {"use": name}, replaces=_USE)
 

@@ -12,11 +12,7 @@ from goose_like.providers.registry import find_provider_factory
 
 
 def read_key(name: str) -> str:
-    """Read the API key of a provider from a hidden prompt, or from the first line of standard input.
-
-    Raises:
-        UsageError: There is no key, or the provider needs none.
-    """
+    """Read the API key of a provider from a hidden prompt, or from the first line of standard input."""
     variable = _get_key_variable(name)
     typed = getpass.getpass(f"{variable} (not shown): ") if sys.stdin.isatty() else sys.stdin.readline()
     key = typed.strip()
@@ -28,12 +24,7 @@ def read_key(name: str) -> str:
 
 
 async def log_in(name: str, key: str, *, is_checked: bool) -> int:
-    """Store a key after the provider's server accepted it.
-
-    Raises:
-        CredentialError: The server refuses the key, or the key cannot be stored.
-        ModelUnavailableError: The server cannot be reached.
-    """
+    """Store a key after the provider's server accepted it."""
     variable, factory = _get_key_variable(name), find_provider_factory(name)
     verdict = "not checked"
     if is_checked and isinstance(factory, SupportsProbe):

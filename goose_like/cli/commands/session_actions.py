@@ -70,11 +70,7 @@ def format_money(cost_usd: float | None) -> str:
 
 
 def delete_sessions(keep: int, *, is_confirmed: bool) -> None:
-    """Delete all but the newest `keep` sessions after asking; open sessions stay.
-
-    Raises:
-        DeniedError: The person said no, or nobody can be asked.
-    """
+    """Delete all but the newest `keep` sessions after asking; open sessions stay."""
     old = list_sessions()[keep:]
     if not old:
         print(f"there are at most {keep} sessions; nothing was deleted")
@@ -177,11 +173,7 @@ def export_session(name: str, form: str | None, file: Path | None) -> None:
 
 
 def write_export(name: str, file: Path, form: str | None = None) -> str:
-    """Write a session to a file and return a message; without `form` the file's suffix decides the format.
-
-    Raises:
-        SessionError: The session does not exist, or the file cannot be written.
-    """
+    """Write a session to a file and return a message; without `form` the file's suffix decides the format."""
     text = _export_text(name, form or _FORMATS.get(file.suffix.lower(), "markdown"))
     try:
         file.write_text(text, encoding="utf-8")

@@ -13,11 +13,7 @@ _MAX_CHARACTERS = 40
 
 
 def write_toolkit(name: str, parent: Path) -> Path:
-    """Create the folder `parent/name` with an installable package.
-
-    Raises:
-        UsageError: The name is invalid or taken, or the folder exists or cannot be written.
-    """
+    """Create the folder `parent/name` with an installable package."""
     if not _NAME.fullmatch(name) or len(name) > _MAX_CHARACTERS:
         raise UsageError(f"{name!r} is no valid toolkit name; use lowercase letters, digits and '-', such as my-tools")
     if name in (toolkits := list_entry_points("goose_like.toolkit")):
