@@ -1,6 +1,7 @@
 """The code library: one Python file of functions, classes and constants, each defined once."""
 
 import ast
+import copy
 import io
 import keyword
 import re
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from goose_like.core.tool import ToolError
 
@@ -38,24 +40,14 @@ class _Definition:
         return "\n" if isinstance(self.node, ast.Assign | ast.AnnAssign) else "\n\n"
 
 
-@dataclass(frozen=True, slots=True)
-class _Import:
-    """One imported name: `module` is empty for `import NAME`. `bound` is the name that the import defines."""
+class _Import(NamedTuple):
+    """One imported name: its statement, and the name that the statement defines. `module` is empty in `import NAME`."""
 
-    module: str
-    name: str
-    alias: str | None
-    bound: str
-    line: int
     text: str
-
-    @property
-    def key(self) -> tuple[str, str, str | None]:
-        return self.module, self.name, self.alias
-
-    @property
-    def is_package(self) -> bool:
-        return not self.module and self.alias is None
+    bound: str
+    module: str
+    alias: ast.alias
+    line: int
 
 
 class _Source:
@@ -118,7 +110,7 @@ def save_draft(source: str, draft: str, *, replace: bool = False, module: str = 
     problems = [*new.problems.values(), *(text for name, text in old.problems.items() if name in new.definitions)]
     if problems or not new.definitions:
         raise ToolError(problems[0] if problems else f"the draft defines nothing; {_ADVICE}")
-    imports = list(_find_new_imports(old, new, module))
+    imports = _find_new_imports(old, new, module)
     _refuse_conflicts(old, new, imports)
     changed = [name for name, one in new.definitions.items() if name in old.definitions and not _is_same(old, one)]
     if changed and not replace:
@@ -236,18 +228,18 @@ def _is_same(old: _Source, one: _Definition) -> bool:
     return old.definitions[one.name].text.replace("\r\n", "\n") == one.text
 
 
-def _find_new_imports(old: _Source, new: _Source, module: str) -> Iterator[_Import]:
-    known = {one.key for one in old.imports}
-    for one in new.imports:
-        if module and module == (one.module or one.name):
-            if not one.module or one.alias or one.name not in {*old.definitions, *new.definitions}:
+def _find_new_imports(old: _Source, new: _Source, module: str) -> list[_Import]:
+    found = {one.text: one for one in new.imports}
+    for text, one in list(found.items()):
+        name = one.alias.name
+        if module and module == (one.module or name):
+            if not one.module or one.alias.asname or name not in {*old.definitions, *new.definitions}:
                 raise ToolError(
                     f"line {one.line} of the draft imports the library, but becomes part of it; remove that import "
                     "and use the names of the library directly"
                 )
-        elif one.key not in known:
-            known.add(one.key)
-            yield one
+            del found[text]
+    return [found[text] for text in found if text not in {one.text for one in old.imports}]
 
 
 def _refuse_conflicts(old: _Source, new: _Source, imports: Sequence[_Import]) -> None:
@@ -264,11 +256,10 @@ def _refuse_conflicts(old: _Source, new: _Source, imports: Sequence[_Import]) ->
     meanings = {one.bound: one for one in old.imports}
     taken_elsewhere = taken.keys() - meanings.keys() | old.definitions.keys() | new.definitions.keys()
     for one in imports:
-        if one.name == "*":
-            continue
         before = meanings.setdefault(one.bound, one)
-        is_one_package = before.is_package and one.is_package  # `import os` and `import os.path`
-        if (before is not one and not is_one_package) or one.bound in taken_elsewhere:
+        is_one_package = not any(each.module or each.alias.asname for each in (before, one))  # like `import os.path`
+        is_new = (before is one or is_one_package) and one.bound not in taken_elsewhere
+        if not is_new and one.bound != "*":
             raise ToolError(f"`{one.text}` takes the name {one.bound!r}, which means something else; use `as`")
 
 
@@ -286,9 +277,8 @@ def _list_bound_names(statement: ast.stmt) -> Iterator[str]:
 
 def _list_imports(node: ast.Import | ast.ImportFrom) -> Iterator[_Import]:
     for alias in node.names:
-        if isinstance(node, ast.Import):
-            module, bound, text = "", alias.name.split(".")[0], ast.unparse(ast.Import([alias]))
-        else:
-            module, bound = "." * node.level + (node.module or ""), alias.name
-            text = ast.unparse(ast.ImportFrom(node.module, [alias], node.level))
-        yield _Import(module, alias.name, alias.asname, alias.asname or bound, node.lineno, text)
+        single = copy.copy(node)
+        single.names = [alias]
+        module = "." * node.level + (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+        bound = alias.asname or alias.name.partition(".")[0]
+        yield _Import(ast.unparse(single), bound, module, alias, node.lineno)

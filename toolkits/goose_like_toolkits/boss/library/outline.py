@@ -1,6 +1,7 @@
 """The outline of a Python file: signatures and docstrings of what it defines."""
 
 import ast
+import copy
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
@@ -11,6 +12,7 @@ from goose_like.core.tool import ToolError
 Detail = Literal["docstrings", "signatures", "names"]
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Definition = _Function | ast.ClassDef
 
 
 def parse_source(source: str, what: str) -> ast.Module:
@@ -46,61 +48,39 @@ def build_outline(source: str, detail: Detail = "docstrings") -> tuple[str, ...]
     """
     try:
         tree = parse_source(source.removeprefix("\ufeff"), "the file")
-        return tuple("\n".join(lines) for node in tree.body if (lines := list(_describe(node, detail))))
+        return tuple(text for node in tree.body for text in _describe(node, detail))
     except (ToolError, RecursionError) as error:
         return (f"[{error}]",)
 
 
 def _describe(node: ast.stmt, detail: Detail) -> Iterator[str]:
     match node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if node.name.startswith("_"):
-            return
-        case ast.FunctionDef() | ast.AsyncFunctionDef():
-            yield from _describe_function(node, detail)
-        case ast.ClassDef():
-            yield from _describe_class(node, detail)
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            if not name.startswith("_"):
+                text = name if detail == "names" else ast.unparse(_shorten(node, detail))
+                yield "\n".join(filter(None, text.split("\n")))
         case ast.Assign():
-            names = (one.id for one in ast.walk(node) if isinstance(one, ast.Name) and _is_public(one))
-            yield from (name if detail == "names" else f"{name} = ..." for name in names)
+            names = "\n".join(one.id for one in ast.walk(node) if isinstance(one, ast.Name) and _is_public(one))
+            if names:
+                yield names if detail == "names" else names.replace("\n", " = ...\n") + " = ..."
         case ast.AnnAssign(target=ast.Name(id=name)) if not name.startswith("_"):
             yield name if detail == "names" else f"{name}: {ast.unparse(node.annotation)}"
 
 
-def _describe_function(node: _Function, detail: Detail) -> Iterator[str]:
-    if detail == "names":
-        yield node.name
-        return
-    yield from (f"@{ast.unparse(one)}" for one in node.decorator_list)
-    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    keyword = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
-    yield f"{keyword} {node.name}({ast.unparse(node.args)}){returns}:"
-    if detail == "docstrings":
-        yield from _quote_docstring(node)
-
-
-def _describe_class(node: ast.ClassDef, detail: Detail) -> Iterator[str]:
-    if detail == "names":
-        yield node.name
-        return
-    yield from (f"@{ast.unparse(one)}" for one in node.decorator_list)
-    bases = ", ".join(map(ast.unparse, [*node.bases, *node.keywords]))
-    yield f"class {node.name}({bases}):" if bases else f"class {node.name}:"
-    if detail == "docstrings":
-        yield from _quote_docstring(node)
-    for child in node.body:
+def _shorten(node: _Definition, detail: Detail, indent: str = "    ") -> ast.stmt:
+    """Return a copy of a definition without code: only the docstring, and in a class the fields and public methods."""
+    short, body = copy.copy(node), list[ast.stmt]()
+    if detail == "docstrings" and (docstring := ast.get_docstring(node)):
+        first, *more = docstring.split("\n\n")[0].split("\n")
+        text = "\n".join([first, *(f"{indent}{line}" for line in more), indent]) if more else first
+        body.append(ast.Expr(ast.Constant(text)))
+    for child in node.body if isinstance(node, ast.ClassDef) else ():
         if isinstance(child, _Function) and (child.name == "__init__" or not child.name.startswith("_")):
-            yield from (f"    {line}" for line in _describe_function(child, detail))
+            body.append(_shorten(child, detail, indent * 2))
         elif isinstance(child, ast.AnnAssign) and _is_public(child.target):
-            yield f"    {ast.unparse(child)}"
-
-
-def _quote_docstring(node: _Function | ast.ClassDef) -> Iterator[str]:
-    if text := ast.get_docstring(node):
-        first, *more = text.split("\n\n")[0].split("\n")
-        if more:
-            yield from (f'    """{first}', *(f"    {line}" for line in more), '    """')
-        else:
-            yield f'    """{first}"""'
+            body.append(child)
+    short.body = body
+    return short
 
 
 def _is_public(node: ast.AST) -> bool:
