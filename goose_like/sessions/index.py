@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from goose_like.config.paths import sessions_folder
 from goose_like.core.entry_points import did_you_mean
@@ -20,12 +21,6 @@ from goose_like.core.message import Usage
 EVENTS_FILE = "events.jsonl"
 SUBAGENTS_FOLDER = "subagents"
 ASSETS_FOLDER = "assets"
-
-_NAME = "name"
-"""The file with the name of a renamed session. The name in the first event does not change."""
-
-_TITLE = "title"
-"""The file with the title that the fast model gave the session."""
 
 _USER_EVENTS = ("turn_started", "interjected")
 
@@ -156,7 +151,7 @@ def rename_session(name: str, new: str) -> SessionInfo:
         SessionError: there is no such session, the new name is taken, or the folder cannot be written.
     """
     info = find_session(name)
-    write_name(info.folder, check_new_name(new))
+    write_label(info.folder, "name", check_new_name(new))
     return info
 
 
@@ -178,31 +173,13 @@ def check_new_name(name: str) -> str:
 def list_taken_names() -> set[str]:
     """List the names that a generated name must avoid: the ends of folder names, and names of renamed sessions."""
     folder = sessions_folder()
-    renamed = (read_name(file.parent) for file in folder.glob(f"*/{_NAME}"))
+    renamed = (read_name(file.parent) for file in folder.glob("*/name"))
     return {*(each.name.rpartition("-")[2] for each in folder.glob("*-*")), *filter(None, renamed)}
 
 
 def read_name(folder: Path) -> str | None:
     """Read the name of a renamed session; None if it was never renamed."""
-    return _read_text(folder / _NAME) or None
-
-
-def write_name(folder: Path, name: str) -> None:
-    """Write the new name of a session.
-
-    Raises:
-        SessionError: the file cannot be written.
-    """
-    _write_text(folder / _NAME, name)
-
-
-def write_title(folder: Path, title: str) -> None:
-    """Write the title of a session for lists.
-
-    Raises:
-        SessionError: the file cannot be written.
-    """
-    _write_text(folder / _TITLE, title)
+    return _read_text(folder / "name") or None
 
 
 def _read_text(file: Path) -> str:
@@ -212,13 +189,19 @@ def _read_text(file: Path) -> str:
         return ""
 
 
-def _write_text(file: Path, text: str) -> None:
+def write_label(folder: Path, label: Literal["name", "title"], text: str) -> None:
+    """Write the new name of a session, or its title for lists.
+
+    Raises:
+        SessionError: the file cannot be written.
+    """
+    file = folder / label
     draft = file.with_name(f".{file.name}-{os.getpid()}")
     try:
         draft.write_text(f"{text}\n", encoding="utf-8")
         draft.replace(file)
     except OSError as error:
-        raise SessionError(f"the {file.name} can't be written: {error}; make that folder writable") from error
+        raise SessionError(f"the {label} can't be written: {error}; make that folder writable") from error
 
 
 # --- lines
@@ -243,7 +226,7 @@ def _read_info(file: Path, changed_at: datetime) -> SessionInfo | None:
     if words is None:
         return None
     name = read_name(file.parent) or name or file.parent.name
-    return SessionInfo(file.parent, name, cwd, " ".join(words.split()), changed_at, _read_text(file.parent / _TITLE))
+    return SessionInfo(file.parent, name, cwd, " ".join(words.split()), changed_at, _read_text(file.parent / "title"))
 
 
 def _iterate_lines(file: Path, kinds: Sequence[str]) -> Iterator[bytes]:

@@ -47,7 +47,7 @@ from .index import (
     iterate_sessions,
     list_taken_names,
     read_name,
-    write_name,
+    write_label,
 )
 from .jsonl import format_line, read_lines
 
@@ -269,7 +269,7 @@ class Session:
             _write_files(self.assets, assets)
             old, new = _escape_json(f"{outputs}/"), _escape_json(f"{self.outputs}/")
             self._write(lines.replace(old, new) if outputs else lines)
-            write_name(self.folder, self._name)
+            write_label(self.folder, "name", self._name)
             self._is_empty = False
         except BaseException:
             self.close()

@@ -107,7 +107,7 @@ def test_a_bad_event_is_told_with_its_line(tmp_path, home, indent):
         ('{"role": "user", "content": []}\n\nnull', "line 3 is no message of goose 0.9"),
         ('{"role": "system", "content": []}', "line 1 is no message of goose 0.9 (role: "),
         ('{"role": "user", "content": [{"type": "Video"}]}', "line 1 is no message of goose 0.9 (content.0: "),
-        ('{"role": "user", "content": [], "created": 1e99}', "line 1: `created` is no time"),
+        ('{"role": "user", "content": [], "created": 1e99}', "line 1 is no message of goose 0.9 (created: "),
     ],
 )
 def test_files_that_are_bad(tmp_path, home, text, told):
