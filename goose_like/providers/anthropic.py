@@ -54,12 +54,12 @@ class AnthropicProvider(SdkProvider):
     )
 
     def __init__(self, choice: ModelChoice) -> None:
-        super().__init__(choice, _resolve_base_url(choice), find_key(KEY_VARIABLE))
+        super().__init__(choice, _resolve_base_url(choice), find_key(KEY_VARIABLE), _ADDRESS_NAMES)
         self._model = ""
         self._encoder = AnthropicEncoder()
 
-    @staticmethod
-    def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
+    @classmethod
+    def find_setup_error(cls, choice: ModelChoice) -> GooseLikeError | None:
         """Return the error about a missing key or invalid setting, or None if the choice is usable."""
         url = _resolve_base_url(choice)
         try:
@@ -88,9 +88,6 @@ class AnthropicProvider(SdkProvider):
 
     def _find_setup_error(self) -> GooseLikeError | None:
         return self.find_setup_error(self._choice)
-
-    def _describe_address_settings(self) -> str:
-        return _ADDRESS_NAMES
 
     def _create_client(self, **options: Any) -> Any:
         # Without a key the SDK would look for another credential, even for servers that need none.
@@ -142,9 +139,32 @@ class AnthropicProvider(SdkProvider):
 class _CloudProvider(AnthropicProvider):
     """Anthropic's models at a cloud vendor. The vendor's client finds the credentials of the vendor's tools."""
 
+    extra: ClassVar[str]
+    library: ClassVar[str]
+    region_variable: ClassVar[str]
+    client_class: ClassVar[str]
+
     def __init__(self, choice: ModelChoice) -> None:
         super().__init__(choice)
         self._url, self._key = urlsplit(choice.base_url or ""), ""
+
+    @classmethod
+    def find_setup_error(cls, choice: ModelChoice) -> GooseLikeError | None:
+        """Return the error about a missing library or setting, or None if the choice is usable."""
+        if error := _find_choice_error(choice):
+            return error
+        if find_spec(cls.library.partition(".")[0]) is None or find_spec(cls.library) is None:
+            return ModelUnavailableError(f"its library is not installed: pip install 'goose-like[{cls.extra}]'")
+        if not choice.name:
+            return ProfileError(f"name a model: {cls.extra}:MODEL, as the vendor lists it")
+        if not os.environ.get(cls.region_variable):
+            return CredentialError(f"set {cls.region_variable} to the region where the model is served")
+        return None
+
+    def _create_client(self, **options: Any) -> Any:
+        client = getattr(self._sdk, self.client_class)(base_url=self._choice.base_url, **options)
+        self._url = urlsplit(str(client.base_url))
+        return client
 
     async def _post(self, body: bytes) -> Any:
         try:
@@ -160,41 +180,25 @@ class _CloudProvider(AnthropicProvider):
 class BedrockProvider(_CloudProvider):
     """Amazon Bedrock, with the region and credentials of the AWS tools."""
 
+    extra, library, region_variable = "bedrock", "boto3", "AWS_REGION"
+    client_class = "AsyncAnthropicBedrockMantle"
     info: ClassVar[ProviderInfo] = ProviderInfo(
         summary="Anthropic's models on Amazon Bedrock (untested): bedrock:anthropic.MODEL, AWS_REGION, AWS credentials",
         takes_images=True,
         windows=_WINDOWS,
     )
 
-    @staticmethod
-    def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
-        """Return the error about a missing library or setting, or None if the choice is usable."""
-        return _find_choice_error(choice) or _find_cloud_error("bedrock", "boto3", "AWS_REGION", choice)
-
-    def _create_client(self, **options: Any) -> Any:
-        client = self._sdk.AsyncAnthropicBedrockMantle(base_url=self._choice.base_url, **options)
-        self._url = urlsplit(str(client.base_url))
-        return client
-
 
 class VertexProvider(_CloudProvider):
     """Google Vertex AI, with the region, project and credentials of Google's tools."""
 
+    extra, library, region_variable = "vertex", "google.auth", "CLOUD_ML_REGION"
+    client_class = "AsyncAnthropicVertex"
     info: ClassVar[ProviderInfo] = ProviderInfo(
         summary="Anthropic's models on Google Vertex AI (untested): vertex:MODEL, CLOUD_ML_REGION, Google credentials",
         takes_images=True,
         windows=_WINDOWS,
     )
-
-    @staticmethod
-    def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
-        """Return the error about a missing library or setting, or None if the choice is usable."""
-        return _find_choice_error(choice) or _find_cloud_error("vertex", "google.auth", "CLOUD_ML_REGION", choice)
-
-    def _create_client(self, **options: Any) -> Any:
-        client = self._sdk.AsyncAnthropicVertex(base_url=self._choice.base_url, **options)
-        self._url = urlsplit(str(client.base_url))
-        return client
 
     def _build_body_options(self, body: bytes) -> dict[str, Any]:
         return {"body": json.loads(body)}  # the client moves the model from the body into the URL
@@ -223,13 +227,3 @@ def _find_key_error(url: SplitResult, key: str) -> GooseLikeError | None:
             f"set {KEY_VARIABLE} (or `goose-like provider login anthropic`), or base_url to a server that needs no key"
         )
     return find_key_error(key, KEY_VARIABLE)
-
-
-def _find_cloud_error(extra: str, package: str, region: str, choice: ModelChoice) -> GooseLikeError | None:
-    if find_spec(package.partition(".")[0]) is None or find_spec(package) is None:
-        return ModelUnavailableError(f"its library is not installed: pip install 'goose-like[{extra}]'")
-    if not choice.name:
-        return ProfileError(f"name a model: {extra}:MODEL, as the vendor lists it")
-    if not os.environ.get(region):
-        return CredentialError(f"set {region} to the region where the model is served")
-    return None

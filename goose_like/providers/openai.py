@@ -58,9 +58,8 @@ class OpenAIProvider(SdkProvider):
         preset = self.preset
         # On a redirect to another host, HTTP clients drop only the Authorization header.
         is_bearer = preset.key_header is None
-        super().__init__(
-            choice, _resolve_base_url(choice, preset), find_key(preset.key_variable), follows_redirects=is_bearer
-        )
+        url, key = _resolve_base_url(choice, preset), find_key(preset.key_variable)
+        super().__init__(choice, url, key, _list_address_settings(preset), follows_redirects=is_bearer)
         self._extras: dict[str, Any] = {}
         self._encoder = OpenAIEncoder({}, preset.call, preset.thinking_key)
 
@@ -141,9 +140,6 @@ class OpenAIProvider(SdkProvider):
 
     def _find_setup_error(self) -> GooseLikeError | None:
         return _find_url_error(self._url, self.preset) or _find_key_error(self._url, self._key, self.preset)
-
-    def _describe_address_settings(self) -> str:
-        return _list_address_settings(self.preset)
 
     def _create_client(self, **options: Any) -> Any:
         # The SDK requires a key, even for servers without one.

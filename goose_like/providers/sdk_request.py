@@ -39,10 +39,14 @@ class SdkProvider:
 
     sdk_name: ClassVar[str]
 
-    def __init__(self, choice: ModelChoice, url: SplitResult, key: str, *, follows_redirects: bool = True) -> None:
+    def __init__(
+        self, choice: ModelChoice, url: SplitResult, key: str, url_settings: str, *, follows_redirects: bool = True
+    ) -> None:
+        """Create a provider. `url_settings` names the settings that hold the URL, for error messages."""
         self._choice = choice
         self._url = url
         self._key = key
+        self._url_settings = url_settings
         self._follows_redirects = follows_redirects
         self._sdk: Any = None
         self._client: Any = None
@@ -51,10 +55,6 @@ class SdkProvider:
 
     def _find_setup_error(self) -> GooseLikeError | None:
         """Return the error about a missing or invalid setting."""
-        raise NotImplementedError
-
-    def _describe_address_settings(self) -> str:
-        """Name the settings that hold the server's address."""
         raise NotImplementedError
 
     def _create_client(self, **options: Any) -> Any:
@@ -120,7 +120,7 @@ class SdkProvider:
         except self._sdk.APIConnectionError as error:
             raise ModelUnavailableError(
                 f"no answer from {self._url.hostname}:{get_port(self._url)} ({describe_cause(error)}); "
-                f"check the network, and {self._describe_address_settings()}",
+                f"check the network, and {self._url_settings}",
                 is_retryable=True,
             ) from error
 

