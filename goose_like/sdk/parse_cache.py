@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,29 +44,19 @@ class ParseCache:
         texts: dict[str, str] = {}
         for start in range(0, len(wanted), _MAX_NAMES_PER_QUERY):
             some = wanted[start : start + _MAX_NAMES_PER_QUERY]
-            try:
+            with self._repair():
                 query = f"SELECT name, text FROM kept WHERE name IN ({','.join('?' * len(some))})"
                 texts.update(self._database.execute(query, some).fetchall())
-            except sqlite3.OperationalError:
-                break
-            except sqlite3.DatabaseError:
-                self._replace_file()
-                break
         return texts
 
     def put(self, texts: Mapping[str, str]) -> None:
         """Store texts by name. They replace older ones of the same name."""
         if not texts:
             return
-        try:
-            with self._database as database:
-                database.executemany("INSERT OR REPLACE INTO kept (name, text) VALUES (?, ?)", texts.items())
-                if self._size_bytes > self._limit_bytes:
-                    database.execute("DELETE FROM kept WHERE number <= (SELECT avg(number) FROM kept)")
-        except sqlite3.OperationalError:
-            pass  # another process holds the lock for long, or the disk is full: go on without these texts
-        except sqlite3.DatabaseError:
-            self._replace_file()
+        with self._repair(), self._database as database:
+            database.executemany("INSERT OR REPLACE INTO kept (name, text) VALUES (?, ?)", texts.items())
+            if self._size_bytes > self._limit_bytes:
+                database.execute("DELETE FROM kept WHERE number <= (SELECT avg(number) FROM kept)")
 
     def parse_files(
         self, kind: type[R], files: Iterable[Path], parse: Callable[[Path], R], *, is_placeless: bool = False
@@ -94,6 +84,15 @@ class ParseCache:
     def close(self) -> None:
         """Close the database."""
         self._database.close()
+
+    @contextmanager
+    def _repair(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError:
+            pass  # another process holds the lock for long, or the disk is full: go on without these texts
+        except sqlite3.DatabaseError:
+            self._replace_file()
 
     @property
     def _size_bytes(self) -> int:
