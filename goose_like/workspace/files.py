@@ -1,20 +1,25 @@
-"""File access by real path, checked against the sandbox rules at the moment of use."""
+"""File access by real path: sandbox rules checked at the moment of use, and writes with permission."""
 
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from goose_like.core.errors import DeniedError, GooseLikeError
 
+from .diff import format_diff
+from .permissions import Permissions
 from .rules import Rule, Rules
 
 FOLDER_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOFOLLOW_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_TMP_LINKS = 8
+
+ContentUpdate = Callable[[bytes], bytes | None]
+"""Computes the new content of a file from its old one (b"" for a missing file). None leaves the file unchanged."""
 
 
 class FileAccess:
@@ -56,12 +61,8 @@ class FileAccess:
             DeniedError: the file is a secret.
             GooseLikeError: the path is a folder, a device or a pipe, or the file is larger than `limit_bytes`.
         """
-        place = self.resolve(path)
-        self._refuse_hidden(path, place)
         # Without O_NONBLOCK, opening a pipe would wait for a writer.
-        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        try:
-            self._refuse_hidden(path, Path(os.readlink(f"/proc/self/fd/{descriptor}")))  # a link may be new
+        with self._open_visible(path, os.O_NONBLOCK | os.O_NOCTTY) as descriptor:
             status = os.fstat(descriptor)
             _require_regular_file(path, status.st_mode)
             if limit_bytes is not None and status.st_size > limit_bytes:
@@ -71,8 +72,6 @@ class FileAccess:
                 )
             with open(descriptor, "rb", closefd=False) as file:
                 return file.read()
-        finally:
-            os.close(descriptor)
 
     def list_folder(self, path: str | Path) -> list[str]:
         """List the names in a folder, sorted. Names of folders end with a slash.
@@ -81,15 +80,8 @@ class FileAccess:
             OSError: the folder is missing or unreadable, or the path is not a folder.
             DeniedError: the folder is a secret.
         """
-        place = self.resolve(path)
-        self._refuse_hidden(path, place)
-        folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            self._refuse_hidden(path, Path(os.readlink(f"/proc/self/fd/{folder}")))
-            with os.scandir(folder) as entries:
-                return sorted(entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries)
-        finally:
-            os.close(folder)
+        with self._open_visible(path, os.O_DIRECTORY) as folder, os.scandir(folder) as entries:
+            return sorted(entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries)
 
     def write_bytes(self, place: Path, data: bytes) -> None:
         """Create or replace a file at a real path atomically. Create its folders, and keep its mode and owner.
@@ -123,10 +115,90 @@ class FileAccess:
     def _to_host_path(self, place: Path) -> Path:
         return Path(os.path.realpath(self._rules.to_host_path(place))) if self._rules else place
 
+    @contextmanager
+    def _open_visible(self, path: str | Path, flags: int) -> Iterator[int]:
+        place = self.resolve(path)
+        self._refuse_hidden(path, place)
+        descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | flags)
+        try:
+            self._refuse_hidden(path, Path(os.readlink(f"/proc/self/fd/{descriptor}")))  # a link may be new
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
     def _refuse_hidden(self, path: str | Path, place: Path) -> None:
         # Rule `tmp` covers the machine's own /tmp here, which the session must not see.
         if self.get_rule(place) in ("hidden", "tmp"):
             raise DeniedError(f"{path} is hidden from you: it may hold secrets; work without it")
+
+
+class FileWriter:
+    """Writes through a `FileAccess`, and asks for permission where the policy says so."""
+
+    def __init__(
+        self, files: FileAccess, permissions: Permissions, announce: Callable[[Path], Awaitable[None]]
+    ) -> None:
+        self._files = files
+        self._permissions = permissions
+        self._announce = announce
+
+    async def write(self, path: str | Path, data: bytes) -> Path:
+        """Create or replace a file; see `Workspace.write_bytes`."""
+        place, rule = self._find_target(path)
+        await self._require_permission(place, rule, data)
+        await self._announce(place)
+        self._files.write_bytes(place, data)
+        return place
+
+    async def update(self, path: str | Path, update: ContentUpdate, *, at_end: bool) -> bool:
+        """Update one of our own files; see `Workspace.update_own_file`."""
+        place, rule = self._find_target(path)
+        old = self._read_old(place) or b""
+        if (data := update(old)) is None:
+            return False
+        if rule != "write":
+            await self._require_permission(place, rule, data)
+        await self._announce(place)
+        old = self._read_old(place) or b""  # the file may have changed while a question was open
+        if (data := update(old)) is None:
+            return False
+        if at_end:
+            self._files.append_bytes(place, data[len(old) :])
+        else:
+            self._files.write_bytes(place, data)
+        return True
+
+    def _find_target(self, path: str | Path) -> tuple[Path, Rule]:
+        place = self._files.resolve(path)
+        rule = self._files.get_rule(place)
+        if rule in ("hidden", "tmp"):
+            raise DeniedError(f"{path} is hidden from you: it may hold secrets; write somewhere else")
+        if rule == "protected":
+            raise DeniedError(
+                f"{path} is protected: git, a shell or goose-like runs it; tell the person what to change"
+            )
+        return place, rule
+
+    async def _require_permission(self, place: Path, rule: Rule, data: bytes) -> None:
+        shown: list[bytes | None] = []
+
+        def detail() -> str:
+            shown.append(self._read_old(place))
+            return format_diff(shown[0], data)
+
+        if rule == "read" and self._permissions.mode != "read-only":
+            await self._permissions.require(
+                "outside", str(place), f"write {place}, which is outside the workspace", detail
+            )
+        else:
+            await self._permissions.require("change", str(place), f"change {place}", detail)
+        if shown and self._read_old(place) != shown[0]:
+            raise GooseLikeError(f"{place} was changed while the question was open; look at it again")
+
+    def _read_old(self, place: Path) -> bytes | None:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return self._files.read_bytes(place)
+        return None
 
 
 @contextmanager

@@ -154,7 +154,6 @@ class RepositoryScanner:
         return found
 
 
-_HEADS = ("HEAD", "worktrees")
 _CLOCK_TICK_NS = 50_000_000
 
 
@@ -173,7 +172,7 @@ def _list_folder(path: str, known: _Listing | None) -> _Listing | None:
     below = tuple(f"{path}/{name}" for name, is_folder in kinds.items() if is_folder)
     # Names alone decide, since git follows links. A worktree's folder borrows `objects` and `refs` from the one above.
     names = kinds.keys()
-    is_git = {"HEAD", "commondir"} <= names or ({"objects", "refs"} <= names and not names.isdisjoint(_HEADS))
+    is_git = {"HEAD", "commondir"} <= names or ({"objects", "refs"} <= names and bool({"HEAD", "worktrees"} & names))
     git: tuple[str, ...] = (path,) if is_git else ()
     if ".git" in kinds:
         git += (f"{path}/.git",)

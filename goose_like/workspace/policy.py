@@ -125,13 +125,13 @@ def describe_rules(sandbox: SandboxMode, approval: ApprovalMode) -> str:
 
 def describe_task(approval: ApprovalMode) -> str:
     """Describe the task of approval mode `plan` for the model; empty for the others."""
-    return _PLAN if approval == "plan" else ""
-
-
-_PLAN = (
-    "Make a plan, do not carry it out: nothing can be changed in this session. Look at what there is, then answer with "
-    "the plan: what to change in which file, in which order, and how to check it. The person decides what comes of it."
-)
+    if approval != "plan":
+        return ""
+    return (
+        "Make a plan, do not carry it out: nothing can be changed in this session. Look at what there is, then answer "
+        "with the plan: what to change in which file, in which order, and how to check it. "
+        "The person decides what comes of it."
+    )
 
 
 def describe_risk(sandbox: SandboxMode, approval: ApprovalMode) -> str:

@@ -1,4 +1,4 @@
-"""Running commands, and the client of the spawner process that starts them."""
+"""Running commands, and the clients of the spawner processes that start them."""
 
 import asyncio
 import os
@@ -6,15 +6,18 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from fcntl import F_SETPIPE_SZ, fcntl
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from goose_like.core.errors import GooseLikeError
 
 from . import spawner
+from .policy import Access
+from .scope import SandboxScope
 
 _CHUNK_BYTES = 256 * 1024
 _PIPE_BYTES = 1024 * 1024
@@ -153,15 +156,12 @@ def _discard(output: int) -> None:
 
 
 class SpawnerClient:
-    """A running `spawner.py`, and the connection to it."""
+    """A running `spawner.py`, and the connection to it.
+
+    `sandbox` is the front of a command line that enters the sandbox. `variables` are those of every command.
+    """
 
     def __init__(self, sandbox: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> None:
-        """Start the spawner.
-
-        Args:
-            sandbox: the front of a command line that enters the sandbox; empty for none.
-            variables: the environment variables of every command.
-        """
         self._is_confined = bool(sandbox)
         self._variables = dict(variables or {})
         self._numbers = count(1)
@@ -310,6 +310,36 @@ class SpawnerClient:
                 if text := (self._process.stderr.read() or b"").decode(errors="replace").strip():
                     return f"the process that starts commands failed: {text.splitlines()[-1]};"
         return "the process that starts commands was killed, and the running command with it;"
+
+
+class SpawnerPool:
+    """One spawner for each access and scope, started with the first command that needs it."""
+
+    def __init__(self, start: Callable[[Access, SandboxScope | None], Coroutine[Any, Any, SpawnerClient]]) -> None:
+        self._start = start
+        self._tasks: dict[tuple[Access, SandboxScope | None], asyncio.Task[SpawnerClient]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def request(self, access: Access, scope: SandboxScope | None = None) -> "asyncio.Task[SpawnerClient]":
+        """Return the task that starts the spawner. A spawner that died or failed to start is started again."""
+        task = self._tasks.get((access, scope))
+        if task is None or (task.done() and (task.cancelled() or task.exception() or not task.result().is_alive)):
+            task = self._tasks[access, scope] = asyncio.create_task(self._start(access, scope))
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())  # reported to whoever awaits it
+        return task
+
+    def request_later(self, access: Access, delay_s: float) -> None:
+        """Start the spawner after a delay, so that the first command finds it running."""
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self.request, access)
+
+    async def close(self) -> None:
+        """End all spawners and everything that they started."""
+        if self._timer:
+            self._timer.cancel()
+        tasks, self._tasks = list(self._tasks.values()), {}
+        for task in tasks:
+            with suppress(GooseLikeError, OSError):
+                await (await task).close()
 
 
 def describe_exit(code: int) -> str:

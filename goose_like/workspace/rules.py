@@ -112,23 +112,19 @@ def build_rules(
         outputs: the only folder of goose_like's own state that commands may read.
         is_read_only: nothing but `tmp` is writable, not even the workspace.
     """
-    table: dict[Path, Rule] = {
-        Path("/"): "read",
-        Path("/proc"): "hidden",
-        Path("/dev"): "hidden",
-        Path("/run"): "hidden",
-    }
+    table: dict[Path, Rule] = {Path("/"): "read", **dict.fromkeys(map(Path, ("/proc", "/dev", "/run")), "hidden")}
     table |= {resolve_path(folder): "tmp" for folder in _TEMPORARY}
     table[resolve_path(tmp)] = "write"
     table |= {resolve_path(path): "read" if is_read_only else "write" for path in (root, *writable)}
     rules = Rules(table, resolve_path(tmp))
 
+    rg = shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
     # The program itself must stay visible, even if it is installed below the machine's /tmp.
     program: tuple[str | Path, ...] = (
         *list_python_folders(),
         Path(__file__).parents[1],
         *filter(os.path.isabs, sys.path),  # a `.pth` file may lead anywhere
-        *_find_program_folders("rg"),
+        *((Path(rg).parent, resolve_path(rg).parent) if rg else ()),  # its link may lead to another folder
     )
     for path in sorted(map(resolve_path, program)):
         if rules.get_rule(path) in ("tmp", "hidden"):
@@ -189,9 +185,3 @@ def _is_socket(path: str) -> bool:
     with suppress(OSError, ValueError):
         return stat.S_ISSOCK(os.stat(path).st_mode)
     return False
-
-
-def _find_program_folders(program: str) -> list[Path]:
-    """Return the folder of a bundled program, and the folder that its link leads to."""
-    found = shutil.which(program) or shutil.which(program, path=str(Path(sys.executable).parent))
-    return [Path(found).parent, Path(os.path.realpath(found)).parent] if found else []

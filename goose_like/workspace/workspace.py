@@ -15,16 +15,14 @@ from goose_like.core.notifier import Notifier
 
 from . import git, sandbox
 from .environment import build_environment
-from .file_writer import ContentUpdate, FileWriter
-from .files import FileAccess
+from .files import ContentUpdate, FileAccess, FileWriter
 from .permissions import Permissions
 from .policy import Access, Grant, describe_rules, format_refusal
 from .private_tmp import PrivateTmp
-from .process import Process, SpawnerClient
+from .process import Process, SpawnerClient, SpawnerPool
 from .repo_audit import RepositoryAudit, find_protected_paths
 from .rules import Rules, build_rules, resolve_path
 from .scope import SandboxScope, narrow_rules
-from .spawner_pool import SpawnerPool
 
 _SPAWNER_DELAY_S = 1.0
 """Delay before the first spawner starts. By then the first model request is on its way, and the processor is free."""
@@ -208,11 +206,9 @@ class Workspace:
             access = "full"
         subject = subject or shlex.join(argv)
         is_approved = is_own
-        if is_own:
-            pass
-        elif access == "network":
+        if access == "network" and not is_own:
             is_approved = await self.require_permission("network", subject, f"network access for: {subject}")
-        elif access == "full":
+        elif access == "full" and not is_own:
             is_approved = await self.require_permission("sandbox", subject, f"no sandbox for: {subject}")
         if writes and not is_approved:
             await self.require_permission("command", subject, f"run: {subject}")
@@ -398,5 +394,4 @@ class Workspace:
 
 
 async def _refuse_unattended(subject: str, text: str) -> None:
-    """Refuse to leave a change in effect when nobody can be asked."""
     raise DeniedError(format_refusal("repository", text, "nobody"))

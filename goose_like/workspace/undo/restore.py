@@ -40,9 +40,8 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """The changes that restore the state before turn `number`, sorted by path."""
+    """The changes that restore the state before a turn, sorted by path."""
 
-    number: int
     changes: tuple[FileChange, ...]
     get_blob: GetBlob
 

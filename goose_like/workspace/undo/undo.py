@@ -117,7 +117,7 @@ class Undo:
             is_edited = changes[-1].after != now or any(one.after != two.before for one, two in pairwise(changes))
             if now != target:
                 planned.append(FileChange(Path(path), is_edited, now, target))
-        return RestorePlan(number, tuple(sorted(planned, key=lambda change: change.path)), log.blobs.get)
+        return RestorePlan(tuple(sorted(planned, key=lambda change: change.path)), log.blobs.get)
 
     async def _restore(self, changes: list[FileChange]) -> list[str]:
         log = await self._open_log()

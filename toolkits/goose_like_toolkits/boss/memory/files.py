@@ -10,7 +10,7 @@ from goose_like.core.message import FrozenModel
 from goose_like.core.notifier import Notifier
 from goose_like.sessions.session import Session
 from goose_like.workspace.diff import format_diff
-from goose_like.workspace.file_writer import ContentUpdate
+from goose_like.workspace.files import ContentUpdate
 from goose_like.workspace.workspace import Workspace
 
 MAX_BYTES = 4_000_000
