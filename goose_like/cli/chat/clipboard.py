@@ -6,7 +6,6 @@ import shutil
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.images import MAX_IMAGE_BYTES, detect_media_type
-from goose_like.workspace.process import Process
 from goose_like.workspace.workspace import Workspace
 
 LIMIT_S = 2.0
@@ -30,8 +29,6 @@ _PROGRAMS = {
 }
 """Programs with the variable that each needs and the command that writes the image to its output."""
 
-_EXTRA_VARIABLES = ("XAUTHORITY",)  # hidden from other commands
-
 
 async def read_clipboard_image(workspace: Workspace) -> bytes:
     """Return the bytes of the image. The workspace runs the program with the person's own rights.
@@ -44,12 +41,14 @@ async def read_clipboard_image(workspace: Workspace) -> bytes:
         ["sh", "-c", f"exec 2>/dev/null; {line}"],
         access="full",
         writes=False,
-        env={name: os.environ[name] for name in _EXTRA_VARIABLES if name in os.environ},
+        env={name: os.environ[name] for name in ("XAUTHORITY",) if name in os.environ},  # hidden from other commands
         is_own=True,
     )
     try:
         async with asyncio.timeout(LIMIT_S):
-            data = await _read_output(process)
+            data = b""
+            while len(data) <= MAX_IMAGE_BYTES and (chunk := await process.read()):
+                data += chunk
     except TimeoutError as error:
         raise GooseLikeError(f"{program} did not return the clipboard within {LIMIT_S:g} s; try again") from error
     finally:
@@ -59,14 +58,6 @@ async def read_clipboard_image(workspace: Workspace) -> bytes:
     if detect_media_type(data) is None:
         raise GooseLikeError("there is no image in the clipboard; copy one, or attach a file with @PATH")
     return data
-
-
-async def _read_output(process: Process) -> bytes:
-    """Return the output of a process, or a part that shows that it is too long."""
-    data = bytearray()
-    while len(data) <= MAX_IMAGE_BYTES and (chunk := await process.read()):
-        data += chunk
-    return bytes(data)
 
 
 def _find_program() -> tuple[str, str]:

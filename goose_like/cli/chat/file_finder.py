@@ -113,7 +113,8 @@ class FileFinder:
         The first call waits for the list of files. A call without letters refreshes an old list in the background.
         """
         listing = self._listing
-        if listing is None and (self._index is None or (not letters and self._is_stale)):
+        is_stale = time.monotonic() - self._listed_at > FRESH_S
+        if listing is None and (self._index is None or (not letters and is_stale)):
             listing = self._listing = asyncio.run_coroutine_threadsafe(self._list(), self._loop)
         if listing and (self._index is None or listing.done()):
             with suppress(GooseLikeError, TimeoutError, CancelledError):
@@ -121,10 +122,6 @@ class FileFinder:
                 self._listed_at = time.monotonic()
             self._listing = None
         return self._index.find_paths(letters) if self._index else []
-
-    @property
-    def _is_stale(self) -> bool:
-        return time.monotonic() - self._listed_at > FRESH_S
 
     async def _list(self) -> PathIndex:
         _, listing = await self._run(["sh", "-c", _LIST, "sh", str(self._root)])
