@@ -145,10 +145,9 @@ def _list_turns(transcript: Transcript) -> list[tuple[str, str, str]]:
 
 
 def _print_usage(transcript: Transcript) -> None:
-    def make_row(model: str, usage: Usage, cost_usd: float | None) -> tuple[str, str, str, str, str]:
+    def make_row(model: str, usage: Usage, cost_usd: float | None) -> list[str]:
         counts = (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
-        first, second, third = (f"{count:,}" for count in counts)
-        return escape_controls(model), first, second, third, format_money(cost_usd)
+        return [escape_controls(model), *(f"{count:,}" for count in counts), format_money(cost_usd)]
 
     rows = [make_row(model, usage, compute_cost_usd({model: usage})) for model, usage in transcript.usage.items()]
     if len(rows) > 1:
