@@ -16,8 +16,7 @@ from typing_extensions import override
 
 from goose_like.core.events import Answer, Event, Question
 
-from .progress import ProgressScreen
-from .screen import Screen
+from .progress import ProgressScreen, Screen
 
 _ANSWERS: dict[str, Answer] = {
     "y": Answer(choice="allow", by="person"),

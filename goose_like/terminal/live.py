@@ -10,38 +10,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 from typing_extensions import override
 
-from goose_like.core.events import (
-    Answer,
-    Answered,
-    ArtifactShown,
-    Asked,
-    Compacted,
-    DurableEvent,
-    Event,
-    Interjected,
-    Logged,
-    MessageCompleted,
-    PlanUpdated,
-    PromptsSuggested,
-    Question,
-    Reminded,
-    Retrying,
-    Rewound,
-    RunFinished,
-    SessionStarted,
-    StateSaved,
-    Status,
-    SubagentEvent,
-    Task,
-    TextDelta,
-    ThinkingDelta,
-    ToolFinished,
-    ToolProgress,
-    ToolStarted,
-    TurnFinished,
-    TurnStarted,
-    UsageRecorded,
-)
+from goose_like.core import events
 from goose_like.core.message import Message, ToolCall, ToolResult
 from goose_like.core.notifier import Notifier
 
@@ -86,7 +55,7 @@ class LiveScreen(Notifier):
         self._is_open = False
         self._has_answer_text = False
         self._printed_call_ids: set[str] = set()
-        self._plan: Sequence[Task] = ()
+        self._plan: Sequence[events.Task] = ()
         self._prompts: Sequence[str] = ()
         self._cached_below: tuple[int, int, str] = (0, 0, "")
         self._frame: asyncio.TimerHandle | None = None
@@ -94,66 +63,58 @@ class LiveScreen(Notifier):
         self._loop = asyncio.get_running_loop()
 
     @override
-    def notify(self, event: Event) -> None:
+    def notify(self, event: events.Event) -> None:
         renderer = self.renderer
         match event:
-            case SessionStarted():
+            case events.SessionStarted():
                 self._status = ""
                 renderer.print_session(event)
-            case TurnStarted(message=message) | Interjected(message=message):
+            case events.TurnStarted(message=message) | events.Interjected(message=message):
                 self._start_message(message)
-            case Status(text=text):
+            case events.Status(text=text):
                 self._status = escape_controls(text)
-            case ThinkingDelta(text=text):
+            case events.ThinkingDelta(text=text):
                 self._thought = (self._thought + text)[-THINKING_CHARACTERS:]
-            case TextDelta(text=text):
+            case events.TextDelta(text=text):
                 self._add_answer_text(text)
-            case Retrying():
+            case events.Retrying():
                 self._answer = MarkdownStream()
                 renderer.print_retry(event)
-            case MessageCompleted(message=message, is_cut=is_cut):
+            case events.MessageCompleted(message=message, is_cut=is_cut):
                 self._complete_message(message, is_cut)
-            case ToolStarted(call=call):
+            case events.ToolStarted(call=call):
                 self._calls[call.id] = RunningCall(call, self._labels.get(call.id, ""), time.monotonic())
                 self._status = ""
-            case ToolProgress(call_id=call_id, text=text):
+            case events.ToolProgress(call_id=call_id, text=text):
                 self._add_output(call_id, text)
-            case SubagentEvent(call_id=call_id, event=inner):
+            case events.SubagentEvent(call_id=call_id, event=inner):
                 self._show_nested(call_id, inner)
-            case ToolFinished(result=result):
+            case events.ToolFinished(result=result):
                 self._finish_call(result)
-            case PlanUpdated(tasks=tasks):
+            case events.PlanUpdated(tasks=tasks):
                 self._update_plan(tasks)
-            case Logged(text=text):
+            case events.Logged(text=text):
                 self._print_only_call()
                 renderer.print_log(text)
-            case ArtifactShown(call_id=call_id, artifact=artifact):
+            case events.ArtifactShown(call_id=call_id, artifact=artifact):
                 self._print_call(call_id)
                 renderer.print_artifact(artifact)
-            case PromptsSuggested(prompts=prompts):
+            case events.PromptsSuggested(prompts=prompts):
                 self._prompts = prompts
-            case Asked(question=question):
-                renderer.print_question(question)
-            case Answered(question=question, answer=answer):
-                renderer.print_answer(question, answer)
-            case Reminded():
-                renderer.print_reminder(event)
-            case Compacted():
-                renderer.print_compaction(event)
-            case Rewound():
-                renderer.print_rewind(event)
-            case TurnFinished():
+            case events.Asked() | events.Answered() | events.Reminded() | events.Compacted() | events.Rewound():
+                renderer.print_event(event)
+            case events.TurnFinished():
                 self._finish_turn(event)
-            case RunFinished():
+            case events.RunFinished():
                 renderer.print_run_end(event)
-            case UsageRecorded() | StateSaved():
+            case events.UsageRecorded() | events.StateSaved():
                 pass
             case _:
                 assert_never(event)
         self._draw_soon()
 
     @override
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: events.Question) -> events.Answer:
         self._ring_bell()
         self.draw()
         return await ask_person(question, self._prompt.read_answer, self.renderer.print_detail, self.add_to_queue)
@@ -171,13 +132,15 @@ class LiveScreen(Notifier):
         self.renderer.lines.console.width = self._prompt.size.columns
         self._is_open = False
 
-    def show_session(self, events: Iterable[DurableEvent], plan: Sequence[Task], *, is_new: bool) -> None:
-        """Show a session from now on, starting with its earlier events; `is_new` restarts the numbers of calls."""
+    def show_session(
+        self, earlier: Iterable[events.DurableEvent], plan: Sequence[events.Task], *, is_new: bool
+    ) -> None:
+        """Show a session from now on, starting with its earlier events. `is_new` restarts the numbers of calls."""
         self.renderer.lines.console.width = self._prompt.size.columns
         self._is_open = True
         if is_new:
             self.finished.clear()
-        for event in events:
+        for event in earlier:
             self._replay(event)
         self._calls.clear()
         self._turn_started_at = None
@@ -185,15 +148,15 @@ class LiveScreen(Notifier):
         self._plan = plan
         self._draw_soon()
 
-    def _replay(self, event: DurableEvent) -> None:
+    def _replay(self, event: events.DurableEvent) -> None:
         """Show an earlier event: calls have no start time, and their output is in their results."""
-        if isinstance(event, ToolFinished) and (running := self._calls.get(event.result.call_id)):
+        if isinstance(event, events.ToolFinished) and (running := self._calls.get(event.result.call_id)):
             body, notes = running.split_result(event.result.output)
             was_run = bool(notes) or not event.result.is_error
             if running.is_command and was_run:
                 self._add_output(running.call.id, "\n".join([*body, ""]))
         self.notify(event)
-        if isinstance(event, MessageCompleted):
+        if isinstance(event, events.MessageCompleted):
             calls = event.message.tool_calls
             self._calls = {call.id: RunningCall(call, self._labels.get(call.id, "")) for call in calls}
 
@@ -225,7 +188,7 @@ class LiveScreen(Notifier):
         if is_cut:
             lines.write_line("(cut off)", "yellow")
 
-    def _finish_turn(self, event: TurnFinished) -> None:
+    def _finish_turn(self, event: events.TurnFinished) -> None:
         for running in self._calls.values():
             if running.call.name != PLAN_TOOL:
                 self._print_call(running.call.id)
@@ -245,7 +208,7 @@ class LiveScreen(Notifier):
         if not self._above.is_spaced:
             self.renderer.lines.write_line("")
 
-    def _update_plan(self, tasks: Sequence[Task]) -> None:
+    def _update_plan(self, tasks: Sequence[events.Task]) -> None:
         self._plan = tasks
         if not any(task.is_open for task in tasks):
             self.renderer.print_plan(tasks)
@@ -256,9 +219,9 @@ class LiveScreen(Notifier):
         if running := self._calls.get(call_id):
             running.add_output(text, self.renderer.lines.get_room(4 + len(running.label)))
 
-    def _show_nested(self, call_id: str, inner: Event) -> None:
+    def _show_nested(self, call_id: str, inner: events.Event) -> None:
         match inner:
-            case Status(text=text):
+            case events.Status(text=text):
                 self._status = escape_controls(text)
             case _:
                 if line := format_nested_event(inner, self.renderer.lines.get_room(5)):

@@ -9,42 +9,24 @@ from rich.status import Status as Spinner
 from rich.text import Text
 from typing_extensions import override
 
-from goose_like.core.events import (
-    Answered,
-    ArtifactShown,
-    Asked,
-    Compacted,
-    Event,
-    Interjected,
-    Logged,
-    MessageCompleted,
-    PlanUpdated,
-    PromptsSuggested,
-    Reminded,
-    Retrying,
-    Rewound,
-    RunFinished,
-    SessionStarted,
-    StateSaved,
-    Status,
-    SubagentEvent,
-    TextDelta,
-    ThinkingDelta,
-    ToolFinished,
-    ToolProgress,
-    ToolStarted,
-    TurnFinished,
-    TurnStarted,
-    UsageRecorded,
-)
+from goose_like.core import events
 from goose_like.core.message import Message, ToolCall, ToolResult
+from goose_like.core.notifier import Notifier
 
 from .escape import escape_controls, to_one_line
 from .renderer import PLAN_TOOL, Renderer
-from .screen import Screen
 from .tool_call import LIVE_LINES, RunningCall, fit_line, format_nested_event, number_calls
 
 _STREAM_TAIL_CHARACTERS = 200
+
+
+class Screen(Notifier):
+    """A notifier that draws events with a renderer."""
+
+    renderer: Renderer
+
+    def pause(self) -> None:
+        """Remove what moves, such as a spinner, so that something else can use the terminal."""
 
 
 class ProgressScreen(Screen):
@@ -64,57 +46,49 @@ class ProgressScreen(Screen):
         self._prompts: Sequence[str] = ()
 
     @override
-    def notify(self, event: Event) -> None:
+    def notify(self, event: events.Event) -> None:
         renderer = self.renderer
         match event:
-            case SessionStarted():
+            case events.SessionStarted():
                 self.pause()
                 renderer.print_session(event)
-            case TurnStarted():
+            case events.TurnStarted():
                 self._is_cut = False
                 renderer.forget_statuses()
                 self._spin("thinking")
-            case Status(text=text):
+            case events.Status(text=text):
                 self._show_status(text)
-            case TextDelta(text=text):
+            case events.TextDelta(text=text):
                 self._show_text(text)
-            case Retrying():
+            case events.Retrying():
                 self._stream_tail = ""
                 renderer.print_retry(event)
-            case MessageCompleted(message=message, is_cut=is_cut):
+            case events.MessageCompleted(message=message, is_cut=is_cut):
                 self._complete_message(message, is_cut)
-            case ToolStarted(call=call):
+            case events.ToolStarted(call=call):
                 self._start_call(call)
-            case ToolProgress(call_id=call_id, text=text):
+            case events.ToolProgress(call_id=call_id, text=text):
                 self._add_output(call_id, text)
-            case SubagentEvent(call_id=call_id, event=inner):
+            case events.SubagentEvent(call_id=call_id, event=inner):
                 self._show_nested(call_id, inner)
-            case ToolFinished(result=result):
+            case events.ToolFinished(result=result):
                 self._finish_call(result)
-            case PlanUpdated(tasks=tasks):
+            case events.PlanUpdated(tasks=tasks):
                 renderer.print_plan(tasks)
-            case Logged(text=text):
+            case events.Logged(text=text):
                 renderer.print_log(text)
-            case ArtifactShown(artifact=artifact):
+            case events.ArtifactShown(artifact=artifact):
                 renderer.print_artifact(artifact)
-            case PromptsSuggested(prompts=prompts):
+            case events.PromptsSuggested(prompts=prompts):
                 self._prompts = prompts
-            case Asked(question=question):
-                renderer.print_question(question)
-            case Answered(question=question, answer=answer):
-                renderer.print_answer(question, answer)
-            case Reminded():
-                renderer.print_reminder(event)
-            case Compacted():
-                renderer.print_compaction(event)
-            case Rewound():
-                renderer.print_rewind(event)
-            case TurnFinished():
+            case events.Asked() | events.Answered() | events.Reminded() | events.Compacted() | events.Rewound():
+                renderer.print_event(event)
+            case events.TurnFinished():
                 self._finish_turn(event)
-            case RunFinished():
+            case events.RunFinished():
                 self.pause()
                 renderer.print_run_end(event)
-            case ThinkingDelta() | Interjected() | UsageRecorded() | StateSaved():
+            case events.ThinkingDelta() | events.Interjected() | events.UsageRecorded() | events.StateSaved():
                 pass
             case _:
                 assert_never(event)
@@ -170,9 +144,9 @@ class ProgressScreen(Screen):
             self.renderer.print_call(running)
         self._spin_for_calls()
 
-    def _show_nested(self, call_id: str, inner: Event) -> None:
+    def _show_nested(self, call_id: str, inner: events.Event) -> None:
         match inner:
-            case Status(text=text):
+            case events.Status(text=text):
                 self._show_status(text)
             case _:
                 if line := format_nested_event(inner, self.renderer.lines.get_room(5)):
@@ -201,7 +175,7 @@ class ProgressScreen(Screen):
             self.renderer.print_result(running, result)
             self._spin_for_calls()
 
-    def _finish_turn(self, event: TurnFinished) -> None:
+    def _finish_turn(self, event: events.TurnFinished) -> None:
         self.pause()
         self._calls.clear()
         self._stream_tail = ""

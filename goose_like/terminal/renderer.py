@@ -1,4 +1,4 @@
-"""Events as lines on a terminal. Front-ends call one method per event from their own `match`."""
+"""Events as lines on a terminal. Screens call the renderer from their own `match`."""
 
 import re
 import time
@@ -10,7 +10,9 @@ from rich.text import Text
 
 from goose_like.core.events import (
     Answer,
+    Answered,
     Artifact,
+    Asked,
     Compacted,
     Question,
     Reminded,
@@ -85,27 +87,23 @@ class Renderer:
         """Print why a request failed and when the next attempt begins."""
         self.lines.write_line(f"↻ {escape_controls(event.text)} · trying again in {event.wait_s:g} s", "yellow")
 
-    def print_reminder(self, event: Reminded) -> None:
-        """Print a reminder for the model, except context updates: the screen shows these elsewhere."""
-        if event.reason != "context":
-            self.lines.write_line(f"↺ reminder to the model: {to_one_line(event.text, self.lines.get_room(26))}", "dim")
-
-    def print_compaction(self, event: Compacted) -> None:
-        """Print how the model's context was shortened, except by routine compaction at each step."""
-        if event.is_routine:
-            return
-        if event.summary:
-            newest = f" and the newest {event.kept_count} messages" if event.kept_count else ""
-            self.lines.write_line(f"(context compacted: the model now sees a summary{newest})", "yellow")
-        else:
-            results = "result" if len(event.replacements) == 1 else "results"
-            self.lines.write_line(f"(context compacted: {len(event.replacements)} long {results} left out)", "yellow")
-
-    def print_rewind(self, event: Rewound) -> None:
-        """Print how far the conversation went back."""
-        self.lines.write_line(
-            f"(the conversation is back at {'an earlier point' if event.message_count else 'its beginning'})", "yellow"
-        )
+    def print_event(self, event: Asked | Answered | Reminded | Compacted | Rewound) -> None:
+        """Print an event that looks the same on every screen."""
+        match event:
+            case Asked(question=question):
+                self._print_question(question)
+            case Answered(question=question, answer=answer):
+                self.lines.write_line(f"  {_describe_answer(question, answer)}", "yellow")
+            case Reminded(reason=reason, text=text):
+                if reason != "context":  # the screen shows context updates elsewhere
+                    text = to_one_line(text, self.lines.get_room(26))
+                    self.lines.write_line(f"↺ reminder to the model: {text}", "dim")
+            case Compacted():
+                if not event.is_routine:
+                    self.lines.write_line(f"(context compacted: {_describe_compaction(event)})", "yellow")
+            case Rewound(message_count=count):
+                place = "an earlier point" if count else "its beginning"
+                self.lines.write_line(f"(the conversation is back at {place})", "yellow")
 
     def print_status(self, text: str) -> None:
         """Print a status line where no terminal can show a spinner: one line for each kind of status.
@@ -136,7 +134,7 @@ class Renderer:
 
     # --- questions
 
-    def print_question(self, question: Question) -> None:
+    def _print_question(self, question: Question) -> None:
         """Print a question with each row behind a bar, so that no part of a command looks like our own output."""
         first, *more = self.lines.fold(escape_invisible(question.text), 4)
         self.lines.write_line(f"? {first}", "bold yellow")
@@ -153,15 +151,6 @@ class Renderer:
             for row in self.lines.fold(line, 4):
                 style = _DIFF_STYLES.get(line[:1], "") if question.kind != "text" else ""
                 self.lines.write_line(f"  ┃ {row}", style)
-
-    def print_answer(self, question: Question, answer: Answer) -> None:
-        """Print the answer to a question."""
-        if question.kind == "text":
-            words = " by nobody" if answer.by == "nobody" else f": {escape_controls(answer.text) or 'nothing'}"
-            self.lines.write_line(f"  answered{words}", "yellow")
-        else:
-            nobody = ", nobody was there to ask" if answer.by == "nobody" else ""
-            self.lines.write_line(f"  {question.kind} {_VERDICTS[answer.choice]}{nobody}", "yellow")
 
     # --- the plan
 
@@ -254,6 +243,21 @@ class Renderer:
             is_tight = rows and len(head) + len(rows[-1]) + len(took) + 3 > self.lines.get_room(0)
             rows = [*rows, took] if is_tight or not rows else [*rows[:-1], f"{rows[-1]} · {took}"]
         self.lines.write_line(head + f"\n{' ' * len(head)}".join(rows), "red" if is_failure else "green")
+
+
+def _describe_answer(question: Question, answer: Answer) -> str:
+    is_unanswered = answer.by == "nobody"
+    if question.kind == "text":
+        return "answered by nobody" if is_unanswered else f"answered: {escape_controls(answer.text) or 'nothing'}"
+    return f"{question.kind} {_VERDICTS[answer.choice]}{', nobody was there to ask' * is_unanswered}"
+
+
+def _describe_compaction(event: Compacted) -> str:
+    if event.summary:
+        newest = f" and the newest {event.kept_count} messages" if event.kept_count else ""
+        return f"the model now sees a summary{newest}"
+    count = len(event.replacements)
+    return f"{count} long result{'s' * (count != 1)} left out"
 
 
 def is_failed(result: ToolResult, notes: Sequence[str]) -> bool:

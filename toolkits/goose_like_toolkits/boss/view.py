@@ -19,9 +19,8 @@ from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import ToolResult, Usage
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.terminal.escape import escape_controls, to_one_line
-from goose_like.terminal.progress import ProgressScreen
+from goose_like.terminal.progress import ProgressScreen, Screen
 from goose_like.terminal.renderer import PLAN_TOOL, is_failed
-from goose_like.terminal.screen import Screen
 from goose_like.terminal.tool_call import RunningCall, describe_call
 from goose_like_toolkits.boss.flow.outcome import count_rounds
 from goose_like_toolkits.boss.memory.log import LogEntry, list_entries
@@ -212,10 +211,8 @@ class BossScreen(Screen):
                 self._write(f"{'  ' * depth}  {to_one_line(reason, self._get_room(2 * depth + 3))}", "red")
 
     def _format_action(self, running: RunningCall, is_failure: bool, depth: int) -> Text:
-        name, took = (
-            escape_controls(running.call.name),
-            f"{time.monotonic() - (running.started_at or self._began):.1f} s",
-        )
+        name = escape_controls(running.call.name)
+        took = f"{time.monotonic() - (running.started_at or self._began):.1f} s"
         room = max(min(self._get_room(0), _MAX_COLUMNS) - 2 * depth - len(name) - len(took) - 7, 8)
         summary = running.call.parse_arguments().get("summary") if running.call.name == "finish" else None
         text = to_one_line(str(summary), room) if summary else describe_call(running.call, room)
