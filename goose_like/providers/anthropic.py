@@ -63,7 +63,7 @@ class AnthropicProvider(SdkProvider):
         """Return the error about a missing key or invalid setting, or None if the choice is usable."""
         url = _resolve_base_url(choice)
         try:
-            return _find_choice_error(choice) or _find_url_error(url) or _find_key_error(url, find_key(KEY_VARIABLE))
+            return _find_choice_error(choice) or _find_address_error(url, find_key(KEY_VARIABLE))
         except CredentialError as error:
             return error
 
@@ -76,7 +76,7 @@ class AnthropicProvider(SdkProvider):
             ProfileError: The address is invalid.
         """
         url, key = _resolve_base_url(choice), key or find_key(KEY_VARIABLE)
-        if error := _find_url_error(url) or _find_key_error(url, key):
+        if error := _find_address_error(url, key):
             raise error
         headers = {"x-api-key": key, "anthropic-version": _VERSION} if key else {"anthropic-version": _VERSION}
         try:
@@ -217,11 +217,9 @@ def _find_choice_error(choice: ModelChoice) -> GooseLikeError | None:
     return None
 
 
-def _find_url_error(url: SplitResult) -> GooseLikeError | None:
-    return find_url_error(url, _ADDRESS_NAMES, "http://localhost:8080")
-
-
-def _find_key_error(url: SplitResult, key: str) -> GooseLikeError | None:
+def _find_address_error(url: SplitResult, key: str) -> GooseLikeError | None:
+    if error := find_url_error(url, _ADDRESS_NAMES, "http://localhost:8080"):
+        return error
     if not key and url.hostname == ANTHROPIC_HOST:
         return CredentialError(
             f"set {KEY_VARIABLE} (or `goose-like provider login anthropic`), or base_url to a server that needs no key"

@@ -74,9 +74,12 @@ class ProbeResult:
 
 
 class Provider(Protocol):
-    """A client of one vendor. A provider class is called with a `ModelChoice`; importing its module must be cheap."""
+    """A client of one vendor. Importing its module must be cheap."""
 
     info: ClassVar[ProviderInfo]
+
+    def __init__(self, choice: ModelChoice) -> None:
+        """Create a provider for a model."""
 
     @staticmethod
     def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
@@ -99,26 +102,9 @@ class Provider(Protocol):
         ...
 
 
-class ProviderFactory(Protocol):
-    """A source of providers: a provider class, installed or built for a preset."""
-
-    @property
-    def info(self) -> ProviderInfo:
-        """The facts about the provider."""
-        ...
-
-    def find_setup_error(self, choice: ModelChoice) -> GooseLikeError | None:
-        """Return the error about a missing key, library or setting, or None if the choice is usable."""
-        ...
-
-    def __call__(self, choice: ModelChoice) -> Provider:
-        """Create a provider for a model."""
-        ...
-
-
 @runtime_checkable
 class SupportsProbe(Protocol):
-    """A provider factory with a cheap test request."""
+    """A provider class with a cheap test request."""
 
     async def probe(self, choice: ModelChoice, key: str = "") -> ProbeResult:
         """Send one free request to the server, with `key` instead of the configured key if given.

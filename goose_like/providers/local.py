@@ -25,14 +25,13 @@ from goose_like.core.events import Status
 from .base import Delta, ProviderInfo, Request
 from .json_tool_calls import TextCallParser, convert_request, keep_required_arguments
 from .openai_wire import OpenAIStreamParser
-from .weights import find_or_assemble, find_parts, is_ready
+from .weights import INSTALL_COMMAND, find_or_assemble, find_parts, is_ready
 from .xml_tool_calls import XmlCallFormat, build_grammar, list_stop_texts, repeat_task, select_examples
 
 WINDOW_TOKENS = 16_384
 """The default context window. The embedded model needs 1.1 GB of memory for weights and 30 kB per token of window."""
 
 _OUTPUT_TOKENS = 2048
-_INSTALL = "pip install 'goose-like[local]'"
 
 # Small models fall into loops. These settings make a repeated passage of more than 48 tokens within the last 192 less
 # and less likely. The default breakers (quotes, line ends) are frequent in code, so NUL replaces them.
@@ -65,7 +64,7 @@ class LocalProvider:
     def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
         """Return the error about a missing library or model file, or None if the choice is usable."""
         if find_spec("xllamacpp") is None:
-            return ModelUnavailableError(f"the engine is not installed: {_INSTALL}")
+            return ModelUnavailableError(f"the engine is not installed: {INSTALL_COMMAND}")
         try:
             if choice.name:
                 _find_model_file(choice.name)
@@ -159,7 +158,7 @@ class LocalProvider:
         try:
             xllamacpp = import_module("xllamacpp")
         except ImportError as error:
-            raise ModelUnavailableError(f"the engine can't be loaded ({error}): {_INSTALL}") from error
+            raise ModelUnavailableError(f"the engine can't be loaded ({error}): {INSTALL_COMMAND}") from error
 
         def progress(action: str, done: int, total: int) -> None:
             if report(Status(text=_format_bar(action, done, total))):

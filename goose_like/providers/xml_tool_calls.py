@@ -136,7 +136,8 @@ class XmlCallFormat:
         if body is None:
             return f"<{name}{attributes}></{name}>"
         text = body if isinstance(body, str) else json.dumps(body)
-        return f"<{name}{attributes}>\n{text}{'' if text.endswith(_LINE_END) else _LINE_END}</{name}>"
+        line_end = "" if text.endswith("\n") else "\n"
+        return f"<{name}{attributes}>\n{text}{line_end}</{name}>"
 
     def may_be_call(self, text: str) -> bool:
         """Check whether an answer with this beginning may be a call."""
@@ -160,9 +161,6 @@ class XmlCallFormat:
         if field := dict(self.bodies).get(name):
             values[field] = body[:-1] if body.find("\n") == len(body) - 1 else body
         return ParsedCall("", name, json.dumps(values, ensure_ascii=False), values, is_whole=bool(end))
-
-
-_LINE_END = "\n"
 
 
 def _describe_tool(tool: ToolSpec) -> str:
