@@ -50,8 +50,7 @@ class ChildWorkspace(Workspace):
         # and the parent's audit judges them together with the child's.
         await self._parent._freeze_rules()
         await super()._freeze_rules()
-        if self._parent._audit is not None and not self._parent._is_audit_off:
-            self._audit = self._parent._audit
+        self._audit = self._parent._active_audit or self._audit
 
     @override
     async def close(self) -> None:

@@ -6,7 +6,6 @@ import stat
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from goose_like.core.errors import DeniedError, GooseLikeError
 
@@ -93,14 +92,7 @@ class FileAccess:
             with suppress(FileNotFoundError):
                 old = os.stat(place.name, dir_fd=folder, follow_symlinks=False)
                 _require_regular_file(place, old.st_mode)
-
-            def keep_mode_and_owner(file: BinaryIO) -> None:
-                if old is not None:
-                    with suppress(PermissionError):
-                        os.fchown(file.fileno(), old.st_uid, old.st_gid)
-                    os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
-
-            replace_file(folder, place.name, data, 0o666, keep_mode_and_owner)
+            replace_file(folder, place.name, data, old)
 
     def append_bytes(self, place: Path, data: bytes) -> None:
         """Append to a file at a real path in one write. Create the file and its folders, and follow no link."""
@@ -228,16 +220,23 @@ def open_folder(path: Path) -> Iterator[int]:
         os.close(here)
 
 
-def replace_file(folder: int, name: str, data: bytes, mode: int, finish: Callable[[BinaryIO], None]) -> None:
-    """Write a temporary file in an open folder and rename it to `name`. Call `finish` on it before the rename."""
+def replace_file(folder: int, name: str, data: bytes, old: os.stat_result | None, mode: int | None = None) -> None:
+    """Write a temporary file in an open folder and rename it to `name`.
+
+    The file gets the owner of `old` if this user may give files away, and the mode of `old` unless `mode` is given.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW_FLAGS
     temporary = temporary_name(name)
     try:
-        with open(
-            os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW_FLAGS, mode, dir_fd=folder), "wb"
-        ) as file:
+        with open(os.open(temporary, flags, 0o666 if mode is None else 0o600, dir_fd=folder), "wb") as file:
             file.write(data)
             file.flush()
-            finish(file)
+            if old is not None:
+                with suppress(OSError):
+                    os.fchown(file.fileno(), old.st_uid, old.st_gid)
+                mode = old.st_mode if mode is None else mode
+            if mode is not None:
+                os.fchmod(file.fileno(), stat.S_IMODE(mode))
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with suppress(OSError):

@@ -120,9 +120,9 @@ class Workspace:
     async def close(self) -> None:
         """End all processes, audit what they left without asking anyone, and remove the private folder."""
         await self._spawners.close()
-        if self._audit is not None and not self._is_audit_off:
+        if audit := self._active_audit:
             try:
-                findings = await self._audit.inspect(_refuse_unattended)
+                findings = await audit.inspect(_refuse_unattended)
             except GooseLikeError as error:
                 findings = [f"hooks or settings that a command left in the workspace may still be active: {error}"]
             for sentence in findings:
@@ -325,13 +325,12 @@ class Workspace:
         Returns:
             Sentences for the model.
         """
-        if self._audit is None or self._is_audit_off:
-            return []
-        return await self._audit.inspect(partial(self.require_permission, "repository"), timeout_s)
+        audit = self._active_audit
+        return await audit.inspect(partial(self.require_permission, "repository"), timeout_s) if audit else []
 
     @property
-    def _is_audit_off(self) -> bool:
-        return self._permissions.decide("repository") == "allow"
+    def _active_audit(self) -> RepositoryAudit | None:
+        return None if self._permissions.decide("repository") == "allow" else self._audit
 
     # --- files
 

@@ -65,20 +65,19 @@ class UndoLog:
 
     def record_originals(self, turn: int, states: Mapping[str, FileState]) -> None:
         """Record the state of single files before they change."""
-        self._append({"turn": turn, "originals": _to_json(states)})
+        self._append({"turn": turn, "originals": dict(states)})
 
     def record_snapshot(self, turn: int, root: str, ignored: frozenset[str], snapshot: Mapping[str, FileState]) -> None:
         """Record the state of the whole tree before a command. Only differences to the last snapshot are written."""
         changed = {path: state for path, state in snapshot.items() if self.snapshot.get(path) != state}
         changed |= dict.fromkeys(self.snapshot.keys() - snapshot.keys(), ABSENT)
-        self._append({"turn": turn, "snapshot": _to_json(changed), "root": root, "ignored": sorted(ignored)})
+        self._append({"turn": turn, "snapshot": changed, "root": root, "ignored": sorted(ignored)})
 
     def record_changes(
         self, turn: int, changes: Mapping[str, tuple[FileState, FileState]], *, is_ours: bool = True
     ) -> None:
         """Record the changes of a turn. Without `is_ours`, anyone may have made them."""
-        pairs = {path: [*_to_json({"before": old, "after": new}).values()] for path, (old, new) in changes.items()}
-        self._append({"turn": turn, "changes": pairs, "is_ours": is_ours})
+        self._append({"turn": turn, "changes": dict(changes), "is_ours": is_ours})
 
     def close(self) -> None:
         """Close both files. A full disk is no error here."""
@@ -110,7 +109,3 @@ class UndoLog:
                     change = PathChange(turn, FileState(*before), FileState(*after) if is_ours else None)
                     self.changes.setdefault(path, []).append(change)
                 self.open_turn = None
-
-
-def _to_json(states: Mapping[str, FileState]) -> dict[str, list[int | str]]:
-    return {path: [state.mode, state.content] for path, state in states.items()}

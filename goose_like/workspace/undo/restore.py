@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.workspace.diff import format_diff
@@ -167,10 +167,7 @@ def _create_link(folder: int, change: FileChange) -> None:
 
 
 def _write_file(folder: int, change: FileChange, data: bytes) -> None:
-    def set_owner_and_mode(file: BinaryIO) -> None:
-        with suppress(OSError):  # keep the owner, if we may give the file away
-            owner = os.stat(change.path.name, dir_fd=folder, follow_symlinks=False)
-            os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
-        os.fchmod(file.fileno(), stat.S_IMODE(change.target.mode))
-
-    replace_file(folder, change.path.name, data, 0o600, set_owner_and_mode)
+    old = None
+    with suppress(OSError):
+        old = os.stat(change.path.name, dir_fd=folder, follow_symlinks=False)
+    replace_file(folder, change.path.name, data, old, change.target.mode)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 LIMIT_ENTRIES = 20_000
 LIMIT_FILE_BYTES = 10 << 20
@@ -21,8 +22,7 @@ StoreBlob = Callable[[bytes], str]
 """Stores a file's content and returns its name; raises OSError if it cannot."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
+class FileState(NamedTuple):
     """The file, folder or link at a path: its `mode` with the kind, as in `stat`, and its content.
 
     `content` is the blob name of a file or the target of a link. If it could not be stored, `content` is a NUL followed
