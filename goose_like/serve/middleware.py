@@ -41,7 +41,6 @@ class RequestRefused(Exception):
 
     def __init__(self, status: int, detail: object, **headers: str) -> None:
         super().__init__(detail)
-        self.status = status
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.response: Response = JSONResponse({"detail": detail}, status, named)
 
@@ -275,7 +274,7 @@ def _format_log_line(scope: Scope, record: RequestRecord) -> str:
 class QuerySlots:
     """Limits on queries that run at once: in all workers together, and in this worker for each client address.
 
-    `idle` is set while this worker runs no query.
+    `idle` is set while this worker runs no query. New queries are refused while `is_closed` is true.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
@@ -285,10 +284,6 @@ class QuerySlots:
         self.is_closed = False
         self.idle = asyncio.Event()
         self.idle.set()
-
-    def close(self) -> None:
-        """Refuse new queries from now on, because the server is stopping."""
-        self.is_closed = True
 
     @contextmanager
     def take(self, client: str) -> Iterator[None]:

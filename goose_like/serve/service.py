@@ -106,7 +106,11 @@ def restrict_profile(profile: Profile, allowed: Collection[str]) -> tuple[Profil
         if name not in (*listed, OPENBB_TOOLKIT):
             hint = did_you_mean(name, listed) if listed else "it has none"
             raise ProfileError(f"--toolkit {name}: profile {profile.name!r} has no such toolkit; {hint}")
-    kept = [choice for choice in profile.toolkits if choice.name in allowed or not _has_access(choice)]
+    kept = [
+        choice
+        for choice in profile.toolkits
+        if choice.name in allowed or not load_toolkit(choice.name).has_local_access
+    ]
     removed = tuple(name for name in listed if name not in {choice.name for choice in kept})
     for index, choice in enumerate(profile.toolkits):
         for alias, needed in choice.requires.items() if choice in kept else ():
@@ -119,7 +123,3 @@ def restrict_profile(profile: Profile, allowed: Collection[str]) -> tuple[Profil
     if OPENBB_TOOLKIT not in listed:
         kept.append(ToolkitChoice(name=OPENBB_TOOLKIT))
     return profile.model_copy(update={"toolkits": tuple(kept)}), removed
-
-
-def _has_access(choice: ToolkitChoice) -> bool:
-    return load_toolkit(choice.name).has_local_access

@@ -47,7 +47,7 @@ class GracefulShutdown:
 
     def _start(self, number: int) -> None:
         if self._task is None:
-            self._slots.close()
+            self._slots.is_closed = True
             self._task = asyncio.create_task(self._run(number))
         elif number == signal.SIGINT:
             logging.getLogger("uvicorn.error").disabled = True  # it would report every request that is cut off now

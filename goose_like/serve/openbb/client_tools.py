@@ -191,11 +191,15 @@ def _find_widget(uuid: str, query: Query) -> Widget:
 def _check_arguments(widget: Widget, arguments: dict[str, Any], query: Query) -> None:
     if arguments and query.dialect == "copilot":
         raise ToolError("this dashboard only gives a widget's data as it is set now; leave `arguments` out")
-    params = {param.name: param for param in widget.params}
     for name, value in arguments.items():
-        if name not in params:
-            raise ToolError(f"{_describe_widget(widget)} has no parameter {name!r}; {did_you_mean(name, params)}")
-        _check_option(widget, params[name], value)
+        _check_option(widget, _find_param(widget, name), value)
+
+
+def _find_param(widget: Widget, name: str) -> WidgetParam:
+    params = {param.name: param for param in widget.params}
+    if name not in params:
+        raise ToolError(f"{_describe_widget(widget)} has no parameter {name!r}; {did_you_mean(name, params)}")
+    return params[name]
 
 
 def _check_option(widget: Widget, param: WidgetParam, value: Any) -> None:
@@ -221,10 +225,7 @@ def _to_option(value: Any) -> str:
 
 
 def _check_has_options(widget: Widget, name: str) -> None:
-    param = next((param for param in widget.params if param.name == name), None)
-    if param is None:
-        known = [param.name for param in widget.params]
-        raise ToolError(f"{_describe_widget(widget)} has no parameter {name!r}; {did_you_mean(name, known)}")
+    param = _find_param(widget, name)
     if not param.has_options_endpoint:
         options = _list_options(param)
         values = f"one of: {', '.join(options)}" if options else f"any {param.type}"

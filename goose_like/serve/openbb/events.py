@@ -10,7 +10,6 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from goose_like.core.events import (
-    Answer,
     Answered,
     ArtifactShown,
     Asked,
@@ -22,7 +21,6 @@ from goose_like.core.events import (
     MessageCompleted,
     PlanUpdated,
     PromptsSuggested,
-    Question,
     Reminded,
     Retrying,
     Rewound,
@@ -40,7 +38,7 @@ from goose_like.core.events import (
     TurnStarted,
     UsageRecorded,
 )
-from goose_like.core.message import ToolCall, ToolResult
+from goose_like.core.message import ToolCall
 from goose_like.serve.sse import Frame
 from goose_like.sessions.artifact_text import list_columns, render_artifact, simplify_cell
 
@@ -163,21 +161,24 @@ class EventTranslator:
                 self._tool_names[call.id] = call.name
                 yield from self._send_status(f"Using {call.name}", details=_format_details(call))
             case ToolFinished(result=result):
-                yield from self._report_failure(result)
+                if result.is_error:  # without the output, which is for the model and may contain secrets
+                    yield from self._send_status(f"{self._tool_names.get(result.call_id, 'A tool')} failed", "WARNING")
             case Answered(question=question, answer=answer):
-                yield from self._report_refusal(question, answer)
-            case SubagentEvent(event=inner):
-                yield from self._translate_subagent_event(inner)
+                if not answer.is_allowed and question.kind != "text":
+                    yield from self._send_status(f"Not allowed here: {question.subject}", "WARNING")
+            case SubagentEvent(event=ToolStarted(call=call)):
+                yield from self._send_status(f"Using {call.name}")
+            case SubagentEvent(event=Logged(text=text)):
+                yield from self._send_status(text)
             case ArtifactShown():
                 yield from self._show_artifact(event)
             case PromptsSuggested(prompts=prompts):
                 self._prompts = prompts
-            case TurnFinished():
-                pass  # see closing_frames
-            case ToolProgress():
-                pass  # would hide everything else
             case (
-                SessionStarted()
+                TurnFinished()  # see closing_frames
+                | ToolProgress()  # would hide everything else
+                | SubagentEvent()
+                | SessionStarted()
                 | TurnStarted()
                 | PlanUpdated()
                 | Asked()
@@ -206,22 +207,6 @@ class EventTranslator:
         if letters != self._last_status_letters:
             self._last_status_letters = letters
             yield from self._send_status(text)
-
-    def _report_failure(self, result: ToolResult) -> Iterator[Frame]:
-        """Report a failed tool without its output, which is for the model and may contain secrets."""
-        if result.is_error:
-            yield from self._send_status(f"{self._tool_names.get(result.call_id, 'A tool')} failed", "WARNING")
-
-    def _report_refusal(self, question: Question, answer: Answer) -> Iterator[Frame]:
-        if not answer.is_allowed and question.kind != "text":
-            yield from self._send_status(f"Not allowed here: {question.subject}", "WARNING")
-
-    def _translate_subagent_event(self, event: Event) -> Iterator[Frame]:
-        match event:
-            case ToolStarted(call=call):
-                yield from self._send_status(f"Using {call.name}")
-            case Logged(text=text):
-                yield from self._send_status(text)
 
     def _show_artifact(self, event: ArtifactShown) -> Iterator[Frame]:
         if self._is_workspace:
@@ -274,10 +259,8 @@ class EventTranslator:
 def _join_deltas(events: Sequence[Event]) -> Iterator[Event]:
     """Join neighbouring deltas of the same kind."""
     for kind, group in groupby(events, type):
-        if kind is TextDelta:
-            yield TextDelta(text="".join(event.text for event in group if isinstance(event, TextDelta)))
-        elif kind is ThinkingDelta:
-            yield ThinkingDelta(text="".join(event.text for event in group if isinstance(event, ThinkingDelta)))
+        if kind is TextDelta or kind is ThinkingDelta:
+            yield kind(text="".join(event.text for event in group if isinstance(event, TextDelta | ThinkingDelta)))
         else:
             yield from group
 
@@ -285,11 +268,9 @@ def _join_deltas(events: Sequence[Event]) -> Iterator[Event]:
 def _format_details(call: ToolCall) -> dict[str, str]:
     hidden = HIDDEN_DETAILS | {"", "url"}
     arguments = call.parse_arguments().items()
-    return {key: _shorten(to_text(value)) for key, value in arguments if key.lower() not in hidden}
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_DETAIL_CHARACTERS else f"{text[:_MAX_DETAIL_CHARACTERS]}…"
+    texts = {key: to_text(value) for key, value in arguments if key.lower() not in hidden}
+    limit = _MAX_DETAIL_CHARACTERS
+    return {key: text if len(text) <= limit else f"{text[:limit]}…" for key, text in texts.items()}
 
 
 # --- artifacts
@@ -334,17 +315,6 @@ class _ClientModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class BoundingBox(_ClientModel):
-    """The place of a quote on a page of a document."""
-
-    text: str
-    page: int
-    x0: float
-    top: float
-    x1: float
-    bottom: float
-
-
 class SourceInfo(_ClientModel):
     """The source that a citation names."""
 
@@ -364,7 +334,7 @@ class Citation(_ClientModel):
     id: UUID | None = None
     source_info: SourceInfo
     details: list[dict[str, Any]] | None = Field(default=None)
-    quote_bounding_boxes: list[list[BoundingBox]] | None = None
+    quote_bounding_boxes: list[list[dict[str, str | float]]] | None = None
 
     @field_validator("details")
     @classmethod

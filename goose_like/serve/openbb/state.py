@@ -4,8 +4,9 @@ import base64
 import hashlib
 import hmac
 import json
+import math
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -15,7 +16,7 @@ from goose_like.core.history import History
 from goose_like.core.message import FrozenModel, Message, RedactedThinking, Thinking, ToolResult
 
 _THINKING_TYPES = ("thinking", "redacted_thinking")
-_SHORT_OUTPUT_CHARACTERS = (4_000, 500)
+_OUTPUT_LIMITS = (math.inf, 4_000, 500)
 _MAC_BYTES = 32
 
 
@@ -86,7 +87,7 @@ class StateSigner:
         A value that is too long is sent without thinking, then with shortened tool outputs. The result is empty if
         even that is too long. `context` is not part of the text, but `verify` needs the same one.
         """
-        for smaller in _shrink_stepwise(value):
+        for smaller in (value, *(_shrink(value, limit) for limit in _OUTPUT_LIMITS)):
             data = zlib.compress(json.dumps(smaller, separators=(",", ":")).encode())
             text = base64.urlsafe_b64encode(self._compute_mac(data, context) + data).decode()
             if len(text) <= self.max_bytes:
@@ -112,31 +113,17 @@ class StateSigner:
         return hmac.digest(self.key, hashlib.sha256(context.encode()).digest() + data, "sha256")
 
 
-def _shrink_stepwise(value: JsonValue) -> Iterator[JsonValue]:
-    yield value
-    yield _remove_thinking(value)
-    for characters in _SHORT_OUTPUT_CHARACTERS:
-        yield _shorten_outputs(_remove_thinking(value), characters)
-
-
-def _remove_thinking(value: JsonValue) -> JsonValue:
+def _shrink(value: JsonValue, max_output: float) -> JsonValue:
+    """Remove thinking, and shorten tool outputs to some characters."""
     match value:
         case list():
             kept = (entry for entry in value if not (isinstance(entry, dict) and entry.get("type") in _THINKING_TYPES))
-            return [_remove_thinking(entry) for entry in kept]
-        case dict():
-            return {key: _remove_thinking(entry) for key, entry in value.items()}
-    return value
-
-
-def _shorten_outputs(value: JsonValue, characters: int) -> JsonValue:
-    match value:
-        case list():
-            return [_shorten_outputs(entry, characters) for entry in value]
+            return [_shrink(entry, max_output) for entry in kept]
         case dict():
             output = value.get("output")
-            if isinstance(output, str) and len(output) > characters:
+            if isinstance(output, str) and len(output) > max_output:
+                characters = int(max_output)
                 note = f"\n[{len(output) - characters:,} more characters were left out since]"
                 return {**value, "output": output[:characters] + note}
-            return {key: _shorten_outputs(entry, characters) for key, entry in value.items()}
+            return {key: _shrink(entry, max_output) for key, entry in value.items()}
     return value
