@@ -14,7 +14,8 @@ def _list_own_names() -> list[str]:
 
     from .profiles_yaml import is_own_profile
 
-    return [source.name for source in list_profile_sources() if is_own_profile(source.file)]
+    sources = [source for source in list_profile_sources() if is_own_profile(source.file)]
+    return sorted({source.name for source in sources if source.name.isprintable()})
 
 
 NameOption = Annotated[
