@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 import pytest
-from goose_like_toolkits.boss.aiflows.flow_memory import make_log_writer
+from goose_like_toolkits.boss.aiflows.flow_provider import make_log_writer
 from goose_like_toolkits.boss.flow.executor import FlowPart
 from goose_like_toolkits.boss.memory.files import MAX_BYTES
 

@@ -24,8 +24,7 @@ from goose_like_toolkits.boss.flow.setup import open_boss
 from goose_like_toolkits.boss.spec import RoleSettings
 
 from .configuration import read_configuration
-from .flow_memory import FlowMemory, make_log_writer
-from .flow_provider import make_controller_model, make_planner_model
+from .flow_provider import FlowMemory, make_controller_model, make_log_writer, make_planner_model
 from .importer import Configuration
 
 F = TypeVar("F", bound=Callable[..., Any])

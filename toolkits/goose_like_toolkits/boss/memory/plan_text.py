@@ -87,7 +87,7 @@ def mark_steps(text: str, done: Sequence[int] = (), current: int = 0, failed: Se
 
 
 def extract_plan(answer: str) -> str:
-    """Return the plan inside a planner's answer, without introduction and code fence, describe_exit with a newline."""
+    """Return the plan inside a planner's answer, without introduction and code fence. The plan ends with a newline."""
     text = answer.strip()
     if not _match_lines(_ITEM, text):
         fenced = [match[2] for match in _FENCED.finditer(text)]
