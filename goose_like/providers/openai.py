@@ -226,10 +226,11 @@ def _get_key_name(preset: Preset) -> str:
 def _find_address_error(url: SplitResult, key: str, preset: Preset) -> GooseLikeError | None:
     if error := find_url_error(url, _list_address_settings(preset), "http://localhost:8080/v1"):
         return error
+    hint = f"set {preset.key_variable} (or `goose-like provider login {preset.name}`)"
     if not key and preset is OPENAI_PRESET and url.hostname == OPENAI_HOST:
-        return CredentialError(f"{_format_key_hint(preset)}, or base_url to a server that needs no key")
+        return CredentialError(f"{hint}, or base_url to a server that needs no key")
     if not key and preset is not OPENAI_PRESET and preset.key_variable and not preset.key_is_optional:
-        return CredentialError(_format_key_hint(preset))
+        return CredentialError(hint)
     return find_key_error(key, preset.key_variable)
 
 
@@ -237,7 +238,3 @@ def _build_key_headers(preset: Preset, key: str) -> dict[str, str]:
     if not key:
         return {}
     return {preset.key_header: key} if preset.key_header else {"Authorization": f"Bearer {key}"}
-
-
-def _format_key_hint(preset: Preset) -> str:
-    return f"set {preset.key_variable} (or `goose-like provider login {preset.name}`)"

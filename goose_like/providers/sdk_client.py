@@ -33,18 +33,14 @@ def parse_retry_after_s(headers: Any, now_s: float) -> float | None:
     return None
 
 
-def redact(text: str, *secrets: str | None) -> str:
-    """Replace each secret in a text by stars."""
-    for secret in secrets:
-        if secret and len(secret) > 3:  # replacing a short one such as "x" would only garble the text
-            text = text.replace(secret, "***")
-    return text
-
-
 def add_location(error: ProviderError, provider: str, url: SplitResult, key: str) -> None:
     """Add provider and host to the text of an error, and remove secrets from it."""
     place = " at ".join(filter(None, (provider, format_host(url))))
-    error.args = (redact(f"{place}: {error}", key, url.password),)
+    text = f"{place}: {error}"
+    for secret in (key, url.password):
+        if secret and len(secret) > 3:  # replacing a short one such as "x" would only garble the text
+            text = text.replace(secret, "***")
+    error.args = (text,)
 
 
 def parse_base_url(text: str) -> SplitResult:
