@@ -96,18 +96,15 @@ def describe_validation_error(
         suggest: Returns the end of the sentence about an unknown key at a path, for example "did you mean 'steps'?".
         whole: The name of the data as a whole, for example "the profile".
     """
-    fields = sorted(error.errors(), key=lambda field: source.find_lines(field["loc"]))
-    return "\n".join(_describe_field(field, source, suggest, whole) for field in fields)
-
-
-def _describe_field(
-    field: Mapping[str, Any], source: YamlSource, suggest: Callable[[tuple[str | int, ...]], str], whole: str
-) -> str:
-    path = tuple(field["loc"])
-    if field["type"] == "extra_forbidden":
-        name = ".".join(map(str, path)) or whole
-        return f"{source.locate(*path)}: unknown key {name!r}; {suggest(path)}"
-    return f"{source.locate(*path)}: {describe_field_error(field, whole)}"
+    lines = []
+    for field in sorted(error.errors(), key=lambda field: source.find_lines(field["loc"])):
+        path = field["loc"]
+        if field["type"] == "extra_forbidden":
+            text = f"unknown key {'.'.join(map(str, path))!r}; {suggest(path)}"
+        else:
+            text = describe_field_error(field, whole)
+        lines.append(f"{source.locate(*path)}: {text}")
+    return "\n".join(lines)
 
 
 def describe_field_error(field: Mapping[str, Any], whole: str) -> str:
