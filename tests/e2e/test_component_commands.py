@@ -432,6 +432,6 @@ def test_a_full_disk_is_told_in_one_sentence(place: Place, words, unbuffered):
         env = {"HOME": str(place.home), "PYTHONUNBUFFERED": unbuffered}
         process = place.start("component", *words, env=env, stdout=full)
         _, err = process.communicate(timeout=60)
-    assert (process.returncode, err.splitlines()[-1].startswith("goose-like: No space left on device: ")) == (1, True)
+    assert (process.returncode, err.splitlines()[-1].startswith("goose-like: No space left on device; ")) == (1, True)
     assert err.count("No space") == 1
     assert "Traceback" not in err
