@@ -50,18 +50,18 @@ def choose_models(profile: Profile) -> tuple[ModelChoice, ModelChoice]:
     if profile.processor:
         return profile.processor, profile.accelerator or profile.processor
     if name := _find_provider_with_key():
-        info = find_provider_factory(name).info
+        info = find_provider_class(name).info
         fast = ModelChoice(model=f"{name}:{info.accelerator or info.processor}")
         return ModelChoice(model=f"{name}:{info.processor}"), profile.accelerator or fast
     embedded = ModelChoice(model="local")
-    if find_provider_factory("local").find_setup_error(embedded) is None:
+    if find_provider_class("local").find_setup_error(embedded) is None:
         return embedded, profile.accelerator or embedded
     raise CredentialError(NO_MODEL)
 
 
 def _find_provider_with_key() -> str | None:
     for name in list_provider_names():
-        info = find_provider_factory(name).info
+        info = find_provider_class(name).info
         if info.processor and find_key(info.key_variable):
             return name
     return None
@@ -78,7 +78,7 @@ def list_provider_names() -> Iterator[str]:
     yield from load_presets()
 
 
-def find_provider_factory(name: str) -> type[Provider]:
+def find_provider_class(name: str) -> type[Provider]:
     """Return the provider class of a name: installed, or built for a preset. No vendor's SDK is imported.
 
     Raises:
@@ -112,7 +112,7 @@ def open_model(choice: ModelChoice) -> Model:
     Raises:
         GooseLikeError: A key, library or setting is missing. The text names it.
     """
-    factory = find_provider_factory(choice.provider)
+    factory = find_provider_class(choice.provider)
     name = choice.name or factory.info.processor or ""
     if error := factory.find_setup_error(choice):
         raise type(error)(f"{choice.model}: {error}")
@@ -123,5 +123,5 @@ def open_model(choice: ModelChoice) -> Model:
 
 def format_model_label(choice: ModelChoice) -> str:
     """Format the name of a model in events and on screens: `provider:name`, or only the provider without a name."""
-    name = choice.name or find_provider_factory(choice.provider).info.processor
+    name = choice.name or find_provider_class(choice.provider).info.processor
     return f"{choice.provider}:{name}" if name else choice.provider

@@ -382,7 +382,7 @@ async def test_an_unavailable_model():
 
 
 async def test_no_model_at_all(monkeypatch):
-    monkeypatch.setattr(models, "find_provider_factory", lambda name: Absent)
+    monkeypatch.setattr(models, "find_provider_class", lambda name: Absent)
     with pytest.raises(CredentialError) as caught:
         models.choose_models(Profile())
     assert str(caught.value) == NO_MODEL

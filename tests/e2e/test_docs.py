@@ -12,7 +12,7 @@ from goose_like.cli.commands.profiles_yaml import NEW_FILE
 from goose_like.config.profile_loader import list_profile_sources
 from goose_like.core.entry_points import list_entry_points
 from goose_like.providers.presets import Preset, load_presets
-from goose_like.providers.registry import find_provider_factory
+from goose_like.providers.registry import find_provider_class
 from goose_like.sdk.lint import collect_tools
 from goose_like.serve.openbb.client_tools import OTHER_FUNCTIONS
 from tests import ROOT
@@ -261,7 +261,7 @@ def test_the_rows_of_the_docs(place):
 def test_the_table_of_providers_is_the_one_that_works():
     page = PROVIDERS.read_text()
     told = re.findall(r"^\| `([\w-]+)` \| .* \| (?:`(\w+_(?:API_KEY|TOKEN))`)?.* \| (.*) \|$", page, re.MULTILINE)
-    facts = {name: find_provider_factory(name).info for name in ["anthropic", "openai", *load_presets()]}
+    facts = {name: find_provider_class(name).info for name in ["anthropic", "openai", *load_presets()]}
     told = [row for row in told if row[0] in facts]
     models = {
         name: ", ".join(dict.fromkeys(filter(None, (each.processor, each.accelerator)))) for name, each in facts.items()

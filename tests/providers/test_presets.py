@@ -18,7 +18,7 @@ from goose_like.providers import registry as models
 from goose_like.providers import sdk_client
 from goose_like.providers.base import Request, SupportsProbe
 from goose_like.providers.presets import load_presets
-from goose_like.providers.registry import find_provider_factory, list_provider_names
+from goose_like.providers.registry import find_provider_class, list_provider_names
 from tests.loopback import Loopback, Response, called, listed, raw, refusal, said, sse
 
 KEY = "sk-planted-1234567890"
@@ -48,7 +48,7 @@ def own(home: Path):
 async def capture_request(name: str, request: Request = REQUEST, **choice: Any) -> tuple[bytes, Any]:
     """Return head and body of the request that a provider sends."""
     async with Loopback([sse(said("ok"))]) as server:
-        provider = find_provider_factory(name)(ModelChoice(model=f"{name}:m1", base_url=server.base_url, **choice))
+        provider = find_provider_class(name)(ModelChoice(model=f"{name}:m1", base_url=server.base_url, **choice))
         async with aclosing(provider.stream(request)) as deltas:
             done = [delta async for delta in deltas][-1]
         await provider.close()
@@ -59,7 +59,7 @@ async def capture_request(name: str, request: Request = REQUEST, **choice: Any) 
 
 async def run_probe(responses: list[Response], name: str = "groq", key: str = KEY, **choice: Any) -> Any:
     async with Loopback(responses) as server:
-        kind = find_provider_factory(name)
+        kind = find_provider_class(name)
         assert isinstance(kind, SupportsProbe)
         told = await kind.probe(ModelChoice(model=name, **{"base_url": server.base_url, **choice}), key)
         return told, [asked.head for asked in server.requests]
@@ -101,14 +101,14 @@ def test_missing_settings_are_reported(monkeypatch):
 
 def find_error(model: str) -> Any:
     choice = ModelChoice(model=model)
-    return find_provider_factory(choice.provider).find_setup_error(choice)
+    return find_provider_class(choice.provider).find_setup_error(choice)
 
 
 def test_a_misspelt_provider_gets_the_nearest_name(own):
     own("my-box: {base_url: 'http://box:8080/v1'}")
     for wrong, right in (("grok", "groq"), ("opena", "openai"), ("mybox", "my-box")):
         with pytest.raises(ProfileError, match=f"unknown provider '{wrong}'; did you mean '{right}'"):
-            find_provider_factory(wrong)
+            find_provider_class(wrong)
 
 
 def test_the_order_of_the_keys_that_decide(monkeypatch):
@@ -214,7 +214,7 @@ async def test_a_key_in_a_header_of_its_own_does_not_follow_a_redirect(monkeypat
     async with Loopback([sse(said("stolen"))]) as thief:
         away = Response(307, {"location": f"http://localhost:{thief.port}/v1/chat/completions", "content-length": "0"})
         async with Loopback([away]) as server:
-            provider = find_provider_factory("azure")(ModelChoice(model="azure:m1", base_url=server.base_url))
+            provider = find_provider_class("azure")(ModelChoice(model="azure:m1", base_url=server.base_url))
             with pytest.raises(ProviderError):
                 [delta async for delta in provider.stream(REQUEST)]
             await provider.close()
@@ -244,7 +244,7 @@ async def test_processor_and_accelerator_of_different_providers(own, monkeypatch
 async def test_errors_name_the_preset_and_never_the_key(monkeypatch):
     monkeypatch.setenv("GROQ_API_KEY", KEY)
     async with Loopback([refusal(401, f"wrong key {KEY}")]) as server:
-        provider = find_provider_factory("groq")(ModelChoice(model="groq:m1", base_url=server.base_url))
+        provider = find_provider_class("groq")(ModelChoice(model="groq:m1", base_url=server.base_url))
         with pytest.raises(CredentialError, match=r"groq at 127\.0\.0\.1.*set GROQ_API_KEY") as caught:
             [delta async for delta in provider.stream(REQUEST)]
         await provider.close()
@@ -321,7 +321,7 @@ async def test_lists_of_other_servers(monkeypatch):
         assert (await run_probe([answer_list(other)]))[0].models is None
     async with Loopback([answer_list({"endpoints": [{"name": "mine"}]})]) as server:
         monkeypatch.setenv("DATABRICKS_HOST", f"http://127.0.0.1:{server.port}")
-        kind = find_provider_factory("databricks")
+        kind = find_provider_class("databricks")
         assert isinstance(kind, SupportsProbe)
         assert (await kind.probe(ModelChoice(model="databricks"), KEY)).models == ("mine",)
         assert server.requests[0].head.startswith(b"GET /api/2.0/serving-endpoints ")
@@ -369,7 +369,7 @@ async def test_a_whole_turn_with_a_call(monkeypatch):
     """All presets share one parser, so a call of one server is enough."""
     monkeypatch.setenv("GROQ_API_KEY", KEY)
     async with Loopback([sse(called(("1", "shell", "{}")))]) as server:
-        provider = find_provider_factory("groq")(ModelChoice(model="groq:m1", base_url=server.base_url))
+        provider = find_provider_class("groq")(ModelChoice(model="groq:m1", base_url=server.base_url))
         done = [delta async for delta in provider.stream(REQUEST)][-1]
         await provider.close()
     assert [call.name for call in done.message.tool_calls] == ["shell"]

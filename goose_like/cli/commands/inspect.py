@@ -39,7 +39,7 @@ from goose_like.providers.base import SupportsProbe
 from goose_like.providers.null_provider import build_null_models
 from goose_like.providers.registry import (
     choose_models,
-    find_provider_factory,
+    find_provider_class,
     list_provider_names,
     load_default_profile,
 )
@@ -192,7 +192,7 @@ def print_providers() -> None:
     """Print every provider and what it still needs, without asking any server."""
     rows = make_table("name", "description", "models", "key", "state")
     for name in list_provider_names():
-        factory = find_provider_factory(name)
+        factory = find_provider_class(name)
         info = factory.info
         models = ", ".join(dict.fromkeys(filter(None, (info.processor, info.accelerator))))
         missing = factory.find_setup_error(ModelChoice(model=f"{name}:{info.processor or ''}"))
@@ -205,7 +205,7 @@ def print_providers() -> None:
 async def check_provider(wanted: str) -> int:
     """Ask a provider for its list of models and print the result; `wanted` is `PROVIDER` or `PROVIDER:MODEL`."""
     name, _, model = wanted.partition(":")
-    factory = find_provider_factory(name)
+    factory = find_provider_class(name)
     if not isinstance(factory, SupportsProbe):
         missing = factory.find_setup_error(ModelChoice(model=wanted))
         if missing:
@@ -248,7 +248,7 @@ async def diagnose(profile_name: str | None) -> tuple[Table, str, int]:
     rows.add_row("cache", str(cache_folder()))
     rows.add_row("sandbox", find_sandbox_problem() or "works (bubblewrap)")
     rows.add_row("keys", _list_keys())
-    missing = find_provider_factory("local").find_setup_error(ModelChoice(model="local"))
+    missing = find_provider_class("local").find_setup_error(ModelChoice(model="local"))
     rows.add_row("embedded model", str(missing or "ready"))
     for group, description in GROUPS.items():
         if names := list_entry_points(group):
@@ -268,7 +268,7 @@ async def diagnose(profile_name: str | None) -> tuple[Table, str, int]:
             next_step += (
                 "\nfor a stronger model: set an API key (goose-like provider list) or a processor in profiles.yaml"
             )
-        factory = find_provider_factory(processor.provider)
+        factory = find_provider_class(processor.provider)
         if missing := factory.find_setup_error(processor):
             next_step, code = str(missing), missing.exit_code
         elif isinstance(factory, SupportsProbe):
@@ -282,7 +282,7 @@ async def diagnose(profile_name: str | None) -> tuple[Table, str, int]:
 def _list_keys() -> str:
     """Return where each API key is stored, never the key."""
     try:
-        variables = dict.fromkeys(find_provider_factory(name).info.key_variable for name in list_provider_names())
+        variables = dict.fromkeys(find_provider_class(name).info.key_variable for name in list_provider_names())
         keys = [f"{variable} ({place})" for variable in variables if (place := secrets.find_key_location(variable))]
     except GooseLikeError as error:
         return str(error)

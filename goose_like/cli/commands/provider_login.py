@@ -8,7 +8,7 @@ from goose_like.config import secrets
 from goose_like.config.profile import ModelChoice
 from goose_like.core.errors import UsageError
 from goose_like.providers.base import SupportsProbe
-from goose_like.providers.registry import find_provider_factory
+from goose_like.providers.registry import find_provider_class
 
 
 def read_key(name: str) -> str:
@@ -25,7 +25,7 @@ def read_key(name: str) -> str:
 
 async def log_in(name: str, key: str, *, is_checked: bool) -> int:
     """Store a key after the provider's server accepted it."""
-    variable, factory = _get_key_variable(name), find_provider_factory(name)
+    variable, factory = _get_key_variable(name), find_provider_class(name)
     verdict = "not checked"
     if is_checked and isinstance(factory, SupportsProbe):
         probe = await factory.probe(ModelChoice(model=name), key)
@@ -46,6 +46,6 @@ def log_out(name: str) -> None:
 
 
 def _get_key_variable(name: str) -> str:
-    if variable := find_provider_factory(name).info.key_variable:
+    if variable := find_provider_class(name).info.key_variable:
         return variable
     raise UsageError(f"provider {name!r} needs no key")
