@@ -347,6 +347,7 @@ async def test_forked_child_takes_no_messages(free: CodeHarness):
 
 async def test_output_flood_is_stopped(free: CodeHarness, monkeypatch):
     monkeypatch.setattr("goose_like_toolkits.code.kernel.cell.MAX_OUTPUT_BYTES", 1 << 20)
+    monkeypatch.setattr("goose_like_toolkits.code.kernel.manager.INTERRUPT_GRACE_S", 60.0)
     said = await free.run_stopped("while True: print('x' * 1000)")
     assert "[stopped: it printed more than 1 GiB; the kernel still runs" in said
 

@@ -71,6 +71,8 @@ class CellOutput:
 
     def _write(self, text: str) -> None:
         """Write printed text. The model gets only the last state of a line with carriage returns (a progress bar)."""
+        if self.overflow.done():
+            return  # the cell is being stopped: only read what it still sends
         self._live.write(text.encode(errors="replace"))
         *lines, self._line = (self._line + text).split("\n")
         if lines:

@@ -148,6 +148,7 @@ class KernelProcess:
         try:
             while True:
                 self._dispatch(channels, await channels.receive())
+                await asyncio.sleep(0)  # a waiting message is received without a pause: a flood would block the loop
         except Exception as error:  # code in the kernel knows the key, so it can sign messages of any shape
             self._process.interrupt()
             self._set_exited(f"its messages can't be trusted: {type(error).__name__}: {error}")
