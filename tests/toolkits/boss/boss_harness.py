@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from goose_like_toolkits.boss.flow.boss import Boss, BossRun
-from goose_like_toolkits.boss.flow.outcome import Outcome
+from goose_like_toolkits.boss.flow.boss import Boss, BossRun, Outcome
 from goose_like_toolkits.boss.flow.setup import open_boss
+from goose_like_toolkits.boss.python_flow import FlowBranch
 from goose_like_toolkits.boss.spec import BossSpec
 
 from goose_like.config.profile import Limits, Profile
@@ -94,6 +94,16 @@ def make_inner_branch(*branches: str, **more: Any) -> dict[str, Any]:
     return {"boss": make_spec(*branches, name="inner", memory_files=files, **more)}
 
 
+def make_boss(spec: Mapping[str, Any], flows: Mapping[str, Any] | None = None, **how: Any) -> Boss:
+    """Make a boss. `flows` are the flows of branches; `spec` lists their parameters."""
+    branches = {name: branch for name, branch in spec["branches"].items() if name not in (flows or {})}
+    listed = {
+        name: FlowBranch(flow, parameters=tuple(spec["branches"].get(name, {}).get("parameters", ())))
+        for name, flow in (flows or {}).items()
+    }
+    return Boss(BossSpec.model_validate({**spec, "branches": branches}), listed, **how)
+
+
 @asynccontextmanager
 async def open_harness(
     spec: Mapping[str, Any],
@@ -108,7 +118,7 @@ async def open_harness(
     provider = script if isinstance(script, FakeProvider) else ScriptedProvider(script)
     recorder, session = Recorder(answer), session or Session.create("here")
     model = Model(provider, "x", "scripted:x")
-    boss = Boss(BossSpec.model_validate(spec), **how)
+    boss = make_boss(spec, **how)
     try:
         opened = open_boss(
             boss,

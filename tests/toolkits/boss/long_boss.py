@@ -7,6 +7,7 @@ from typing import Any
 
 from goose_like_toolkits.boss.flow.boss import Boss
 from goose_like_toolkits.boss.flow.setup import open_boss
+from goose_like_toolkits.boss.python_flow import FlowBranch
 from goose_like_toolkits.boss.spec import BossSpec
 
 from goose_like.config.profile import Profile
@@ -74,13 +75,12 @@ async def run_rounds(rounds: int, session: Session) -> tuple[TimedProvider, Hist
     """Run these rounds in the current folder. Return the provider with all requests, and the history."""
     files = {"plan": "plan.md", "logs": "logs.md", "code_library": "library.py"}
     branches: dict[str, Any] = {name: {} for name in ("update_plan", "write_code", "save_code", "run_code")}
-    branches["look"] = {"description": "Looks at a page.", "parameters": ["number"]}
     branches["hands"] = {"toolkits": [{"name": "developer", "config": {"hints": False}}]}
     spec = BossSpec.model_validate({"memory_files": files, "branches": branches, "planner": None, "max_round": rounds})
     provider = TimedProvider(choose_call)
     model = Model(provider, "x", "scripted:x", 128_000)
     profile = Profile(toolkits=(), sandbox="full", approval="yolo")
-    boss = Boss(spec, flows={"look": PageFlow()})
+    boss = Boss(spec, flows={"look": FlowBranch(PageFlow(), "Looks at a page.", ("number",))})
     async with open_boss(boss, profile, Notifier(), session=session, models=ModelPair(model, model)) as run:
         outcome = await run.work(GOAL)
         assert outcome.status == "max_round", outcome

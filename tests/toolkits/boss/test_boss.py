@@ -9,13 +9,13 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from goose_like_toolkits.boss.flow.outcome import Outcome
+from goose_like_toolkits.boss.flow.boss import Outcome
 
 from goose_like.core.errors import ContextLengthError, UsageError
 from goose_like.core.events import Answer
 from goose_like.core.message import Message, Thinking
 from goose_like.sessions.session import Session
-from goose_like.workspace import sandbox
+from goose_like.workspace.sandbox import bubblewrap
 from tests.fakes import PAUSE, call, calls
 from tests.long_session import wires
 from tests.providers.vendor_rules import valid_for_anthropic, valid_for_openai
@@ -87,7 +87,7 @@ def median(values):
 
 
 async def test_three_levels_of_bosses_write_these_files(root):
-    mode = "full" if sandbox.find_sandbox_problem() else "workspace"
+    mode = "full" if bubblewrap.find_sandbox_problem() else "workspace"
     profile = PROFILE.model_copy(update={"sandbox": mode})
     place, outcome = await run_boss(boss_model.make_config(), DecidingProvider(), boss_model.GOAL, profile=profile)
     assert outcome == Outcome(result=boss_model.RESULT, summary="gave both", status="finished")
@@ -101,7 +101,7 @@ async def test_three_levels_of_bosses_write_these_files(root):
     ran = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", code], cwd=root, capture_output=True)
     assert ran.stdout == b"1.5 2.0\n"
     steps = list(trace_events(event.model_dump(mode="json") for event in place.recorder.events))
-    begun, done = ["log", ">asked", "plan", "tasks", "plan", "sent", "asked"], ["log", "sent", "asked"]
+    begun, done = ["log", "plan", "tasks", "plan", "sent", "asked"], ["log", "sent", "asked"]
     assert steps[: len(begun)] == begun, "MemoryWriting, Planner, MemoryReading; then the first round"
     at = steps.index("coder")
     assert steps[at - 5 : at] == ["update_plan", "tasks", *done], "what was done is written and read before a round"
@@ -122,7 +122,7 @@ def trace_events(events: Iterable[Mapping[str, Any]], depth: str = "") -> Iterat
             yield from trace_events([event["event"]], depth + ">")
         elif kind == "tool_started":
             yield depth + event["call"]["name"]
-        elif kind == "state_saved":
+        elif kind == "state_saved" and event["toolkit"].startswith("boss."):
             yield depth + event["toolkit"].removeprefix("boss.")
         elif kind in kinds:
             yield depth + kinds[kind]
@@ -163,13 +163,13 @@ async def test_text_of_a_former_turn_does_not_count_after_resume(root):
         assert (await place.run.resume()).status == "finished"
 
 
-async def test_log_survives_text_that_is_not_utf8(root):
+async def test_log_has_no_control_characters(root):
     spec = {"memory_files": FILES, "planner": None, "branches": {"echo": {"parameters": ["n"]}}}
-    script = [act("echo", n="half \ud83d, \x1b[31mred\x00"), finish("done \udfff")]
+    script = [act("echo", n="bright\n, \x1b[31mred\x00"), act("echo", n=", \x1b[31mred\x00"), finish()]
     place, outcome = await run_boss(spec, script, flows={"echo": FixedFlow()})
-    assert (outcome.status, outcome.summary) == ("finished", "said done \ufffd")
+    assert outcome.status == "finished"
     lines = (root / "logs.md").read_text().splitlines()
-    assert lines == ["# the goal", "- 1 · echo (half , [31mred): seen", "- 2 · finish: said done \ufffd"]
+    assert lines[1:3] == ["- 1 · echo (bright): seen", "- 2 · echo (, [31mred): seen"]
     assert "- 1 · echo" in place.memories[1]
 
 

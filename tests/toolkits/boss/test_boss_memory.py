@@ -3,8 +3,6 @@
 from typing import Any, ClassVar
 
 import pytest
-from goose_like_toolkits.boss.aiflows.flow_provider import make_log_writer
-from goose_like_toolkits.boss.flow.executor import FlowPart
 from goose_like_toolkits.boss.memory.files import MAX_BYTES
 
 from goose_like.core.errors import ProfileError
@@ -100,9 +98,7 @@ async def test_failed_log_flow_gets_its_entries_again(root):
 
     spec = make_spec() | {"branches": {"echo": {"parameters": ["n"]}}}
     script = [*(act("echo", n=n) for n in range(4)), finish()]
-    place, _ = await run_boss(
-        spec, script, flows={"echo": EchoFlow()}, write_entry=make_log_writer(FlowPart(Writing()))
-    )
+    place, _ = await run_boss(spec, script, flows={"echo": EchoFlow()}, parts={"MemoryWriting": Writing()})
     assert Writing.lines == [*(f"- {n} · echo: echoed 1" for n in range(1, 5)), "- 5 · finish: said all done"]
     assert "no room" in place.reminders[0]
 
@@ -111,10 +107,12 @@ async def test_failed_log_flow_gets_its_entries_again(root):
 async def test_bosses_cannot_share_a_plan_or_a_log(root, name):
     spec = make_spec() | {"branches": {"inner": make_inner_branch()}}
     spec["branches"]["inner"]["boss"]["memory_files"] = {"plan": "a.md", "logs": "b.md", name: f"./{FILES[name]}"}
-    with pytest.raises(ProfileError, match=f"'boss' and 'inner', which works for it, both have '{FILES[name]}'"):
+    with pytest.raises(
+        ProfileError, match=f"'{name}' of the boss 'boss' and '{name}' of the boss 'inner' are both '{FILES[name]}'"
+    ):
         await run_boss(spec, [])
 
 
 async def test_one_file_cannot_have_two_names(root):
-    with pytest.raises(ProfileError, match="'logs' and 'plan' of the boss 'boss' are both"):
+    with pytest.raises(ProfileError, match="'plan' of the boss 'boss' and 'logs' of the boss 'boss' are both"):
         await run_boss(make_spec(memory_files={"plan": "a.md", "logs": "./a.md"}), [])

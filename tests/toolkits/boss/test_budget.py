@@ -9,7 +9,6 @@ from goose_like_toolkits.boss.memory.budget import (
     shorten_log,
     shorten_plan,
 )
-from goose_like_toolkits.boss.memory.files import Contents
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -29,7 +28,7 @@ def test_short_files_are_unchanged():
         "code_library": "def f(): ...",
         "none": " \n",
     }
-    assert build_sections(Contents(texts=contents), limit_tokens=1_000, log_summary="not needed") == [
+    assert build_sections(contents, limit_tokens=1_000, log_summary="not needed") == [
         ("notes", "by hand"),
         ("Plan", "- a"),
         ("Log", "- 1 · x"),
@@ -37,20 +36,14 @@ def test_short_files_are_unchanged():
     ]
 
 
-def test_finished_steps_are_folded_first():
+def test_finished_steps_are_left_out_first():
     steps = [f"{n}. [{'x' if n < 40 or n == 42 else ' '}] step {n}\n   - more of it" for n in range(1, 50)]
     plan = "# Plan\n\n" + "\n".join(steps[:20]) + "\n## Part two\n" + "\n".join(steps[20:]) + "\n"
     assert shorten_plan(plan, 600) == "\n".join(
-        [
-            "# Plan\n\n[steps 1 to 20 are done]\n## Part two\n[steps 21 to 39 are done]",
-            *steps[39:41],
-            "[step 42 is done]",
-            *steps[42:],
-            "",
-        ]
+        ["[40 finished steps are left out]", "# Plan\n\n## Part two", *steps[39:41], *steps[42:], ""]
     )
     assert len(shorten_plan(plan, 100)) <= 100
-    (_, shown), *_ = build_sections(Contents(texts={"plan": plan}), limit_tokens=200)
+    (_, shown), *_ = build_sections({"plan": plan}, limit_tokens=200)
     assert "step 49" in shown
 
 
@@ -76,7 +69,7 @@ def test_library_outline_loses_detail():
 
 
 def test_other_files_lose_their_middle():
-    ((_, shown),) = build_sections(Contents(texts={"notes": "a" * 5_000 + "b" * 5_000}), limit_tokens=200)
+    ((_, shown),) = build_sections({"notes": "a" * 5_000 + "b" * 5_000}, limit_tokens=200)
     assert shown.startswith("a" * 400)
     assert shown.endswith("b" * 100)
     assert "bytes left out here" in shown
@@ -93,9 +86,9 @@ TEXTS = st.one_of(
 @given(st.dictionaries(NAMES, TEXTS), st.integers(0, 3_000), TEXTS)
 @example({"plan": "€" * 9_000, "logs": "€" * 9_000}, 100, "€" * 9_000)
 def test_sections_stay_within_the_budget(contents, limit_tokens, log_summary):
-    shown = build_sections(Contents(texts=contents), limit_tokens=limit_tokens, log_summary=log_summary)
+    shown = build_sections(contents, limit_tokens=limit_tokens, log_summary=log_summary)
     assert sum(size(text) for _, text in shown) <= limit_tokens * 3 + 120 * len(shown)
-    assert build_sections(Contents(texts=contents), limit_tokens=limit_tokens, log_summary=log_summary) == shown
+    assert build_sections(contents, limit_tokens=limit_tokens, log_summary=log_summary) == shown
 
 
 def test_sections_keep_their_size_after_200_rounds():
@@ -109,7 +102,7 @@ def test_sections_keep_their_size_after_200_rounds():
         plan = "".join(f"- [{'x' if n < rounds // 5 else ' '}] {'step ' * 10}\n" for n in range(50))
         library = LIBRARY[: len(LIBRARY) * rounds // 200]
         texts = build_sections(
-            Contents(texts={"plan": plan, "logs": log, "code_library": library}),
+            {"plan": plan, "logs": log, "code_library": library},
             limit_tokens=1_000,
             log_summary=summary,
         )
@@ -132,8 +125,8 @@ def test_log_is_summarized_in_batches_without_gaps(entries, limit_tokens):
         rest = log[through:]
         assert size(rest) <= 2 * each
         if number in (60, 139, 299):
-            contents, summary = Contents(texts={**full, "logs": log}), "s" * 9_000 if through else ""
-            shown = dict(build_sections(contents, limit_tokens=limit_tokens, log_summary=summary))["Log"]
+            texts, summary = {**full, "logs": log}, "s" * 9_000 if through else ""
+            shown = dict(build_sections(texts, limit_tokens=limit_tokens, log_summary=summary))["Log"]
             assert rest.strip("\n") in shown
     assert "".join(parts) == log[:through]
     assert len([part for part in parts if part]) <= size(log) // (each // 2)

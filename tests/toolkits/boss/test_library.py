@@ -3,8 +3,7 @@
 import ast
 
 import pytest
-from goose_like_toolkits.boss.library.code_library import get_module_name, save_draft
-from goose_like_toolkits.boss.library.outline import build_outline
+from goose_like_toolkits.boss.library.code_library import build_outline, get_module_name, save_draft
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -19,7 +18,7 @@ import math
 from os import path
 
 LIMIT: int = 10
-table, _hidden = {}, 1
+table, _hidden = {key: 1 for key in ""}, 1
 table["x"] = 2
 
 
@@ -69,9 +68,7 @@ def mean(values: list[float], *, start=0) -> float:
     """The mean of values."""
 @dataclass(frozen=True)
 class Point(Base, metaclass=Meta):
-    """A point
-    in the plane.
-    """
+    """A point in the plane."""
     x: float
     y: float = 0.0
     def __init__(self, x):
@@ -116,7 +113,7 @@ def test_new_definitions_go_to_the_end_and_new_imports_to_the_top():
     text = save_draft(LIBRARY, draft)
     assert text == LIBRARY.replace(
         "from os import path\n", "from os import path\nimport json\nfrom os import sep\n"
-    ) + ("\nTWO = 2\n\n\n# Twice.\ndef twice(n):\n    return TWO * n\n")
+    ) + ("\n\nTWO = 2\n\n\n# Twice.\ndef twice(n):\n    return TWO * n\n")
     assert save_draft(text, draft) == text
 
 
@@ -124,22 +121,22 @@ def test_new_definitions_go_to_the_end_and_new_imports_to_the_top():
     ("source", "draft", "result"),
     [
         ("", "def f(): ...\n", "def f(): ...\n"),
-        ("", "import os\nx = os\n", "import os\n\nx = os\n"),
-        ("x = 1", "y = 2", "x = 1\n\ny = 2\n"),
-        ("import os", "import sys\ny = 2", "import os\nimport sys\n\ny = 2\n"),
-        ('"""Doc."""\nx = 1\n', "import os\ny = 2", '"""Doc."""\n\nimport os\n\nx = 1\n\ny = 2\n'),
-        ("#!/bin/x\n# note\nx = 1\n", "import os\ny = 2", "#!/bin/x\n\nimport os\n\n# note\nx = 1\n\ny = 2\n"),
+        ("", "import os\nx = os\n", "import os\n\n\nx = os\n"),
+        ("x = 1", "y = 2", "x = 1\n\n\ny = 2\n"),
+        ("import os", "import sys\ny = 2", "import os\nimport sys\n\n\ny = 2\n"),
+        ('"""Doc."""\nx = 1\n', "import os\ny = 2", '"""Doc."""\n\nimport os\n\nx = 1\n\n\ny = 2\n'),
+        ("#!/bin/x\n# note\nx = 1\n", "import os\ny = 2", "#!/bin/x\n\nimport os\n\n# note\nx = 1\n\n\ny = 2\n"),
         (
             '"""Doc."""\nimport os\nx = 1\n',
             "from __future__ import annotations\ny = 2",
-            '"""Doc."""\nfrom __future__ import annotations\nimport os\nx = 1\n\ny = 2\n',
+            '"""Doc."""\n\nfrom __future__ import annotations\n\nimport os\nx = 1\n\n\ny = 2\n',
         ),
-        ("import os\n", "import os.path\ny = 2", "import os\nimport os.path\n\ny = 2\n"),
+        ("import os\n", "import os.path\ny = 2", "import os\nimport os.path\n\n\ny = 2\n"),
         ("x = 1\r\n", "def f():\n    return 1\n", "x = 1\r\n\r\n\r\ndef f():\r\n    return 1\r\n"),
-        ("\ufeffx = 1\n", "y = 2\n", "\ufeffx = 1\n\ny = 2\n"),
+        ("\ufeffx = 1\n", "y = 2\n", "\ufeffx = 1\n\n\ny = 2\n"),
         ("x = 1\n", "x = 1", "x = 1\n"),
         ("x = 1", "from library import x\nx = 1", "x = 1"),
-        ("x = 1\n", "from library import x\ny = x", "x = 1\n\ny = x\n"),
+        ("x = 1\n", "from library import x\ny = x", "x = 1\n\n\ny = x\n"),
     ],
 )
 def test_places_of_definitions_and_imports(source, draft, result):
@@ -148,18 +145,15 @@ def test_places_of_definitions_and_imports(source, draft, result):
 
 def test_replace_changes_only_the_lines_of_the_definition():
     two = save_draft("x = 1\n\ny = 2\n", "a = 1\nb = a\ny = b", replace=True)
-    assert two == "x = 1\n\na = 1\n\nb = a\n\ny = b\n"
-    draft = "STEP = 2\n\n@other\ndef mean(values, step=STEP):\n    return step\n"
+    assert two == "x = 1\n\na = 1\n\n\nb = a\n\n\ny = b\n"
+    draft = "STEP = 2\n\n# By hand.\n@other\ndef mean(values, step=STEP):\n    return step\n"
     with pytest.raises(ToolError, match="the library has another 'mean'; call save_code with replace=true"):
         save_draft(LIBRARY, draft)
-    start, end = LIBRARY.index("@cache"), LIBRARY.index("\n\n\ndef _private")
-    above = LIBRARY.index("# The mean.")
-    new = "@other\ndef mean(values, step=STEP):\n    return step"
-    before = f"{LIBRARY[:above]}STEP = 2\n\n{LIBRARY[above:start]}"
-    assert save_draft(LIBRARY, draft, replace=True) == before + new + LIBRARY[end:]
-    commented = save_draft(LIBRARY, f"# Another.\n{new}", replace=True)
-    assert commented == f"{LIBRARY[:above]}# Another.\n{new}{LIBRARY[end:]}"
-    assert save_draft(commented, new, replace=True) == commented
+    start, end = LIBRARY.index("# The mean."), LIBRARY.index("\n\n\ndef _private")
+    new = "STEP = 2\n\n\n# By hand.\n@other\ndef mean(values, step=STEP):\n    return step"
+    replaced = save_draft(LIBRARY, draft, replace=True)
+    assert replaced == LIBRARY[:start] + new + LIBRARY[end:]
+    assert save_draft(replaced, draft, replace=True) == replaced
 
 
 @pytest.mark.parametrize(
@@ -173,8 +167,7 @@ def test_replace_changes_only_the_lines_of_the_definition():
         ("x += 1", "line 1 of the draft"),
         ("x = 1; y = 2", "line 1 of the draft holds two statements"),
         ("def f(): ...\nf = 1", "the draft defines 'f' twice, in line 2"),
-        ("def math(): ...", "the library has a 'math' in line 6 that is no definition"),
-        ("guarded = 2", "'guarded' in line 49"),
+        ("def math(): ...", "the library imports another 'math'; choose another name"),
         ("import numpy as math\nx = 1", "`import numpy as math` takes the name 'math'"),
         ("from statistics import mean\nx = 1", "takes the name 'mean'"),
         ("from a import z\nfrom b import z\nx = 1", "takes the name 'z'"),
@@ -189,12 +182,10 @@ def test_unusable_draft_is_refused(draft, why):
         save_draft(LIBRARY, draft, replace=True, module="library")
 
 
-def test_unusual_library_accepts_other_names():
-    source = "x = 1; y = 2\nz = 1\nz = 2\n"
-    assert save_draft(source, "w = 3") == f"{source}\nw = 3\n"
-    for draft in ("x = 3", "y = 3", "z = 3"):
-        with pytest.raises(ToolError, match=r"two statements|'z' twice"):
-            save_draft(source, draft, replace=True)
+@pytest.mark.parametrize("source", ["x = 1; y = 2\n", "z = 1\nz = 2\n"])
+def test_unusual_library_is_refused(source):
+    with pytest.raises(ToolError, match=r"line 1 of the library holds two statements|the library defines 'z' twice"):
+        save_draft(source, "w = 3")
 
 
 NAMES = st.sampled_from("abcdef")
@@ -202,8 +193,7 @@ VALUES = st.sampled_from(["1", "'''\n# no comment\n'''", "(\n    2,\n)"])
 BLOCKS = st.one_of(
     st.builds("{} = {}".format, NAMES, VALUES),
     st.builds("{}def {}(n={}):\n    '''d\n\n    e'''\n    return {}".format, st.just(""), NAMES, VALUES, VALUES),
-    st.builds("@x\n@(\n  y\n)\nasync def {}():  # here\n    pass".format, NAMES),
-    st.builds("@(\n  y\n)\ndef {}(): ...".format, NAMES),
+    st.builds("@x\n@y(\n  1\n)\nasync def {}():  # here\n    pass".format, NAMES),
     st.builds("class {}:\n    v = {}\n\n    def m(self): ...".format, NAMES, VALUES),
 )
 COMMENTED = st.builds("{}{}".format, st.sampled_from(["", "# c\n", "#!\n", "# far\n\n", "# two\n# lines\n"]), BLOCKS)

@@ -5,15 +5,7 @@ from typing import Annotated
 
 import typer
 
-from goose_like.cli.options import (
-    ApprovalOption,
-    ModelOption,
-    OutputFormat,
-    ProfileOption,
-    ProfileOptions,
-    SandboxOption,
-    TrustOption,
-)
+from goose_like.cli.options import OutputFormat, ProfileOptions, add_profile_options
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -46,7 +38,9 @@ TimeOption = Annotated[
     context_settings={"allow_interspersed_args": True},
     epilog='Example: goose-like boss "write a library of date functions, with tests" --max-round 40',
 )
+@add_profile_options
 def boss(
+    options: ProfileOptions,
     goal: Annotated[list[str] | None, typer.Argument(help="The goal. A final - adds standard input.")] = None,
     file: Annotated[str | None, typer.Option("-i", "--input", help="Read the goal from a file.")] = None,
     memory: MemoryOption = None,
@@ -55,15 +49,10 @@ def boss(
     review_plan: Annotated[bool, typer.Option("--review-plan", help="Ask me about the plan before using it.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a run. [default: the newest here]")] = False,
     session: SessionOption = None,
-    profile: ProfileOption = None,
-    model: ModelOption = None,
     output_format: Annotated[OutputFormat, typer.Option(help="Format of stdout.")] = "text",
     max_cost: Annotated[float | None, typer.Option(min=0.000001, help="Maximum cost in US dollars.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Maximum number of input and output tokens.")] = None,
     timeout: TimeOption = None,
-    sandbox: SandboxOption = None,
-    approval: ApprovalOption = None,
-    trust: TrustOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress on stderr.")] = False,
 ) -> None:
     """Work on a long goal: draw progress on stderr, print the result on stdout.
@@ -77,28 +66,25 @@ def boss(
     from goose_like.cli.run import RunRequest, read_task
     from goose_like.core.errors import UsageError
 
-    from .job import check_new_name, create_job, find_run, load_job
-    from .run import run_boss
+    from .run import check_new_name, create_job, find_run, load_job, run_boss, save_job
 
-    if resume and (memory or config or review_plan):
-        raise UsageError("a run keeps its configuration; leave out --memory, --config and --review-plan")
-    options = ProfileOptions(profile, model, sandbox, approval, trust)
+    if resume and (goal or file or memory or config or review_plan):
+        raise UsageError("a run keeps its goal and configuration; leave out GOAL, --memory, --config and --review-plan")
+    text, name = "", session
     if resume:
-        text = read_task(goal or [], file) if goal or file else ""
         name = find_run(session)
-        chosen, opened = open_session(options, session=name, is_resumed=True, keep_open_turn=True)
     else:
         text = read_task(goal or [], file, 'boss "write a parser for dates, with tests"')
         job = create_job(config, memory or [], max_round, review_plan=review_plan)
-        new_name = check_new_name(session)
-        chosen, opened = open_session(options, session=new_name, is_resumed=False)
+        check_new_name(session)
+    chosen, opened = open_session(options, session=name, is_resumed=resume, keep_open_turn=resume)
     try:
-        spec = load_job(opened, text, max_round) if resume else job.save(opened)
+        spec = load_job(opened, max_round) if resume else save_job(job, opened)
     except BaseException:
         opened.close()
         raise
     limits = {"cost_usd": max_cost, "tokens": max_tokens, "time_s": timeout}
     given = {key: value for key, value in limits.items() if value is not None}
     limited = chosen.profile.limits.model_copy(update=given)
-    request = RunRequest("" if resume else text, chosen.profile, limited, opened, output_format, quiet)
+    request = RunRequest(text, chosen.profile, limited, opened, output_format, quiet)
     raise typer.Exit(run_and_close(run_boss(spec, request, opened), chosen, opened))

@@ -1,38 +1,103 @@
-"""Run a boss from the command line: result on stdout, progress on stderr, and an exit code."""
+"""A boss run of the command line: saved in its session, with the result on stdout and progress on stderr."""
 
 import asyncio
 import json
+import os
 import shlex
 import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
 
 from goose_like.cli.run import RunRequest, StdoutWriter, make_run_finished, run_until_stopped
-from goose_like.core.errors import GooseLikeError
+from goose_like.config.yaml_source import read_yaml
+from goose_like.core.errors import GooseLikeError, SessionError, UsageError
 from goose_like.core.events import Answered, Asked, Question
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier, Tee
+from goose_like.sessions.index import find_session, list_sessions
 from goose_like.sessions.session import Session
 from goose_like.terminal.interaction import add_person, open_console, set_echo
-from goose_like_toolkits.boss.flow.boss import Boss, BossRun
-from goose_like_toolkits.boss.flow.outcome import Outcome, Status, build_outcome, count_rounds, describe_end
+from goose_like_toolkits.boss.aiflows.configuration import read_configuration
+from goose_like_toolkits.boss.flow.boss import Boss, BossRun, Outcome, build_outcome, count_rounds, describe_end
 from goose_like_toolkits.boss.flow.setup import open_boss
 
-from .spec import BossSpec
+from .spec import DEFAULT_FILES, LIBRARY, BossSpec
 from .view import BossScreen
 
-_ADVICE: dict[Status, str] = {
-    "interrupted": "continue with",
-    "failed": "continue with",
-    "max_round": "continue with more rounds",
-    "budget": "continue with a higher limit",
-}
+_JOB_FILE = "boss.json"
+"""Description of the boss, in the folder of its session."""
+
+_ADVICE = {"max_round": "continue with more rounds", "budget": "continue with a higher limit"}
+
+
+def create_job(config: Path | None, memory: Sequence[str], max_round: int | None, *, review_plan: bool) -> BossSpec:
+    """Read a configuration and apply the options to it. Print to stderr what the configuration can't do here.
+
+    A memory file without a path will lie in the session's folder. Raise UsageError for a wrong memory option, and
+    ProfileError for a wrong configuration.
+    """
+    spec = _read_spec(config) if config else BossSpec()
+    # A configuration that names files, but no library, gets no library.
+    names = [name for name in DEFAULT_FILES if name != LIBRARY or not spec.memory_files]
+    files = {**dict.fromkeys(names, ""), **spec.memory_files, **dict(map(_split_option, memory))}
+    for name, file in files.items():
+        if file and Path(file).is_dir():
+            example = str(Path(file) / f"{name}.md")
+            raise UsageError(f"memory {name!r}: {file!r} is a folder; name a file, e.g. {example!r}")
+    rounds, is_reviewed = max_round or spec.max_round, review_plan or spec.review_plan
+    return spec.model_copy(update={"memory_files": files, "max_round": rounds, "review_plan": is_reviewed})
+
+
+def save_job(spec: BossSpec, session: Session) -> BossSpec:
+    """Give every memory file a path, and save the description. Raise SessionError if it can't be written."""
+    folder = session.folder / "memory"
+    files = {name: file or str(folder / DEFAULT_FILES[name]) for name, file in spec.memory_files.items()}
+    spec = spec.model_copy(update={"memory_files": files})
+    try:
+        (session.folder / _JOB_FILE).write_text(spec.model_dump_json(exclude_defaults=True), encoding="utf-8")
+    except OSError as error:
+        raise SessionError(f"can't write to {session.folder}: {error}; free some space") from error
+    return spec
+
+
+def load_job(session: Session, max_round: int | None) -> BossSpec:
+    """Load the description of a resumed run, with another number of rounds if given. Raise SessionError if damaged."""
+    file = session.folder / _JOB_FILE
+    try:
+        spec = BossSpec.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise SessionError(f"can't read {file}, so the run can't continue; start a new one") from error
+    return spec.model_copy(update={"max_round": max_round or spec.max_round})
+
+
+def check_new_name(name: str | None) -> None:
+    """Raise SessionError if there is a run with that name."""
+    if any(each.name == name and (each.folder / _JOB_FILE).is_file() for each in list_sessions() if name):
+        command = f"goose-like boss --resume --session {shlex.quote(str(name))}"
+        raise SessionError(f"there is a run {name!r} already; continue it with: {command}, or give another name")
+
+
+def find_run(name: str | None) -> str:
+    """Return the name of a boss run: the given one, or the newest here. Raise SessionError if there is none."""
+    here = os.getcwd()
+    if name is None:
+        runs = (each.name for each in list_sessions() if each.cwd == here and (each.folder / _JOB_FILE).is_file())
+        if newest := next(runs, None):
+            return newest
+        raise SessionError(f'there is no boss run to continue in {here}; start one: goose-like boss "GOAL"')
+    found = find_session(name)
+    if not (found.folder / _JOB_FILE).is_file():
+        command = f"goose-like session resume {shlex.quote(name)}"
+        raise SessionError(f"session {name!r} is no boss run; continue it with: {command}")
+    if found.cwd != here:  # the memory files are there
+        raise SessionError(f"that run works in {found.cwd}; continue it there: cd {shlex.quote(found.cwd)}")
+    return name
 
 
 async def run_boss(spec: BossSpec, request: RunRequest, session: Session) -> int:
-    """Run a boss on the text of a request, or continue its session if the text is empty. Return the exit code.
-
-    Raises:
-        GooseLikeError: the boss can't start.
-    """
+    """Run a boss, or continue its session if the request has no text. Return the exit code."""
     out = StdoutWriter(request.output_format)
     screen = None if request.is_quiet else BossScreen(open_console(), spec)
     front: Notifier = Tee(add_person(screen), out) if screen else out
@@ -63,7 +128,8 @@ async def run_boss(spec: BossSpec, request: RunRequest, session: Session) -> int
             "memory": spec.memory_files,
         }
         out.finish(outcome.result, summary)
-    if screen and (advice := _ADVICE.get(outcome.status)):
+    if screen and outcome.status != "finished":
+        advice = _ADVICE.get(outcome.status, "continue with")
         rounds = f" --max-round {2 * spec.max_round}" if outcome.status == "max_round" else ""
         print(f"{advice}: goose-like boss --resume --session {shlex.quote(session.name)}{rounds}", file=sys.stderr)
     return exit_code
@@ -87,14 +153,13 @@ class InterruptHandler:
         if self._note and not self._note.done():
             self._note.cancel()
             return False
-        names = self._run.active_names
-        if len(names) < 2:
+        if len(names := self._run.active_names) < 2:
             return False
         self._note = asyncio.create_task(self._ask_for_note(names[-2]))
-        if not self._run.stop_innermost(self._note):
+        is_stopped = self._run.stop_innermost(self._note)
+        if not is_stopped:
             self._note.cancel()
-            return False
-        return True
+        return is_stopped
 
     async def _ask_for_note(self, caller: str) -> str:
         question = Question(kind="text", subject=caller, text=f"a note for {caller} (Enter: none)")
@@ -102,3 +167,17 @@ class InterruptHandler:
         answer = await self._front.ask(question)
         self._front.notify(Answered(question=question, answer=answer))
         return answer.text
+
+
+def _split_option(option: str) -> tuple[str, str]:
+    name, _, file = option.partition("=")
+    if not (name and file):
+        raise UsageError(f"--memory takes NAME=FILE, e.g. --memory plan=plan.md, not {option!r}")
+    return name, file
+
+
+def _read_spec(file: Path) -> BossSpec:
+    boss, notes = read_configuration(read_yaml(file), imports=False)
+    for note in notes:
+        print(f"goose-like: {file}: {note}", file=sys.stderr)
+    return boss.spec

@@ -2,9 +2,11 @@
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AliasChoices, BeforeValidator, Field, JsonValue
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from goose_like.config.profile import ToolkitChoice
+from goose_like.core.entry_points import did_you_mean
 from goose_like.core.message import FrozenModel, Utf8Text
 
 PLAN, LOGS, LIBRARY = "plan", "logs", "code_library"
@@ -31,31 +33,12 @@ ToolkitList = Annotated[tuple[ToolkitChoice, ...], BeforeValidator(_expand_names
 """Toolkits of a branch. A bare name stands for `{name: NAME}`."""
 
 
-class KeyInterface(FrozenModel):
-    """Changes to the keys of a payload on its way between two flows, in the order of these fields."""
-
-    keys_to_rename: dict[str, str] = {}
-    keys_to_copy: dict[str, str] = {}
-    keys_to_set: dict[str, JsonValue] = {}
-    additional_transformations: tuple["KeyInterface", ...] = ()
-    keys_to_select: tuple[str, ...] = ()
-    keys_to_delete: tuple[str, ...] = ()
-    keys_to_unpack: tuple[str, ...] = ()
-
-
 class Branch(FrozenModel):
-    """One choice of the controller: the tools of some toolkits, another boss, a built-in action or a Python flow.
-
-    Without `toolkits` and `boss`, the name of the branch is one of `ACTIONS` or the name of a flow from the Python
-    API. `parameters` are the argument names of that flow.
-    """
+    """One choice of the controller: the tools of some toolkits, another boss, or the built-in action of that name."""
 
     description: Utf8Text = ""
     toolkits: ToolkitList = ()
     boss: "BossSpec | None" = None
-    parameters: tuple[Utf8Text, ...] = ()
-    input_interface: KeyInterface = KeyInterface()
-    output_interface: KeyInterface = KeyInterface()
 
 
 class RoleSettings(FrozenModel):
@@ -69,6 +52,14 @@ def _allow_empty_branches(value: Any) -> Any:
     return {name: {} if one is None else one for name, one in value.items()} if isinstance(value, dict) else value
 
 
+def _check_branches(branches: dict[str, Branch]) -> dict[str, Branch]:
+    for name, branch in branches.items():
+        if not branch.toolkits and not branch.boss and name not in ACTIONS:
+            text = "{name} has neither `toolkits` nor a `boss`, and is no action; {hint}"
+            raise PydanticCustomError("user_message", text, {"name": repr(name), "hint": did_you_mean(name, ACTIONS)})
+    return branches
+
+
 class BossSpec(FrozenModel):
     """The description of a boss. Paths of memory files are relative to the working folder.
 
@@ -80,7 +71,7 @@ class BossSpec(FrozenModel):
     name: Utf8Text = "boss"
     description: Utf8Text = ""
     memory_files: dict[str, Utf8Text] = {}
-    branches: Annotated[dict[str, Branch], BeforeValidator(_allow_empty_branches)] = {}
+    branches: Annotated[dict[str, Branch], BeforeValidator(_allow_empty_branches), AfterValidator(_check_branches)] = {}
     max_round: int = Field(default=30, ge=1, validation_alias=AliasChoices("max_round", "max_rounds"))
     early_exit_key: Utf8Text = "EARLY_EXIT"
     planner: RoleSettings | None = RoleSettings()
@@ -91,6 +82,5 @@ class BossSpec(FrozenModel):
     time_s: float | None = Field(default=None, gt=0)
 
 
-KeyInterface.model_rebuild()
 Branch.model_rebuild()
 BossSpec.model_rebuild()

@@ -5,10 +5,11 @@ from typing import Any
 from pydantic import ValidationError
 from typing_extensions import override
 
+from goose_like.config.yaml_source import describe_field_error
 from goose_like.core.errors import ProfileError
 from goose_like.toolkit import Notifier, Requirements, ToolError, Toolkit, TransientResult, tool
 from goose_like_toolkits.boss.flow.boss import Boss
-from goose_like_toolkits.boss.flow.sub_boss import run_sub_boss
+from goose_like_toolkits.boss.flow.setup import run_sub_boss
 
 from .spec import BossSpec
 
@@ -22,8 +23,7 @@ class BossToolkit(Toolkit):
             self._boss = Boss(BossSpec.model_validate({key: v for key, v in self.config.items() if key != "tools"}))
         except ValidationError as error:
             problem = error.errors()[0]
-            path = ".".join(map(str, problem["loc"]))
-            raise ProfileError(f"{path}: {problem['msg']}", ("config", *problem["loc"])) from error
+            raise ProfileError(describe_field_error(problem, "the boss"), ("config", *problem["loc"])) from error
 
     @override
     def prompt(self) -> str:
@@ -38,4 +38,4 @@ class BossToolkit(Toolkit):
         """
         if not goal.strip():
             raise ToolError("the goal is empty; say what the boss must reach and what it must give back")
-        return await run_sub_boss(self._boss, goal, self, self.profile, [])
+        return await run_sub_boss(self._boss, goal, self, self.profile)

@@ -6,7 +6,6 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
@@ -19,10 +18,10 @@ from goose_like.core.history import INTERRUPTED, History
 from goose_like.core.message import ToolResult, Usage
 from goose_like.providers.prices import compute_cost_usd
 from goose_like.terminal.escape import escape_controls, to_one_line
-from goose_like.terminal.progress import ProgressScreen, Screen
-from goose_like.terminal.renderer import PLAN_TOOL, is_failed
-from goose_like.terminal.tool_call import RunningCall, describe_call
-from goose_like_toolkits.boss.flow.outcome import count_rounds
+from goose_like.terminal.renderer import Renderer, is_failed
+from goose_like.terminal.run_screen import Screen
+from goose_like.terminal.tool_call import PLAN_TOOL, RunningCall, describe_call
+from goose_like_toolkits.boss.flow.boss import count_rounds
 from goose_like_toolkits.boss.memory.log import LogEntry, list_entries
 
 from .spec import BossSpec
@@ -34,7 +33,7 @@ _FRAME_S = 0.1
 _MAX_COLUMNS = 110
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _UNFINISHED = re.compile(r"\[.+: (max round|budget|interrupted|failed)\]$")
-"""First line in the result of a sub-boss that did not finish (see sub_boss.py)."""
+"""First line in the result of a sub-boss that did not finish (see `run_sub_boss`)."""
 
 
 @dataclass(slots=True)
@@ -69,12 +68,10 @@ class BossScreen(Screen):
     """Draws a boss and its sub-bosses. Without a terminal, prints one line per action."""
 
     def __init__(self, console: Console, spec: BossSpec) -> None:
-        self._progress = ProgressScreen(console, shows_answer=False)
-        self.renderer = self._progress.renderer
+        self.renderer = Renderer(console)
         self._spec = spec
         self._work = _Work(spec.name, spec)
         self._usage: dict[str, Usage] = {}
-        self._price = ""
         self._model = ""
         self._activity = ""
         self._began = time.monotonic()
@@ -90,17 +87,15 @@ class BossScreen(Screen):
         self._work.actions = len(entries)
         self._work.log.extend(entry.line for entry in entries)
         self._usage = dict(history.usage)
-        self._update_price()
 
     @override
     def notify(self, event: events.Event) -> None:
         match event:
             case events.SessionStarted():
                 self._model = event.models["processor"]
-                self._progress.notify(event)
+                self.renderer.print_event(event)
                 self._print_memory_files()
             case events.TurnStarted():
-                self.renderer.forget_statuses()
                 self._activity = "thinking"
             case events.TextDelta(text=text):
                 self._activity = "writing" if text else self._activity
@@ -112,21 +107,17 @@ class BossScreen(Screen):
                 self._update(self._work, event)
             case events.UsageRecorded(model=model, usage=usage):
                 self._add_usage(model, usage)
-            case events.PlanUpdated() | events.ToolStarted() | events.ToolProgress() | events.ToolFinished():
+            case events.ToolStarted() | events.ToolProgress() | events.ToolFinished():
                 self._update(self._work, event)
-            case events.SubagentEvent():
+            case events.PlanUpdated() | events.SubagentEvent():
                 self._update(self._work, event)
             case events.TurnFinished() | events.RunFinished():
                 self._finish(event)
                 return
-            case events.Logged() | events.Retrying() | events.ArtifactShown() | events.PromptsSuggested():
-                self._progress.notify(event)
-            case events.Asked() | events.Answered() | events.Reminded() | events.Compacted() | events.Rewound():
-                self._progress.notify(event)
             case events.ThinkingDelta() | events.Interjected() | events.StateSaved():
                 pass
             case _:
-                assert_never(event)
+                self.renderer.print_event(event)
         self._schedule_frame()
 
     @override
@@ -152,9 +143,12 @@ class BossScreen(Screen):
         self._work.running.clear()
         self._work.children.clear()
         self.pause()
-        if isinstance(event, events.TurnFinished) and event.reason == "step_limit":
+        if isinstance(event, events.RunFinished):
+            self.renderer.print_event(event)
+            return
+        if event.reason == "step_limit":
             event = event.model_copy(update={"detail": f"round {self._work.rounds}, the last one"})
-        self._progress.notify(event)
+        self.renderer.print_turn_end(event)
 
     def _update(self, work: _Work, event: events.Event, depth: int = 0) -> None:
         """Apply an event of a boss at this depth: 0 is the outermost boss."""
@@ -173,8 +167,8 @@ class BossScreen(Screen):
                 self._finish_action(work, result, depth)
             case events.SubagentEvent(call_id=call_id, event=inner) if call_id in work.running:
                 self._update_child(work, call_id, inner, depth)
-            case events.SubagentEvent(event=events.TurnStarted()):
-                self._activity = "planning"
+            case events.Status(text=text):
+                self._activity = escape_controls(text)
             case events.Logged(text=text) if depth:
                 for line in text.split("\n"):
                     self._write(f"{'  ' * depth}  {to_one_line(line, self._get_room(2 * depth + 2))}", "dim")
@@ -221,11 +215,6 @@ class BossScreen(Screen):
 
     def _add_usage(self, model: str, usage: Usage) -> None:
         self._usage[model] = self._usage.get(model, Usage()) + usage
-        self._update_price()
-
-    def _update_price(self) -> None:
-        cost = compute_cost_usd(self._usage)
-        self._price = f"${cost:.2f}" if cost else ""
 
     def _write(self, text: str | Text, style: str = "") -> None:
         self.renderer.lines.write_line(Text(text, style) if isinstance(text, str) else text)
@@ -265,28 +254,19 @@ class BossScreen(Screen):
     def _build_status_line(self, active: Sequence[_Work], width: int) -> Text:
         """Build `round 7 of 30 · Coder > write_code · 12,345 tokens · $0.02 · 1:23`, shortened to the width."""
         elapsed_s = time.monotonic() - self._began
-        calls = ", ".join(running.call.name for running in active[-1].running.values())
-        names = [*(work.name for work in active[1:]), calls or self._activity.partition(":")[0] or "thinking"]
+        rounds = self._work.rounds + (not self._work.running)  # between two rounds, show the next one
+        start = f"round {max(min(rounds, self._spec.max_round), 1)} of {self._spec.max_round}"
+        end = f"{int(elapsed_s) // 60}:{int(elapsed_s) % 60:02}"
         tokens = sum(usage.total_tokens for usage in self._usage.values())
-        parts = {
-            "round": f"round {self._get_round()} of {self._spec.max_round}",
-            "names": " \u203a ".join(names),
-            "tokens": f"{tokens:,} tokens" if tokens else "",
-            "price": self._price,
-            "time": f"{int(elapsed_s) // 60}:{int(elapsed_s) % 60:02}",
-        }
-        for dispensable in ("tokens", "price"):
-            if cell_len(" · ".join(filter(None, parts.values()))) > width - 2:
-                parts[dispensable] = ""
-        room = width - 2 - sum(cell_len(text) + 3 for key, text in parts.items() if text and key != "names")
-        while len(names) > 1 and cell_len(parts["names"]) > room:
-            names.pop(0)
-            parts["names"] = " \u203a ".join(["…", *names])
-        parts["names"] = to_one_line(parts["names"], max(room, 8))
+        cost_usd = compute_cost_usd(self._usage)
+        details = [f"{tokens:,} tokens"] * bool(tokens) + [f"${cost_usd or 0:.2f}"] * bool(cost_usd)
+        calls = ", ".join(running.call.name for running in active[-1].running.values())
+        activity = calls or self._activity.partition(":")[0] or "thinking"
+        names = " \u203a ".join([*(work.name for work in active[1:]), activity])
+        while details and cell_len(" · ".join([start, names, *details, end])) > width - 2:
+            details.pop(0)
+        room = max(width - 2 - len(" · ".join([start, "", *details, end])), 8)
+        names = names if len(names) <= room else f"…{names[1 - room :]}"
         spinner = _SPINNER[int(elapsed_s / _FRAME_S) % len(_SPINNER)]
-        text = escape_controls(" · ".join(filter(None, parts.values())))
+        text = escape_controls(" · ".join([start, names, *details, end]))
         return Text.assemble((f"{spinner} ", "cyan"), (text, "bold"), no_wrap=True, overflow="ellipsis")
-
-    def _get_round(self) -> int:
-        # Between two rounds, show the next one.
-        return max(min(self._work.rounds + (not self._work.running), self._spec.max_round), 1)

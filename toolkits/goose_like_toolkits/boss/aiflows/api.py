@@ -14,18 +14,13 @@ from goose_like.config.profile import Profile
 from goose_like.config.profile_loader import load_profile
 from goose_like.core.errors import UsageError
 from goose_like.core.notifier import Notifier
-from goose_like.core.tool import ToolError
-from goose_like.providers.base import Model
 from goose_like.providers.registry import open_models
 from goose_like.sessions.session import Session
 from goose_like_toolkits.boss.flow.boss import Boss
-from goose_like_toolkits.boss.flow.executor import FlowPart
 from goose_like_toolkits.boss.flow.setup import open_boss
 from goose_like_toolkits.boss.spec import RoleSettings
 
-from .configuration import read_configuration
-from .flow_provider import FlowMemory, make_controller_model, make_log_writer, make_planner_model
-from .importer import Configuration
+from .configuration import Configuration, read_configuration
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -73,7 +68,7 @@ class CircularFlow(Flow):
         return method
 
 
-class _GoalFlow(Flow, ABC):
+class _GoalFlow(Flow):
     """A flow that works on a goal. The profile, or its name, gives models and permissions."""
 
     def __init__(
@@ -99,14 +94,13 @@ class _GoalFlow(Flow, ABC):
     @cached_property
     def configuration(self) -> Configuration:
         """The boss that `flow_config` describes."""
-        return self._read_configuration({key: value for key, value in self.flow_config.items() if key != "_target_"})
+        config = {key: value for key, value in self.flow_config.items() if key != "_target_"}
+        return read_configuration(config, imports=True, owner=self if isinstance(self, CtrlExMemFlow) else None)
 
     def run(self, input_data: Mapping[str, Any]) -> dict[str, str]:
         """Work on the `goal` in `input_data`. Return `result`, `summary` and `status`.
 
-        Raises:
-            UsageError: there is no goal, or an event loop is running; await `arun` there.
-            GooseLikeError: there is no model or no sandbox.
+        Raise UsageError without a goal, or if an event loop is running; await `arun` there.
         """
         try:
             asyncio.get_running_loop()
@@ -119,25 +113,24 @@ class _GoalFlow(Flow, ABC):
         goal = input_data.get("goal")
         if not isinstance(goal, str) or not goal.strip():
             raise UsageError(f"the goal is missing; give `{{'goal': '...'}}`, not {dict(input_data)!r}")
-        configuration = _add_files(self.configuration, self.memory_files | (input_data.get("memory_files") or {}))
-        if input_data.get("plan"):
-            configuration = _use_plan(configuration, str(input_data["plan"]))
+        boss, notes = self.configuration
+        files = {**boss.spec.memory_files, **self.memory_files, **(input_data.get("memory_files") or {})}
+        boss = replace(boss, spec=boss.spec.model_copy(update={"memory_files": files}))
+        if plan := input_data.get("plan"):
+            spec = boss.spec.model_copy(update={"planner": RoleSettings()})
+            boss = replace(boss, spec=spec, parts={**boss.parts, "Planner": lambda _: str(plan)})
         profile = self.profile if isinstance(self.profile, Profile) else load_profile(self.profile)[0]
         async with AsyncExitStack() as stack:
             session = Session.temporary()
             stack.callback(session.close)
-            models = open_models(profile) if _needs_model(configuration) else None
+            models = open_models(profile) if _needs_model(boss) else None
             for provider in models.providers if models else ():
                 stack.push_async_callback(provider.close)
-            for sentence in configuration.unmapped:
-                self.notifier.log(sentence)
-            boss = _build_boss(configuration, models.processor if models else None, goal)
+            for note in notes:
+                self.notifier.log(note)
             opened = open_boss(boss, profile, self.notifier, session=session, models=models)
             run = await stack.enter_async_context(opened)
             return (await run.work(goal)).model_dump()
-
-    @abstractmethod
-    def _read_configuration(self, config: Mapping[str, Any]) -> Configuration: ...
 
 
 class CtrlExMemFlow(CircularFlow, _GoalFlow, ABC):
@@ -147,13 +140,8 @@ class CtrlExMemFlow(CircularFlow, _GoalFlow, ABC):
     def detect_finish_or_continue(self, output_payload: dict[str, Any], src_flow: Any) -> dict[str, Any]:
         """Return `{"branch", "branch_input_data"}`, or `{early_exit_key: True, "result", "summary"}`."""
 
-    @override
-    def _read_configuration(self, config: Mapping[str, Any]) -> Configuration:
-        boss = {"subflows_config": {"CtrlExMem": config}, "topology": [{"flow": "CtrlExMem"}]}
-        return read_configuration(boss, imports=True, owner=self)
 
-
-class AbstractBossFlow(SequentialFlow, _GoalFlow, ABC):
+class AbstractBossFlow(SequentialFlow, _GoalFlow):
     """A boss: memory, planner, controller and executors as configured."""
 
     @classmethod
@@ -162,10 +150,6 @@ class AbstractBossFlow(SequentialFlow, _GoalFlow, ABC):
         flow = super().instantiate_from_config(config, **kwargs)
         _ = flow.configuration  # report mistakes now
         return flow
-
-    @override
-    def _read_configuration(self, config: Mapping[str, Any]) -> Configuration:
-        return read_configuration(config, imports=True)
 
 
 class FlowLauncher:
@@ -181,48 +165,6 @@ class FlowLauncher:
         return outputs, [dict(output) for output in outputs]
 
 
-def _build_boss(configuration: Configuration, model: Model | None, goal: str = "") -> Boss:
-    """Build a boss with flows as its parts. Roles without a flow use the model."""
-    parts, spec, detect = configuration.parts, configuration.spec, configuration.detect
-    memory, writer = FlowMemory(goal, parts.get("MemoryReading")), parts.get("MemoryWriting")
-    planner, controller = parts.get("Planner"), parts.get("Controller")
-    return Boss(
-        spec,
-        flows=configuration.flows,
-        bosses={name: _build_boss(sub_boss, model) for name, sub_boss in configuration.bosses.items()},
-        detect=None if controller else detect,
-        planner=make_planner_model(planner, memory) if planner else model,
-        controller=make_controller_model(controller, memory, detect, spec.early_exit_key) if controller else model,
-        read_memory=memory.read,
-        write_entry=make_log_writer(writer) if writer else None,
-    )
-
-
-def _needs_model(configuration: Configuration) -> bool:
-    has_planner_flow = configuration.spec.planner is None or "Planner" in configuration.parts
-    has_flows = has_planner_flow and "Controller" in configuration.parts
-    return not has_flows or any(map(_needs_model, configuration.bosses.values()))
-
-
-def _add_files(configuration: Configuration, files: Mapping[str, str]) -> Configuration:
-    spec = configuration.spec
-    return replace(configuration, spec=spec.model_copy(update={"memory_files": {**spec.memory_files, **files}}))
-
-
-class _GivenPlan:
-    """A planner that returns the plan of the caller, once."""
-
-    name = "Planner"
-
-    def __init__(self, plan: str) -> None:
-        self._plans = [plan]
-
-    def run(self, input_data: Mapping[str, Any], /) -> str:
-        if not self._plans:
-            raise ToolError("the plan comes from the caller; change it with `update_plan`")
-        return self._plans.pop()
-
-
-def _use_plan(configuration: Configuration, plan: str) -> Configuration:
-    spec = configuration.spec.model_copy(update={"planner": RoleSettings()})
-    return replace(configuration, spec=spec, parts={**configuration.parts, "Planner": FlowPart(_GivenPlan(plan))})
+def _needs_model(boss: Boss) -> bool:
+    has_planner = boss.spec.planner is None or "Planner" in boss.parts
+    return not has_planner or "Controller" not in boss.parts or any(map(_needs_model, boss.bosses.values()))

@@ -1,34 +1,45 @@
 """Read the configuration of a boss, in our short form or in the long form of aiflows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ValidationError
-
-from goose_like.config.yaml_source import YamlSource, describe_validation_error
-from goose_like.core.entry_points import did_you_mean
+from goose_like.config.yaml_source import YamlSource, validate
 from goose_like.core.errors import ProfileError
-from goose_like_toolkits.boss.spec import ACTIONS, BossSpec, Branch, KeyInterface, RoleSettings
+from goose_like_toolkits.boss.flow.boss import PARTS, Boss, Part
+from goose_like_toolkits.boss.python_flow import DETECT, Detection, Flow, FlowBranch, get_flow_name
+from goose_like_toolkits.boss.spec import ACTIONS, FINISH, BossSpec, Branch, RoleSettings
 
-from .importer import Configuration, Importer
-from .schema import BOSS_KEYS, CommandConfig, FlowConfig, InterfaceConfig, TopologyNode
+from .schema import FLOW_KEYS, AdaptedFlow, CommandConfig, FlowConfig, TopologyNode
+from .target import build_flow, find_action, find_default_branches, get_path, is_from_aiflows
 
-_ONLY_SHORT = frozenset(BossSpec.model_fields) - BOSS_KEYS
-_ONLY_LONG = BOSS_KEYS - frozenset(BossSpec.model_fields) - {"max_rounds"}
+_BOSS_PARTS = ("MemoryReading", "Planner", "CtrlExMem")
+_LOOP_PARTS = ("Controller", "Executor", "MemoryWriting", "MemoryReading")
+_OWN_PROMPT = "the prompts of a boss are fixed"
+_UNUSED_KEYS = {
+    "backend": "the profile chooses the models",
+    "system_message_prompt_template": _OWN_PROMPT,
+    "human_message_prompt_template": _OWN_PROMPT,
+    "init_human_message_prompt_template": _OWN_PROMPT,
+}
+_SHORT_KEYS = {"max_rounds", *BossSpec.model_fields}
 
-M = TypeVar("M", bound=BaseModel)
+
+class Configuration(NamedTuple):
+    """A boss, and sentences about everything that was left out."""
+
+    boss: Boss
+    notes: tuple[str, ...] = ()
 
 
 def read_configuration(
     given: Mapping[str, Any] | YamlSource, *, imports: bool, owner: object | None = None
 ) -> Configuration:
-    """Read a boss.
+    """Read a boss in our short form (`BossSpec`), or in the long form of aiflows.
 
-    Args:
-        given: Our short form (`BossSpec`), or a configuration of aiflows.
-        imports: Import the dotted paths of `_target_`: True for a program, never for a file.
-        owner: An object with methods that a topology may name.
+    With `imports`, the dotted paths of `_target_` are imported: for a program, never for a file. `owner` is an object
+    with the method `detect_finish_or_continue`.
 
     Raises:
         ProfileError: a key or value is wrong, or a flow can't be built. The text has one line per problem.
@@ -37,59 +48,159 @@ def read_configuration(
     data = source.data
     if not isinstance(data, Mapping):
         raise ProfileError(f"{source.locate()}: a boss is described by a mapping, not by {data!r}")
-    long, short = sorted(_ONLY_LONG & set(data)), sorted(_ONLY_SHORT & set(data))
+    long, short = sorted((FLOW_KEYS - _SHORT_KEYS) & data.keys()), sorted((_SHORT_KEYS - FLOW_KEYS) & data.keys())
     if long and short:
         raise ProfileError(
             f"{source.locate(short[0])}: {short[0]!r} belongs to the short form and {long[0]!r} to the form of "
             "aiflows; use only one of them"
         )
-    if long:
-        flow = _validate(FlowConfig, source, data)
-        return Importer(source, imports).import_boss(flow, (), owner=owner)
-    if {"max_round", "max_rounds"} <= data.keys():
-        one, other = data["max_round"], data["max_rounds"]
-        if one != other:
-            place = source.locate("max_rounds")
-            raise ProfileError(f"{place}: `max_round` is {one} and `max_rounds` is {other}; give one of them")
-        data = {key: value for key, value in data.items() if key != "max_rounds"}
-    spec = _validate(BossSpec, source, data)
-    _check_branches(spec, source, ())
-    return Configuration(spec)
+    if not long:
+        return Configuration(Boss(validate(BossSpec, source.data, source, "the configuration", _SHORT_KEYS)))
+    flow, importer = validate(FlowConfig, source.data, source, "the configuration", FLOW_KEYS), _Importer(imports)
+    if (
+        find_default_branches(flow.target, "") is None
+        and "CtrlExMem" not in flow.subflows_config
+        and not _is_loop(flow)
+    ):
+        raise ProfileError(
+            f"{source.locate()}: this describes no boss: its `subflows_config` has neither CtrlExMem nor a Controller"
+        )
+    return Configuration(importer.import_boss(flow, owner=owner), tuple(importer.notes))
 
 
-def _validate(kind: type[M], source: YamlSource, data: Any) -> M:
-    def suggest(path: tuple[str | int, ...]) -> str:
-        return did_you_mean(str(path[-1]), _list_known_keys(path, kind))
-
-    try:
-        return kind.model_validate(data)
-    except ValidationError as error:
-        raise ProfileError(describe_validation_error(error, source, suggest, "the configuration")) from error
+@dataclass(slots=True)
+class _Branches:
+    specs: dict[str, Branch] = field(default_factory=dict)
+    flows: dict[str, FlowBranch] = field(default_factory=dict)
+    bosses: dict[str, Boss] = field(default_factory=dict)
 
 
-def _list_known_keys(path: tuple[str | int, ...], top: type[BaseModel]) -> Iterable[str]:
-    parent, grandparent = (None, None, *path)[-2], (None, None, *path)[-3]
-    kinds: Mapping[str, type[BaseModel]] = {
-        "branches": Branch,
-        "topology": TopologyNode,
-        "commands": CommandConfig,
-    }
-    if parent in ("input_interface", "output_interface"):
-        return (KeyInterface if top is BossSpec else InterfaceConfig).model_fields
-    if grandparent in kinds:
-        return kinds[str(grandparent)].model_fields
-    if parent in ("planner", "controller"):
-        return RoleSettings.model_fields
-    return BOSS_KEYS if top is FlowConfig else BossSpec.model_fields
+@dataclass(slots=True)
+class _Importer:
+    """The import of one configuration. `notes` are sentences about everything that is left out, each once.
 
+    The dotted paths of `_target_` are imported only with `imports`.
+    """
 
-def _check_branches(spec: BossSpec, source: YamlSource, path: tuple[str, ...]) -> None:
-    for name, branch in spec.branches.items():
-        place = (*path, "branches", name)
-        if branch.boss:
-            _check_branches(branch.boss, source, (*place, "boss"))
-        elif not branch.toolkits and name not in ACTIONS:
-            raise ProfileError(
-                f"{source.locate(*place)}: branch {name!r} has neither `toolkits` nor a `boss`, and is no action; "
-                f"{did_you_mean(name, ACTIONS)}"
+    imports: bool
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def import_boss(self, flow: FlowConfig, name: str = "boss", owner: object | None = None) -> Boss:
+        """Import one boss with its sub-bosses. Raise ProfileError if a flow can't be built, or lacks a method."""
+        loop = flow if _is_loop(flow) else flow.subflows_config.get("CtrlExMem", FlowConfig())
+        configs = {**flow.subflows_config, **loop.subflows_config}
+        nodes = {node.flow: node for node in (*flow.topology, *loop.topology)}
+        self._note_unused(flow, loop, configs, nodes)
+        early_exit_key = loop.early_exit_key or flow.early_exit_key or "EARLY_EXIT"
+        executor = nodes.get("Executor", TopologyNode(flow="Executor"))
+        controller = configs.get("Controller", FlowConfig())
+        parts: dict[Part, Flow] = {}
+        for part in PARTS:
+            if own := self._build_own(configs.get(part, FlowConfig()), f"the boss uses its own {part}"):
+                parts[part] = own
+        detection, owner = None, owner or self._build_own(loop, "`finish` ends the boss")
+        if owner is not None:
+            if not callable(getattr(owner, DETECT, None)):
+                raise ProfileError(f"{get_flow_name(owner)} has no method {DETECT!r}; write one, as in `CtrlExMemFlow`")
+            source = parts.get("Controller", controller)
+            end_arguments = controller.commands.get(FINISH, CommandConfig()).input_args
+            detection = Detection(owner, source, early_exit_key, end_arguments, executor.input_interface.apply)
+        branches = self._import_branches(name, flow, loop, controller.commands, executor)
+        has_no_planner = loop is flow or (flow.topology and "Planner" not in nodes)
+        spec = BossSpec(
+            name=flow.name or name,
+            description=flow.description,
+            memory_files=flow.memory_files or loop.memory_files,
+            max_round=loop.max_round or flow.max_round or 30,
+            early_exit_key=early_exit_key,
+            planner=None if has_no_planner else RoleSettings(),
+            branches=branches.specs,
+        )
+        return Boss(spec, branches.flows, branches.bosses, parts, detection)
+
+    def _build_own(self, config: FlowConfig, substitute: str) -> Flow | None:
+        """Build a flow if it is the user's own. Return None for flows of aiflows, and for those that a file names."""
+        if is_from_aiflows(config.target):
+            return None
+        if self.imports:
+            return build_flow(config.target, config.config)
+        self._note(f"{config.target!r} is not imported from a file; {substitute}")
+        return None
+
+    def _import_branches(
+        self,
+        name: str,
+        flow: FlowConfig,
+        loop: FlowConfig,
+        commands: Mapping[str, CommandConfig],
+        executor: TopologyNode,
+    ) -> _Branches:
+        """Import the default branches, the branches of the Executor, and the flows beside it."""
+        listed = dict.fromkeys(find_default_branches(flow.target, name) or (), FlowConfig())
+        listed |= loop.subflows_config.get("Executor", FlowConfig()).subflows_config
+        listed |= {key: config for key, config in loop.subflows_config.items() if key not in _LOOP_PARTS}
+        branches = _Branches()
+        for key, config in listed.items():
+            self._import_branch(branches, key, config, commands.get(key, CommandConfig()), executor)
+        for key in commands:
+            if key not in listed and key != FINISH:
+                self._note(f"command {key!r}: there is no such branch")
+        if listed and not (branches.specs or branches.flows):
+            self._note("no branch is left: the toolkits of the profile take their place")
+        return branches
+
+    def _import_branch(
+        self, branches: _Branches, key: str, config: FlowConfig, command: CommandConfig, executor: TopologyNode
+    ) -> None:
+        is_own, description = not is_from_aiflows(config.target), command.description or config.description
+        is_boss = not is_own and find_default_branches(config.target, key) is not None
+        action = key if key in ACTIONS and not is_own else find_action(config.target, key)
+        if config.toolkits:
+            branches.specs[key] = Branch(description=description, toolkits=config.toolkits)
+        elif is_boss or "CtrlExMem" in config.subflows_config:
+            boss = branches.bosses[key] = self.import_boss(config, key)
+            branches.specs[key] = Branch(description=description, boss=boss.spec)
+        elif is_own and self.imports:
+            flow = build_flow(config.target, config.config)
+            inputs, outputs = config.input_interface, (config.output_interface, executor.output_interface)
+            if any(each.additional_transformations for each in (inputs, *outputs)):
+                self._note(f"branch {key!r}: `additional_transformations` are not used; change the keys in the flow")
+            if any(each.has_changes for each in (inputs, *outputs)):
+                flow = AdaptedFlow(flow, inputs, outputs)
+            branches.flows[key] = FlowBranch(flow, description, command.input_args or inputs.keys)
+        elif action:
+            if action != key:
+                self._note(f"branch {key!r} is the action {action!r} here, and has that name")
+            if action != FINISH:
+                branches.specs[action] = Branch(description=description)
+        else:
+            flow_name = f"{get_path(config.target)!r}" if get_path(config.target) else "a flow without `_target_`"
+            self._note(
+                f"branch {key!r}: {flow_name} can't run here; give a toolkit or, from Python, a flow of your own"
             )
+
+    def _note_unused(
+        self, flow: FlowConfig, loop: FlowConfig, configs: Mapping[str, FlowConfig], nodes: Mapping[str, TopologyNode]
+    ) -> None:
+        for each in (flow, loop, *configs.values()):
+            for key, reason in _UNUSED_KEYS.items():
+                if is_from_aiflows(each.target) and getattr(each, key) is not None:
+                    self._note(f"`{key}` is not used: {reason}")
+        executor = configs.get("Executor", FlowConfig()).target
+        if not is_from_aiflows(executor):
+            self._note(f"Executor: {executor!r} is not run; the boss runs the branch that its controller chose")
+        for name in flow.subflows_config:
+            if loop is not flow and name not in _BOSS_PARTS:
+                self._note(f"flow {name!r} is not run: a boss has only {', '.join(_BOSS_PARTS)}")
+        for node in nodes.values():
+            interfaces = (node.input_interface, node.output_interface)
+            if node.flow != "Executor" and any(each.has_changes for each in interfaces):
+                self._note(f"topology: the interfaces of {node.flow!r} are not used, only those of the Executor")
+
+    def _note(self, sentence: str) -> None:
+        self.notes[sentence] = None
+
+
+def _is_loop(flow: FlowConfig) -> bool:
+    """Tell whether a flow itself has the controller or the executor, and thus no planner."""
+    return "CtrlExMem" not in flow.subflows_config and bool({"Controller", "Executor"} & flow.subflows_config.keys())

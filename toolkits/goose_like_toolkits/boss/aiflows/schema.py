@@ -1,15 +1,18 @@
-"""The configuration format of aiflows 0.1.x: flows inside flows, and the interfaces between them."""
+"""The configuration format of aiflows 0.1.x: flows inside flows, and the key interfaces between them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from pydantic import Field, JsonValue, field_validator, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AliasChoices, Field, JsonValue, field_validator, model_validator
 
+from goose_like.core.entry_points import did_you_mean
 from goose_like.core.message import FrozenModel, Utf8Text
-from goose_like_toolkits.boss.spec import KeyInterface, ToolkitList
+from goose_like.core.tool import ToolError
+from goose_like_toolkits.boss.python_flow import Flow, Payload, call_flow, get_flow_name
+from goose_like_toolkits.boss.spec import ToolkitList
 
-from .catalog import MISSING, is_from_aiflows, is_unsupported
+from .target import MISSING, is_from_aiflows
 
 _IGNORED = """
 query_message_prompt_template input_interface_initialized input_interface_non_initialized previous_messages
@@ -18,8 +21,73 @@ keys_to_ignore_for_hash_flow_config keys_to_ignore_for_hash_flow_state keys_to_i
 clear_flow_namespace_on_run_end singleton request_multi_line_input_flag end_of_input_string n_api_retries
 wait_time_between_retries persist_directory
 """
-IGNORED_KEYS = frozenset(_IGNORED.split())
+_IGNORED_KEYS = frozenset(_IGNORED.split())
 """Keys of aiflows that would change nothing here."""
+
+_OUTPUT_KEY = "branch_output_data"
+"""Key under which the interface of an Executor finds the output of a branch."""
+
+
+class KeyInterface(FrozenModel):
+    """Changes in the order of these fields. A key `a.b` is read inside `a`. `keys` is a bare list of names."""
+
+    target: Any = Field(default=None, alias="_target_")
+    keys: tuple[Utf8Text, ...] = ()
+    keys_to_rename: dict[str, str] = {}
+    keys_to_copy: dict[str, str] = {}
+    keys_to_set: dict[str, JsonValue] = {}
+    keys_to_select: tuple[str, ...] = ()
+    keys_to_delete: tuple[str, ...] = ()
+    additional_transformations: Any = None  # not applied
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return {"keys": value}
+        return value if isinstance(value, Mapping) else {}  # the name of a method
+
+    @property
+    def has_changes(self) -> bool:
+        """True if a payload may change."""
+        return bool(self.model_dump(exclude={"target", "keys", "additional_transformations"}, exclude_defaults=True))
+
+    def apply(self, payload: Payload) -> Payload:
+        """Return a changed copy of a payload. Missing keys are skipped; for select, raise ToolError."""
+        for old, new in self.keys_to_rename.items():
+            if (value := _find(payload, old)) is not ...:
+                payload = {key: payload[key] for key in payload if key != old} | {new: value}
+        for old, new in self.keys_to_copy.items():
+            if (value := _find(payload, old)) is not ...:
+                payload = payload | {new: value}
+        payload = payload | self.keys_to_set
+        if missing := [key for key in self.keys_to_select if key not in payload]:
+            raise ToolError(f"no key {missing[0]!r} to select; {did_you_mean(missing[0], payload)}")
+        kept = {*(self.keys_to_select or payload)}.difference(self.keys_to_delete)
+        return {key: payload[key] for key in payload if key in kept}
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptedFlow:
+    """A flow with changes to the keys of its input, and then to those of its output."""
+
+    flow: Flow
+    inputs: KeyInterface
+    outputs: tuple[KeyInterface, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the flow."""
+        return get_flow_name(self.flow)
+
+    async def run(self, input_data: Payload, /) -> Payload:
+        """Return the changed output of the flow. Raise ToolError like `call_flow` and `KeyInterface.apply`."""
+        given = await call_flow(self.flow, self.inputs.apply(input_data))
+        output = dict(given) if isinstance(given, Mapping) else {"result": given}
+        output[_OUTPUT_KEY] = dict(output)
+        for interface in self.outputs:
+            output = interface.apply(output)
+        return {key: value for key, value in output.items() if key != _OUTPUT_KEY}
 
 
 class CommandConfig(FrozenModel):
@@ -29,92 +97,32 @@ class CommandConfig(FrozenModel):
     input_args: tuple[Utf8Text, ...] = ()
 
 
-class InterfaceConfig(FrozenModel):
-    """An interface as written: key changes, a method, or a bare list of the keys that a flow takes."""
-
-    target: Any = Field(default=None, alias="_target_")
-    keys: tuple[Utf8Text, ...] = ()
-    keys_to_rename: dict[str, str] = {}
-    keys_to_copy: dict[str, str] = {}
-    keys_to_set: dict[str, JsonValue] = {}
-    keys_to_select: tuple[str, ...] = ()
-    keys_to_delete: tuple[str, ...] = ()
-    keys_to_unpack: tuple[str, ...] = ()
-    additional_transformations: tuple[dict[str, Any], ...] = ()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _expand_forms(cls, value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return {"keys": value}
-        return value if isinstance(value, Mapping) or value is None else {"_target_": value}
-
-    @property
-    def method(self) -> str:
-        """Name of the method to call, or an empty string for an interface of keys."""
-        path = getattr(self.target, "__name__", "") or str(self.target or "")
-        return "" if path.endswith("KeyInterface") or path == MISSING else path.rpartition(".")[2]
-
-    def convert(self) -> tuple[KeyInterface, list[str]]:
-        """Return the key changes, and the names of unknown transformations."""
-        unknown: list[str] = []
-        transformations: list[KeyInterface] = []
-        for entry in self.additional_transformations:
-            name = str(entry.get("_target_", "")).rpartition(".")[2]
-            try:
-                transformations += _convert_transformation(name, entry)
-            except (KeyError, TypeError, ValueError):  # an unknown name, or wrong arguments
-                unknown.append(name or "one without a `_target_`")
-        keys = self.model_dump(exclude={"target", "keys", "additional_transformations"})
-        return KeyInterface(**keys, additional_transformations=tuple(transformations)), unknown
-
-
-def _convert_transformation(name: str, entry: Mapping[str, Any]) -> list[KeyInterface]:
-    match name:
-        case "KeyRename":
-            return [KeyInterface(keys_to_rename=entry["old_key2new_key"])]
-        case "KeyCopy":
-            return [KeyInterface(keys_to_copy=entry["old_key2new_key"])]
-        case "KeySet":
-            return [KeyInterface(keys_to_set=entry["key2value"])]
-        case "KeySelect":
-            return [KeyInterface(keys_to_select=tuple(entry["keys_to_select"]))]
-        case "KeyDelete":
-            return [KeyInterface(keys_to_delete=tuple(entry["keys_to_delete"]))]
-        case "UnNesting":
-            return [KeyInterface(keys_to_unpack=(entry["input_key"],))]
-        case "KeyMatchInput":  # flows get no other keys here
-            return []
-    raise ValueError(name)
-
-
 class TopologyNode(FrozenModel):
     """One entry of a topology."""
 
     flow: Utf8Text
     goal: Utf8Text = ""
-    input_interface: InterfaceConfig = InterfaceConfig()
-    output_interface: InterfaceConfig = InterfaceConfig()
+    input_interface: KeyInterface = KeyInterface()
+    output_interface: KeyInterface = KeyInterface()
     reset: bool = False
 
 
 class FlowConfig(FrozenModel):
-    """A flow of any kind. `config` is the whole mapping if the `_target_` is the user's own class."""
+    """A flow of any kind. `config` is the mapping as written, for the user's own class."""
 
     target: Any = Field(default=None, alias="_target_")
+    config: dict[str, Any] = Field(default={}, alias="_config_")
     name: Utf8Text = ""
     description: Utf8Text = ""
     memory_files: dict[str, Utf8Text] = {}
     subflows_config: dict[str, "FlowConfig"] = {}
     topology: tuple[TopologyNode, ...] = ()
-    max_round: int | None = Field(default=None, ge=1)
-    max_rounds: int | None = Field(default=None, ge=1)
+    max_round: int | None = Field(default=None, ge=1, validation_alias=AliasChoices("max_round", "max_rounds"))
     early_exit_key: Utf8Text | None = None
     commands: dict[str, CommandConfig] = {}
-    input_interface: InterfaceConfig = InterfaceConfig()
-    output_interface: InterfaceConfig = InterfaceConfig()
+    input_interface: KeyInterface = KeyInterface()
+    output_interface: KeyInterface = KeyInterface()
     toolkits: ToolkitList = ()
-    config: dict[str, Any] = Field(default={}, alias="_config_")
 
     # Not used here. The importer says so.
     backend: Any = None
@@ -125,44 +133,31 @@ class FlowConfig(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _normalize(cls, value: Any) -> Any:
-        if value is None:
-            return {}
         if not isinstance(value, Mapping):
-            return {"_target_": value} if callable(value) or hasattr(value, "run") else value
-        target = value.get("_target_")
-        if not is_from_aiflows(target):
-            known = BOSS_KEYS if "subflows_config" in value else FLOW_KEYS
-            known -= IGNORED_KEYS
-            return {key: entry for key, entry in value.items() if key in known} | {"_config_": dict(value)}
-        target = _find_target(value)
-        # A flow that is not used may have keys of its own.
-        ignored = value.keys() - FLOW_KEYS if is_unsupported(target) else IGNORED_KEYS
-        kept = {key: entry for key, entry in value.items() if key not in ignored}
-        return kept if target is None else kept | {"_target_": target}
+            is_flow = callable(value) or hasattr(value, "run")
+            return {} if value is None else {"_target_": value} if is_flow else value
+        # A tool's class stands in its backend or, in later versions, under another key.
+        backend = value.get("backend")
+        in_backend = backend.get("_target_") if isinstance(backend, Mapping) else None
+        target = value.get("_target_") or value.get("flow_class_name") or in_backend
+        has_own_keys = "subflows_config" not in value or not is_from_aiflows(target)
+        unknown = value.keys() - FLOW_KEYS if has_own_keys else _IGNORED_KEYS
+        known = {key: entry for key, entry in value.items() if key not in unknown}
+        return known | {"_target_": target, "_config_": dict(value)}
 
     @field_validator("memory_files", mode="before")
     @classmethod
     def _drop_placeholder(cls, value: Any) -> Any:
         return {} if value in (None, MISSING) else value
 
-    @model_validator(mode="after")
-    def _check_round_limit(self) -> "FlowConfig":
-        if None not in (self.max_round, self.max_rounds) and self.max_round != self.max_rounds:
-            raise PydanticCustomError(
-                "user_message",
-                f"`max_round` is {self.max_round} and `max_rounds` is {self.max_rounds}; give one of them",
-            )
-        return self
+
+def _find(payload: Any, key: str) -> Any:
+    """Return the value of a key such as `a` or `a.b`, or `...` if there is none."""
+    for part in key.split("."):
+        payload = payload.get(part, ...) if isinstance(payload, dict) else ...
+    return payload
 
 
-def _find_target(value: Mapping[str, Any]) -> Any:
-    # A tool's class stands in its backend or, in later versions, under another key.
-    backend = value.get("backend")
-    in_backend = backend.get("_target_") if isinstance(backend, Mapping) else None
-    return value.get("_target_") or value.get("flow_class_name") or in_backend
-
-
-FLOW_KEYS = frozenset({"_target_", "name", "description", "input_interface", "output_interface"})
-BOSS_KEYS = IGNORED_KEYS | {field.alias or name for name, field in FlowConfig.model_fields.items()} - {"_config_"}
+FLOW_KEYS = {"max_rounds", *(field.alias or name for name, field in FlowConfig.model_fields.items())} - {"_config_"}
 
 FlowConfig.model_rebuild()

@@ -1,29 +1,74 @@
-"""Resolve the `_target_` of a flow: a class, an object, a function, or a dotted path to one."""
+"""The `_target_` of a flow: flows of aiflows with a counterpart here, and the user's own ones."""
 
+import re
 from collections.abc import Mapping
-from importlib import import_module
-from typing import Any
+from pkgutil import resolve_name
+from typing import Any, cast
 
 from goose_like.core.errors import ProfileError, describe_foreign_error
+from goose_like_toolkits.boss.python_flow import Flow
+from goose_like_toolkits.boss.spec import Action
 
-from .catalog import get_path
+MISSING = "???"
+"""Placeholder of aiflows for a value that the caller must give."""
 
+_FACTORY = re.compile(r"\.?instantiate_from_(default_)?config$")
 _OUR_KEYS = ("_target_", "input_interface", "output_interface")
+_PACKAGES = re.compile(r"(flow_modules|aiflows|flows)\.")
+
+_ACTIONS: Mapping[str, Action] = {
+    "AskUser|HumanStandardInput|HumanFeedback": "ask_user",
+    "Replan": "re_plan",
+    "UpdatePlan": "update_plan",
+    "SaveCode": "save_code",
+    "RunCode|Interpreter": "run_code",
+    "CodeWriter|CodeGen": "write_code",
+    "FinalAns": "finish",
+}
+
+_COMMON = ("ask_user", "re_plan", "update_plan")
+_CODER, _EXTEND_LIBRARY = ("extend_library", *_COMMON, "run_code"), ("write_code", *_COMMON, "save_code")
+_BOSSES: Mapping[str, tuple[str, ...]] = {
+    "AbstractBossFlow": (),
+    "JarvisFlow": ("Coder", *_COMMON),
+    "CoderFlow": _CODER,
+    "ExtendLibraryFlow": _EXTEND_LIBRARY,
+    "Coder": _CODER,
+    "extend_library": _EXTEND_LIBRARY,
+}
+"""Bosses of aiflows by class or branch, with their default branches."""
 
 
-def build_flow(target: Any, config: Mapping[str, Any]) -> Any:
-    """Build the flow of a `_target_`: call `instantiate_from_config` of a class, or the class without arguments.
+def get_path(target: Any) -> str:
+    """Return the dotted path of a `_target_` without its factory method, or an empty string."""
+    return _FACTORY.sub("", target) if isinstance(target, str) and target != MISSING else ""
 
-    Raises:
-        ProfileError: the path leads nowhere, or the flow can't be built.
-    """
+
+def is_from_aiflows(target: Any) -> bool:
+    """Tell whether a `_target_` is empty or a flow of aiflows."""
+    return target in (None, "", MISSING) or bool(_PACKAGES.match(get_path(target)))
+
+
+def find_default_branches(target: Any, branch: str) -> tuple[str, ...] | None:
+    """Return the default branches of the boss that a `_target_` or the name of a branch means, or None."""
+    return _BOSSES.get(get_path(target).rpartition(".")[2] or branch)
+
+
+def find_action(target: Any, branch: str) -> Action | None:
+    """Return the action with the same purpose as a flow, or None. Without a `_target_`, the branch's name counts."""
+    name = get_path(target).rpartition(".")[2] or branch
+    return next((action for pattern, action in _ACTIONS.items() if re.search(pattern, name)), None)
+
+
+def build_flow(target: Any, config: Mapping[str, Any]) -> Flow:
+    """Build a flow: call `instantiate_from_config` of a class, or the class. Raise ProfileError if that fails."""
     found = _import_target(target) if isinstance(target, str) else target
     if not isinstance(found, type):
-        return found
+        return cast(Flow, found)
     own_config = {key: value for key, value in config.items() if key not in _OUR_KEYS}
     try:
         factory = getattr(found, "instantiate_from_config", None)
-        return factory(own_config) if factory else found()
+        return cast(Flow, factory(own_config) if factory else found())
     except ProfileError:
         raise
     except Exception as error:  # a user's class can raise anything
@@ -32,17 +77,9 @@ def build_flow(target: Any, config: Mapping[str, Any]) -> Any:
 
 
 def _import_target(target: str) -> Any:
-    module_name, _, name = get_path(target).rpartition(".")
-    if not all(part.isidentifier() for part in (name, *module_name.split("."))):
-        raise ProfileError(f"`_target_` {target!r} is no dotted path to a class, e.g. `my_package.flows.Search`")
+    path = get_path(target)
     try:
-        module = import_module(module_name)
+        return resolve_name(path)
     except Exception as error:  # a user's module can raise anything
-        if isinstance(error, ModuleNotFoundError) and error.name and f"{module_name}.".startswith(f"{error.name}."):
-            problem = f"there is no module {error.name!r} to import; correct the path"
-        else:
-            problem = f"{describe_foreign_error(error, module_name)}; repair that module"
-        raise ProfileError(f"`_target_` {target!r}: {problem}") from error
-    if not hasattr(module, name):
-        raise ProfileError(f"`_target_` {target!r}: {module_name!r} has no {name!r}; correct the path")
-    return getattr(module, name)
+        problem = describe_foreign_error(error, path.rpartition(".")[0])
+        raise ProfileError(f"`_target_` {target!r}: {problem}; correct the path, or repair the module") from error

@@ -1,44 +1,95 @@
-"""A boss, and one run of it: a goal in, an outcome out."""
+"""A boss, and one run of it: a goal in, an outcome out, with result, summary and status in every case."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from goose_like.agent.exchange import Exchange
 from goose_like.core.events import TurnFinished
-from goose_like.core.message import Message
-from goose_like.providers.base import Model
-from goose_like_toolkits.boss.memory.prompt import ReadMemory, WriteEntry
+from goose_like.core.history import History
+from goose_like.core.message import FrozenModel, Message, Utf8Text
+from goose_like_toolkits.boss.memory.log import list_entries
+from goose_like_toolkits.boss.python_flow import Detection, Flow, FlowBranch
 from goose_like_toolkits.boss.spec import BossSpec
 
-from .executor import Detect, Executor
-from .outcome import Outcome, build_outcome
+Status = Literal["finished", "max_round", "budget", "interrupted", "failed"]
 
+_STATUSES: dict[str, Status] = {"step_limit": "max_round", "budget": "budget", "cancelled": "interrupted"}
+_SHOWN_ACTIONS = 10
 _RESUME_TEXT = "Continue with the goal, from the point that your memory shows."
+
+Part = Literal["Planner", "Controller", "MemoryReading", "MemoryWriting"]
+"""A part of a boss that a flow of a program may replace."""
+
+PARTS: tuple[Part, ...] = get_args(Part)
 
 
 @dataclass(frozen=True, slots=True)
 class Boss:
-    """The description of a boss, with the Python parts that a program adds.
+    """The description of a boss, with the flows that a program adds.
 
-    `flows` and `bosses` are branches by name. `detect` decides between controller and executor. `planner` and
-    `controller` are models in place of the profile's. `read_memory` and `write_entry` replace reading and logging.
+    `flows` and `bosses` are branches by name. `parts` are flows in place of the boss's own parts. `detection` decides
+    between controller and executor.
     """
 
     spec: BossSpec
-    flows: Mapping[str, Executor] = field(default_factory=dict)
+    flows: Mapping[str, FlowBranch] = field(default_factory=dict)
     bosses: Mapping[str, "Boss"] = field(default_factory=dict)
-    detect: Detect | None = None
-    planner: Model | None = None
-    controller: Model | None = None
-    read_memory: ReadMemory | None = None
-    write_entry: WriteEntry | None = None
+    parts: Mapping[Part, Flow] = field(default_factory=dict)
+    detection: Detection | None = None
 
     def get_sub_boss(self, name: str) -> "Boss | None":
         """Return the boss of a branch, or None."""
         spec = self.spec.branches[name].boss if name in self.spec.branches else None
         return self.bosses.get(name) or (Boss(spec) if spec else None)
+
+
+class Outcome(FrozenModel):
+    """The end of a boss's work. `result` is for the caller, `summary` for the caller's log."""
+
+    result: Utf8Text
+    summary: Utf8Text
+    status: Status
+
+    @property
+    def status_text(self) -> str:
+        """The status in words."""
+        return self.status.replace("_", " ")
+
+
+def build_outcome(history: History) -> Outcome:
+    """Return the outcome of the newest turn. Without `finish`, list the newest actions."""
+    last = history.messages[-1] if history.messages else Message.user("")
+    final = next((result for result in last.tool_results if result.is_final), None)
+    if final is not None:
+        return Outcome(result=final.output, summary=final.replacement or final.output, status="finished")
+    end = history.last_turn or TurnFinished(reason="cancelled")
+    status = _STATUSES.get(end.reason, "failed")
+    reason = "it named no action" if end.reason == "stop" else describe_end(history)
+    actions = [entry.line for entry in list_entries(history)]
+    words = last.text.strip() if last.role == "assistant" else ""
+    heading = f"not finished ({status.replace('_', ' ')}{f': {reason}' if reason else ''})"
+    lines = [
+        heading,
+        *([f"said last: {words}"] if words else []),
+        f"the newest of {len(actions)} actions:" if actions else "no action was taken",
+        *actions[-_SHOWN_ACTIONS:],
+    ]
+    return Outcome(result="\n".join(lines), summary=f"{heading} after {len(actions)} actions", status=status)
+
+
+def describe_end(history: History) -> str:
+    """Return the reason for the end of the newest turn, or an empty string."""
+    end = history.last_turn
+    if end is None or end.reason != "step_limit":
+        return end.detail if end else ""
+    return f"round {count_rounds(history)} was the last"
+
+
+def count_rounds(history: History, end: int | None = None) -> int:
+    """Count the rounds of all turns, up to the message `end`."""
+    return sum(message.role == "assistant" for message in history.messages[:end])
 
 
 class BossRun:

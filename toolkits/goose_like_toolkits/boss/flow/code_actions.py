@@ -1,13 +1,16 @@
 """The actions `write_code`, `save_code` and `run_code`."""
 
+from pathlib import Path
+
 from goose_like.core.events import StateSaved
-from goose_like.core.output_limit import LimitedOutput
 from goose_like.core.tool import current_call
+from goose_like.sessions.output_limit import LimitedOutput
 from goose_like.toolkit import ToolError, Toolkit, TransientResult, tool
 from goose_like_toolkits.boss.library.code_library import get_module_name, list_definitions, save_draft
 from goose_like_toolkits.boss.library.runner import CodeResult, run_code
-from goose_like_toolkits.boss.memory.prompt import MemoryPrompt
 from goose_like_toolkits.boss.spec import LIBRARY
+
+from .rounds import Rounds
 
 DRAFT_STATE = "boss.draft"
 """Key in `History.state` of the newest code of `write_code`, for `save_code`."""
@@ -19,9 +22,9 @@ _OUTPUT_BYTES = 8_000
 class CodeActions:
     """Code of a boss: written as a draft, tested, saved in the library, and run together with it."""
 
-    def __init__(self, host: Toolkit, memory: MemoryPrompt) -> None:
+    def __init__(self, host: Toolkit, rounds: Rounds) -> None:
         self._host = host
-        self._memory = memory
+        self._rounds = rounds
 
     @tool(exclusive=True)
     async def write_code(self, code: str, tests: str = "") -> TransientResult:
@@ -52,11 +55,11 @@ class CodeActions:
         code = self._host.session.history.state.get(DRAFT_STATE)
         if not isinstance(code, str):
             raise ToolError("there is no draft; make one with `write_code`")
-        if not await self._memory.replace(LIBRARY, self._add_to_library(code, replace=replace)):
+        if not await self._rounds.replace(LIBRARY, self._add_to_library(code, replace=replace)):
             raise ToolError("somebody changed the library meanwhile; look at it in your memory, and save again")
         names = list_definitions(code)
         return TransientResult(
-            f"{names}: in the library; import with `from {self._module_name} import ...`",
+            f"{names}: in the library; import with `from {self._library.stem} import ...`",
             replacement=f"{names} is in the library",
         )
 
@@ -73,18 +76,16 @@ class CodeActions:
         return result.text
 
     @property
-    def _module_name(self) -> str:
-        return get_module_name(self._memory.files.get_path(LIBRARY))
+    def _library(self) -> Path:
+        return self._rounds.files.paths[LIBRARY]
 
     def _add_to_library(self, code: str, *, replace: bool) -> str:
-        source = self._memory.texts.get(LIBRARY, "")
-        return save_draft(source, code, replace=replace, module=self._module_name)
+        source = self._rounds.texts.get(LIBRARY, "")
+        return save_draft(source, code, replace=replace, module=get_module_name(self._library))
 
     async def _run(self, code: str) -> CodeResult:
-        files, host = self._memory.files, self._host
-        library = files.get_path(LIBRARY) if LIBRARY in self._memory.texts else None
-        source = self._memory.texts.get(LIBRARY, "") if library and files.is_in_session(LIBRARY) else None
+        host, source = self._host, self._rounds.texts.get(LIBRARY, "")
         output = LimitedOutput(host.session.output_path(current_call.get("code")), _OUTPUT_BYTES)
         return await run_code(
-            code, library, host.workspace, output, host.report_progress, time_limit_s=_TIME_LIMIT_S, source=source
+            code, self._library, source, host.workspace, output, host.report_progress, time_limit_s=_TIME_LIMIT_S
         )

@@ -2,28 +2,25 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
 from typing_extensions import override
 
-from goose_like.agent.tool_call import invoke
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import ProfileError
 from goose_like.core.events import Question
 from goose_like.core.tool import AnyArguments, Tool, ToolOptions, ToolSpec, make_tool
 from goose_like.toolkit import FinalResult, FollowUp, Notifier, Requirements, ToolError, Toolkit, TransientResult, tool
 from goose_like_toolkits.boss.memory.files import MemoryFiles
-from goose_like_toolkits.boss.memory.prompt import MemoryPrompt
-from goose_like_toolkits.boss.spec import ACTIONS, FINISH, Branch
+from goose_like_toolkits.boss.python_flow import FlowBranch
+from goose_like_toolkits.boss.spec import FINISH, Branch
 
+from .boss import Boss
 from .code_actions import CodeActions
-from .executor import call_detect, run_branch
-from .plan_actions import PlanActions
-from .planner import read_page
+from .plan_actions import PlanActions, read_page
 from .rounds import Rounds
-from .setup import ControllerSetup
-from .sub_boss import run_sub_boss
+from .setup import ControllerSetup, run_sub_boss
 
 
 class ControllerToolkit(Toolkit):
@@ -35,18 +32,24 @@ class ControllerToolkit(Toolkit):
         if not isinstance(setup, ControllerSetup):
             raise ProfileError("only a boss can use its controller's toolkit; list `boss` in the profile instead")
         boss = setup.boss
-        self._setup, self._boss, self._spec = setup, boss, boss.spec
-        files = MemoryFiles(self._spec.memory_files, self.workspace, self.session, setup.caller_memory)
-        history = self.session.history
-        memory = MemoryPrompt(files, history, notifier, self.exchange_view, boss.read_memory, boss.write_entry)
-        self._rounds = Rounds(self._spec, history, memory)
-        self._plan, code = PlanActions(self, setup, self._rounds), CodeActions(self, memory)
-        methods: tuple[Callable[..., Any], ...] = (
+        self._setup, self._spec = setup, boss.spec
+        files = MemoryFiles(boss.spec.memory_files, self.workspace, self.session, setup.caller_memory)
+        self._rounds = Rounds(boss, files, self.session.history, notifier, self.exchange_view)
+        if setup.flow_controller:
+            setup.flow_controller.rounds = self._rounds
+        self._plan, code = PlanActions(self, setup, self._rounds), CodeActions(self, self._rounds)
+        actions: tuple[Callable[..., Any], ...] = (
             *(code.write_code, code.save_code, code.run_code),
             *(self._plan.re_plan, self._plan.update_plan),
             *(self.finish, self.ask_user),
         )
-        self._actions = {action.name: action for action in map(make_tool, methods)}
+        branches = {FINISH: Branch(), **boss.spec.branches}
+        choices = [_describe(make_tool(action), branches) for action in actions if action.__name__ in branches]
+        for name in boss.spec.branches:
+            if sub_boss := boss.get_sub_boss(name):
+                choices.append(_make_boss_tool(name, branches[name], sub_boss, partial(self._run_boss, sub_boss)))
+        choices += [_make_flow_tool(name, flow, partial(self._run_flow, flow)) for name, flow in boss.flows.items()]
+        self._choices = {choice.name: choice for choice in choices}
 
     @override
     def prompt(self) -> str:
@@ -56,18 +59,10 @@ class ControllerToolkit(Toolkit):
 
     @override
     def tools(self) -> tuple[Tool, ...]:
-        branches = self._spec.branches
-        tools: dict[str, Tool] = {}
-        for name, action in self._actions.items():
-            if name in (*branches, FINISH):
-                description = branches.get(name, Branch()).description or action.spec.description
-                tools[name] = self._wrap(replace(action, spec=replace(action.spec, description=description)))
-        for name, branch in branches.items():
-            if name in self._boss.flows:
-                tools[name] = self._wrap(_make_flow_tool(name, branch))
-            elif self._boss.get_sub_boss(name):
-                tools[name] = self._wrap(_make_boss_tool(name, branch))
-        return tuple(tools.values())
+        choices = self._choices.values()
+        if self._setup.boss.detection is None or self._setup.flow_controller:
+            return tuple(choices)
+        return tuple(replace(choice, function=partial(self._decide, choice.name)) for choice in choices)
 
     @override
     async def on_turn_start(self) -> None:
@@ -80,7 +75,7 @@ class ControllerToolkit(Toolkit):
 
     @override
     def state_sections(self) -> list[tuple[str, str]]:
-        return self._rounds.build_sections()
+        return [*self._rounds.build_sections(), ("Now", self._rounds.describe_step())]
 
     @override
     def before_finish(self) -> FollowUp | None:
@@ -114,65 +109,55 @@ class ControllerToolkit(Toolkit):
         words = answer.text
         return f"the person says: {words}" if words.strip() else "the person gave no answer; decide yourself"
 
-    def _wrap(self, choice: Tool) -> Tool:
-        """Route a tool through the `detect_finish_or_continue` method of the Python API, if there is one."""
+    async def _decide(self, name: str, /, **arguments: Any) -> Any:
+        """Let the method `detect_finish_or_continue` of the Python API decide on a choice, and run the decision."""
+        detection, thought = self._setup.boss.detection, self.session.history.messages[-1].text
+        assert detection is not None
+        decision = await detection.decide({"command": name, "command_args": arguments, "thought": thought})
+        if decision.get(self._spec.early_exit_key):
+            return _exit_early(decision)
+        branch = decision["branch"]
+        if branch not in self._choices:
+            raise ToolError(f"no branch {branch!r}; {did_you_mean(branch, self._choices)}")
+        return await self._choices[branch].function(**decision["branch_input_data"])
 
-        async def run(**arguments: Any) -> Any:
-            if self._boss.detect is None:
-                return await self._run_branch(choice.name, arguments)
-            thought = self.session.history.messages[-1].text
-            message = {"command": choice.name, "command_args": arguments, "thought": thought}
-            decision = await call_detect(self._boss.detect, message)
-            if decision.get(self._spec.early_exit_key):
-                return _exit_early(decision)
-            return await self._run_branch(str(decision.get("branch", "")), decision.get("branch_input_data") or {})
+    async def _run_flow(self, flow: FlowBranch, /, **payload: Any) -> Any:
+        result, summary, output = await flow.run(payload)
+        if output.get(self._spec.early_exit_key):
+            return _exit_early({"result": result, "summary": summary})
+        return TransientResult(result, replacement=summary) if summary else result
 
-        return replace(choice, function=run)
-
-    async def _run_branch(self, name: str, payload: Mapping[str, Any]) -> Any:
-        """Run a flow, a sub-boss or an action.
-
-        Raises:
-            ToolError: no branch has that name, or the branch failed. The text is for the controller.
-        """
-        if flow := self._boss.flows.get(name):
-            branch = self._spec.branches.get(name, Branch())
-            result, summary, output = await run_branch(flow, dict(payload), branch)
-            if output.get(self._spec.early_exit_key):
-                return _exit_early({"result": result, "summary": summary})
-            return TransientResult(result, replacement=summary) if summary else result
-        if boss := self._boss.get_sub_boss(name):
-            goal = str(payload.get("goal", "")).strip()
-            if not goal:
-                raise ToolError(f"{name} needs a `goal` with everything it must know; it sees nothing else")
-            setup = self._setup
-            return await run_sub_boss(boss, goal, self, setup.profile, setup.active_runs, self._rounds.memory.files)
-        if name in ACTIONS and name in (*self._spec.branches, FINISH):
-            return await invoke(self._actions[name].function, dict(payload))
-        raise ToolError(f"no branch {name!r}; {did_you_mean(name, [*self._spec.branches, FINISH])}")
+    async def _run_boss(self, boss: Boss, /, goal: str = "") -> TransientResult:
+        if not goal.strip():
+            raise ToolError(f"{boss.spec.name} needs a `goal` with everything it must know; it sees nothing else")
+        profile, memory = self._setup.profile, self._rounds.files
+        return await run_sub_boss(boss, goal.strip(), self, profile, setup=self._setup, caller_memory=memory)
 
 
-class _Goal(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    goal: str
+def _describe(action: Tool, branches: Mapping[str, Branch]) -> Tool:
+    description = branches[action.name].description or action.spec.description
+    return replace(action, spec=replace(action.spec, description=description))
 
 
-def _make_flow_tool(name: str, branch: Branch) -> Tool:
-    properties: dict[str, Any] = {parameter: {} for parameter in branch.parameters}
+def _make_flow_tool(name: str, flow: FlowBranch, function: Callable[..., Any]) -> Tool:
+    properties: dict[str, Any] = {parameter: {} for parameter in flow.parameters}
     schema = {"type": "object", "properties": properties, "required": list(properties)}
-    spec = ToolSpec(name, branch.description or name, schema)
-    return Tool(spec, _make_flow_tool, AnyArguments, ToolOptions(exclusive=True))  # `_wrap` replaces the function
+    return Tool(ToolSpec(name, flow.description or name, schema), function, AnyArguments, ToolOptions(exclusive=True))
 
 
-def _make_boss_tool(name: str, branch: Branch) -> Tool:
-    description = branch.description or (branch.boss.description if branch.boss else "") or name
-    goal = {
-        "type": "string",
-        "description": "Everything it must know: it sees nothing of your memory but shared files.",
-    }
-    schema = {"type": "object", "properties": {"goal": goal}, "required": ["goal"]}
-    spec = ToolSpec(name, f"{description}\n\nA boss of its own, with a plan of its own.", schema)
-    return Tool(spec, _make_boss_tool, _Goal, ToolOptions(exclusive=True, resumable=True, time_limit_s=None))
+@tool(exclusive=True, resumable=True, time_limit_s=None)
+async def _hand_over(goal: str) -> None:
+    """Hand a goal to a sub-boss.
+
+    Args:
+        goal: Everything it must know: it sees nothing of your memory but shared files.
+    """
+
+
+def _make_boss_tool(name: str, branch: Branch, boss: Boss, function: Callable[..., Any]) -> Tool:
+    text = f"{branch.description or boss.spec.description or name}\n\nA boss of its own, with a plan of its own."
+    boss_tool = make_tool(_hand_over)
+    return replace(boss_tool, spec=replace(boss_tool.spec, name=name, description=text), function=function)
 
 
 def _exit_early(payload: Mapping[str, Any]) -> FinalResult:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from typing_extensions import override
 
-from goose_like.agent.compaction.base import Moderator, Rewrite
-from goose_like.agent.compaction.truncate import quote_later_requests
+from goose_like.agent.compaction.moderators import Moderator
+from goose_like.agent.compaction.summary import quote_later_requests
 from goose_like.agent.view import ExchangeView
 from goose_like.core.events import Compacted
 from goose_like.core.history import History
@@ -28,8 +28,8 @@ class BossModerator(Moderator):
     includes_plan = True
 
     @override
-    async def rewrite(self, history: History, models: ExchangeView) -> Rewrite:
-        return Rewrite(self._compact(history, int(self.config["rounds"]), keep_newest=True))
+    async def rewrite(self, history: History, models: ExchangeView) -> list[Compacted]:
+        return [self._compact(history, int(self.config["rounds"]), keep_newest=True)]
 
     @override
     async def shrink(self, history: History, models: ExchangeView) -> Compacted:

@@ -1,21 +1,25 @@
-"""The actions `re_plan` and `update_plan`."""
+"""The planner, and the actions `re_plan` and `update_plan`."""
 
+from collections.abc import Mapping
+from importlib.resources import files
 from typing import Any
 
-from goose_like.core.events import Question, StateSaved
-from goose_like.core.history import INTERRUPTED
+from goose_like.agent.view import ExchangeView
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.events import Question, StateSaved, Status
 from goose_like.toolkit import ToolError, Toolkit, TransientResult, tool
 from goose_like_toolkits.boss.memory.log import cut_line
 from goose_like_toolkits.boss.memory.plan_text import extract_plan, mark_steps
+from goose_like_toolkits.boss.python_flow import call_flow, get_flow_name
 from goose_like_toolkits.boss.spec import FINISH, PLAN
 
-from .planner import ask_planner, build_question
 from .rounds import Rounds
 from .setup import ControllerSetup
 
 PLAN_STATE = "boss.plan"
-"""Key in `History.state` of the newest plan: number, text, the file's text before, and whether it is in the file."""
+"""Key in `History.state` of the newest plan: text, the file's text before, and whether the plan is in the file."""
 
+_ROLE = "You plan the work of an agent."
 _CONFLICT = "somebody changed the plan meanwhile; look at it in your memory, and choose again"
 
 
@@ -64,46 +68,56 @@ class PlanActions:
             failed: Steps that can't be done.
             plan: A whole new plan, in place of marks.
         """
-        memory = self._rounds.memory
-        before = memory.texts.get(PLAN, "")
+        before = self._rounds.texts.get(PLAN, "")
         after = extract_plan(plan) if plan.strip() else mark_steps(before, done, current, failed)
-        if after == before and not self._was_interrupted:
-            open_steps = self._rounds.open_steps
-            advice = f"; when it is done, send `done`: [{open_steps[0]}]" if open_steps else ""
-            raise ToolError(f"the plan says that already; do the next open step{advice}")
-        if not await memory.replace(PLAN, after):
+        if not await self._rounds.replace(PLAN, after):
             raise ToolError(_CONFLICT)
-        tasks = self._host.session.history.plan
+        tasks, open_steps = self._host.session.history.plan, self._rounds.open_steps
         count = sum(task.status == "complete" for task in tasks)
-        return TransientResult(f"the plan from now on:\n{after}", replacement=f"{count} of {len(tasks)} steps done")
-
-    @property
-    def _was_interrupted(self) -> bool:
-        # After an interrupted action, the change may already be in the file.
-        messages = reversed(self._host.session.history.messages)
-        results = next((message.tool_results for message in messages if message.tool_results), ())
-        return any(result.output == INTERRUPTED for result in results)
+        heading = "the plan from now on:"
+        if after == before and open_steps:
+            heading = f"the plan said that already; do step {open_steps[0]}, then send `done`: [{open_steps[0]}]"
+        return TransientResult(f"{heading}\n{after}", replacement=f"{count} of {len(tasks)} steps done")
 
     async def _make_plan(self, reason: str) -> dict[str, Any]:
         """Ask the planner, and the user if the plan is reviewed. Save the plan as state before anyone writes it."""
-        host, spec = self._host, self._spec
-        known = host.session.history.state.get(PLAN_STATE)
-        number = 1 + (int(str(known["number"])) if isinstance(known, dict) else 0)
-        directions = spec.planner.directions if spec.planner else ""
-        sections = [("Goal", self._rounds.goal), *self._rounds.memory.build_sections()]
-        name = f"plan-{number}"
         while True:
-            question = build_question(directions, sections, self._list_actions(), reason)
-            text = await ask_planner(host, self._setup, question, name)
-            feedback = await self._ask_user(text) if spec.review_plan else ""
+            text = extract_plan(await self._ask_planner(self._build_question(reason)))
+            feedback = await self._ask_user(text) if self._spec.review_plan else ""
             if not feedback:
                 break
-            name += "-again"
             reason = f"The person says of this plan: {feedback}\n\n{text}"
-        previous = self._rounds.memory.texts.get(PLAN, "")
-        plan = {"number": number, "text": text, "previous": previous, "is_put": False}
-        host.notifier.notify(StateSaved(toolkit=PLAN_STATE, value=plan))
+        plan = {"text": text, "previous": self._rounds.texts.get(PLAN, ""), "is_put": False}
+        self._host.notifier.notify(StateSaved(toolkit=PLAN_STATE, value=plan))
         return plan
+
+    async def _ask_planner(self, question: str) -> str:
+        """Ask the planner's model or flow. Raise GooseLikeError if there is no plan."""
+        host, models, planner = self._host, self._setup.models, self._spec.planner
+        host.notifier.notify(Status(text="planning"))
+        flow = self._setup.boss.parts.get("Planner")
+        if flow is None:
+            view = ExchangeView(host.session, models, host.notifier) if models else host.exchange_view
+            model = view.accelerator if planner and planner.model == "accelerator" else view.processor
+            return await model.ask(question, system=_ROLE, purpose="plan")
+        output = await call_flow(flow, {**self._rounds.build_payload(), "question": question})
+        text = output.get("plan", output.get("result")) if isinstance(output, Mapping) else output
+        if not isinstance(text, str) or not text.strip():
+            name = get_flow_name(flow)
+            raise GooseLikeError(f"the Planner {name!r} gave no plan but {output!r}; return {{'plan': text}}")
+        return text
+
+    def _build_question(self, reason: str) -> str:
+        """Build the question for the planner. `reason` says why the previous plan has to change."""
+        rounds, directions = self._rounds, self._spec.planner.directions if self._spec.planner else ""
+        sections = [
+            ("Possible actions", self._list_actions()),
+            ("Goal", rounds.goal),
+            *rounds.build_sections(),
+            ("Why another plan is needed", reason),
+        ]
+        context = (f"# {title}\n{text}" for title, text in sections if text)
+        return "\n\n".join(filter(None, [*context, read_page("planner.md"), directions]))
 
     def _list_actions(self) -> str:
         branches = [(name, branch.description) for name, branch in self._spec.branches.items() if branch.toolkits]
@@ -117,6 +131,11 @@ class PlanActions:
         return (await self._host.notifier.ask(question)).text
 
     async def _write_plan(self, plan: dict[str, Any]) -> bool:
-        is_put = await self._rounds.memory.replace(PLAN, plan["text"], previous=plan["previous"])
+        is_put = await self._rounds.replace(PLAN, plan["text"], previous=plan["previous"])
         self._host.notifier.notify(StateSaved(toolkit=PLAN_STATE, value={**plan, "is_put": True}))
         return is_put
+
+
+def read_page(name: str) -> str:
+    """Read a prompt from this package."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8").strip()

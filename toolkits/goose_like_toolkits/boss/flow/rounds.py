@@ -1,26 +1,58 @@
-"""The rounds of a controller: update its memory before each one, and tell the model where it stands."""
+"""The rounds of a controller: write the log and read the memory before each one, and tell the model where it stands."""
 
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
+from typing import Any
 
+from goose_like.agent.compaction.moderators import ASSUMED_WINDOW_TOKENS
+from goose_like.agent.view import ExchangeView
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.events import PlanUpdated, StateSaved
 from goose_like.core.history import History
-from goose_like_toolkits.boss.memory.log import cut_line
-from goose_like_toolkits.boss.memory.prompt import MemoryPrompt
-from goose_like_toolkits.boss.spec import BossSpec
+from goose_like.core.notifier import Notifier
+from goose_like_toolkits.boss.memory.budget import (
+    build_sections,
+    build_summary_prompt,
+    find_unsummarized,
+    get_tail_bytes,
+)
+from goose_like_toolkits.boss.memory.files import MemoryFiles
+from goose_like_toolkits.boss.memory.log import LogEntry, cut_line, list_entries
+from goose_like_toolkits.boss.memory.plan_text import list_tasks
+from goose_like_toolkits.boss.python_flow import Payload, call_flow
+from goose_like_toolkits.boss.spec import LOGS, PLAN
 
-from .outcome import count_rounds
+from .boss import Boss, count_rounds
 
+LOG_STATE = "boss.log"
+"""Key in `History.state` of the newest log record: the message count, the size of the log before it, and the text."""
+SUMMARY_STATE = "boss.summary"
+"""Key in `History.state` of the log's summary, and of the index in the log up to which it goes."""
+
+_WINDOW_SHARE, _MAX_TOKENS = 4, 1_600
 _MAX_REMINDERS = 3
 
 
 class Rounds:
-    """The position of a controller in its rounds, and its memory."""
+    """The memory of a boss as its controller sees it, and the number of the round. `texts` are those of the last read.
 
-    def __init__(self, spec: BossSpec, history: History, memory: MemoryPrompt) -> None:
-        self.memory = memory
-        self._spec = spec
+    Each log record is saved as state before it goes into the file. After a crash, the next process looks into the file
+    and writes the rest. The flows `MemoryReading` and `MemoryWriting` of a program read and write in place of the boss.
+    """
+
+    def __init__(
+        self, boss: Boss, files: MemoryFiles, history: History, notifier: Notifier, view: ExchangeView
+    ) -> None:
+        self.files = files
+        self.texts: Mapping[str, str] = {}
+        self._spec = boss.spec
         self._history = history
+        self._notifier = notifier
+        self._view = view
+        self._paths = {name: str(path) for name, path in files.paths.items()}
+        self._reader, self._writer = boss.parts.get("MemoryReading"), boss.parts.get("MemoryWriting")
+        self._is_unsettled = LOG_STATE in history.state
+        self._unwritten: list[LogEntry] = []
 
     @property
     def goal(self) -> str:
@@ -33,46 +65,137 @@ class Rounds:
         return [number for number, task in enumerate(self._history.plan, 1) if task.is_open]
 
     async def start(self) -> None:
-        """Write the heading of the log and read the memory."""
-        await self.memory.write_log(cut_line(self.goal.strip().split("\n")[0], 120))
-        await self.memory.read()
+        """Write the heading of the log and read the memory. Raise GooseLikeError if that fails."""
+        await self._write_log(cut_line(self.goal.strip().split("\n")[0], 120))
+        await self._read()
 
     async def update(self) -> Mapping[str, str]:
         """Write the log and read the memory before a round. Return changes by other people, and problems."""
         if not self._history.turns:
             return {}
         problems: dict[str, None] = {}
-        for step in (self.memory.write_log, self.memory.read):
+        for step in (self._write_log, self._read):
             try:
                 await step()
             except GooseLikeError as error:
                 problems[str(error)] = None
         updates = {"memory": f"has a problem: {'; '.join(problems)}"} if problems else {}
-        for name, diff in self.memory.take_edits().items():
+        for name, diff in self.files.take_edits().items():
             updates[self._spec.memory_files[name]] = f"changed by somebody else:\n{diff}"
         return updates
 
+    async def replace(self, name: str, text: str, previous: str | None = None) -> bool:
+        """Replace the text of a file. Return False if someone else changed it since `previous` (the last read)."""
+        is_replaced = await self.files.replace(name, text, self.texts.get(name, "") if previous is None else previous)
+        if is_replaced and self._reader:  # call the flow that reads memory only once per round
+            self.texts = {**self.texts, name: text}
+            self._show_plan()
+        else:
+            await self._read()
+        return is_replaced
+
+    async def close(self) -> None:
+        """Write the actions of the last round into the log."""
+        if self._history.turns:
+            await self._write_log()
+
+    def build_payload(self) -> Payload:
+        """Build the input of a planner or controller flow."""
+        return {"goal": self.goal, "memory_files": self._paths, **self.texts}
+
     def build_sections(self) -> list[tuple[str, str]]:
-        """Return titles and texts of the memory, and of the next step."""
+        """Return titles and texts of the memory for the model, within the token budget."""
+        summary = str(self._get_state(SUMMARY_STATE).get("text", ""))
+        return build_sections(self.texts, limit_tokens=self._limit_tokens, log_summary=summary)
+
+    def describe_step(self) -> str:
+        """Return the number of the next round, and its task."""
         number, max_round = count_rounds(self._history) + 1, self._spec.max_round
         last = " It is the last one: finish." if number == max_round else ""
         step = "Check whether the goal is reached; then finish."
         if open_steps := self.open_steps:
             step = f"Work on step {open_steps[0]} of the plan: {self._history.plan[open_steps[0] - 1].description}"
-        return [*self.memory.build_sections(), ("Now", f"Round {number} of {max_round}.{last} {step}")]
+        return f"Round {number} of {max_round}.{last} {step}"
 
-    def build_reminder(self, tool_names: Iterable[str]) -> str | None:
-        """Remind a controller that answered without a call. Return None after three reminders in a row."""
+    def build_reminder(self, tool_names: Iterable[str]) -> str:
+        """Remind a controller that answered without a call. Return "" after three reminders in a row."""
         messages = self._history.messages[self._history.turns[-1].start :]
         answers = reversed([message for message in messages if message.role == "assistant"])
         if len(list(takewhile(lambda message: not message.tool_calls, answers))) > _MAX_REMINDERS:
-            return None
+            return ""
         names = ", ".join(tool_names)
         return (
             f"You named no action, and words alone do nothing. Call one: {names} or a tool; `finish` when you are done."
         )
 
-    async def close(self) -> None:
-        """Write the actions of the last round into the log."""
-        if self._history.turns:
-            await self.memory.write_log()
+    async def _write_log(self, heading: str = "") -> None:
+        """Append all actions since the last call to the log. If that fails, raise GooseLikeError; call again later."""
+        await self._settle()
+        record = self._get_state(LOG_STATE)
+        new = [entry for entry in list_entries(self._history) if entry.place >= record.get("through", 0)]
+        if record and not new:
+            return
+        size_bytes, text = self.files.get_size(LOGS), "".join(f"{entry.line}\n" for entry in new)
+        if not record:
+            blank = "\n" if size_bytes else ""
+            text = f"{blank}# {heading}\n{text}"
+        self._save_state(LOG_STATE, {"through": len(self._history.messages), "size_bytes": size_bytes, "text": text})
+        self._is_unsettled, self._unwritten = True, new
+        await self._settle()
+
+    async def _settle(self) -> None:
+        """Write the saved log record, unless a former process already did."""
+        if not self._is_unsettled:
+            return
+        record = self._get_state(LOG_STATE)
+        if self._writer:
+            while self._unwritten:
+                line = self._unwritten[0].line
+                paths, summary = {LOGS: self._paths[LOGS]}, line.partition(": ")[2] or line
+                await call_flow(self._writer, {"memory_files": paths, "logs": line, "summary": summary})
+                del self._unwritten[0]
+        else:
+            await self.files.append_once(LOGS, record["text"], record["size_bytes"])
+        self._is_unsettled = False
+
+    async def _read(self) -> None:
+        """Read all files. If one can't be read, raise GooseLikeError and keep the former texts."""
+        texts = self.files.read()
+        if self._reader:
+            given = await call_flow(self._reader, {"memory_files": self._paths})
+            known = given if isinstance(given, Mapping) else {}
+            texts = {name: str(known.get(name, text)) for name, text in texts.items()}
+        self.texts = texts
+        await self._summarize_log()
+        self._show_plan()
+
+    async def _summarize_log(self) -> None:
+        """Summarize the beginning of a long log. Without a working model, leave it out."""
+        before = self._get_state(SUMMARY_STATE)
+        log, known = self.texts.get(LOGS, ""), str(before.get("text", ""))
+        part, through = find_unsummarized(log, before.get("through", 0), get_tail_bytes(self._limit_tokens))
+        if not part:
+            return
+        try:
+            text = await self._view.accelerator.ask(build_summary_prompt(known, part), purpose="summary of the log")
+        except GooseLikeError as error:
+            text = known
+            self._notifier.log(f"can't summarize the beginning of the log: {error}")
+        self._save_state(SUMMARY_STATE, {"text": text, "through": through})
+
+    def _show_plan(self) -> None:
+        tasks = list_tasks(self.texts[PLAN])
+        if tasks != self._history.plan:
+            self._notifier.notify(PlanUpdated(tasks=tasks))
+
+    @property
+    def _limit_tokens(self) -> int:
+        window = self._view.processor.model.window or ASSUMED_WINDOW_TOKENS
+        return min(_MAX_TOKENS, window // _WINDOW_SHARE)
+
+    def _get_state(self, key: str) -> dict[str, Any]:
+        value = self._history.state.get(key)
+        return value if isinstance(value, dict) else {}
+
+    def _save_state(self, key: str, value: dict[str, Any]) -> None:
+        self._notifier.notify(StateSaved(toolkit=key, value=value))

@@ -1,20 +1,24 @@
-"""Open a boss: complete and check its description, and build the exchange of its controller."""
+"""Open a boss, for a person or for another boss: complete its description, and build the exchange of its controller."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from contextvars import Context
+from dataclasses import dataclass, replace
 
 from goose_like.agent.build import build_exchange
 from goose_like.agent.goose09 import load_toolkit
-from goose_like.agent.subagent import narrow_limits, remaining_limits
+from goose_like.agent.subagent import EventRelay, narrow_limits, remaining_limits
 from goose_like.config.profile import Limits, ModeratorChoice, Profile, ToolkitChoice
 from goose_like.core.errors import ProfileError, UsageError
 from goose_like.core.history import History
+from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier
+from goose_like.core.tool import current_call
 from goose_like.providers.base import ModelPair
 from goose_like.sessions.session import Session
-from goose_like.toolkit import Toolkit
+from goose_like.toolkit import Toolkit, TransientResult
 from goose_like.workspace.workspace import Workspace
 from goose_like_toolkits.boss.memory.files import MemoryFiles
 from goose_like_toolkits.boss.spec import (
@@ -28,8 +32,8 @@ from goose_like_toolkits.boss.spec import (
     Branch,
 )
 
-from .boss import Boss, BossRun
-from .outcome import count_rounds
+from .boss import Boss, BossRun, Outcome, build_outcome, count_rounds
+from .flow_controller import FlowController
 
 _DEFAULT_ACTIONS = ("ask_user", "re_plan", "update_plan")
 _LIBRARY_ACTIONS = ("write_code", "save_code", "run_code")
@@ -39,13 +43,16 @@ _LIBRARY_ACTIONS = ("write_code", "save_code", "run_code")
 class ControllerSetup:
     """Everything that a boss passes to the toolkit of its controller.
 
-    `active_runs` are all bosses at work, the outermost first. `caller_memory` is the memory of the calling boss.
+    `models` are those for the planner and for sub-bosses; None stands for the models of the exchange. `active_runs` are
+    all bosses at work, the outermost first. `caller_memory` is the memory of the calling boss.
     """
 
     boss: Boss
     profile: Profile
-    active_runs: list[BossRun] = field(default_factory=list)
-    caller_memory: MemoryFiles | None = None
+    models: ModelPair | None
+    active_runs: list[BossRun]
+    caller_memory: MemoryFiles | None
+    flow_controller: FlowController | None
 
 
 @asynccontextmanager
@@ -63,21 +70,24 @@ async def open_boss(
 ) -> AsyncIterator[BossRun]:
     """Open a boss with its exchange, and close both at the end of the block.
 
-    The profile gives models, toolkits and permissions. `within` and `models` are those of `build_exchange`; `within`
-    is set only for a boss that works for another one.
+    The profile gives models, toolkits and permissions. `within` is the workspace of the calling boss, `models` are
+    those of `build_exchange`.
 
     Raises:
-        ProfileError: an unknown branch or toolkit, or memory files that can't be shared.
+        ProfileError: an unknown toolkit, or memory files that can't be shared.
         UsageError: former processes used up all rounds.
     """
-    boss = replace(boss, spec=_complete_spec(boss.spec, profile, session))
+    boss = replace(boss, spec=_complete_spec(boss, profile, session))
     _check_files(boss, {})
     limits = _narrow_limits(boss.spec, limits or profile.limits, session.history, is_sub_boss=within is not None)
-    setup = ControllerSetup(boss, profile, [] if active_runs is None else active_runs, caller_memory)
+    flow, flow_controller, own_models = boss.parts.get("Controller"), None, models
+    if flow is not None:
+        flow_controller = FlowController(flow, boss.detection)
+        own_models = ModelPair(flow_controller.model, models.accelerator if models else flow_controller.model)
+    active_runs = [] if active_runs is None else active_runs
+    setup = ControllerSetup(boss, profile, models, active_runs, caller_memory, flow_controller)
     toolkits = _choose_toolkits(boss)
     controller = ToolkitChoice(name=CONTROLLER_TOOLKIT, config={"setup": setup})
-    if boss.controller:
-        models = ModelPair(boss.controller, models.accelerator if models else boss.controller)
     async with build_exchange(
         profile.model_copy(
             update={"toolkits": (*toolkits, controller), "moderator": ModeratorChoice(name="boss")},
@@ -86,27 +96,71 @@ async def open_boss(
         session=session,
         parent_workspace=within,
         limits=limits,
-        models=models,
+        models=own_models,
         toolkit_profile=profile.model_copy(update={"toolkits": toolkits}),  # no delegate becomes a second controller
     ) as exchange:
-        run = BossRun(boss.spec.name, exchange, setup.active_runs)
-        setup.active_runs.append(run)
+        run = BossRun(boss.spec.name, exchange, active_runs)
+        active_runs.append(run)
         try:
             yield run
         finally:
-            setup.active_runs.remove(run)
+            active_runs.remove(run)
 
 
-def get_remaining_limits(host: Toolkit, history: History) -> Limits:
-    """Return the limits of a toolkit's turn that remain for a subagent with this history. Rounds are not shared."""
-    left = remaining_limits(host.limits, host.session.history, resumed=history)
-    return narrow_limits(host.limits, {name: value for name, value in left.items() if name != "steps"})
+async def run_sub_boss(
+    boss: Boss,
+    goal: str,
+    caller: Toolkit,
+    profile: Profile,
+    *,
+    setup: ControllerSetup | None = None,
+    caller_memory: MemoryFiles | None = None,
+) -> TransientResult:
+    """Work on a goal for the running call of `caller`. After a crash, continue in the session of that call.
+
+    `setup` and `caller_memory` are those of a calling boss. Raise ToolError if the caller has used up its limits.
+    """
+    call_id, name = current_call.get(""), boss.spec.name
+    session = caller.session.open_subagent_session(call_id)
+    relay = EventRelay(caller.notifier, call_id, who=name, purpose="boss")
+    view = caller.exchange_view
+    end = session.history.last_turn
+    has_ended = end is not None and end.reason != "cancelled"
+
+    async def work() -> Outcome:
+        left = remaining_limits(caller.limits, caller.session.history, resumed=session.history)
+        left.pop("steps")  # rounds are not shared
+        opened = open_boss(
+            boss,
+            profile,
+            relay,
+            session=session,
+            within=caller.workspace,
+            limits=caller.limits if has_ended else narrow_limits(caller.limits, left),
+            models=(setup and setup.models) or ModelPair(view.processor.model, view.accelerator.model),
+            active_runs=setup.active_runs if setup else None,
+            caller_memory=caller_memory,
+        )
+        async with opened as run:
+            if has_ended:
+                return build_outcome(run.history)
+            return await (run.resume() if run.history.turns else run.work(Message.user(goal)))
+
+    try:
+        # A new context: the boss runs outside of the current tool call.
+        outcome = await asyncio.create_task(work(), context=Context())
+    finally:
+        session.close()
+    for note in await caller.workspace.inspect_changes():
+        caller.notifier.log(note)
+    summary = outcome.summary if outcome.status == "finished" else f"({outcome.status_text}) {outcome.summary}"
+    return TransientResult(f"[{name}: {outcome.status_text}]\n{outcome.result}", replacement=summary)
 
 
-def _complete_spec(spec: BossSpec, profile: Profile, session: Session) -> BossSpec:
+def _complete_spec(boss: Boss, profile: Profile, session: Session) -> BossSpec:
     """Use the profile's toolkits if there are no branches, and the session's folder for files without a path."""
-    branches = dict(spec.branches)
-    if not branches:
+    spec, branches = boss.spec, dict(boss.spec.branches)
+    if not branches and not boss.flows:
         toolkits = tuple(choice for choice in profile.toolkits if choice.name not in ("boss", CONTROLLER_TOOLKIT))
         actions = (*_DEFAULT_ACTIONS, *(_LIBRARY_ACTIONS if LIBRARY in spec.memory_files else ()))
         branches = {"tools": Branch(toolkits=toolkits), **dict.fromkeys(actions, Branch())}
@@ -116,22 +170,18 @@ def _complete_spec(spec: BossSpec, profile: Profile, session: Session) -> BossSp
 
 
 def _check_files(boss: Boss, callers: Mapping[str, str]) -> None:
-    """Refuse one file for two names, and a plan or log shared with a caller. `callers` are boss names by file."""
-    name, files = boss.spec.name, dict[str, str]()
+    """Refuse one file for two names, and a plan or log shared with a caller. `callers` are their files."""
+    name, taken = boss.spec.name, dict[str, str]()
     for key, path in boss.spec.memory_files.items():
         file = os.path.normpath(path)
-        if file in files:
-            raise ProfileError(f"{key!r} and {files[file]!r} of the boss {name!r} are both {file!r}; give each a file")
-        files[file] = key
-        if key in (PLAN, LOGS) and file in callers:
+        if other := taken.get(file) or (key in (PLAN, LOGS) and callers.get(file)):
             raise ProfileError(
-                f"the bosses {callers[file]!r} and {name!r}, which works for it, both have {file!r}; "
-                f"give {name!r} a {key} of its own below `memory_files`"
+                f"{other} and {key!r} of the boss {name!r} are both {file!r}; give each a file of its own"
             )
-    callers = {**callers, **{file: name for file, key in files.items() if key in (PLAN, LOGS)}}
-    for branch in boss.spec.branches:
-        if sub_boss := boss.get_sub_boss(branch):
-            _check_files(sub_boss, callers)
+        taken[file] = f"{key!r} of the boss {name!r}"
+    own = {os.path.normpath(path) for key, path in boss.spec.memory_files.items() if key in (PLAN, LOGS)}
+    for sub_boss in filter(None, map(boss.get_sub_boss, boss.spec.branches)):
+        _check_files(sub_boss, {**callers, **{file: taken[file] for file in own}})
 
 
 def _narrow_limits(spec: BossSpec, limits: Limits, history: History, *, is_sub_boss: bool) -> Limits:
@@ -149,26 +199,18 @@ def _narrow_limits(spec: BossSpec, limits: Limits, history: History, *, is_sub_b
 def _choose_toolkits(boss: Boss) -> tuple[ToolkitChoice, ...]:
     """Return the toolkits of all branches, without tools that have the name of an action."""
     toolkits: dict[str, ToolkitChoice] = {}
-    taken: set[str] = {*ACTIONS}
-    for name, branch in boss.spec.branches.items():
+    for name in (*boss.spec.branches, *boss.flows):
         if not (name.isidentifier() and name.isascii()):
             raise ProfileError(f"the branch name {name!r} can't be the name of an action; use letters, digits and _")
-        if name in boss.flows or boss.get_sub_boss(name):
-            taken.add(name)
-        elif not branch.toolkits and name not in ACTIONS:
-            raise ProfileError(
-                f"branch {name!r} is none of {', '.join(ACTIONS)}; give it `toolkits: [...]` or `boss: {{...}}`"
-            )
+    for branch in boss.spec.branches.values():
         for choice in branch.toolkits:
             if toolkits.setdefault(choice.name, choice) != choice:
                 raise ProfileError(f"toolkit {choice.name!r} stands in two branches with different settings")
-    return tuple(_remove_tools(choice, taken) for choice in toolkits.values())
+    sub_bosses = {name for name in boss.spec.branches if boss.get_sub_boss(name)}
+    return tuple(_remove_tools(choice, {*ACTIONS, *boss.flows, *sub_bosses}) for choice in toolkits.values())
 
 
 def _remove_tools(choice: ToolkitChoice, taken: set[str]) -> ToolkitChoice:
-    names = load_toolkit(choice.name).tool_names()
-    picked = choice.config.get("tools", names)
-    left = [name for name in picked if name not in taken]
-    if len(left) == len(picked):
-        return choice
-    return choice.model_copy(update={"config": {**choice.config, "tools": left}})
+    names = choice.config.get("tools", load_toolkit(choice.name).tool_names())
+    left = [name for name in names if name not in taken]
+    return choice.model_copy(update={"config": {**choice.config, "tools": left}}) if left != [*names] else choice

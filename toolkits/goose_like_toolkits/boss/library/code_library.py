@@ -1,145 +1,92 @@
-"""The code library: one Python file of functions, classes and constants, each defined once."""
+"""The code library: one Python file of functions, classes and constants, each defined once, and its outline."""
 
 import ast
 import copy
-import io
 import keyword
 import re
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from goose_like.core.tool import ToolError
 
-from .outline import parse_source
+Detail = Literal["docstrings", "signatures", "names"]
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-_Edit = tuple[int, int, str]  # first line, line after the last one, new text
+_Definition = _Function | ast.ClassDef
 
 _HEADER = re.compile(r"#!|#.*coding[:=]")  # these comments must stay in the first two lines
 _ADVICE = "save imports, functions, classes and constants; run other code with run_code"
 
 
-@dataclass(frozen=True, slots=True)
-class _Definition:
-    """A top-level definition in lines `start` to `end` (exclusive). Comments above begin at line `comment_start`."""
+class _Statement(NamedTuple):
+    """A top-level statement in the lines `start` to `end` (exclusive), with the comments directly above it.
 
-    name: str
+    `name` is the one name that it defines, or empty.
+    """
+
     node: ast.stmt
-    comment_start: int
+    name: str
     start: int
     end: int
     text: str
-    comments: str
-
-    @property
-    def gap(self) -> str:
-        """The empty lines between this definition and its neighbours."""
-        return "\n" if isinstance(self.node, ast.Assign | ast.AnnAssign) else "\n\n"
 
 
 class _Import(NamedTuple):
-    """One imported name: its statement, and the name that the statement defines. `module` is empty in `import NAME`."""
+    """One imported name: its statement, the name that it binds, and the full name of the imported thing."""
 
     text: str
     bound: str
-    module: str
-    alias: ast.alias
-    line: int
-
-
-class _Source:
-    """Parsed source text. `definitions` are the top-level ones by name; `problems` are names that can't be replaced."""
-
-    def __init__(self, text: str, what: str) -> None:
-        self.lines = io.StringIO(text, newline="").readlines()  # splits lines exactly as Python's parser does
-        self.body = parse_source(text, what).body
-        self.definitions: dict[str, _Definition] = {}
-        self.problems: dict[str, str] = {}
-        self.import_nodes = [node for node in self.body if isinstance(node, ast.Import | ast.ImportFrom)]
-        self.imports = [one for node in self.import_nodes for one in _list_imports(node)]
-        self._what = what
-        previous, end = "", 0
-        for node in self.body:
-            name, first = _get_name(node), _find_first_line(node)
-            for one in (previous, name):
-                if one and end == first:
-                    self.problems[one] = f"line {first} of {what} holds two statements; give each a line of its own"
-            if name in self.definitions:
-                self.problems[name] = f"{what} defines {name!r} twice, in line {first} again; leave one of them"
-            elif name:
-                self.definitions[name] = self._cut_definition(name, node, end)
-            previous, end = name, node.end_lineno or first
-
-    def _cut_definition(self, name: str, node: ast.stmt, floor: int) -> _Definition:
-        start, end = _find_first_line(node) - 1, node.end_lineno or node.lineno
-        while start > floor and _get_decorators(node) and self.lines[start].lstrip()[:1] != "@":
-            start -= 1  # the decorator's name may stand below its "@("
-        above = start
-        while above > floor and self.lines[above - 1].startswith("#") and not _HEADER.match(self.lines[above - 1]):
-            above -= 1
-        text, comments = "".join(self.lines[start:end]), "".join(self.lines[above:start])
-        return _Definition(name, node, above, start, end, text.rstrip("\r\n"), comments)
-
-    def refuse_statements(self) -> None:
-        """Raise ToolError if a top-level statement is neither an import nor a definition."""
-        for node in self.body:
-            is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-            if not is_text and not _get_name(node) and node not in self.import_nodes:
-                line = self.lines[node.lineno - 1].strip()[:80]
-                raise ToolError(
-                    f"line {node.lineno} of {self._what}, `{line}`, defines nothing; leave it out: {_ADVICE}"
-                )
+    meaning: str
 
 
 def save_draft(source: str, draft: str, *, replace: bool = False, module: str = "") -> str:
-    """Return the library source with the definitions of the draft added; all other lines stay unchanged.
+    """Return the library source with the definitions of the draft added; all other definitions stay unchanged.
 
-    An identical definition stays as it is. A different definition of the same name is replaced only with `replace`.
-    Imports from the library itself, `module`, are left out.
-
-    Raises:
-        ToolError: a syntax error, a statement that defines nothing, or a name with another meaning.
+    A different definition of the same name is replaced only with `replace`. Imports from the library itself, `module`,
+    are left out. Raise ToolError for a syntax error, a statement that defines nothing, or a name with another meaning.
     """
     mark = "\ufeff" if source.startswith("\ufeff") else ""
-    old = _Source(source.removeprefix(mark), "the library")
-    new = _Source(draft.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n"), "the draft")
-    new.refuse_statements()
-    problems = [*new.problems.values(), *(text for name, text in old.problems.items() if name in new.definitions)]
-    if problems or not new.definitions:
-        raise ToolError(problems[0] if problems else f"the draft defines nothing; {_ADVICE}")
+    newline = "\r\n" if "\r\n" in source else "\n"
+    text = source.removeprefix(mark).replace("\r\n", "\n")
+    old, new = _split(text, "the library"), _split_draft(draft)
+    known = {one.name: one for one in old if one.name}
+    definitions = [one for one in new if one.name]
+    if not definitions:
+        raise ToolError(f"the draft defines nothing; {_ADVICE}")
     imports = _find_new_imports(old, new, module)
-    _refuse_conflicts(old, new, imports)
-    changed = [name for name, one in new.definitions.items() if name in old.definitions and not _is_same(old, one)]
+    changed = [one.name for one in definitions if one.name in known and known[one.name].text != one.text]
     if changed and not replace:
         names = ", ".join(map(repr, changed))
         raise ToolError(f"the library has another {names}; call save_code with replace=true to replace, or rename it")
-    edits, added = _plan_edits(old, new, changed)
-    edits += _plan_import_edits(old, imports)  # last, so that they end up above definitions in the same line
-    if not edits and not added:
+    lines, added = text.rstrip("\n").split("\n"), list[str]()
+    edits = []
+    for one in definitions:
+        if one.name not in known:
+            added.append(one.text)
+        elif one.name in changed:  # it may need the new ones, so they go above it
+            was = known[one.name]
+            edits.append((was.start, was.end, "\n\n\n".join([*added, one.text])))
+            added = []
+    if not (edits or added or imports):
         return source
-    return mark + _apply_edits(old, edits, added)
+    for start, end, replacement in sorted([*edits, *_place_imports(lines, old, imports)], reverse=True):
+        lines[start:end] = [replacement]
+    result = "\n\n\n".join(filter(None, ["\n".join(lines).rstrip("\n"), *added])) + "\n"
+    parse_source(result, "the library would be wrong: it")
+    return mark + result.replace("\n", newline)
 
 
 def list_definitions(draft: str) -> str:
-    """List the names that a draft defines, separated by commas.
-
-    Raises:
-        ToolError: the draft does not compile, or a statement defines nothing.
-    """
-    new = _Source(draft, "the draft")
-    new.refuse_statements()
-    return ", ".join(new.definitions)
+    """List the names that a draft defines, separated by commas. Raise ToolError if the draft can't be saved."""
+    return ", ".join(one.name for one in _split_draft(draft) if one.name)
 
 
 def get_module_name(path: str | Path) -> str:
-    """Return the module name under which Python imports a file.
-
-    Raises:
-        ToolError: the file name is no module name, or belongs to the standard library.
-    """
+    """Return the module name of a file. Raise ToolError if it has none, or that of a standard library module."""
     file = Path(path)
     name = file.stem
     if file.suffix != ".py" or not name.isidentifier() or keyword.iskeyword(name) or name == "__main__":
@@ -149,64 +96,38 @@ def get_module_name(path: str | Path) -> str:
     return name
 
 
-# --- edits
+def _split(source: str, what: str) -> list[_Statement]:
+    lines, statements, end = source.split("\n"), list[_Statement](), 0
+    names: set[str] = set()
+    for node in parse_source(source, what).body:
+        name = _get_name(node)
+        start = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))]) - 1
+        if start < end:
+            raise ToolError(f"line {end} of {what} holds two statements; give each a line of its own")
+        if name in names:
+            raise ToolError(f"{what} defines {name!r} twice, in line {node.lineno} again; leave one of them")
+        if name:
+            names.add(name)
+        while start > end and lines[start - 1].startswith("#") and not _HEADER.match(lines[start - 1]):
+            start -= 1
+        end = node.end_lineno or node.lineno
+        statements.append(_Statement(node, name, start, end, "\n".join(lines[start:end])))
+    return statements
 
 
-def _plan_edits(old: _Source, new: _Source, changed: Sequence[str]) -> tuple[list[_Edit], list[_Definition]]:
-    """Return the edits of changed definitions, and the new definitions that go to the end of the file."""
-    edits: list[_Edit] = []
-    waiting: list[_Definition] = []
-    for name, one in new.definitions.items():
-        if name not in old.definitions:
-            waiting.append(one)
-        elif name in changed:  # the changed definition may need the new ones, so they go above it
-            was = old.definitions[name]
-            above = was.comment_start
-            edits += [(above, above, f"{each.comments}{each.text}\n{each.gap}") for each in reversed(waiting)]
-            edits.append((above if one.comments else was.start, was.end, f"{one.comments}{one.text}\n"))
-            waiting = []
-    return edits, waiting
-
-
-def _plan_import_edits(old: _Source, imports: Sequence[_Import]) -> Iterator[_Edit]:
-    # New imports go below the existing ones, else below the docstring. `__future__` imports go above all others.
-    top = next((n for n, line in enumerate(old.lines[:2]) if not _HEADER.match(line)), len(old.lines[:2]))
-    future_line = other_line = top
-    for number, node in enumerate(old.body):
-        is_docstring = number == 0 and isinstance(node, ast.Expr)
-        if not is_docstring and node not in old.import_nodes:
-            break
-        other_line = top = node.end_lineno or top
-        if is_docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
-            future_line = top
-    occupied = {line for node in old.import_nodes for line in (node.end_lineno, _find_first_line(node) - 1)}
-    for is_future, line in ((False, other_line), (True, future_line)):  # the last insertion ends up above
-        text = "".join(f"{one.text}\n" for one in imports if (one.module == "__future__") == is_future)
-        if text:
-            if line not in occupied:
-                text = "\n" * bool(line) + text + "\n" * bool(old.lines[line:] and old.lines[line].strip())
-            yield line, line, text
-
-
-def _apply_edits(old: _Source, edits: list[_Edit], added: Sequence[_Definition]) -> str:
-    lines, newline = list(old.lines), "\r\n" if old.lines and old.lines[0].endswith("\r\n") else "\n"
-    if lines and not lines[-1].endswith(("\r", "\n")):
-        lines[-1] += newline
-    for start, end, text in sorted(edits, key=lambda edit: edit[:2], reverse=True):
-        lines[start:end] = [text.replace("\n", newline)]
-    for one in added:
-        gap = one.gap if any(line.strip() for line in lines) else ""
-        lines.append(f"{gap}{one.comments}{one.text}\n".replace("\n", newline))
-    result = "".join(lines)
-    parse_source(result, "the library would be wrong: it")
-    return result
-
-
-# --- names
+def _split_draft(draft: str) -> list[_Statement]:
+    """Split a draft. Raise ToolError if a top-level statement is neither an import nor a definition."""
+    text = draft.removeprefix("\ufeff").replace("\r\n", "\n")
+    statements = _split(text, "the draft")
+    for node, name, *_ in statements:
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not is_text and not name and not isinstance(node, ast.Import | ast.ImportFrom):
+            line = text.split("\n")[node.lineno - 1].strip()[:80]
+            raise ToolError(f"line {node.lineno} of the draft, `{line}`, defines nothing; leave it out: {_ADVICE}")
+    return statements
 
 
 def _get_name(node: ast.stmt) -> str:
-    """Return the one name that a statement defines, or an empty string."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return name
@@ -216,69 +137,125 @@ def _get_name(node: ast.stmt) -> str:
             return ""
 
 
-def _get_decorators(node: ast.stmt) -> list[ast.expr]:
-    return node.decorator_list if isinstance(node, _Function | ast.ClassDef) else []
+def _place_imports(
+    lines: list[str], old: Sequence[_Statement], imports: Sequence[_Import]
+) -> Iterator[tuple[int, int, str]]:
+    """Yield edits that put new imports below the existing ones, and those of `__future__` below the docstring."""
+    place = next((number for number, line in enumerate(lines[:2]) if not _HEADER.match(line)), len(lines[:2]))
+    future_place = place
+    for number, (node, _, _, end, _) in enumerate(old):
+        if number == 0 and isinstance(node, ast.Expr):
+            place = future_place = end
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            place = end
+        else:
+            break
+    for is_future, line in ((True, future_place), (False, place)):
+        texts = [one.text for one in imports if one.meaning.startswith("__future__.") == is_future]
+        if texts:
+            above = [""] if line and not lines[line - 1].startswith(("import ", "from ")) else []
+            below = [""] if lines[line:] and lines[line].strip() else []
+            yield line, line, "\n".join([*above, *texts, *below])
 
 
-def _find_first_line(node: ast.stmt) -> int:
-    return min([node.lineno, *(one.lineno for one in _get_decorators(node))])
-
-
-def _is_same(old: _Source, one: _Definition) -> bool:
-    return old.definitions[one.name].text.replace("\r\n", "\n") == one.text
-
-
-def _find_new_imports(old: _Source, new: _Source, module: str) -> list[_Import]:
-    found = {one.text: one for one in new.imports}
-    for text, one in list(found.items()):
-        name = one.alias.name
-        if module and module == (one.module or name):
-            if not one.module or one.alias.asname or name not in {*old.definitions, *new.definitions}:
-                raise ToolError(
-                    f"line {one.line} of the draft imports the library, but becomes part of it; remove that import "
-                    "and use the names of the library directly"
-                )
-            del found[text]
-    return [found[text] for text in found if text not in {one.text for one in old.imports}]
-
-
-def _refuse_conflicts(old: _Source, new: _Source, imports: Sequence[_Import]) -> None:
-    """Raise ToolError if a name would get a second meaning."""
-    taken = {
-        name: statement.lineno
-        for statement in old.body
-        if not _get_name(statement)
-        for name in _list_bound_names(statement)
-    }
-    for name in new.definitions:
-        if line := taken.get(name):
-            raise ToolError(f"the library has a {name!r} in line {line} that is no definition; choose another name")
-    meanings = {one.bound: one for one in old.imports}
-    taken_elsewhere = taken.keys() - meanings.keys() | old.definitions.keys() | new.definitions.keys()
-    for one in imports:
-        before = meanings.setdefault(one.bound, one)
-        is_one_package = not any(each.module or each.alias.asname for each in (before, one))  # like `import os.path`
-        is_new = (before is one or is_one_package) and one.bound not in taken_elsewhere
-        if not is_new and one.bound != "*":
+def _find_new_imports(old: Sequence[_Statement], new: Sequence[_Statement], module: str) -> list[_Import]:
+    """Return the imports of the draft that the library lacks. Raise ToolError if a name would get a second meaning."""
+    defined = {one.name for one in (*old, *new) if one.name}
+    meanings = {one.bound: one.meaning for each in old for one in _list_imports(each.node)}
+    known = {one.text for each in old for one in _list_imports(each.node)}
+    if taken := [one.name for one in new if one.name in meanings]:
+        raise ToolError(f"the library imports another {taken[0]!r}; choose another name")
+    found: dict[str, _Import] = {}
+    for line, one in ((each.node.lineno, one) for each in new for one in _list_imports(each.node)):
+        owner, _, name = one.meaning.rpartition(".")
+        if module and module in (owner, one.meaning):
+            if owner and one.bound == name and name in defined:
+                continue
+            raise ToolError(
+                f"line {line} of the draft imports the library, but becomes part of it; remove that import and use the "
+                "names of the library directly"
+            )
+        if one.bound in defined or meanings.setdefault(one.bound, one.meaning) != one.meaning:
             raise ToolError(f"`{one.text}` takes the name {one.bound!r}, which means something else; use `as`")
+        if one.text not in known:
+            found[one.text] = one
+    return list(found.values())
 
 
-def _list_bound_names(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement of any kind may bind."""
-    for node in ast.walk(statement):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store()):
-                yield name
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
-            case ast.Import() | ast.ImportFrom():
-                yield from (one.bound for one in _list_imports(node))
+def _list_imports(node: ast.stmt) -> Iterator[_Import]:
+    if isinstance(node, ast.ImportFrom):
+        module = "." * node.level + (node.module or "")
+        for alias in node.names:
+            meaning = f"{module}.{alias.name}"
+            bound = meaning if alias.name == "*" else alias.asname or alias.name
+            yield _Import(f"from {module} import {ast.unparse(alias)}", bound, meaning)
+    elif isinstance(node, ast.Import):
+        for alias in node.names:
+            root = alias.name.partition(".")[0]
+            yield _Import(f"import {ast.unparse(alias)}", alias.asname or root, alias.name if alias.asname else root)
 
 
-def _list_imports(node: ast.Import | ast.ImportFrom) -> Iterator[_Import]:
-    for alias in node.names:
-        single = copy.copy(node)
-        single.names = [alias]
-        module = "." * node.level + (node.module or "") if isinstance(node, ast.ImportFrom) else ""
-        bound = alias.asname or alias.name.partition(".")[0]
-        yield _Import(ast.unparse(single), bound, module, alias, node.lineno)
+def parse_source(source: str, what: str) -> ast.Module:
+    """Parse and compile Python source, named `what` in errors. Raise ToolError with the line if it does not compile."""
+    try:
+        return _parse(source)
+    except SyntaxError as error:
+        line = f" in line {error.lineno}" if error.lineno else ""
+        raise ToolError(f"{what} has a syntax error{line}: {error.msg}; correct it") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ToolError(f"{what} can't be read as Python: {error}; correct it") from error
+
+
+@lru_cache(maxsize=2)
+def _parse(source: str) -> ast.Module:
+    # Cached: each round parses the same library several times, and nothing modifies the tree.
+    with warnings.catch_warnings(action="ignore"):  # Python warns again when the code runs
+        tree = ast.parse(source)
+        compile(tree, "<library>", "exec", dont_inherit=True)
+    return tree
+
+
+@lru_cache(maxsize=4)
+def build_outline(source: str, detail: Detail = "docstrings") -> tuple[str, ...]:
+    """Describe each public top-level function, class and constant of a file, one text per definition.
+
+    Docstrings are cut to their first paragraph. A class shows its fields and public methods. For source that does not
+    compile, the only text is the error.
+    """
+    try:
+        tree = parse_source(source.removeprefix("\ufeff"), "the file")
+        return tuple(text for node in tree.body for text in _describe(node, detail))
+    except (ToolError, RecursionError) as error:
+        return (f"[{error}]",)
+
+
+def _describe(node: ast.stmt, detail: Detail) -> Iterator[str]:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            if not name.startswith("_"):
+                text = name if detail == "names" else ast.unparse(_shorten(node, detail))
+                yield "\n".join(filter(None, text.split("\n")))
+        case ast.Assign():
+            for one in (one for target in node.targets for one in ast.walk(target)):
+                if isinstance(one, ast.Name) and _is_public(one):
+                    yield one.id if detail == "names" else f"{one.id} = ..."
+        case ast.AnnAssign(target=ast.Name(id=name)) if not name.startswith("_"):
+            yield name if detail == "names" else f"{name}: {ast.unparse(node.annotation)}"
+
+
+def _shorten(node: _Definition, detail: Detail) -> ast.stmt:
+    """Return a copy of a definition without code: only the docstring, and in a class the fields and public methods."""
+    short, body = copy.copy(node), list[ast.stmt]()
+    if detail == "docstrings" and (docstring := ast.get_docstring(node)):
+        body.append(ast.Expr(ast.Constant(" ".join(docstring.split("\n\n")[0].split()))))
+    for child in node.body if isinstance(node, ast.ClassDef) else ():
+        if isinstance(child, _Function) and (child.name == "__init__" or not child.name.startswith("_")):
+            body.append(_shorten(child, detail))
+        elif isinstance(child, ast.AnnAssign) and _is_public(child.target):
+            body.append(child)
+    short.body = body
+    return short
+
+
+def _is_public(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and not node.id.startswith("_")

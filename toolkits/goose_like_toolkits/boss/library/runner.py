@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.output_limit import LimitedOutput, append_notes
-from goose_like.core.tool import ToolError
 from goose_like.sdk.live_output import LiveOutput
-from goose_like.workspace.process import Process, describe_exit
+from goose_like.sessions.output_limit import LimitedOutput, append_notes
+from goose_like.workspace.processes.process import Process, describe_exit
 from goose_like.workspace.workspace import Workspace
 
 MAX_OUTPUT_BYTES = 1 << 28
@@ -31,41 +30,30 @@ class CodeResult(NamedTuple):
 
 async def run_code(
     code: str,
-    library: Path | None,
+    library: Path,
+    source: str,
     workspace: Workspace,
     output: LimitedOutput,
     show: Callable[[str], None],
     *,
     time_limit_s: float,
-    source: str | None = None,
 ) -> CodeResult:
     """Run code that can import the library by its module name. Cancelling kills the process with all its children.
 
-    `library` is the file of the library. If commands can't see that file, `source` is its text, and they get a copy.
-    `show` receives samples of the output while the code runs.
-
-    Raises:
-        ToolError: the code is not valid Unicode.
-        GooseLikeError: no process can be started, or the user refused.
+    The process gets a copy with the text `source`, since commands may not see the file `library`. `show` receives
+    samples of the output while the code runs. Raise GooseLikeError if no process can be started, or the user refused.
     """
-    try:
-        data = code.encode()
-    except UnicodeEncodeError as error:
-        raise ToolError(f"the code holds half a character ({code[error.start]!a}); send it whole") from error
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="boss-", dir=workspace.tmp))
     try:
         inside = workspace.path_in_sandbox(folder)
-        import_folders = [str(library.parent)] if library else []
-        _create_file(folder / _PROGRAM, data)
-        if library is not None and source is not None:
-            (folder / "library").mkdir()
-            _create_file(folder / "library" / library.name, source.encode(errors="replace"))
-            import_folders = [f"{inside}/library"]
+        _create_file(folder / _PROGRAM, code)
+        (folder / "library").mkdir()
+        _create_file(folder / "library" / library.name, source)
         process = await workspace.spawn(
             [sys.executable, f"{inside}/{_PROGRAM}"],
             env={
-                "PYTHONPATH": os.pathsep.join([*import_folders, str(workspace.root)]),
-                "PYTHONPYCACHEPREFIX": f"{inside}/none",  # never use bytecode of an older library
+                "PYTHONPATH": os.pathsep.join([f"{inside}/library", str(library.parent), str(workspace.root)]),
+                "PYTHONPYCACHEPREFIX": f"{inside}/none",
                 "PYTHONHASHSEED": "0",
                 "PYTHONUTF8": "1",
             },
@@ -109,7 +97,7 @@ async def _read_output(
         live.close()
 
 
-def _create_file(file: Path, data: bytes) -> None:
+def _create_file(file: Path, text: str) -> None:
     # O_EXCL: a command may have put a file or a link there.
     with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
-        new.write(data)
+        new.write(text.encode(errors="replace"))

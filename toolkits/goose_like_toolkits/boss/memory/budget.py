@@ -1,12 +1,11 @@
 """The memory within a token budget: shorten each file so that all of them fit."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from goose_like.agent.compaction.truncate import CHARS_PER_TOKEN
-from goose_like_toolkits.boss.library.outline import Detail, build_outline
+from goose_like.agent.compaction.summary import CHARS_PER_TOKEN
+from goose_like_toolkits.boss.library.code_library import Detail, build_outline
 from goose_like_toolkits.boss.spec import LIBRARY, LOGS, PLAN
 
-from .files import Contents
 from .plan_text import find_steps
 
 _TITLES = {PLAN: "Plan", LOGS: "Log", LIBRARY: "Code library"}
@@ -15,18 +14,15 @@ _NOTE_BYTES = 60
 _MAX_BATCHES = 8
 
 
-def build_sections(contents: Contents, *, limit_tokens: int, log_summary: str = "") -> list[tuple[str, str]]:
+def build_sections(texts: Mapping[str, str], *, limit_tokens: int, log_summary: str = "") -> list[tuple[str, str]]:
     """Return title and text of each memory file that is not empty. All texts together fit into the limit.
 
     A long plan loses its finished steps first. A long log keeps its newest entries below `log_summary`. The outline of
     the library loses docstrings, then signatures, then the oldest names. Other files lose their middle.
     """
-    limit_bytes = limit_tokens * CHARS_PER_TOKEN
-    texts = dict(contents.texts)
-    source = texts.get(LIBRARY, "")
-    if source:
-        texts[LIBRARY] = shorten_library(source, limit_bytes)
-    texts = {name: text for name, text in texts.items() if text.strip()}
+    limit_bytes, source = limit_tokens * CHARS_PER_TOKEN, texts.get(LIBRARY, "")
+    outline = {LIBRARY: shorten_library(source, limit_bytes)} if source else {}
+    texts = {name: text for name, text in {**texts, **outline}.items() if text.strip()}
     rooms = _divide_room({name: _size(text) for name, text in texts.items()}, limit_bytes)
     shorten: dict[str, Callable[[str, int], str]] = {
         PLAN: shorten_plan,
@@ -41,20 +37,13 @@ def build_sections(contents: Contents, *, limit_tokens: int, log_summary: str = 
 
 
 def shorten_plan(plan: str, room_bytes: int) -> str:
-    """Put each run of finished steps on one line. Cut the middle if the plan is still too long."""
-    steps = find_steps(plan)
-    lines = plan.split("\n")
-    starts = [*(step.line for step in steps), len(lines)]
-    shown, finished = lines[: starts[0]], list[int]()
-    for number, step in enumerate(steps, 1):
-        step_lines = lines[starts[number - 1] : starts[number]]
-        if step.status == "complete":
-            finished.append(number)
-            step_lines = [line for line in step_lines[1:] if line.startswith("#")]  # headings of the next steps
-        if step_lines:
-            shown += [*_fold_steps(finished), *step_lines]
-            finished = []
-    return _cut_middle("\n".join([*shown, *_fold_steps(finished)]), room_bytes)
+    """Leave out finished steps. Cut the middle if the plan is still too long."""
+    steps, lines = find_steps(plan), plan.split("\n")
+    ends = [*(step.line for step in steps[1:]), len(lines)]
+    finished = [range(step.line, end) for step, end in zip(steps, ends, strict=False) if step.status == "complete"]
+    hidden = {number for span in finished for number in span if not lines[number].startswith("#")}  # headings stay
+    shown = [line for number, line in enumerate(lines) if number not in hidden]
+    return _cut_middle("\n".join([f"[{len(finished)} finished steps are left out]", *shown]), room_bytes)
 
 
 def shorten_log(log: str, room_bytes: int, summary: str = "") -> str:
@@ -111,26 +100,15 @@ def build_summary_prompt(before: str, part: str) -> str:
 
 
 def _divide_room(sizes: Mapping[str, int], limit_bytes: int) -> dict[str, int]:
-    """Give each file the room it needs, up to its share; then give the rest to larger files, the log last."""
+    """Give each file the room it needs, up to its share of the room that smaller files leave."""
     others = sum(name not in _SHARES for name in sizes)
-    whole = sum(share for name, share in _SHARES.items() if name in sizes) + bool(others)
+    shares = {name: _SHARES.get(name, 1 / max(others, 1)) for name in sizes}
     rooms = {}
-    for name, size in sizes.items():
-        share = limit_bytes * _SHARES[name] // whole if name in _SHARES else limit_bytes // whole // others
-        rooms[name] = min(size, share)
-    left = limit_bytes - sum(rooms.values())
-    for name, size in sorted(sizes.items(), key=lambda item: item[0] == LOGS):  # the log has a summary
-        more = min(left, size - rooms[name])
-        rooms[name] += more
-        left -= more
+    for name in sorted(sizes, key=lambda name: sizes[name] / shares[name]):
+        rooms[name] = min(sizes[name], int(limit_bytes * shares[name] / sum(shares.values())))
+        limit_bytes -= rooms[name]
+        del shares[name]
     return rooms
-
-
-def _fold_steps(finished: list[int]) -> Iterator[str]:
-    if len(finished) == 1:
-        yield f"[step {finished[0]} is done]"
-    elif finished:
-        yield f"[steps {finished[0]} to {finished[-1]} are done]"
 
 
 def _take_last(lines: Sequence[str], room_bytes: int) -> Sequence[str]:
@@ -144,15 +122,12 @@ def _take_last(lines: Sequence[str], room_bytes: int) -> Sequence[str]:
 
 
 def _cut_middle(text: str, room_bytes: int) -> str:
-    if (size := _size(text)) <= room_bytes:
+    data = text.encode(errors="replace")
+    if len(data) <= room_bytes:
         return text
     room_bytes = max(0, room_bytes - _NOTE_BYTES)
-    head, tail = _cut_end(text, room_bytes * 3 // 4), _cut_start(text, room_bytes // 4)
-    return f"{head}\n[... {size - _size(head) - _size(tail):,} bytes left out here ...]\n{tail}"
-
-
-def _cut_end(text: str, room_bytes: int) -> str:
-    return text[:room_bytes].encode(errors="replace")[:room_bytes].decode(errors="ignore")
+    head, tail = data[: room_bytes * 3 // 4].decode(errors="ignore"), _cut_start(text, room_bytes // 4)
+    return f"{head}\n[... {len(data) - _size(head) - _size(tail):,} bytes left out here ...]\n{tail}"
 
 
 def _cut_start(text: str, room_bytes: int) -> str:

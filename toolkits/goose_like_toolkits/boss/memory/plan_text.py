@@ -1,7 +1,7 @@
 """The plan as text, Markdown or not: find its steps and mark them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,9 +16,8 @@ _STATUSES: dict[str, Status] = {mark: status for status, mark in _MARKS.items()}
 _BOX = r"(?P<box>)(?:\[(?P<mark>[ xX~!])\](?:[ \t]+|$))?(?P<words>.*)"
 _ITEM = re.compile(rf"(?P<indent>[ \t]*)(?:[-*+]|\d{{1,3}}[.)])[ \t]+{_BOX}")
 _LINE = re.compile(rf"(?P<indent>[ \t]*(?:#{{1,6}}[ \t]+)?){_BOX}")
-_RULE = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
-_FENCE = re.compile(r"[ \t]*(?:(`{3,})[^`]*|(~{3,}).*)")
-_FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^`\n]*\n(.*?)(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"[ \t]*(?:```|~~~).*")
+_SEPARATOR = re.compile(rf"[ \t]*([-*_])(?:[ \t]*\1){{2,}}[ \t]*|{_FENCE.pattern}")
 _MAX_LINES = 30
 _QUOTED_CHARACTERS = 40
 
@@ -39,7 +38,7 @@ class Step:
 
 
 def find_steps(text: str) -> list[Step]:
-    """Find the items of the outermost lists. In a text without lists, take the first 30 lines. Skip fenced code."""
+    """Find the items of the outermost lists. In a text without lists, take the first 30 lines."""
     if items := _match_lines(_ITEM, text):
         outermost = min(_measure(match["indent"]) for _, match in items) + 1  # " 9." stands above "10."
         return [_make_step(number, match) for number, match in items if _measure(match["indent"]) <= outermost]
@@ -56,10 +55,8 @@ def list_tasks(text: str) -> tuple[Task, ...]:
 def mark_steps(text: str, done: Sequence[int] = (), current: int = 0, failed: Sequence[int] = ()) -> str:
     """Return the plan with new marks. Steps are numbered from 1; `current` 0 keeps the current step.
 
-    Only the boxes change. A new current step turns the previous one back into a planned step.
-
-    Raises:
-        ToolError: no step has that number, or one step gets two marks.
+    Only the boxes change. A new current step turns the previous one back into a planned step. Raise ToolError for an
+    unknown number, or for two marks of one step.
     """
     steps = find_steps(text)
     wanted: dict[int, Status] = {}
@@ -88,40 +85,25 @@ def mark_steps(text: str, done: Sequence[int] = (), current: int = 0, failed: Se
 
 def extract_plan(answer: str) -> str:
     """Return the plan inside a planner's answer, without introduction and code fence. The plan ends with a newline."""
-    text = answer.strip()
-    if not _match_lines(_ITEM, text):
-        fenced = [match[2] for match in _FENCED.finditer(text)]
-        whole = fenced[0] if fenced and _FENCE.fullmatch(text.split("\n")[0]) else text
-        text = next((block for block in fenced if _match_lines(_ITEM, block)), whole)
-    lines = text.split("\n")
-    first = next((number for number, _ in _match_lines(_ITEM, text)), 0)
+    lines = answer.strip().split("\n")
+    items = _match_lines(_ITEM, answer.strip())
+    first = items[0][0] if items else int(bool(_FENCE.fullmatch(lines[0])))
     while first and (not lines[first - 1].strip() or lines[first - 1].startswith("#")):
         first -= 1  # a heading belongs to the plan
+    if first and _FENCE.fullmatch(lines[first - 1]):  # the plan ends where its fence is closed
+        lines = lines[: next((at for at in range(first, len(lines)) if _FENCE.fullmatch(lines[at])), len(lines))]
     text = "\n".join(lines[first:]).strip("\n").rstrip()
     return f"{text}\n" if text else ""
 
 
 def _match_lines(pattern: re.Pattern[str], text: str) -> list[tuple[int, re.Match[str]]]:
-    matches = ((number, pattern.fullmatch(line)) for number, line in _skip_fences(text) if not _RULE.fullmatch(line))
+    lines = ((number, line.removesuffix("\r")) for number, line in enumerate(text.split("\n")))
+    matches = ((number, pattern.fullmatch(line)) for number, line in lines if not _SEPARATOR.fullmatch(line))
     return [(number, match) for number, match in matches if match and match["words"].strip()]
 
 
 def _make_step(number: int, match: re.Match[str]) -> Step:
     return Step(number, match.start("box"), match["mark"], " ".join(match["words"].split()))
-
-
-def _skip_fences(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines outside of fenced code with their numbers, without carriage returns."""
-    fence = ""
-    for number, line in enumerate(text.split("\n")):
-        bare = line.strip()
-        if fence:
-            if bare.startswith(fence) and not bare.strip(fence[0]):
-                fence = ""
-        elif match := _FENCE.fullmatch(line):
-            fence = match[1] or match[2]
-        else:
-            yield number, line.removesuffix("\r")
 
 
 def _measure(indent: str) -> int:
