@@ -24,7 +24,7 @@ DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d %b %Y")
 
 @dataclass(frozen=True)
 class Truth:
-    """What a good analysis finds: rows that count, and what was sold in cents, by town and by month."""
+    """The result of a good analysis: valid rows, and sales in cents by town and by month."""
 
     kept: int
     by_town: dict[str, int]

@@ -16,13 +16,13 @@ from goose_like.core.errors import ProfileError
 from goose_like.core.events import Answer, StateSaved
 from goose_like.core.history import History
 from goose_like.core.notifier import Recorder
-from goose_like.workspace import sandbox
-from goose_like.workspace.child import ChildWorkspace
+from goose_like.workspace.sandbox import bubblewrap
+from goose_like.workspace.workspace import Workspace
 from tests.toolkits.code.cell_harness import CodeHarness, open_harness
 from tests.toolkits.developer.developer_harness import wait_until
 
 needs_sandbox = pytest.mark.skipif(
-    sandbox.find_sandbox_problem() is not None, reason=str(sandbox.find_sandbox_problem())
+    bubblewrap.find_sandbox_problem() is not None, reason=str(bubblewrap.find_sandbox_problem())
 )
 STUBBORN = """
 import time
@@ -272,7 +272,7 @@ async def test_stopped_kernel_is_ended(free: CodeHarness):
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "report"),
     [
         ("import ctypes; ctypes.string_at(0)", "the kernel died (killed by SIGSEGV)"),
         ("import os; os._exit(3)", "the kernel died (exit code 3)"),
@@ -281,10 +281,10 @@ async def test_stopped_kernel_is_ended(free: CodeHarness):
         ("import os; os.execv('/bin/echo', ['echo', 'another program'])", "the kernel died (exit code 0)"),
     ],
 )
-async def test_dead_kernel_is_reported_and_restarted(here: CodeHarness, code, told):
+async def test_dead_kernel_is_reported_and_restarted(here: CodeHarness, code, report):
     await here.run("kept = 1; also = 2")
     said = await here.run_stopped(code)
-    assert f"[{told}; its variables are gone (also, kept" in said
+    assert f"[{report}; its variables are gone (also, kept" in said
     assert said.endswith("; the next cell starts a new kernel]")
     assert "NameError" in (again := await here.run("kept"))
     assert "new kernel" not in again  # that was told before
@@ -447,7 +447,7 @@ async def test_cell_needs_permission_and_start_does_not(tmp_path):
     async with open_harness(tmp_path, "full", approval="ask", answer=Answer(choice="deny", by="person")) as here:
         changes = []
 
-        async def listener(path, argv):
+        async def listener(path, argv, *_):
             changes.append((path, list(argv)))
 
         here.workspace.add_change_listener(listener)
@@ -465,7 +465,7 @@ async def test_repository_changes_of_cells_are_reported(tmp_path):
     async with open_harness(tmp_path) as here:
         await here.run("import subprocess; subprocess.run(['git', 'init', '-q', 'inner']);")
         said = await here.run("open('inner/.git/hooks/pre-commit', 'w').write('#!/bin/sh\\n');")
-        assert "the command left in the repository" in said + await here.run("1")
+        assert "run what a command changed: hook pre-commit" in said + await here.run("1")
 
 
 @needs_sandbox
@@ -473,8 +473,8 @@ async def test_subagent_has_its_own_kernel(tmp_path):
     async with open_harness(tmp_path) as parent:
         await parent.run("x = 1")
         recorder = Recorder()
-        child = ChildWorkspace(
-            parent.workspace, mode="read-only", approval="auto", notifier=recorder, session_folder=parent.session.folder
+        child = Workspace(
+            parent.workspace.root, mode="read-only", approval="auto", notifier=recorder, parent=parent.workspace
         )
         async with child:
             made = CodeHarness(parent.session, child, recorder)
@@ -595,7 +595,7 @@ async def test_message_flood_is_limited(free: CodeHarness):
 
 
 async def test_artifact_size_is_limited(free: CodeHarness, monkeypatch):
-    monkeypatch.setattr("goose_like_toolkits.code.kernel.outputs.CALL_LIMIT_BYTES", 25)
+    monkeypatch.setattr("goose_like_toolkits.code.kernel.cell.CALL_LIMIT_BYTES", 25)
     await free.run("1")
     kernel = free.toolkit._kernel_session._manager.kernel
     made = os.open("o.txt", os.O_WRONLY | os.O_CREAT, dir_fd=kernel.folder.artifacts)

@@ -10,8 +10,7 @@ from textwrap import dedent
 
 import pytest
 from goose_like_toolkits.code.plugins.project import Project
-from goose_like_toolkits.code.plugins.spec import PluginSpec
-from goose_like_toolkits.code.plugins.spec_file import read_plugin_spec
+from goose_like_toolkits.code.plugins.spec import PluginSpec, read_plugin_spec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -84,7 +83,7 @@ def write(folder: Path, name: str, source: str | None, more: str = "", parameter
     return file
 
 
-def told(project: Project) -> list[str]:
+def report(project: Project) -> list[str]:
     """The faults, each with its file's name in the place of its path."""
     return [str(fault).replace(f"{fault.file.parent}{os.sep}", "") for fault in project.diagnostics]
 
@@ -149,10 +148,10 @@ def test_configurations_become_json_values(folder):
         ("name: a\ndescription: d\nparameters:\n  - name: n\n  - name: n\n", "a.yaml:5: there are two parameters 'n'"),
         ("name: a\ndescription: d\nconfigurations: 3\n", "a.yaml:3: configurations: expected a mapping, not 3"),
         ("name: a\ndescription: d\nconfigurations: {x: !!binary aGk=}\n", "a.yaml:3: configurations.x"),
-        ("a: &a [x, *a]\nname: a\n", "a.yaml:1: it has more than 20,000 values, aliases counted, or nests too deep"),
+        ("a: &a [x, *a]\nname: a\n", "a.yaml:1: its aliases repeat more than 10,000 values"),
         ("a: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
-         "d: [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c,*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n", "a.yaml:1: it has more"),
-        ("x: " + "[" * 200 + "]" * 200, "a.yaml:1: it has more than 20,000 values, aliases counted, or nests too deep"),
+         f"d: [{','.join(['*c'] * 100)}]\n", "a.yaml:1: its aliases repeat more than 10,000 values"),
+        ("x: " + "[" * 200 + "]" * 200, "a.yaml:1: it nests too deep; write it flatter"),
         ("x: [\n", "a.yaml:1: this is no valid YAML: did not find expected node content"),
         ("x: " + "[" * 500_000, "a.yaml:1: it nests too deep"),
         ("- " * 300_000, "a.yaml:1: it nests too deep"),
@@ -163,7 +162,7 @@ def test_yaml_errors_have_lines_and_spare_other_plugins(folder, text, fault):
     (folder / "a.yaml").write_text(text)
     write(folder, "good", "@register_plugin\ndef good(): ...")
     project = Project.read(folder)
-    assert told(project)[0].startswith(fault)
+    assert report(project)[0].startswith(fault)
     assert only(project).name == "good"
 
 
@@ -173,7 +172,7 @@ def test_unknown_key_is_a_warning(folder):
     (folder / "a.yaml").write_text(text)
     project = Project.read(folder)
     assert [only(project)] == list(project.usable)
-    assert [line.partition("; there are")[0] for line in told(project)] == [
+    assert [line.partition("; there are")[0] for line in report(project)] == [
         "a.yaml:3: warning: unknown key 'descripton' is ignored; did you mean 'description'?",
         "a.yaml:4: warning: unknown key 'x-author' is ignored",
         "a.yaml:6: warning: unknown key 'typ' is ignored; did you mean 'type'?",
@@ -250,7 +249,7 @@ def test_all_source_styles_are_accepted(folder, style):
     source, parameters = STYLES[style]
     write(folder, "a", source, parameters=parameters)
     project = Project.read(folder)
-    assert (told(project), [each.name for each in project.usable]) == ([], ["a"])
+    assert (report(project), [each.name for each in project.usable]) == ([], ["a"])
 
 
 # --- and those that are not
@@ -269,7 +268,7 @@ SOURCES = {
 def test_unloadable_source_is_an_error(folder, source):
     write(folder, "a", source)
     project = Project.read(folder)
-    assert told(project)[0].startswith(SOURCES[source])
+    assert report(project)[0].startswith(SOURCES[source])
     assert (list(project.off), project.usable) == (["a"], ())
 
 
@@ -277,7 +276,7 @@ def test_unloadable_source_is_an_error(folder, source):
 def test_binary_source_is_an_error(folder, data):
     write(folder, "a", None)
     (folder / "a.py").write_bytes(data)
-    assert re.match(r"a\.py(:\d+)?: (this is not valid Python|can't be read)", told(Project.read(folder))[0])
+    assert re.match(r"a\.py(:\d+)?: (this is not valid Python|can't be read)", report(Project.read(folder))[0])
 
 
 DRIFTS = {
@@ -298,14 +297,14 @@ def test_signature_mismatch_turns_plugin_off(folder, drift):
     source, parameters = drift
     file = write(folder, "a", f"@register_plugin\n{source}", parameters=parameters)
     project = Project.read(folder)
-    (fault,) = told(project)
+    (fault,) = report(project)
     assert fault.startswith(DRIFTS[drift])
     assert project.usable == ()
     assert "allow_drift: true" in project.off["a"]
     file.write_text(file.read_text() + "allow_drift: true\n")
     project = Project.read(folder)
     assert [each.name for each in project.usable] == ["a"]
-    assert told(project) == [fault.replace(": ", ": warning: ", 1)]
+    assert report(project) == [fault.replace(": ", ": warning: ", 1)]
 
 
 def test_different_default_is_a_warning(folder):
@@ -313,7 +312,7 @@ def test_different_default_is_a_warning(folder):
     text = file.read_text().replace("{name: n,", "{name: n, default: 5,").replace("{name: m,", "{name: m, default: x,")
     file.write_text(text)
     project = Project.read(folder)
-    assert told(project) == ["a.yaml:4: warning: the default of 'n' is 10 in a (a.py:3), here 5"]
+    assert report(project) == ["a.yaml:4: warning: the default of 'n' is 10 in a (a.py:3), here 5"]
     assert len(project.usable) == 1
 
 
@@ -336,7 +335,7 @@ def test_plugins_share_files_but_not_names(folder):
     project = Project.read(folder)
     assert [(each.name, each.configurations["db"]) for each in project.usable] == [("one", "one"), ("two", "two")]
     assert {each.code for each in project.usable} == {folder / "shared.py"}
-    assert told(project) == [
+    assert report(project) == [
         "gone.py: there is no such file; write it, or correct `name` or `code` in the YAML",
         "zwei.yaml:1: the name 'two' is taken by two.yaml; choose another one",
     ]
@@ -395,7 +394,7 @@ def test_broken_settings_spare_the_plugins(tmp_path, config, fault):
     write(tmp_path / "plugins", "a", "@register_plugin\ndef a(): ...")
     (tmp_path / "taskweaver_config.json").write_text(config)
     project = Project.read(tmp_path)
-    assert told(project)[0].startswith(fault)
+    assert report(project)[0].startswith(fault)
     assert len(project.usable) == 1
 
 
@@ -405,7 +404,7 @@ def test_unreadable_files_are_errors(folder):
     (folder / "large.yaml").write_bytes(b"#" * 1_000_001)
     (folder / ".hidden.yaml").write_text("no plugin")
     os.mkfifo(folder / "pipe.yaml")
-    assert [line.partition(";")[0] for line in told(Project.read(folder))] == [
+    assert [line.partition(";")[0] for line in report(Project.read(folder))] == [
         "dir.yaml: this is a folder",
         "gone.yaml: this is no file that can be read",
         "large.yaml: this is larger than 1,000,000 bytes, and no plugin",

@@ -1,4 +1,4 @@
-"""Which plugins a model is told of, and in which words."""
+"""The plugins that the prompt names, and their descriptions."""
 
 import ast
 import json
@@ -21,7 +21,7 @@ from goose_like.core.history import History
 from goose_like.core.message import Usage
 from goose_like.core.notifier import Recorder
 from goose_like.providers.base import Model, ModelPair
-from goose_like.providers.openai import OPENAI_PRESET, OpenAIProvider
+from goose_like.providers.openai import OpenAIProvider
 from goose_like.providers.presets import Preset
 from goose_like.providers.scripted import ScriptedProvider
 from goose_like.sdk.parse_cache import ParseCache
@@ -31,6 +31,7 @@ from tests.providers.vendors import KEY
 
 SESSION = Session(Path("unused"), "n", History())
 SERVER = Preset(name="mine", base_url="http://127.0.0.1", embedding_model="e1")
+SERVER_PROVIDER = OpenAIProvider.for_preset(SERVER)
 
 
 def plugin(name: str, description: str = "does it", **more: object) -> PluginSpec:
@@ -119,8 +120,8 @@ def answered(body: bytes) -> Response:
     return Response(200, {"content-type": "application/json", "content-length": str(len(body))}, [body])
 
 
-def view(server: Loopback, row: Preset = SERVER) -> tuple[ModelView, Recorder]:
-    provider = OpenAIProvider.for_preset(row)(ModelChoice(model="mine:m1", base_url=server.base_url))
+def view(server: Loopback, kind: type[OpenAIProvider] = SERVER_PROVIDER) -> tuple[ModelView, Recorder]:
+    provider = kind(ModelChoice(model="mine:m1", base_url=server.base_url))
     model, notifier = Model(provider, "m1", "mine:m1"), Recorder()
     return ExchangeView(SESSION, ModelPair(model, model), notifier).processor, notifier
 
@@ -185,8 +186,9 @@ async def test_selection_falls_back_to_words(response):
 async def test_no_request_without_embedding_model(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     async with Loopback([refusal(500)]) as server:
-        for row in (SERVER.model_copy(update={"embedding_model": None}), OPENAI_PRESET):
-            model, _ = view(server, row)
+        without = OpenAIProvider.for_preset(SERVER.model_copy(update={"embedding_model": None}))
+        for kind in (without, OpenAIProvider):
+            model, _ = view(server, kind)
             assert model.embedding_model is None
             assert names(await select_plugins(PLUGINS, "rain in the city", 2, model)) == ["weather", "setup"]
         assert server.requests == []
@@ -194,16 +196,6 @@ async def test_no_request_without_embedding_model(tmp_path, monkeypatch):
     (tmp_path / "s.yaml").write_text("- hi")
     played = Model(ScriptedProvider(ModelChoice(model=f"scripted:{tmp_path}/s.yaml")), "s", "scripted:s")
     assert ExchangeView(SESSION, ModelPair(played, played), Recorder()).processor.embedding_model is None
-
-
-async def test_many_texts_are_embedded_in_batches():
-    async with Loopback([vectors(*[[1.0]] * 256), vectors([2.0], [3.0])]) as server:
-        model, notifier = view(server)
-        made = await model.embed([f"t{at}" for at in range(258)], purpose="test")
-    assert [len(request.json["input"]) for request in server.requests] == [256, 2]
-    assert made == [[1.0]] * 256 + [[2.0], [3.0]]
-    (used,) = (event for event in notifier.events if isinstance(event, UsageRecorded))
-    assert used.usage.input_tokens == 14
 
 
 # --- in words and as a schema

@@ -39,7 +39,7 @@ def work(kernel: KernelDouble) -> Path:
 
 
 def written(name: str) -> dict[str, Any]:
-    """What a plugin's YAML says."""
+    """Return the content of a plugin's YAML file."""
     return dict(yaml.safe_load((OURS / f"{name}.yaml").read_text()))
 
 
@@ -76,10 +76,10 @@ def test_shipped_plugins_pass_their_tests(kernel):
     result = kernel.run(
         kernel.make_setup(*map(ours, NAMES)), *({"take": {"type": "test", "plugin": name}} for name in NAMES)
     )
-    told = {message["plugin"]: message["tests"] for message in result.list_messages("tested")}
-    assert sorted(told) == NAMES, result.messages
-    assert [test for name in NAMES for test in told[name] if test["error"]] == []
-    assert all(told.values())
+    report = {message["plugin"]: message["tests"] for message in result.list_messages("tested")}
+    assert sorted(report) == NAMES, result.messages
+    assert [test for name in NAMES for test in report[name] if test["error"]] == []
+    assert all(report.values())
 
 
 LIBRARIES = {
@@ -206,7 +206,7 @@ def test_sql_notices_replaced_file(play, databases, database):
 def test_sql_errors(play, work, databases):
     (work / "data.csv").write_text("a\n1\n")
     (work / "text.db").write_text("a\n1\n")
-    told = errors(
+    report = errors(
         play(
             "sql('select nam from sales', database='shop.db')",
             "sql('select nam from sales', database='shop.duckdb')",
@@ -220,7 +220,7 @@ def test_sql_errors(play, work, databases):
         )
     )
     for error, words in zip(
-        told,
+        report,
         [
             "no such column: nam\nthe tables are: sales (id, town)",
             "the tables are: sales (id, town)",
@@ -306,7 +306,7 @@ def test_csv_profile_errors(play, work):
     (work / "head.csv").write_text("a,b\n")
     (work / "image.csv").write_bytes(b"\x89PNG\0\0")
     (work / "quote.csv").write_text('a,b\n"' + "1,2\n" * 40_000)
-    told = play(
+    report = play(
         "csv_profile('orders.cs')",
         "csv_profile('orders.csv')",
         "csv_profile('image.csv')",
@@ -314,7 +314,7 @@ def test_csv_profile_errors(play, work):
         "csv_profile('.')",
         "csv_profile('head.csv')[0].type.to_list()",
     )
-    assert [cell["error"] for cell in told.cells] == [
+    assert [cell["error"] for cell in report.cells] == [
         "FileNotFoundError: no file 'orders.cs'; similar: orders.csv",
         "ValueError: 'orders.csv' is empty",
         "ValueError: 'image.csv' is not text; csv_profile reads CSV, TSV and Parquet",
@@ -322,7 +322,7 @@ def test_csv_profile_errors(play, work):
         "FileNotFoundError: no file '.'",
         None,
     ]
-    assert told.cells[-1]["value"] == "['empty', 'empty']"
+    assert report.cells[-1]["value"] == "['empty', 'empty']"
 
 
 # --- web_table
@@ -372,7 +372,7 @@ def test_web_table_errors(play, work):
     (work / "page.html").write_text("<p>nothing")
     with threaded([]) as server:
         gone = f"http://127.0.0.1:{server.port}"
-    told = errors(
+    report = errors(
         play(
             "web_table('page.htm')",
             "web_table('page.html')",
@@ -381,14 +381,14 @@ def test_web_table_errors(play, work):
             f"web_table('{gone}/x')",
         )
     )
-    assert told[:4] == [
+    assert report[:4] == [
         "FileNotFoundError: no file 'page.htm'; similar: page.html",
         "ValueError: there is no table on the page; perhaps a script creates it in the browser",
         "ValueError: no table contains 'b'; the tables are:\n0: rows: 1, columns: column_1",
         "ValueError: there is no table 1; the tables are:\n0: rows: 1, columns: column_1",
     ]
-    assert told[4].startswith(f"ConnectionError: '{gone}/x' can't be fetched (")
-    assert told[4].endswith("; without network access, save the page with another tool and give its path")
+    assert report[4].startswith(f"ConnectionError: '{gone}/x' can't be fetched (")
+    assert report[4].endswith("; without network access, save the page with another tool and give its path")
 
 
 # --- plot
@@ -417,10 +417,10 @@ def test_plot_draws_each_kind(play):
     code = "; ".join(f"paths.append({call})" for call in PICTURES)
     result = play(f"{FRAME}paths = []; {code}", "[open(path, 'rb').read()[:8] for path in paths]", "paths")
     assert set(eval(result.values[1])) == {b"\x89PNG\r\n\x1a\n"}
-    told = result.list_messages("artifact")
-    assert [message["description"] for message in told] == list(PICTURES.values())
-    assert [message["file"] for message in told] == eval(result.values[2])
-    assert {message["kind"] for message in told} == {"image"}
+    report = result.list_messages("artifact")
+    assert [message["description"] for message in report] == list(PICTURES.values())
+    assert [message["file"] for message in report] == eval(result.values[2])
+    assert {message["kind"] for message in report} == {"image"}
     assert "pyplot" not in result.cells[0]["out"]
 
 
@@ -437,7 +437,7 @@ def test_plot_chooses_columns(play):
 
 
 def test_plot_errors(play):
-    told = play(
+    report = play(
         FRAME,
         "plot(df, 'pie')",
         "plot(df, x='dy')",
@@ -449,7 +449,7 @@ def test_plot_errors(play):
         "plot(pd.DataFrame({'a': [np.nan]}))",
         "plot(pd.DataFrame([[1, 2]], columns=['a', 'a']))",
     )
-    assert [cell["error"] for cell in told.cells[1:]] == [
+    assert [cell["error"] for cell in report.cells[1:]] == [
         "ValueError: no kind 'pie' of chart; the kinds are: line, bar, hist, scatter, box",
         "ValueError: the data frame has no column 'dy'; did you mean: day?",
         "ValueError: 'town' has no numbers (str); try pd.to_numeric first",
@@ -460,7 +460,7 @@ def test_plot_errors(play):
         "ValueError: there is no value in 'a'; there is nothing to draw",
         "ValueError: 'a' is the name of two columns; rename one",
     ]
-    assert told.list_messages("artifact") == []
+    assert report.list_messages("artifact") == []
 
 
 # --- fuzzy_join
@@ -523,7 +523,7 @@ left = pd.DataFrame({{"key": map(other, keys)}})""",
 
 
 def test_fuzzy_join_errors(play):
-    told = play(
+    report = play(
         NAMES_OF_FIRMS,
         "fuzzy_join(left, right, 'frm')",
         "fuzzy_join(left, right, 'firm')",
@@ -532,7 +532,7 @@ def test_fuzzy_join_errors(play):
         "fuzzy_join(left, right, 'firm', 'name', how='outer')",
         "fuzzy_join(left, right, 'firm', 'name', threshold=80)",
     )
-    assert [cell["error"] for cell in told.cells[1:]] == [
+    assert [cell["error"] for cell in report.cells[1:]] == [
         "ValueError: left has no column 'frm'; did you mean: firm?",
         "ValueError: right has no column 'firm'; its columns are: name, id",
         "ValueError: right has no rows; there is nothing to join",
@@ -589,7 +589,7 @@ def test_anomalies_explains_rows(play):
 
 
 def test_anomalies_errors(play):
-    told = play(
+    report = play(
         SERIES,
         "anomalies(df, 'valu')",
         "anomalies(df, 'value', 'when')",
@@ -599,7 +599,7 @@ def test_anomalies_errors(play):
         "anomalies(df[:20], 'value', period=11)",
         "anomalies([1, 2], 'value')",
     )
-    assert [cell["error"] for cell in told.cells[1:]] == [
+    assert [cell["error"] for cell in report.cells[1:]] == [
         "ValueError: the data frame has no column 'valu'; did you mean: value?",
         "ValueError: the data frame has no column 'when'; its columns are: time, value",
         "ValueError: 5 values are too few to find the usual ones; at least 8 are needed",

@@ -358,10 +358,10 @@ async def test_fitting_plugins_are_shown_and_all_callable(tmp_path, project):
     async with with_project(tmp_path, select_top_k=2) as here:
         assert "There are 4 plugins," in here.toolkit.prompt()
         here.session.history.apply(TurnStarted(message=Message.user("how often did that happen?")))
-        told = (await here.toolkit.context_updates())["plugins that may fit"]
-        assert "def counter()" in told
-        assert "def shapes()" in told
-        assert "def waits" not in told
+        response_text = (await here.toolkit.context_updates())["plugins that may fit"]
+        assert "def counter()" in response_text
+        assert "def shapes()" in response_text
+        assert "def waits" not in response_text
         assert "'HELLO'" in await here.run("standalone('hello')")
         assert (await here.call("list_plugins", about="points on a map")).output.startswith("shapes:")
         described = await here.call("describe_plugin", name="shape")

@@ -18,7 +18,7 @@ from tests import ROOT
 pytest.importorskip("IPython")
 
 from goose_like_toolkits.code import worker
-from goose_like_toolkits.code.worker.verification.pip_command import quote_install_line
+from goose_like_toolkits.code.worker.verification.rewriter import quote_install_line
 
 HERE = ROOT / "tests/fixtures/verification"
 BLOCK = {"blocked_modules": ["os", "subprocess"]}
@@ -54,12 +54,12 @@ class Child:
         assert self._process.stdout
         self._process.stdin.write(json.dumps({"rules": rules, "sessions": sessions}) + "\n")
         self._process.stdin.flush()
-        told: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return told
+        report: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return report
 
     def cells(self, rules: dict[str, Any] | None, *cells: str) -> dict[str, Any]:
-        told: dict[str, Any] = self.run(rules, {"": list(cells)})[""]
-        return told
+        report: dict[str, Any] = self.run(rules, {"": list(cells)})[""]
+        return report
 
     def close(self) -> None:
         assert self._process.stdin
@@ -77,8 +77,8 @@ def child(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
     child.close()
 
 
-def errors(told: dict[str, Any]) -> str:
-    return "\n".join(told["errors"])
+def errors(report: dict[str, Any]) -> str:
+    return "\n".join(report["errors"])
 
 
 @pytest.mark.parametrize("rules", [BLOCK, ALLOW], ids=["block", "allow"])
@@ -88,7 +88,7 @@ def test_ordinary_cells_are_unaffected(child: Child, rules: dict[str, Any]) -> N
     pytest.importorskip("pandas")
     pytest.importorskip("matplotlib")
     free = child.run(None, ordinary)
-    assert [name for name, told in free.items() if told["errors"]] == []
+    assert [name for name, report in free.items() if report["errors"]] == []
     assert child.run(rules, ordinary) == free
 
 
@@ -97,7 +97,7 @@ def test_every_bypass_works_without_rules(tmp_path: Path) -> None:
     child = Child(tmp_path)  # some of them leave a process that is good for nothing
     free = child.run(None, sessions("to_system")) | child.run(None, sessions("opening"))
     child.close()
-    assert [name for name, told in free.items() if not told["reached"]] == []
+    assert [name for name, report in free.items() if not report["reached"]] == []
 
 
 @pytest.mark.parametrize(
@@ -115,9 +115,9 @@ def test_every_bypass_works_without_rules(tmp_path: Path) -> None:
 def test_every_bypass_is_refused(child: Child, name: str, rules: dict[str, Any]) -> None:
     pytest.importorskip("pandas")
     verified = child.run(rules, sessions(name))
-    assert [name for name, told in verified.items() if told["reached"]] == []
+    assert [name for name, report in verified.items() if report["reached"]] == []
     # one in a thread has no error but what was printed
-    assert [name for name, told in verified.items() if "Refused" not in errors(told) + told["output"]] == []
+    assert [name for name, report in verified.items() if "Refused" not in errors(report) + report["output"]] == []
 
 
 STARTS = [
@@ -195,8 +195,8 @@ def test_composed_bypasses_are_refused(child: Child, start: str, steps: list[str
     for step in steps:
         expression = step.replace("{}", expression)
     cell = end.replace("{}", expression).replace("{{", "{").replace("}}", "}")
-    told = child.cells(BLOCK, PRELUDE, f"{cell}\n", cell)
-    assert told["reached"] == []
+    report = child.cells(BLOCK, PRELUDE, f"{cell}\n", cell)
+    assert report["reached"] == []
 
 
 def test_composed_bypass_works_without_rules(child: Child) -> None:
@@ -206,8 +206,8 @@ def test_composed_bypass_works_without_rules(child: Child) -> None:
 
 
 def test_faults_have_original_line_numbers(child: Child) -> None:
-    told = child.cells(BLOCK, "\n# a comment\n\nimport os\n\nx = 1\ny = eval('1')\n")
-    assert told["errors"] == [
+    report = child.cells(BLOCK, "\n# a comment\n\nimport os\n\nx = 1\ny = eval('1')\n")
+    assert report["errors"] == [
         "Refused: Error on line 4: import os => module 'os' is blocked: avoid it\n"
         "Error on line 7: y = eval('1') => 'eval' bypasses the rules: write the expression out; "
         "ast.literal_eval reads a literal"
@@ -215,15 +215,15 @@ def test_faults_have_original_line_numbers(child: Child) -> None:
 
 
 def test_runtime_refusals_have_line_numbers(child: Child) -> None:
-    told = child.cells(BLOCK, "import shutil\ndef f(m):\n\n    return m.os", "\n\nprint('before')\nf(shutil)")
-    assert told["errors"] == ["Refused: Error on line 4: return m.os => module 'os' is blocked: avoid it"]
-    assert "before" in told["output"]
+    report = child.cells(BLOCK, "import shutil\ndef f(m):\n\n    return m.os", "\n\nprint('before')\nf(shutil)")
+    assert report["errors"] == ["Refused: Error on line 4: return m.os => module 'os' is blocked: avoid it"]
+    assert "before" in report["output"]
 
 
 def test_unverifiable_code_is_refused(child: Child) -> None:
-    told = child.cells(BLOCK, "x = " + "+".join(["1"] * 600), "import os")
-    assert "the code can't be verified" in told["errors"][0]
-    assert "'os' is blocked" in told["errors"][1]
+    report = child.cells(BLOCK, "x = " + "+".join(["1"] * 600), "import os")
+    assert "the code can't be verified" in report["errors"][0]
+    assert "'os' is blocked" in report["errors"][1]
 
 
 def test_other_errors_are_unchanged(child: Child) -> None:
@@ -241,10 +241,10 @@ def test_other_errors_are_unchanged(child: Child) -> None:
 
 def test_allowed_submodule_of_other_module(child: Child) -> None:
     rules = {"allowed_modules": ["concurrent.futures", "os.path"]}
-    told = child.cells(rules, "import concurrent.futures\nimport os.path\nos.path.join('a', 'b')", "os.getcwd()")
-    assert "a/b" in told["output"]
-    assert told["errors"] == ["Refused: Error on line 1: os.getcwd() => " + told["errors"][0].partition(" => ")[2]]
-    assert "module 'os' is not allowed: use one of concurrent.futures, os.path" in told["errors"][0]
+    report = child.cells(rules, "import concurrent.futures\nimport os.path\nos.path.join('a', 'b')", "os.getcwd()")
+    assert "a/b" in report["output"]
+    assert report["errors"] == ["Refused: Error on line 1: os.getcwd() => " + report["errors"][0].partition(" => ")[2]]
+    assert "module 'os' is not allowed: use one of concurrent.futures, os.path" in report["errors"][0]
 
 
 def test_forbidden_module_can_be_allowed(child: Child) -> None:
@@ -354,16 +354,16 @@ def test_verification_in_a_real_kernel(tmp_path: Path) -> None:
             client.wait_for_ready(60)
 
             def run(code: str) -> tuple[dict[str, Any], str]:
-                told = []
+                report = []
 
                 def hear(message: dict[str, Any]) -> None:
                     content = message["content"]
-                    told.append(content.get("text") or content.get("data", {}).get("text/plain") or "")
+                    report.append(content.get("text") or content.get("data", {}).get("text/plain") or "")
 
-                return client.execute_interactive(code, output_hook=hear, timeout=60)["content"], "".join(told)
+                return client.execute_interactive(code, output_hook=hear, timeout=60)["content"], "".join(report)
 
-            content, told = run("import shutil, sys\nx = [1, 2]\nprint(len(x))\nsys.stdout.flush()\nx")
-            assert (content["status"], told) == ("ok", "2\n[1, 2]")
+            content, report = run("import shutil, sys\nx = [1, 2]\nprint(len(x))\nsys.stdout.flush()\nx")
+            assert (content["status"], report) == ("ok", "2\n[1, 2]")
             content, _ = run("\n\nprint('hi')\nshutil.os.system('x')")
             assert content["ename"] == "Refused"
             assert content["evalue"] == ("Error on line 4: shutil.os.system('x') => module 'os' is blocked: avoid it")

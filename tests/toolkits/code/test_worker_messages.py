@@ -37,7 +37,7 @@ class Jupyter:
         return str(message["header"]["msg_id"])
 
     def cell(self, code: str, *, interrupt_after: str = "") -> str:
-        """What the cell printed, showed and failed with."""
+        """Return the text, displays and error of the cell."""
         request, texts = self.client.execute(code), []
         while True:
             message = self.client.get_iopub_msg(timeout=60)
@@ -92,9 +92,9 @@ def test_messages_and_cells_in_order(kernel: KernelDouble, jupyter: Jupyter) -> 
     jupyter.send("comm_msg", data={"type": "test", "plugin": "reporter"})
     jupyter.send("comm_msg", data={"type": "plugins", "plugins": [], "removed": ["standalone"]})
     assert jupyter.cell("standalone('x')") == "NameError: name 'standalone' is not defined"
-    assert len({told["id"] for told in jupyter.messages if told["type"] == "artifact"}) == 40
-    assert [told["names"] for told in jupyter.messages if told["type"] == "names"] == [["Pool", "pool"]]
-    assert [len(told["tests"]) for told in jupyter.messages if told["type"] == "tested"] == [4]
+    assert len({report["id"] for report in jupyter.messages if report["type"] == "artifact"}) == 40
+    assert [report["names"] for report in jupyter.messages if report["type"] == "names"] == [["Pool", "pool"]]
+    assert [len(report["tests"]) for report in jupyter.messages if report["type"] == "tested"] == [4]
     with pytest.raises(queue.Empty):
         jupyter.client.get_iopub_msg(timeout=0)
 
@@ -106,7 +106,7 @@ def test_interrupt_while_loading(kernel: KernelDouble, jupyter: Jupyter) -> None
         "@register_plugin\ndef slow(): return 'there'\n"
     )
     jupyter.send("comm_msg", data=kernel.make_setup(plugin("slow", source=source))["take"])
-    told = jupyter.cell("kept = 1\nslow()", interrupt_after="loading")
-    assert "KeyboardInterrupt" in told
+    report = jupyter.cell("kept = 1\nslow()", interrupt_after="loading")
+    assert "KeyboardInterrupt" in report
     assert jupyter.cell("slow()") == "'there'"
-    assert [told["type"] for told in jupyter.messages] == ["names"]
+    assert [report["type"] for report in jupyter.messages] == ["names"]

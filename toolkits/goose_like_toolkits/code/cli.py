@@ -44,7 +44,7 @@ def _read_project(context: typer.Context) -> Any:
 def list_plugins(context: typer.Context) -> None:
     """List the plugins with their state and description."""
     from goose_like.terminal.report_table import print_table
-    from goose_like_toolkits.code.plugins.report import explain_empty, list_rows
+    from goose_like_toolkits.code.plugins.project import explain_empty, list_rows
 
     project = _read_project(context)
     print_table(("name", "state", "description"), list_rows(project, project.off.get), explain_empty(project))
@@ -53,7 +53,7 @@ def list_plugins(context: typer.Context) -> None:
 @app.command("check", epilog="Example: goose-like plugin --project . check")
 def check_plugins(context: typer.Context) -> None:
     """Print each error with its file and line; exit with 1 if there is an error."""
-    from goose_like_toolkits.code.plugins.report import print_diagnostics
+    from goose_like_toolkits.code.plugins.project import print_diagnostics
 
     raise typer.Exit(print_diagnostics(_read_project(context)))
 

@@ -1,9 +1,7 @@
 """The config of the toolkit `code` in a profile."""
 
-import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
@@ -59,11 +57,7 @@ class Config(FrozenModel):
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> "Config":
-        """Parse the config.
-
-        Raises:
-            ProfileError: A key or a value is invalid; the error's path is the path of the key.
-        """
+        """Parse the config. Raise ProfileError with the path of the key if a key or a value is invalid."""
         try:
             return cls.model_validate(dict(data))
         except ValidationError as error:
@@ -75,10 +69,6 @@ class Config(FrozenModel):
             else:
                 text = describe_field_error({**first, "loc": path}, "the config of 'code'")
             raise ProfileError(text, ("config", *path)) from error
-
-    def get_project_folder(self, workspace: Path) -> Path | None:
-        """Return the folder of the project, or None for the shipped plugins."""
-        return workspace / os.path.expanduser(self.project) if self.project else None
 
     def select_rules(self, settings: Settings) -> VerificationRules | None:
         """Return the rules of the profile, or else of the project; None for no verification."""

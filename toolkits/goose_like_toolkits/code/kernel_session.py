@@ -6,19 +6,21 @@ from collections.abc import Callable
 from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from goose_like.core.output_limit import LimitedOutput, append_notes
+from pydantic import ConfigDict, ValidationError
+
+from goose_like.core.message import FrozenModel
 from goose_like.core.tool import current_call
 from goose_like.sdk.live_output import LiveOutput
+from goose_like.sessions.output_limit import LimitedOutput, append_notes
 from goose_like.toolkit import ImageResult, Notifier, ToolError, Workspace
-from goose_like_toolkits.code.kernel.cell import CellOutput
+from goose_like_toolkits.code.kernel.cell import CellFiles, CellOutput
 from goose_like_toolkits.code.kernel.channels import Message
 from goose_like_toolkits.code.kernel.manager import CellStopped, KernelManager
-from goose_like_toolkits.code.kernel.outputs import CellFiles
 from goose_like_toolkits.code.plugins.registry import PluginRegistry
 
 from .config import Config
-from .saved_state import SavedState
 
 # TaskWeaver's plugins put these marks around text that later prompts must not contain.
 _START, _END = "{{DELIMITER_START_TEMPORAL}}", "{{DELIMITER_END_TEMPORAL}}"
@@ -59,6 +61,28 @@ class SessionOutputs:
     limit_bytes: int
 
 
+class SavedState(FrozenModel):
+    """Names of the kernel's variables, plugins that the user switched on or off, and session variables."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    names: tuple[str, ...] = ()
+    plugins: dict[str, bool] = {}
+    variables: dict[str, str] = {}
+
+    @classmethod
+    def parse(cls, state: object) -> "SavedState":
+        """Parse the saved value of a session; a value of another shape counts as empty."""
+        try:
+            return cls.model_validate(state)
+        except ValidationError:
+            return cls()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object that contains the names even if there are none."""
+        return {"names": list(self.names), **self.model_dump(include={"plugins", "variables"}, exclude_defaults=True)}
+
+
 class KernelSession:
     """The kernel of a session with its plugins. `variables` are the session variables that plugins read."""
 
@@ -84,12 +108,7 @@ class KernelSession:
         return self._manager.names
 
     async def run(self, code: str, timeout_s: float) -> CellResult:
-        """Run a cell, after asking for permission if the session requires it.
-
-        Raises:
-            ToolError: The cell was stopped, or no kernel can be started.
-            DeniedError: The user said no.
-        """
+        """Run a cell after asking for permission. Raise ToolError if it was stopped, DeniedError if it was denied."""
         async with self._lock:
             await self._workspace.require_permission("command", f"Python:\n{code}", f"run this Python:\n{code}")
             if self._workspace.mode != "read-only":
@@ -97,11 +116,7 @@ class KernelSession:
             return await self._run(code, timeout_s)
 
     async def ask_manager(self, message: Message, timeout_s: float) -> Message:
-        """Send a message to the plugin manager of a kernel that has run before, and return its reply.
-
-        Raises:
-            ToolError: There is no reply, or the kernel died.
-        """
+        """Send a message to the plugin manager of a kernel and return its reply. Raise ToolError if none comes."""
         async with self._lock:
             count = len(self._messages)
             folder, show = self._outputs.folder, self._outputs.show

@@ -18,28 +18,19 @@ from goose_like_toolkits.code.plugins.registry import PluginRegistry
 from goose_like_toolkits.code.plugins.spec import PluginSpec
 
 from .config import MAX_TIMEOUT_S, Config
-from .kernel_session import KernelSession, SessionOutputs
-from .saved_state import SavedState
+from .kernel_session import KernelSession, SavedState, SessionOutputs
 
 _OUTPUT_LIMIT_BYTES = 1 << 20
 
 
 def call_plugin(project: Project, name: str, words: Sequence[str], outputs: Path, sandbox: SandboxMode) -> int:
-    """Call a plugin with `NAME=VALUE` words; print its output and the paths of its artifacts. Return the exit code.
-
-    Raises:
-        UsageError: There is no such plugin, the plugin is off, or the arguments do not fit.
-    """
+    """Call a plugin with `NAME=VALUE` words. Return the exit code. Raise UsageError if the plugin is off."""
     code = format_call(spec := _find(project, name), _parse_arguments(spec, words))
     return asyncio.run(_call(project, code, outputs, sandbox))
 
 
 def run_plugin_tests(project: Project, name: str, outputs: Path, sandbox: SandboxMode) -> int:
-    """Run the tests of a plugin and print their results; return 1 if a test fails or there is none.
-
-    Raises:
-        UsageError: There is no such plugin, or the plugin is off.
-    """
+    """Run the tests of a plugin. Return the exit code, 1 without tests. Raise UsageError if the plugin is off."""
     return asyncio.run(_run_tests(project, _find(project, name), outputs, sandbox))
 
 

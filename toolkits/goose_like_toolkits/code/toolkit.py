@@ -26,14 +26,13 @@ from goose_like_toolkits.code.plugins.plugin_prompt import (
     make_arguments_model,
     make_tool_spec,
 )
+from goose_like_toolkits.code.plugins.project import explain_empty, list_rows
 from goose_like_toolkits.code.plugins.registry import SHIPPED_PLUGINS, PluginRegistry
-from goose_like_toolkits.code.plugins.report import explain_empty, list_rows
 from goose_like_toolkits.code.plugins.selection import get_search_text, score_bm25
 from goose_like_toolkits.code.plugins.spec import PluginSpec
 
 from .config import MAX_TIMEOUT_S, Config
-from .kernel_session import KernelSession, SessionOutputs
-from .saved_state import SavedState
+from .kernel_session import KernelSession, SavedState, SessionOutputs
 
 _NAME = "code"
 _NOTES_BYTES = 1_000
@@ -58,7 +57,7 @@ class CodeToolkit(Toolkit):
         self._config = config = Config.parse(self.config)
         _check_installed(config.python)
         self._saved = saved = SavedState.parse(self.session.history.state.get(_NAME))
-        folder = config.get_project_folder(self.workspace.root)
+        folder = self.workspace.root / os.path.expanduser(config.project) if config.project else None
         try:
             self._registry = PluginRegistry(folder or SHIPPED_PLUGINS, config.plugins, saved.plugins)
         except ProfileError as error:
@@ -253,11 +252,8 @@ class CodeToolkit(Toolkit):
 
     def _save_state(self) -> None:
         """Save the names of variables, the switched plugins and the session variables, if they changed."""
-        variables = {
-            name: value
-            for name, value in self._kernel_session.variables.items()
-            if str(self._config.session_vars.get(name)) != value
-        }
+        known = {name: str(value) for name, value in self._config.session_vars.items()}
+        variables = {name: text for name, text in self._kernel_session.variables.items() if known.get(name) != text}
         names, switched = tuple(self._kernel_session.names), dict(self._registry.switched)
         saved = SavedState(names=names, plugins=switched, variables=variables)
         if saved != self._saved:

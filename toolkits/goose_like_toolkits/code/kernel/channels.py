@@ -50,11 +50,7 @@ class Channels:
                 self._client.kernel_info()
 
     async def receive(self) -> Message:
-        """Return the next published message.
-
-        Raises:
-            ValueError: The signature is invalid.
-        """
+        """Return the next published message. Raise ValueError if its signature is invalid."""
         frames = await self._published.recv_multipart()
         session = self._client.session
         message: Message = session.deserialize(session.feed_identities(frames)[1])

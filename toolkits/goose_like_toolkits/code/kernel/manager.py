@@ -17,7 +17,11 @@ _NAME_CHARACTERS = 100
 
 
 class KernelManager:
-    """The current kernel of a session. `names` are the user's variables in it."""
+    """The current kernel of a session. `names` are the user's variables in it.
+
+    `make_setup` returns the first message to the plugin manager of a new kernel, `list_changes` the messages before the
+    next cell of a running one. `lost_names` are the variables in the kernel of the session's previous process.
+    """
 
     def __init__(
         self,
@@ -28,16 +32,6 @@ class KernelManager:
         on_message: Callable[[Message], None],
         lost_names: Sequence[str] = (),
     ) -> None:
-        """Store how to start and update a kernel.
-
-        Args:
-            workspace: The sandbox of the process.
-            python: The interpreter.
-            make_setup: Returns the first message to the plugin manager of a new kernel.
-            list_changes: Returns the messages that a running kernel needs before the next cell.
-            on_message: Takes the messages of the plugin manager.
-            lost_names: Variables in the kernel of the session's previous process.
-        """
         self.names: list[str] = []
         self.kernel: KernelProcess | None = None
         self._workspace = workspace
@@ -52,11 +46,7 @@ class KernelManager:
     async def run(self, code: str, cell: CellOutput, timeout_s: float, messages: Sequence[Message] = ()) -> list[str]:
         """Run a cell and return notes for the model. Cancelling interrupts the cell and keeps the kernel.
 
-        Args:
-            code: The cell.
-            cell: Takes the output.
-            timeout_s: Time limit of the cell.
-            messages: Messages for the plugin manager before the cell, if the kernel has run before.
+        `messages` go to the plugin manager before the cell, if the kernel has run before.
 
         Raises:
             CellStopped: The cell reached its time limit, or its kernel died.

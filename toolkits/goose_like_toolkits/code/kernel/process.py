@@ -1,20 +1,28 @@
-"""One kernel process, from its start to its end."""
+"""One kernel process with its private folder, from its start to its end."""
 
 import asyncio
+import json
+import os
 import re
+import secrets
+import shutil
+import tempfile
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import Context
+from pathlib import Path
 from typing import Any
 
 from goose_like.core.errors import GooseLikeError
 from goose_like.toolkit import ToolError, Workspace
-from goose_like.workspace.process import Process, describe_exit
+from goose_like.workspace.processes.process import Process, describe_exit
+from goose_like_toolkits.code import worker
 from goose_like_toolkits.code.worker import READY_LINE
 
 from .channels import Channels, Message, make_connection_info
-from .folder import WORKER_PACKAGE, KernelFolder
 
+_WORKER_PACKAGE = "goose_like_kernel"
+_WORKER_SOURCE = Path(worker.__file__).parent
 _START_S = 60.0
 _OUTPUT_BYTES = 16_384
 _OUTPUT_LINES = 8
@@ -26,10 +34,48 @@ _BOOT = f"""
 import sys
 folder = sys.argv.pop()
 sys.path[:] = [folder, *filter(None, sys.path)]
-from {WORKER_PACKAGE}.launch import main
+from {_WORKER_PACKAGE}.launch import main
 sys.path.remove(folder)
 main(folder + "/connection.json")
 """
+
+
+class KernelFolder:
+    """A folder with the worker's code, its connection file, its sockets and its artifacts.
+
+    File descriptors hold the folder and `artifacts`: commands may write there too, so a name could lead elsewhere.
+    """
+
+    def __init__(self, tmp: Path) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="kernel-", dir=tmp))
+        self.key = secrets.token_hex(32)
+        self._descriptor = _open_folder(self.path)
+        for source in [_WORKER_SOURCE, *sorted(_WORKER_SOURCE.rglob("*"))]:
+            target = self._held_path / _WORKER_PACKAGE / source.relative_to(_WORKER_SOURCE)
+            if source.suffix == ".py":
+                _write_new(target, source.read_bytes())
+            elif source.is_dir() and source.name != "__pycache__":
+                target.mkdir(mode=0o700)
+        _write_new(self._held_path / "connection.json", json.dumps(make_connection_info(self.key)).encode())
+        (self._held_path / "artifacts").mkdir(mode=0o700)
+        self.artifacts = _open_folder(self._held_path / "artifacts")
+
+    @property
+    def _held_path(self) -> Path:
+        return Path(f"/proc/self/fd/{self._descriptor}")
+
+    @property
+    def sockets(self) -> str:
+        """Prefix of the socket paths, short enough for the 108 bytes of a socket path (unix(7))."""
+        return f"{self._held_path}/k"
+
+    async def remove(self) -> None:
+        """Remove the folder with all files."""
+        for descriptor in (self._descriptor, self.artifacts):
+            with suppress(OSError):
+                os.close(descriptor)
+        self._descriptor = self.artifacts = -1
+        await asyncio.to_thread(shutil.rmtree, self.path, ignore_errors=True)
 
 
 class KernelProcess:
@@ -50,13 +96,7 @@ class KernelProcess:
     async def start(
         cls, workspace: Workspace, python: str, setup: Message, on_message: Callable[[Message], None]
     ) -> "KernelProcess":
-        """Start a kernel that accepts cells.
-
-        Args:
-            workspace: The sandbox of the process.
-            python: The interpreter, which needs ipykernel.
-            setup: First message to the plugin manager of the kernel.
-            on_message: Takes the messages of the plugin manager.
+        """Start a kernel that accepts cells. `setup` is the first message to its plugin manager.
 
         Raises:
             ToolError: This interpreter cannot run a kernel.
@@ -196,3 +236,12 @@ def _explain_failed_start(python: str, output: str) -> str:
             "`python` from the config of the toolkit"
         )
     return f"the kernel did not start: {output}"
+
+
+def _open_folder(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def _write_new(file: Path, data: bytes) -> None:
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
+        new.write(data)

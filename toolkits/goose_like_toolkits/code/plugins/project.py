@@ -1,7 +1,7 @@
 """A folder of plugins or a whole TaskWeaver project, with everything that is wrong in it."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,12 +11,11 @@ from goose_like.core.entry_points import did_you_mean
 from goose_like.core.gc_pause import pause_gc
 from goose_like.sdk.diagnostics import Diagnostic, ParseResult
 from goose_like.sdk.parse_cache import ParseCache
+from goose_like.terminal.escape import escape_controls
 from goose_like_toolkits.code.taskweaver import CONFIG_NAME, Settings, read_settings
 
-from .signature import Signature, read_signature
-from .signature_check import check_signature, complete_spec
-from .spec import PluginSpec
-from .spec_file import read_plugin_spec
+from .signature import Signature, check_signature, complete_spec, read_signature
+from .spec import PluginSpec, read_plugin_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +143,42 @@ def _find_misnamed_files(files: Iterable[Path]) -> Iterator[Diagnostic]:
     for file in files:
         if file.suffix == ".yml" and os.path.isfile(file.with_suffix(".py")):
             yield Diagnostic(file=file, text="only *.yaml is read; rename it if it is a plugin", is_warning=True)
+
+
+def explain_empty(project: Project) -> str:
+    """Explain how to get plugins into a folder without any."""
+    return (
+        f"there are no plugins in {project.plugins}: a plugin is a NAME.yaml and a NAME.py; "
+        "choose another folder with --project, or write one with `goose-like plugin new NAME`"
+    )
+
+
+def list_rows(project: Project, explain_off: Callable[[str], str | None]) -> list[list[str]]:
+    """Return name, state and description of each plugin, also of those with an unreadable YAML file."""
+    readable = {spec.file for spec in project.specs}
+    reasons = [explain_off(spec.name) for spec in project.specs]
+    rows = [
+        [spec.name, f"off: {reason}" if reason else "on", " ".join(spec.description.split())]
+        for spec, reason in zip(project.specs, reasons, strict=True)
+    ]
+    broken = {
+        each.file: [each.file.stem, f"broken: {each.text}", ""]
+        for each in reversed(project.diagnostics)
+        if each.file.suffix == ".yaml" and each.file not in readable and not each.is_warning
+    }
+    return sorted([escape_controls(cell) for cell in row] for row in [*rows, *broken.values()])
+
+
+def print_diagnostics(project: Project) -> int:
+    """Print all errors and warnings by file; return the exit code, 1 for an error or an empty folder."""
+    for each in project.diagnostics:
+        print(escape_controls(str(each)))
+    errors = sum(not each.is_warning for each in project.diagnostics)
+    plugins = f"{len(project.specs)} plugin{'s' * (len(project.specs) != 1)}"
+    if errors:
+        print(f"\n{plugins}, {errors} error{'s' * (errors != 1)}")
+    elif project.specs:
+        print(f"{plugins}, no errors")
+    else:
+        print(explain_empty(project))
+    return int(errors > 0 or not project.specs)

@@ -25,16 +25,7 @@ class PluginRegistry:
     """
 
     def __init__(self, folder: Path, chosen: Iterable[str] | None, switched: Mapping[str, bool]) -> None:
-        """Read the plugins of a folder.
-
-        Args:
-            folder: A project, or a folder of plugins.
-            chosen: Names of the plugins in the profile; None for all.
-            switched: Plugins that the user switched on or off.
-
-        Raises:
-            ProfileError: `chosen` contains an unknown name.
-        """
+        """Read the plugins of a project. Raise ProfileError if `chosen`, the profile's list, has an unknown name."""
         self.project = Project.read(folder)
         self.switched = dict(switched)
         self._chosen = None if chosen is None else list(chosen)
@@ -73,22 +64,14 @@ class PluginRegistry:
         return None if self._is_chosen(name) else "not among the profile's `plugins`"
 
     def find(self, name: str) -> PluginSpec:
-        """Return the plugin with this name.
-
-        Raises:
-            ToolError: There is none; the message names the nearest one.
-        """
+        """Return the plugin with this name. Raise ToolError with the nearest name if there is none."""
         specs = {spec.name: spec for spec in self.project.specs}
         if name not in specs:
             raise ToolError(self.project.explain_missing(name))
         return specs[name]
 
     def switch(self, name: str, *, is_on: bool) -> None:
-        """Switch a plugin on or off for this session.
-
-        Raises:
-            ToolError: There is no such plugin, or it cannot be on.
-        """
+        """Switch a plugin on or off for this session. Raise ToolError if that is impossible."""
         self.find(name)
         if is_on and (reason := self.project.off.get(name)):
             raise ToolError(f"{name} stays off: {reason}")

@@ -11,11 +11,7 @@ from .project import Project
 
 
 def write_plugin(name: str, project: Project) -> list[Path]:
-    """Write NAME.yaml and NAME.py into the project's folder of plugins; return their paths.
-
-    Raises:
-        UsageError: The name is invalid or taken, or the files cannot be written.
-    """
+    """Write NAME.yaml and NAME.py; return their paths. Raise UsageError if the name or the folder can't be used."""
     if keyword.iskeyword(name):
         raise UsageError(f"{name!r} is a keyword of Python; choose another name")
     if not name.isidentifier():

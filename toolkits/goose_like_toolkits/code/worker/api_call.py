@@ -24,10 +24,8 @@ def make_api_call(
     """Send a request and return JSON: `{"status": "success", "status_code": ..., "response": TEXT}`.
 
     A response with any status code is a success; without a response, `status` is `error` and the code is 500. A host
-    without a scheme uses https. A text body is sent unchanged, any other body as JSON.
-
-    Raises:
-        ValueError: The method is unknown, or the query is neither a mapping nor a JSON object.
+    without a scheme uses https. A text body is sent unchanged, any other body as JSON. Raise ValueError for an unknown
+    method, and for a query that is neither a mapping nor a JSON object.
     """
     if not all(isinstance(part, str) for part in (host, endpoint, method)):
         raise ValueError("host, endpoint and method are strings")
@@ -42,7 +40,7 @@ def make_api_call(
             raise ValueError(f"{url!r} is not a web address")
         request = urllib.request.Request(url, data, dict(headers or {}), method=method)
         code, text = _send(request, timeout_secs)
-    except (OSError, ValueError, http.client.HTTPException) as error:
+    except (OSError, ValueError, LookupError, http.client.HTTPException) as error:
         return json.dumps({"status": "error", "status_code": 500, "response": str(error)})
     return json.dumps({"status": "success", "status_code": code, "response": text})
 
@@ -64,7 +62,4 @@ def _send(request: urllib.request.Request, timeout_s: float) -> tuple[int, str]:
         response = error
     with response:
         charset = response.headers.get_content_charset() or "utf-8"
-        try:
-            return response.status, response.read().decode(charset, errors="replace")
-        except LookupError:  # the charset is unknown
-            return response.status, response.read().decode(errors="replace")
+        return response.status, response.read().decode(charset, errors="replace")

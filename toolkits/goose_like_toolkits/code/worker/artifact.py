@@ -1,6 +1,5 @@
 """Files that plugins save as artifacts."""
 
-import io
 import os
 import re
 import shutil
@@ -12,23 +11,14 @@ _PREVIEW_CHARS = 100
 
 
 def check_file_name(name: str) -> str:
-    """Return the name of a file unchanged.
-
-    Raises:
-        ValueError: The name contains a folder, or is empty.
-    """
+    """Return the name of a file unchanged. Raise ValueError if it contains a folder or is empty."""
     if name in ("", ".", "..") or re.search(r"[/\\\0]", name):
         raise ValueError(f"{name!r} is not a file name; give one without folders, such as 'result.csv'")
     return name
 
 
 def write_artifact(path: str, kind: str, value: Any) -> None:
-    """Write a value into a new file: a table as CSV without its index, an image as bytes, anything else as text.
-
-    Raises:
-        ValueError: There is no such kind.
-        TypeError: The value does not fit the kind.
-    """
+    """Write a value into a new file. Raise ValueError for an unknown kind, and TypeError if the value does not fit."""
     if kind not in (kinds := get_args(ArtifactType)):
         raise ValueError(f"no artifact is of type {kind!r}; the types are: {', '.join(kinds)}")
     if kind == "df":
@@ -61,28 +51,17 @@ def _write_image(path: str, value: Any) -> None:
     figure: Any = value if hasattr(value, "savefig") else getattr(value, "figure", None)
     if isinstance(value, (bytes, bytearray)):
         _write_bytes(path, value)
-    elif isinstance(value, io.BytesIO):
-        _write_bytes(path, value.getvalue())
     elif isinstance(value, (str, os.PathLike)):
         shutil.copyfile(value, path)
     elif hasattr(figure, "savefig"):  # a matplotlib figure or its axes
         figure.savefig(path, format=extension or "png")
     elif hasattr(value, "save") and hasattr(value, "mode"):  # a Pillow image
         value.save(path, format=None if extension else "PNG")
-    elif (data := _render_png(value)) is not None:
-        _write_bytes(path, data)
     else:
         raise TypeError(
             f"an artifact of type 'image' is bytes, a path, a Pillow image or a matplotlib figure, "
             f"not {type(value).__name__}"
         )
-
-
-def _render_png(value: Any) -> bytes | None:
-    data = value._repr_png_() if hasattr(value, "_repr_png_") else None
-    if isinstance(data, tuple):  # with metadata
-        data = data[0]
-    return data if isinstance(data, bytes) else None
 
 
 def _write_bytes(path: str, value: bytes | bytearray) -> None:

@@ -34,11 +34,7 @@ class Plugin(ABC):
         self.ctx.log(level, "Plugin-" + self.name, message)
 
     def get_env(self, variable_name: str) -> str:
-        """Return the value of the environment variable `PLUGIN_<plugin>_<variable>`.
-
-        Raises:
-            LookupError: The variable is not set.
-        """
+        """Return the variable `PLUGIN_<plugin>_<variable>`. Raise LookupError if it is not set."""
         return self.ctx.get_env(self.name, variable_name)
 
 
@@ -77,23 +73,14 @@ class PluginContext:
         return self._execution_idx
 
     def add_artifact(self, name: str, file_name: str, type: ArtifactType, val: Any, desc: str | None = None) -> str:
-        """Write a value into a new file and return the id of the artifact.
-
-        Raises:
-            ValueError: The file name contains a folder, or the type is unknown.
-            TypeError: The value does not fit the type.
-        """
+        """Write a value into a new file; return the artifact's id. Raise ValueError or TypeError for wrong values."""
         id, path = self._allocate(file_name, type)
         write_artifact(path, type, val)
         self._announce(id, name, path, type, describe_artifact(type, val) if desc is None else desc)
         return id
 
     def create_artifact_path(self, name: str, file_name: str, type: ArtifactType, desc: str = "") -> tuple[str, str]:
-        """Return the id of a new artifact and the path to which the plugin itself writes the file.
-
-        Raises:
-            ValueError: The file name contains a folder.
-        """
+        """Return id and path of an artifact that the plugin writes. Raise ValueError for a folder in the name."""
         id, path = self._allocate(file_name, type)
         self._announce(id, name, path, type, desc)
         return id, path
@@ -107,11 +94,7 @@ class PluginContext:
         self._send({"type": "log", "level": str(level), "tag": str(tag), "text": str(message)})
 
     def get_env(self, plugin_name: str, variable_name: str) -> str:
-        """Return the value of the environment variable `PLUGIN_<plugin>_<variable>`.
-
-        Raises:
-            LookupError: The variable is not set.
-        """
+        """Return the variable `PLUGIN_<plugin>_<variable>`. Raise LookupError if it is not set."""
         try:
             return self._env[f"{plugin_name}_{variable_name}"]
         except KeyError:
@@ -136,11 +119,6 @@ class PluginContext:
         with self._lock:
             self._execution_idx += 1
             self._artifact_count = 0
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """The session variables."""
-        return self._session_var
 
     def set_variables(self, variables: dict[str, Any]) -> None:
         """Replace the session variables."""

@@ -158,7 +158,7 @@ class PluginManager:
         try:
             with import_module("taskweaver.plugin.context").temp_context() as context:
                 context._env.update(plugin.source.list_variables())
-                context._session_var.update(self._context.variables)
+                context._session_var.update(self._context._session_var)
                 result = test.run(plugin.create(context))
                 if inspect.iscoroutine(result):  # in a thread, because the kernel's thread has a running loop
                     with ThreadPoolExecutor(1) as thread:

@@ -4,6 +4,7 @@ Their names contain spaces, so that no code can name or bind them. They live in 
 functions that a cell defines keep these `__builtins__`, whoever calls them. Libraries and plugins have the real ones.
 """
 
+import ast
 import builtins
 import linecache
 import os
@@ -16,7 +17,6 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from .annotations import check_annotation
 from .known_names import FORBIDDEN_BUILTINS, split_names
 from .rules import WORKER_PACKAGE, Refused, Rules
 
@@ -37,6 +37,18 @@ _COLUMN_NAMES = split_names(
     index isin isna isnull len lower lstrip max mean median min minute month month_name day_name notna notnull quarter
     replace round rstrip second shift slice split startswith std str strip sum upper var weekday year"""
 )
+_TYPE_NODES = (
+    ast.Expression,
+    ast.Name,
+    ast.Load,
+    ast.Subscript,
+    ast.Tuple,
+    ast.List,
+    ast.Constant,
+    ast.BinOp,
+    ast.BitOr,
+)
+_STRIPPED = "* \t\r\n\f"  # typing strips these characters before it evaluates the text
 _MAX_REMEMBERED = 10_000
 
 
@@ -262,3 +274,26 @@ def _is_stream_access(value: object, name: str) -> bool:
 def _compares_by_identity(kind: type) -> bool:
     """Return whether a set can tell this type from others: a class of a cell could claim to equal another one."""
     return type(kind).__hash__ is type.__hash__ and type(kind).__eq__ is type.__eq__
+
+
+def check_annotation(annotation: str | ast.expr, refuse: Callable[[str], object]) -> None:
+    """Refuse an annotation that does more than name types, because no guard runs when a library evaluates it."""
+    try:
+        tree: ast.AST
+        if isinstance(annotation, str):
+            tree = ast.parse(f"({annotation.strip(_STRIPPED)}\n)", mode="eval")
+        else:
+            tree = annotation
+    except (SyntaxError, ValueError, RecursionError):
+        return  # no library can evaluate the text
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            is_shallow = isinstance(node.value, ast.Name) or ast.unparse(node.value) == "collections.abc"
+            is_plain = is_shallow and not node.attr.startswith("_")
+        else:
+            is_plain = isinstance(node, _TYPE_NODES)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            check_annotation(node.value, refuse)
+        if not is_plain:
+            refuse("an annotation names types, one dot deep: compute nothing in it")
+            return

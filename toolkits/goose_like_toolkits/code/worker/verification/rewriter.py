@@ -3,14 +3,15 @@
 import __future__
 
 import ast
+import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from .annotations import check_annotation
-from .guards import ANNOTATION, ATTRIBUTE, CALLEE, GUARD_NAMES, MAGIC, OWNER
+from .guards import ANNOTATION, ATTRIBUTE, CALLEE, GUARD_NAMES, MAGIC, OWNER, check_annotation
 from .known_names import (
     FORBIDDEN_ATTRIBUTES,
     INHERITED_METHODS,
@@ -20,7 +21,6 @@ from .known_names import (
     is_dunder,
     split_names,
 )
-from .pip_command import quote_install_line
 from .rules import Rules
 
 # Kinds of nodes whose children need checks but not the node itself. Kinds missing here and in the class are refused.
@@ -31,6 +31,10 @@ _PLAIN_NODES = split_names(
     Subscript Starred List Tuple Slice arguments keyword Load Store Del And Or Add Sub Mult MatMult Div Mod Pow LShift
     RShift BitOr BitXor BitAnd FloorDiv Invert Not UAdd USub Eq NotEq Lt LtE Gt GtE Is IsNot In NotIn"""
 )
+_VERSION = r"(==|>=|<=|!=|~=|<|>)[\w.*]+"
+_PACKAGE = re.compile(rf"[A-Za-z0-9][\w.-]*(\[[\w,.-]+\])?({_VERSION}(,{_VERSION})*)?")
+_ARCHIVES = (".whl", ".zip", ".gz", ".tgz", ".bz2", ".xz", ".tar", ".tbz", ".txz")
+_FLAGS = split_names("-q -qq --quiet -U --upgrade -y --yes")
 _SELF_MATCHING_TYPES = split_names("bool bytearray bytes dict float frozenset int list set str tuple")
 
 
@@ -277,3 +281,20 @@ def _list_bound_names(tree: ast.AST) -> Iterator[str]:
             yield node.arg
         elif isinstance(node, ast.alias):
             yield node.asname or node.name
+
+
+def quote_install_line(magic: str, line: str) -> str | None:
+    """Return the quoted line for `%pip` or `%conda`, or None if the line does more than install packages by name."""
+    try:
+        arguments = shlex.split(line, comments=True)
+    except ValueError:
+        return None
+    if magic not in ("pip", "conda") or arguments[:1] != ["install"]:
+        return None
+    if not all(word in _FLAGS or _is_package(word) for word in arguments[1:]):
+        return None
+    return shlex.join(arguments)
+
+
+def _is_package(word: str) -> bool:
+    return _PACKAGE.fullmatch(word) is not None and not word.lower().endswith(_ARCHIVES)

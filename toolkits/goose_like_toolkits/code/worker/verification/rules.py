@@ -88,12 +88,7 @@ class Rules:
         return None if is_exception else f"function {name!r} is not allowed: {_format_choice(self._functions)}"
 
     def check_module(self, name: str, is_origin: bool = False) -> str | None:
-        """Check the use of a module.
-
-        Args:
-            name: Dotted name of the module.
-            is_origin: The module only defines a function or class; libraries define theirs in private modules.
-        """
+        """Check the use of a module. With `is_origin` it only defines a function or class, so it may be private."""
         if (reason := self._check_forbidden(name, is_origin)) or self._modules is None or self._is_listed(name):
             return reason
         return f"module {name!r} is not allowed: {_format_choice(self._modules)}"
@@ -143,13 +138,7 @@ class Rules:
         return None
 
     def check_value(self, value: object, holder: object = None, name: str = "") -> str | None:
-        """Check the use of a value.
-
-        Args:
-            value: The value.
-            holder: The object that the value comes from, as attribute `name`.
-            name: Name of the attribute.
-        """
+        """Check the use of a value, which comes from a holder as its attribute `name`."""
         function = value.__func__ if isinstance(value, MethodType) else value
         if refused := self._refused.get(id(function)):
             return refused[1]
