@@ -1,1 +1,6 @@
-"""HTTP server: code that all protocols share, and one sub-package for each protocol."""
+"""HTTP server: code that all protocols share, and one sub-package for each protocol.
+
+Start of a server: `command` (options), `settings`, `process` (port, workers), `app` (routes), `service` (models).
+A request: `middleware` (origin, log), a protocol's endpoint, `middleware` (token, body, query slots), the protocol's
+parser, `turn` (runs the exchange and streams the response). End of a server: `shutdown`.
+"""

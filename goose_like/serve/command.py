@@ -1,6 +1,5 @@
 """The command `goose-like serve`; light, because every start of goose-like imports this module."""
 
-import os
 from typing import Annotated
 
 import typer
@@ -25,8 +24,8 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")] = 7777,
     token: Annotated[
-        str | None, typer.Option(help="Token that clients must send as a bearer token; or set GOOSE_LIKE_SERVE_TOKEN.")
-    ] = None,
+        str, typer.Option(envvar="GOOSE_LIKE_SERVE_TOKEN", help="Token that clients must send as a bearer token.")
+    ] = "",
     origin: Annotated[
         list[str] | None, typer.Option(help="Allow pages of this origin, too, e.g. https://example.com; repeatable.")
     ] = None,
@@ -48,11 +47,11 @@ def serve(
     ] = 30.0,
 ) -> None:
     """Serve a profile over HTTP to OpenBB Workspace until the server is stopped."""
-    from .settings import TOKEN_VARIABLE, Settings, load_signing_key, parse_origins
+    from .settings import Settings, load_signing_key, parse_origins
 
     settings = Settings(
         host=host,
-        token=(token or os.environ.get(TOKEN_VARIABLE, "")).strip(),  # secrets in files end with a line break
+        token=token.strip(),  # secrets in files end with a line break
         signing_key=load_signing_key(),
         origins=parse_origins(origin or ()),
         toolkits=tuple(toolkit or ()),

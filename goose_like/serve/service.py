@@ -2,8 +2,8 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,7 +46,7 @@ class Service:
     models: ModelPair
     workspace: Workspace | None
     tool_names: frozenset[str] = frozenset()
-    running: set[asyncio.Timeout] = field(default_factory=set)
+    running_turns: set[asyncio.Timeout] = field(default_factory=set)
 
     @property
     def limits(self) -> Limits:
@@ -56,18 +56,9 @@ class Service:
         costs = [cost for cost in (settings.max_cost_usd, limits.cost_usd) if cost is not None]
         return limits.model_copy(update={"time_s": time_s, "cost_usd": min(costs, default=None)})
 
-    @contextmanager
-    def track_turn(self, turn: asyncio.Timeout) -> Iterator[None]:
-        """Let `stop_turns` end a turn until the block ends."""
-        self.running.add(turn)
-        try:
-            yield
-        finally:
-            self.running.discard(turn)
-
     def stop_turns(self) -> None:
         """End every running turn now with a TimeoutError."""
-        for turn in self.running:
+        for turn in self.running_turns:
             turn.reschedule(asyncio.get_running_loop().time())
 
 
@@ -104,13 +95,9 @@ def restrict_profile(profile: Profile, allowed: Collection[str]) -> tuple[Profil
     listed = [choice.name for choice in profile.toolkits]
     for name in allowed:
         if name not in (*listed, OPENBB_TOOLKIT):
-            hint = did_you_mean(name, listed) if listed else "it has none"
+            hint = did_you_mean(name, listed)
             raise ProfileError(f"--toolkit {name}: profile {profile.name!r} has no such toolkit; {hint}")
-    kept = [
-        choice
-        for choice in profile.toolkits
-        if choice.name in allowed or not load_toolkit(choice.name).has_local_access
-    ]
+    kept = [each for each in profile.toolkits if each.name in allowed or not load_toolkit(each.name).has_local_access]
     removed = tuple(name for name in listed if name not in {choice.name for choice in kept})
     for index, choice in enumerate(profile.toolkits):
         for alias, needed in choice.requires.items() if choice in kept else ():

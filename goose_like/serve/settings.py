@@ -4,7 +4,8 @@ import ipaddress
 import os
 import secrets
 from collections.abc import Iterable
-from pathlib import Path
+from contextlib import suppress
+from functools import partial
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -55,21 +56,13 @@ class Settings(FrozenModel):
     keep_alive_s: float = 15.0
     log_content: bool = False
 
-    @property
-    def is_local(self) -> bool:
-        """Tell whether only this machine can reach the server."""
-        return is_loopback(self.host)
-
 
 def is_loopback(host: str) -> bool:
     """Tell whether a host name or address always means this machine."""
     name = host.strip("[]").lower().removesuffix(".")
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
+    with suppress(ValueError):
         return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
+    return name == "localhost" or name.endswith(".localhost")
 
 
 def parse_origins(texts: Iterable[str]) -> tuple[str, ...]:
@@ -82,9 +75,7 @@ def parse_origins(texts: Iterable[str]) -> tuple[str, ...]:
     for text in texts:
         url = urlsplit(text.strip())
         if url.scheme not in ("http", "https") or not url.netloc or url.path.strip("/") or url.query or "*" in text:
-            raise UsageError(
-                f"--origin {text!r} is no origin; write it like https://example.com or http://localhost:3000"
-            )
+            raise UsageError(f"--origin {text!r} is no origin; write e.g. https://example.com or http://localhost:3000")
         origins.append(f"{url.scheme}://{url.netloc}".lower())
     return tuple(origins)
 
@@ -104,29 +95,16 @@ def load_signing_key() -> bytes:
         return key
     file = state_folder() / "serve.key"
     try:
-        return _load_key_file(file)
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with suppress(FileExistsError), open(file, "xb", opener=partial(os.open, mode=0o600)) as target:
+            target.write(secrets.token_hex(_MIN_KEY_BYTES).encode())
+        if file.stat().st_mode & 0o077:
+            raise UsageError(f"other users can read {file}; run chmod 600 on it, or delete it to get a new key")
+        key = file.read_bytes().strip()
     except OSError as error:
         raise UsageError(
             f"cannot use {file}: {error.strerror}; make it readable, or set {SIGNING_KEY_VARIABLE}"
         ) from error
-
-
-def _load_key_file(file: Path) -> bytes:
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = file.with_suffix(f".{os.getpid()}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "wb") as target:
-            target.write(secrets.token_hex(_MIN_KEY_BYTES).encode())
-        try:
-            os.link(draft, file)  # atomic: if two servers start at once, both use the first one's key
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
-    if file.stat().st_mode & 0o077:
-        raise UsageError(f"other users can read {file}; run chmod 600 on it, or delete it to get a new key")
-    key = file.read_bytes().strip()
     if len(key) < _MIN_KEY_BYTES:
-        raise UsageError(f"{file} does not contain a key; delete it to get a new one")
+        raise UsageError(f"{file} does not contain a key; start again, or delete it to get a new one")
     return key

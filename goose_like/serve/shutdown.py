@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
+from multiprocessing import parent_process
 from types import FrameType
 from typing import Any
 
@@ -16,70 +17,47 @@ _FINAL_EVENTS_S = 2.0
 """Seconds that stopped turns get to send their last events."""
 
 
-class GracefulShutdown:
-    """A handler of SIGTERM and SIGINT that runs before uvicorn's handlers and calls them when no query runs.
+@contextmanager
+def handle_signals(service: Service, slots: QuerySlots) -> Iterator[None]:
+    """Handle SIGTERM and SIGINT until the block ends; for a worker, the end of its parent counts as SIGTERM.
 
-    Until then the port stays open, so that balancers get a 503 instead of a refused connection, and sse_starlette
-    does not end the streams. A second Ctrl-C stops everything at once.
+    The first signal reaches uvicorn's handler only when no query runs. Until then the port stays open, so that
+    balancers get a 503 instead of a refused connection, and sse_starlette does not end the streams. A second Ctrl-C
+    stops everything at once.
     """
+    loop, parent, tasks = asyncio.get_running_loop(), parent_process(), list[asyncio.Task[None]]()
 
-    def __init__(self, service: Service, slots: QuerySlots) -> None:
-        self._service = service
-        self._slots = slots
-        self._former_handlers: dict[int, Any] = {}
-        self._task: asyncio.Task[None] | None = None
-
-    @contextmanager
-    def handle_signals(self, parent_pid: int | None) -> Iterator[None]:
-        """Handle the signals until the block ends; the end of process `parent_pid` counts as SIGTERM."""
-        loop = asyncio.get_running_loop()
-
-        def handle(number: int, _: FrameType | None) -> None:
-            loop.call_soon_threadsafe(self._start, number)
-
-        self._former_handlers = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            with _watch_process(parent_pid, lambda: self._start(signal.SIGTERM)):
-                yield
-        finally:
-            for number, former in self._former_handlers.items():
-                signal.signal(number, former)
-
-    def _start(self, number: int) -> None:
-        if self._task is None:
-            self._slots.is_closed = True
-            self._task = asyncio.create_task(self._run(number))
+    def start(number: int) -> None:
+        stop = partial(handlers[number], number, None)
+        if not tasks:
+            slots.is_closed = True
+            tasks.append(loop.create_task(_drain(service, slots, stop)))
         elif number == signal.SIGINT:
             logging.getLogger("uvicorn.error").disabled = True  # it would report every request that is cut off now
-            self._call_former_handler(number)
-            self._call_former_handler(number)  # uvicorn stops at once at its second SIGINT
+            stop()
+            stop()  # uvicorn stops at once at its second SIGINT
 
-    async def _run(self, number: int) -> None:
-        await self._wait_until_idle(self._service.settings.shutdown_timeout_s)
-        self._service.stop_turns()
-        await self._wait_until_idle(_FINAL_EVENTS_S)
-        self._call_former_handler(number)
+    def handle(number: int, _: FrameType | None) -> None:
+        loop.call_soon_threadsafe(start, number)
 
-    async def _wait_until_idle(self, timeout_s: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self._slots.idle.wait()
+    def end_with_parent(sentinel: int) -> None:
+        loop.remove_reader(sentinel)
+        start(signal.SIGTERM)
 
-    def _call_former_handler(self, number: int) -> None:
-        handler: Callable[[int, None], object] = self._former_handlers[number]
-        handler(number, None)
-
-
-@contextmanager
-def _watch_process(pid: int | None, on_exit: Callable[[], object]) -> Iterator[None]:
-    """Call `on_exit` if a process ends while the block runs, on systems that have pidfd."""
-    if pid is None or not hasattr(os, "pidfd_open"):
-        yield
-        return
-    loop, descriptor = asyncio.get_running_loop(), os.pidfd_open(pid)
-    loop.add_reader(descriptor, on_exit)
+    handlers: dict[int, Any] = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    if parent:
+        loop.add_reader(parent.sentinel, end_with_parent, parent.sentinel)
     try:
         yield
     finally:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
+        if parent:
+            loop.remove_reader(parent.sentinel)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+async def _drain(service: Service, slots: QuerySlots, stop: Callable[[], object]) -> None:
+    for timeout_s, end in (service.settings.shutdown_timeout_s, service.stop_turns), (_FINAL_EVENTS_S, stop):
+        with suppress(TimeoutError):
+            await asyncio.wait_for(slots.idle.wait(), timeout_s)
+        end()

@@ -1,5 +1,7 @@
 """Static files of the chat page and the headers that limit them in a browser."""
 
+from base64 import b64encode
+from hashlib import sha256
 from importlib.resources import files
 
 from starlette.responses import Response
@@ -10,28 +12,34 @@ _PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-# The frame shows HTML that a model wrote: with inline scripts and styles, without an origin and without network access.
+# The frame shows HTML that a model wrote: with its styles, without its scripts, an origin or network access. The only
+# script is ours, by its hash: where any script runs, no policy prevents WebRTC.
 _FRAME_POLICY = (
-    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "sandbox allow-scripts; default-src 'none'; script-src 'sha256-{}'; style-src 'unsafe-inline'; "
     "img-src data:; font-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
 
 
 def load_static_files() -> dict[str, Response]:
     """Load the responses with the page's files by URL path without leading slash; the page itself has an empty path."""
-    page = files(__package__).joinpath("page")
     return {
-        "" if file.name == "index.html" else file.name: Response(file.read_bytes(), headers=_build_headers(file.name))
-        for file in page.iterdir()
+        "" if file.name == "index.html" else file.name: _build_response(file.name, file.read_bytes())
+        for file in files(__package__).joinpath("page").iterdir()
         if file.is_file()
     }
 
 
-def _build_headers(name: str) -> dict[str, str]:
-    return {
+def _build_response(name: str, content: bytes) -> Response:
+    headers = {
         "content-type": f"{_CONTENT_TYPES[name.rpartition('.')[2]]}; charset=utf-8",
-        "content-security-policy": _FRAME_POLICY if name == "frame.html" else _PAGE_POLICY,
+        "content-security-policy": _build_frame_policy(content) if name == "frame.html" else _PAGE_POLICY,
         "cache-control": "no-cache",
         "referrer-policy": "no-referrer",
         "x-content-type-options": "nosniff",
     }
+    return Response(content, headers=headers)
+
+
+def _build_frame_policy(page: bytes) -> str:
+    script = page.partition(b"<script>")[2].partition(b"</script>")[0]
+    return _FRAME_POLICY.format(b64encode(sha256(script).digest()).decode())

@@ -2,12 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import ExitStack, aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, aclosing
 from dataclasses import dataclass
 from typing import Protocol
 
 import anyio
+from sse_starlette import EventSourceResponse
+from sse_starlette.sse import SendTimeoutError
+from starlette.types import Receive, Scope, Send
+from typing_extensions import override
 
 from goose_like.agent.build import build_exchange
 from goose_like.config.profile import Profile
@@ -25,28 +29,24 @@ from .service import Service
 ImageData = tuple[bytes, str]
 """An image's bytes and the name of its source."""
 
-SERVER_STOPPING = TurnFinished(
-    reason="error", detail="this server is being stopped; ask again in a moment", exit_code=143
-)
-INTERNAL_ERROR = TurnFinished(
-    reason="error", detail="a fault in goose_like or in a plugin; the server's log has more", exit_code=1
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn to run: the conversation so far and the message to reply to.
+    """A turn to run: the conversation so far, and the message to reply to.
 
-    `images` belong to `message`; the session stores their bytes. `steps_used` counts steps of this turn that earlier
-    requests made. `question` is the user's text for the log.
+    `message` is the user's, or has the results of calls that the client ran: then it continues the last turn.
+    `images` belong to `message`; the session stores their bytes.
     """
 
-    profile: Profile
     history: History
     message: Message
     images: tuple[ImageData, ...] = ()
-    steps_used: int = 0
-    question: str = ""
+
+    @property
+    def earlier_messages(self) -> list[Message]:
+        """The messages of this turn from earlier requests, starting with the user's."""
+        user_indexes = self.history.user_message_indexes
+        return self.history.messages[user_indexes[-1] :] if self.message.tool_results and user_indexes else []
 
 
 class ResponseWriter(Protocol):
@@ -65,33 +65,51 @@ class ResponseWriter(Protocol):
         """Return bytes that keep the connection open and that clients ignore."""
 
 
+class EventStream(EventSourceResponse):
+    """A response with server-sent events that closes `resources` when the stream ends for any reason."""
+
+    def __init__(self, content: AsyncIterator[bytes], resources: ExitStack, send_timeout_s: float) -> None:
+        super().__init__(content, sep="\n", ping=0, send_timeout=send_timeout_s)
+        self._resources = resources
+
+    @override
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        except SendTimeoutError:
+            logging.getLogger(__name__).warning("closed a stream: the client stopped reading")
+        finally:
+            self._resources.close()
+
+
 async def stream_turn(
-    turn: Turn, writer: ResponseWriter, service: Service, record: RequestRecord
+    turn: Turn, profile: Profile, writer: ResponseWriter, service: Service, record: RequestRecord
 ) -> AsyncGenerator[bytes]:
     """Run a turn and yield the bytes of its response; `record` gets how it ended and the tokens it used.
 
     Every error ends the response with a message. Closing the generator early cancels the model and the tools, and
     waits until they have ended.
     """
-    yield writer.start() or writer.keep_alive()
+    yield writer.start()
     channel, finished, known_messages = Channel(), None, len(turn.history.messages)
-    work = asyncio.create_task(_run_turn(turn, service, channel))
+    question = (*turn.earlier_messages, turn.message)[0].first_text
+    work = asyncio.create_task(_run_turn(turn, profile, service, channel))
     try:
-        async with aclosing(channel.stream_batches(work, service.settings.keep_alive_s)) as batches:
+        async with aclosing(channel.stream(work, service.settings.keep_alive_s)) as batches:
             async for batch in batches:
-                if finished and finished.reason != "cancelled":
+                if finished:
                     continue  # events of toolkits that close come too late: the response is complete
                 data = writer.write(batch) if batch else writer.keep_alive()
-                if ends := [event for event in batch if isinstance(event, TurnFinished)]:
-                    finished = ends[-1]
-                    if finished.reason != "cancelled":
+                for event in batch:
+                    if isinstance(event, TurnFinished) and event.reason != "cancelled":  # an error follows that one
+                        finished = event
                         data += writer.finish(finished)
                 if data:
                     yield data
     except Exception as error:
-        end = _describe_failure(error)
-        if not finished or finished.reason == "cancelled":  # else the response is complete, and closing failed
-            finished = end
+        failure = _describe_failure(error)
+        if not finished:  # else the response is complete, and closing failed
+            finished = failure
             yield writer.finish(finished)
     finally:
         work.cancel()
@@ -102,44 +120,43 @@ async def stream_turn(
         if service.settings.log_content:
             new_messages = turn.history.messages[known_messages:]
             answers = (message.text for message in new_messages if message.role == "assistant")
-            record.content = {"asked": turn.question, "answered": "\n\n".join(filter(None, answers))}
+            record.content = {"asked": question, "answered": "\n\n".join(filter(None, answers))}
 
 
 def _describe_failure(error: Exception) -> TurnFinished:
     match error:
         case TimeoutError():
-            return SERVER_STOPPING
+            detail, exit_code = "this server is being stopped; ask again in a moment", 143
         case GooseLikeError():
-            return TurnFinished(reason="error", detail=str(error), exit_code=error.exit_code)
-    logging.getLogger(__name__).error("a request failed", exc_info=error)
-    return INTERNAL_ERROR
+            detail, exit_code = str(error), error.exit_code
+        case _:
+            detail, exit_code = "a fault in goose_like or in a plugin; the server's log has more", 1
+            logging.getLogger(__name__).error("a request failed", exc_info=error)
+    return TurnFinished(reason="error", detail=detail, exit_code=exit_code)
 
 
-async def _run_turn(turn: Turn, service: Service, channel: Channel) -> None:
+async def _run_turn(turn: Turn, profile: Profile, service: Service, channel: Channel) -> None:
     """Run the turn in a temporary session.
 
     Raises:
         TimeoutError: the service stopped the turn.
     """
     limits = service.limits
-    steps = limits.steps - turn.steps_used
+    steps = limits.steps - sum(message.role == "assistant" for message in turn.earlier_messages)
     if steps <= 0:
         channel.notify(TurnFinished(reason="step_limit", detail=f"the limit of {limits.steps} steps", exit_code=3))
         return
-    with ExitStack() as stack:
+    async with AsyncExitStack() as stack:
         session = Session.temporary()
         stack.callback(session.close)
         session.history = turn.history
         for data, source in turn.images:
             save_image(data, source, session.outputs)
-        async with asyncio.timeout(None) as timeout:
-            with service.track_turn(timeout):
-                async with build_exchange(
-                    turn.profile,
-                    channel,
-                    session=session,
-                    workspace=service.workspace,
-                    limits=limits.model_copy(update={"steps": steps}),
-                    models=service.models,
-                ) as exchange:
-                    await exchange.reply(turn.message)
+        timeout = await stack.enter_async_context(asyncio.timeout(None))
+        service.running_turns.add(timeout)
+        stack.callback(service.running_turns.discard, timeout)
+        limits = limits.model_copy(update={"steps": steps})
+        workspace, models = service.workspace, service.models
+        building = build_exchange(profile, channel, session=session, workspace=workspace, limits=limits, models=models)
+        exchange = await stack.enter_async_context(building)
+        await exchange.reply(turn.message)

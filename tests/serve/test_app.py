@@ -5,6 +5,7 @@ import json
 import re
 import socket
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 
@@ -14,7 +15,7 @@ import uvicorn
 
 from goose_like.config.profile import ModelChoice, ToolkitChoice
 from goose_like.config.profile_loader import load_profile
-from goose_like.serve.app import AppFactory
+from goose_like.serve.app import create_app
 from goose_like.serve.middleware import Metrics
 from goose_like.serve.settings import Settings
 from goose_like.toolkit import Toolkit, tool
@@ -34,7 +35,7 @@ async def serving(monkeypatch, responses, *, toolkits=(), **settings):
         listed = (*profile.toolkits, *(ToolkitChoice(name=name) for name in toolkits))
         profile = profile.model_copy(update={"processor": ModelChoice(model="openai:m"), "toolkits": listed})
         metrics = Metrics()
-        factory = AppFactory(Settings(signing_key=b"k" * 32, **settings), profile, create_metrics=lambda: metrics)
+        factory = partial(create_app, Settings(signing_key=b"k" * 32, **settings), profile, lambda: metrics)
         config = uvicorn.Config(factory, factory=True, log_config=None, lifespan="on", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -10,15 +10,14 @@ from goose_like.core.message import Usage
 from goose_like.serve.middleware import Metrics, RequestRecord
 from goose_like.serve.settings import METRICS_FOLDER_VARIABLE
 
-FIRST = RequestRecord("query", 200, "copilot", "stop", 0.3, 0.02, Usage(input_tokens=7))
-SECOND = RequestRecord("query", 200, "copilot", "stop", 3.0, 0.2, Usage(input_tokens=5))
+FIRST = RequestRecord("query", 200, "copilot", "stop", 0.3, Usage(input_tokens=7))
+SECOND = RequestRecord("query", 200, "copilot", "stop", 3.0, Usage(input_tokens=5))
 EXPECTED = (
     'goose_like_requests_total{dialect="copilot",ending="stop",path="query",status="200"} 2.0',
     'goose_like_query_seconds_bucket{le="0.5"} 1.0',
     'goose_like_query_seconds_bucket{le="+Inf"} 2.0',
     "goose_like_query_seconds_sum 3.3",
     "goose_like_query_seconds_count 2.0",
-    'goose_like_query_first_byte_seconds_bucket{le="0.025"} 1.0',
     'goose_like_tokens_total{kind="input"} 12.0',
     'goose_like_tokens_total{kind="cache_read"} 0.0',
     'goose_like_feedback_total{vote="up"} 0.0',

@@ -50,11 +50,13 @@ def test_a_requirement_that_was_left_out_is_told_with_what_to_add():
     assert names(restrict_profile(profile("developer", also_out), ())[0]) == ["openbb"]
 
 
-@pytest.mark.parametrize(("toolkits", "told"), [(("developer",), "did you mean 'developer'?"), ((), "it has none")])
-def test_a_name_that_the_profile_has_not(toolkits, told):
+@pytest.mark.parametrize(
+    ("toolkits", "report"), [(("developer",), "did you mean 'developer'?"), ((), "there are none")]
+)
+def test_a_name_that_the_profile_has_not(toolkits, report):
     with pytest.raises(ProfileError, match="--toolkit develper: profile 'p' has no such toolkit; ") as caught:
         restrict_profile(profile(*toolkits), ["develper"])
-    assert str(caught.value).endswith(told)
+    assert str(caught.value).endswith(report)
 
 
 async def test_the_profile_that_comes_along(tmp_path, monkeypatch):

@@ -12,7 +12,8 @@ def test_each_file_has_its_type_and_a_policy(path):
     asset = load_static_files()[path]
     policy = asset.headers["content-security-policy"]
     assert policy.count("default-src 'none'") == 1
-    # HTML of a model may run scripts, but without origin and network; the page runs only its own files.
+    # HTML of a model may bring styles, but no scripts; the page runs only its own files.
+    assert "script-src 'unsafe" not in policy
     assert ("unsafe" in policy) == ("sandbox allow-scripts" in policy) == (path == "frame.html")
     assert asset.headers["content-type"] == f"{KINDS[path.rpartition('.')[2]]}; charset=utf-8"
 

@@ -132,7 +132,7 @@ class Turn:
 
     @property
     def text(self) -> str:
-        return said(self.events)
+        return join_text(self.events)
 
     def of(self, event: str) -> list[Any]:
         """Return the data of all events with a name."""
@@ -143,7 +143,7 @@ class Turn:
         return self.of("copilotFunctionCall")
 
 
-def said(events: list[Sent] | tuple[Sent, ...]) -> str:
+def join_text(events: list[Sent] | tuple[Sent, ...]) -> str:
     """Join the text of a stream."""
     return "".join(sent.data["delta"] for sent in events if sent.event == "copilotMessageChunk")
 
@@ -230,7 +230,7 @@ class Workspace:
                 **self.more,
             }
         tiers = {
-            tier: [self._described(w) for w in self.dashboard if w.tier == tier]
+            tier: [self._describe(w) for w in self.dashboard if w.tier == tier]
             for tier in ("primary", "secondary", "extra")
         }
         schema = {"type": "object", "properties": {}}
@@ -255,16 +255,16 @@ class Workspace:
 
     def take(self, events: tuple[Sent, ...]) -> bool:
         """Record the events and answer a call; return whether another request is needed."""
-        text, calls = said(events), [sent.data for sent in events if sent.event == "copilotFunctionCall"]
+        text, calls = join_text(events), [sent.data for sent in events if sent.event == "copilotFunctionCall"]
         if text and (self.records_text or not calls):
             self.messages.append({"role": "ai", "content": text})
         for call in calls:
             once = json.dumps(call)
             content = {"text": once, "twice": json.dumps(once), "object": call}[self.calls_as]
-            self.messages += [{"role": "ai", "content": content}, self.given(call)]
+            self.messages += [{"role": "ai", "content": content}, self.build_result(call)]
         return bool(calls)
 
-    def given(self, call: dict[str, Any]) -> dict[str, Any]:
+    def build_result(self, call: dict[str, Any]) -> dict[str, Any]:
         """Build the message with a function's result."""
         function, arguments = call["function"], call["input_arguments"]
         message: dict[str, Any] = {"role": "tool", "function": function}
@@ -302,7 +302,7 @@ class Workspace:
     def _widget(self, uuid: str) -> Widget | None:
         return next((widget for widget in self.dashboard if widget.uuid == uuid), None)
 
-    def _described(self, widget: Widget) -> dict[str, Any]:
+    def _describe(self, widget: Widget) -> dict[str, Any]:
         params = [dict(param) for param in widget.params]
         if widget.tier == "extra":
             for param in params:

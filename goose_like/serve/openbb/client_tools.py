@@ -2,13 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
 from goose_like.core.entry_points import did_you_mean
-from goose_like.core.message import FrozenModel, ToolCall, Utf8Text
+from goose_like.core.message import ToolCall
 from goose_like.core.tool import ToolError
 
 from .query import ClientTool, FunctionCall, Query, Widget, WidgetParam
@@ -31,46 +30,30 @@ OTHER_FUNCTIONS = (
 """Functions that take the same arguments from the model and from the client."""
 
 _MAX_NAME_LENGTH = 64
-_MAX_WIDGETS_IN_HINT = 12
-
-
-class ClientCall(FrozenModel):
-    """A function call as the client gets it; it stands for `count` calls of the model."""
-
-    function: Utf8Text
-    arguments: dict[str, Any]
-    count: int = 1
 
 
 # --- names
 
 
-def name_client_tools(query: Query) -> dict[str, ClientTool]:
-    """Map unique names for the model to the client's tools; names that clash get the server's name as a prefix.
+def choose_aliases(tools: Sequence[ClientTool], reserved_names: Collection[str]) -> tuple[ClientTool, ...]:
+    """Give the client's tools unique names for the model; names that clash get the server's name as a prefix.
 
-    Every provider accepts these names. The same query gives the same names.
+    Every provider accepts these names. The same tools get the same names.
     """
-    names = _choose_names(tuple((tool.server_id, tool.name) for tool in query.tools), query.reserved_names)
-    return dict(zip(names, query.tools, strict=True))
-
-
-@lru_cache(maxsize=32)
-def _choose_names(tools: tuple[tuple[str, str], ...], reserved: frozenset[str]) -> tuple[str, ...]:
-    """Choose names for tools given by server and name; cached, because every call of a conversation needs them."""
-    taken = {*WIDGET_DATA_FUNCTIONS, OPTIONS_FUNCTION, EXECUTE_FUNCTION, *OTHER_FUNCTIONS, *reserved}
-    plain_names = [_sanitize_name(name) for _, name in tools]
-    counts, numbers = Counter(plain_names), Counter[str]()
-    names: list[str] = []
-    for (server, own_name), name in zip(tools, plain_names, strict=True):
-        if name in taken or counts[name] > 1:
-            name = _sanitize_name(f"{server}_{own_name}" if server else own_name)
-        base = name
-        while name in taken:
+    taken = {*WIDGET_DATA_FUNCTIONS, OPTIONS_FUNCTION, EXECUTE_FUNCTION, *OTHER_FUNCTIONS, *reserved_names}
+    counts, numbers = Counter(_sanitize_name(tool.name) for tool in tools), Counter[str]()
+    renamed = []
+    for tool in tools:
+        alias = _sanitize_name(tool.name)
+        if alias in taken or counts[alias] > 1:
+            alias = _sanitize_name(f"{tool.server_id}_{tool.name}" if tool.server_id else tool.name)
+        base = alias[: _MAX_NAME_LENGTH - 5]
+        while alias in taken:
             numbers[base] += 1
-            name = f"{base[: _MAX_NAME_LENGTH - 5]}_{numbers[base] + 1}"
-        taken.add(name)
-        names.append(name)
-    return tuple(names)
+            alias = f"{base}_{numbers[base] + 1}"
+        taken.add(alias)
+        renamed.append(tool.model_copy(update={"alias": alias}))
+    return tuple(renamed)
 
 
 def _sanitize_name(name: str) -> str:
@@ -80,29 +63,29 @@ def _sanitize_name(name: str) -> str:
 # --- from the model's calls to the client's
 
 
-def to_client_call(calls: Sequence[ToolCall], query: Query) -> ClientCall:
-    """Convert the first call, together with the following calls that one request to the client can include.
+def to_client_call(calls: Sequence[ToolCall], query: Query) -> tuple[FunctionCall, int]:
+    """Convert as many of the first calls as one request to the client can include; return their number, too.
 
     There must be at least one call, and `check_call` must have accepted all of them.
     """
     name, arguments = calls[0].name, calls[0].parse_arguments()
     if query.dialect == "copilot":
-        return ClientCall(function=name, arguments={"widget_uuid": str(arguments.get("widget_uuid", ""))})
+        return FunctionCall(function=name, arguments={"widget_uuid": str(arguments.get("widget_uuid", ""))}), 1
     if name in WIDGET_DATA_FUNCTIONS or name == OPTIONS_FUNCTION:
         group = takewhile(lambda call: call.name == name, calls)
         entries = [_build_request(name, call.parse_arguments(), query) for call in group]
         key = "param_options_queries" if name == OPTIONS_FUNCTION else "data_sources"
-        return ClientCall(function=name, arguments={key: entries}, count=len(entries))
-    if tool := name_client_tools(query).get(name):
+        return FunctionCall(function=name, arguments={key: entries}), len(entries)
+    if tool := query.find_tool(name):
         address = {key: value for key, value in (("url", tool.url), ("endpoint", tool.endpoint)) if value}
         wrapped = {"server_id": tool.server_id, "tool_name": tool.name, "parameters": arguments}
-        return ClientCall(function=EXECUTE_FUNCTION, arguments=wrapped | address)
-    return ClientCall(function=name, arguments=arguments)
+        return FunctionCall(function=EXECUTE_FUNCTION, arguments=wrapped | address), 1
+    return FunctionCall(function=name, arguments=arguments), 1
 
 
 def _build_request(name: str, arguments: dict[str, Any], query: Query) -> dict[str, Any]:
     """Build the request for a widget's data or for the options of one of its parameters."""
-    uuid, changes = str(arguments.get("widget_uuid", "")), _get_changes(arguments)
+    uuid, changes = str(arguments.get("widget_uuid", "")), get_changes(arguments)
     widget = query.find_widget(uuid)
     place = {"origin": widget.origin if widget else "", "id": widget.widget_id if widget else ""}
     if name == OPTIONS_FUNCTION:
@@ -110,7 +93,8 @@ def _build_request(name: str, arguments: dict[str, Any], query: Query) -> dict[s
     return place | {"widget_uuid": uuid, "input_args": (widget.current_values if widget else {}) | changes}
 
 
-def _get_changes(arguments: dict[str, Any]) -> dict[str, Any]:
+def get_changes(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the changed parameters in the arguments of a call for a widget's data or options."""
     changes = arguments.get("arguments")
     return changes if isinstance(changes, dict) else {}
 
@@ -125,15 +109,14 @@ def to_model_calls(call: FunctionCall, query: Query) -> list[tuple[str, dict[str
         entries = arguments.get(key)
         requests = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
         if requests:
-            uuids = {(widget.origin, widget.widget_id): widget.uuid for widget in reversed(query.widgets)}
+            uuids = {(widget.origin, widget.widget_id): widget.uuid for widget in reversed(query.all_widgets)}
             return [(function, _read_request(entry, entry.get(changes_key), uuids)) for entry in requests]
     if function == EXECUTE_FUNCTION:
         wanted = arguments.get("tool_name") or "", arguments.get("server_id") or ""
-        tools = name_client_tools(query).items()
-        matches = (name for name, tool in tools if (tool.name, tool.server_id) == wanted)
+        matches = (tool.alias for tool in query.tools if (tool.name, tool.server_id) == wanted)
         parameters = arguments.get("parameters")
-        name = next(matches, _sanitize_name(str(wanted[0])))
-        return [(name, parameters if isinstance(parameters, dict) else {})]
+        alias = next(matches, _sanitize_name(str(wanted[0])))
+        return [(alias, parameters if isinstance(parameters, dict) else {})]
     return [(function, arguments)]
 
 
@@ -158,41 +141,34 @@ def check_call(name: str, arguments: dict[str, Any], query: Query) -> None:
         ToolError: the client would refuse the call or return something else; the text tells the model what to do.
     """
     if name in WIDGET_DATA_FUNCTIONS or name == OPTIONS_FUNCTION:
-        widget = _find_widget(str(arguments.get("widget_uuid", "")), query)
-        if name in WIDGET_DATA_FUNCTIONS and query.dialect == "workspace":
-            right_name = WIDGET_DATA_FUNCTIONS[widget.tier == "extra"]
-            if name != right_name:
-                raise ToolError(f"{_describe_widget(widget)} is not where {name} looks; call {right_name}")
-        _check_arguments(widget, _get_changes(arguments), query)
-        if name == OPTIONS_FUNCTION:
-            _check_has_options(widget, str(arguments.get("param", "")))
-    elif tool := name_client_tools(query).get(name):
+        _check_widget_call(name, arguments, query)
+    elif tool := query.find_tool(name):
         _check_schema(name, tool.input_schema, arguments)
+
+
+def _check_widget_call(name: str, arguments: dict[str, Any], query: Query) -> None:
+    uuid, changes = str(arguments.get("widget_uuid", "")), get_changes(arguments)
+    widget = query.find_widget(uuid)
+    if widget is None:
+        hint = did_you_mean(uuid, map(_describe_widget, query.all_widgets))
+        raise ToolError(f"no widget has the uuid {uuid!r}; {hint}")
+    if query.dialect == "copilot" and changes:
+        raise ToolError("this dashboard only gives a widget's data as it is set now; leave `arguments` out")
+    right_name = WIDGET_DATA_FUNCTIONS[widget in query.widgets.extra]
+    if name in WIDGET_DATA_FUNCTIONS and name != right_name and query.dialect == "workspace":
+        raise ToolError(f"{_describe_widget(widget)} is not where {name} looks; call {right_name}")
+    for param_name, value in changes.items():
+        _check_option(widget, _find_param(widget, param_name), value)
+    if name == OPTIONS_FUNCTION:
+        param = _find_param(widget, str(arguments.get("param", "")))
+        if not param.has_options_endpoint:
+            values = ", ".join(_list_options(param)) or f"any {param.type}"
+            param_name = f"parameter {param.name!r} of {_describe_widget(widget)}"
+            raise ToolError(f"{param_name} has no options to ask for; it takes {values}")
 
 
 def _describe_widget(widget: Widget) -> str:
     return f"{widget.uuid} ({widget.name})"
-
-
-def _find_widget(uuid: str, query: Query) -> Widget:
-    if widget := query.find_widget(uuid):
-        return widget
-    by_name = {name.lower(): widget for widget in query.widgets for name in (widget.widget_id, widget.name)}
-    if meant := by_name.get(uuid.lower()):
-        raise ToolError(f"{uuid!r} is no uuid of a widget; did you mean {_describe_widget(meant)}?")
-    hint = did_you_mean(uuid, (widget.uuid for widget in query.widgets))
-    if not hint.startswith("did you mean"):
-        more = len(query.widgets) - _MAX_WIDGETS_IN_HINT
-        names = ", ".join(map(_describe_widget, query.widgets[:_MAX_WIDGETS_IN_HINT]))
-        hint = f"there are: {names}{f' and {more} more' if more > 0 else ''}" if names else "the dashboard has none"
-    raise ToolError(f"no widget has the uuid {uuid!r}; {hint}")
-
-
-def _check_arguments(widget: Widget, arguments: dict[str, Any], query: Query) -> None:
-    if arguments and query.dialect == "copilot":
-        raise ToolError("this dashboard only gives a widget's data as it is set now; leave `arguments` out")
-    for name, value in arguments.items():
-        _check_option(widget, _find_param(widget, name), value)
 
 
 def _find_param(widget: Widget, name: str) -> WidgetParam:
@@ -207,13 +183,13 @@ def _check_option(widget: Widget, param: WidgetParam, value: Any) -> None:
     options = _list_options(param)
     if not options or param.has_options_endpoint or value in (None, param.current_value):
         return
-    values: Iterable[Any] = [value]
-    if param.is_multiple:
-        values = value if isinstance(value, list) else _to_option(value).split(",")
-    for each in values:
-        if _to_option(each) not in options:
-            hint = did_you_mean(_to_option(each), options)
-            raise ToolError(f"{each!r} is no option of parameter {param.name!r} of {_describe_widget(widget)}; {hint}")
+    values = value if isinstance(value, list) else [value]
+    if param.is_multiple and isinstance(value, str):
+        values = value.split(",")
+    for text in map(_to_option, values):
+        if text not in options:
+            place = f"parameter {param.name!r} of {_describe_widget(widget)}"
+            raise ToolError(f"{text!r} is no option of {place}; {did_you_mean(text, options)}")
 
 
 def _list_options(param: WidgetParam) -> list[str]:
@@ -222,16 +198,6 @@ def _list_options(param: WidgetParam) -> list[str]:
 
 def _to_option(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value).strip()
-
-
-def _check_has_options(widget: Widget, name: str) -> None:
-    param = _find_param(widget, name)
-    if not param.has_options_endpoint:
-        options = _list_options(param)
-        values = f"one of: {', '.join(options)}" if options else f"any {param.type}"
-        raise ToolError(
-            f"parameter {name!r} of {_describe_widget(widget)} has no options to ask for; it takes {values}"
-        )
 
 
 def _check_schema(name: str, schema: dict[str, Any], arguments: dict[str, Any]) -> None:

@@ -45,16 +45,11 @@ class AgentInfo(FrozenModel):
         Raises:
             ProfileError: a value is invalid; the error's path leads to the value.
         """
-        index, config = next(
-            ((index, choice.config) for index, choice in enumerate(profile.toolkits) if choice.name == OPENBB_TOOLKIT),
-            (0, {}),
-        )
+        configs = ((index, each.config) for index, each in enumerate(profile.toolkits) if each.name == OPENBB_TOOLKIT)
+        index, config = next(configs, (0, {}))
         configured = {key: config[key] for key in ("name", "description", "image", "features") if key in config}
-        defaults = {
-            "id": profile.name,
-            "name": f"goose_like: {profile.name}",
-            "description": f"Answers with goose_like's profile {profile.name!r}.",
-        }
+        description = f"Answers with goose_like's profile {profile.name!r}."
+        defaults = {"id": profile.name, "name": f"goose_like: {profile.name}", "description": description}
         try:
             return cls.model_validate(defaults | configured)
         except ValidationError as error:
@@ -65,13 +60,13 @@ class AgentInfo(FrozenModel):
 
 
 def build_copilots_json(info: AgentInfo, base_url: str) -> dict[str, Any]:
-    """Build `/copilots.json` of the protocol of 2024; `base_url` is the URL at which the client reached the server."""
+    """Build `/copilots.json` of 2024; `base_url` is where the client reached the server, with a slash at the end."""
     return {
         info.id: {
             **_describe_agent(info, base_url),
             "hasStreaming": True,
             "hasFunctionCalling": True,
-            "endpoints": {"query": _join_url(base_url, "v1/query")},
+            "endpoints": {"query": f"{base_url}v1/query"},
         }
     }
 
@@ -88,16 +83,12 @@ def build_agents_json(info: AgentInfo, base_url: str) -> dict[str, Any]:
     return {
         info.id: {
             **_describe_agent(info, base_url),
-            "endpoints": {"query": _join_url(base_url, "v1/query"), "feedback": _join_url(base_url, "v1/feedback")},
+            "endpoints": {"query": f"{base_url}v1/query", "feedback": f"{base_url}v1/feedback"},
             "features": features | info.model_dump(exclude_none=True)["features"],
         }
     }
 
 
 def _describe_agent(info: AgentInfo, base_url: str) -> dict[str, str]:
-    image = info.image or _join_url(base_url, "logo.svg")
+    image = info.image or f"{base_url}logo.svg"
     return {"name": info.name, "description": info.description, "image": image}
-
-
-def _join_url(base_url: str, path: str) -> str:
-    return f"{base_url.rstrip('/')}/{path}"

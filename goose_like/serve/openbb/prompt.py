@@ -1,8 +1,7 @@
 """Client data as the model reads it: the dashboard around the user's message, and the results of client calls."""
 
 import base64
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
@@ -11,7 +10,7 @@ from goose_like.core.images import create_image
 from goose_like.core.message import Image, ToolResult
 from goose_like.serve.turn import ImageData
 
-from .query import AddedContext, DataItem, Outcome, Query, Widget, WidgetParam
+from .query import AddedContext, DataItem, Outcome, Query, Widget, WidgetParam, to_text
 
 NO_DATA = "no data came for this call; ask for it again, or go on without it"
 
@@ -27,9 +26,6 @@ _MAX_OPTIONS = 20
 _IMAGE_KINDS = ("png", "jpg", "jpeg")
 _TEXT_KINDS = ("txt", "md", "html", "csv")
 
-_VOLATILE_METADATA = ("lastupdated",)
-"""Metadata that changes while the dashboard stays the same, and would make the prompt cache useless."""
-
 
 # --- the dashboard and everything else around the messages
 
@@ -39,89 +35,69 @@ def format_client_context(query: Query) -> str:
 
     The same dashboard gives the same text, so that providers can cache the conversation.
     """
-    return "\n\n".join(_list_sections(query))
+    widgets, urls = query.widgets, (f"- {_format_line(url)}" for url in query.urls)
+    sections = (
+        ("Widgets that the person picked", map(_format_widget, widgets.primary), _MAX_WIDGETS_CHARACTERS),
+        ("Widgets on the dashboard", map(_format_widget, widgets.secondary), _MAX_WIDGETS_CHARACTERS),
+        ("Widgets that could be added to the dashboard", map(_format_widget, widgets.extra), _MAX_WIDGETS_CHARACTERS),
+        ("Data that the person added", map(_format_context, query.context), _MAX_CONTEXT_CHARACTERS),
+        ("Addresses that the person added", urls, _MAX_OTHER_CHARACTERS),
+        ("The person's time zone", [_format_line(query.timezone)], _MAX_OTHER_CHARACTERS),
+        ("Options that the person set", [to_text(query.workspace_options or None)], _MAX_OTHER_CHARACTERS),
+        ("The workspace", [to_text(query.workspace_state or None)], _MAX_OTHER_CHARACTERS),
+    )
+    return "\n\n".join(filter(None, (_format_section(*section) for section in sections)))
 
 
-def _list_sections(query: Query) -> Iterator[str]:
-    on_dashboard = [widget for widget in query.widgets if widget.tier != "extra"]
-    picked_tiers = ("primary",) if query.dialect == "workspace" else ()
-    picked = [widget for widget in on_dashboard if widget.tier in picked_tiers]
-    others = [widget for widget in on_dashboard if widget.tier not in picked_tiers]
-    extra = [widget for widget in query.widgets if widget.tier == "extra"]
-    for title, widgets in (
-        ("Widgets that the person picked", picked),
-        ("Widgets on the dashboard", others),
-        ("Widgets that are not on the dashboard, but have data too", extra),
-    ):
-        yield from _format_section(title, [_format_widget(widget) for widget in widgets], _MAX_WIDGETS_CHARACTERS)
-    contexts = [_format_context(context) for context in query.context]
-    yield from _format_section("Data that the person added", contexts, _MAX_CONTEXT_CHARACTERS)
-    urls = [f"- {_format_line(url)}" for url in query.urls]
-    yield from _format_section("Addresses that the person added", urls, _MAX_OTHER_CHARACTERS)
-    if query.timezone:
-        yield f"[The person's time zone] {_format_line(query.timezone)}"
-    options = [_format_json(query.options)] * bool(query.options)
-    yield from _format_section("Options that the person set", options, _MAX_OTHER_CHARACTERS)
-    workspace = [_format_json(query.workspace)] * bool(query.workspace)
-    yield from _format_section("The workspace", workspace, _MAX_OTHER_CHARACTERS)
-
-
-def _format_section(title: str, entries: Sequence[str], max_characters: int) -> Iterator[str]:
-    lines: list[str] = []
-    room = max_characters
+def _format_section(title: str, texts: Iterable[str], max_characters: int) -> str:
+    entries, lines, room = [*filter(None, texts)], list[str](), max_characters
     for entry in entries:
         if lines and len(entry) > room:
             lines.append(f"[{len(entries) - len(lines)} more are left out here]")
             break
-        lines.append(truncate(entry, room))
+        lines.append(_truncate(entry, room))
         room -= len(lines[-1])
-    if lines:
-        yield "\n".join([f"[{title}]", *lines])
+    return "\n".join([f"[{title}]", *lines]) if lines else ""
 
 
 def _format_widget(widget: Widget) -> str:
-    line = f"- {_format_line(widget.uuid)} {_format_line(widget.name)}"
-    if widget.description and widget.description != widget.name:
-        line += f": {_format_line(widget.description)}"
-    return "\n".join([line + _format_metadata(widget.metadata), *map(_format_param, widget.params)])
+    description = "" if widget.description == widget.name else widget.description
+    head = _format_head(f"{widget.uuid} {widget.name}", description, widget.metadata)
+    return "\n".join([head, *map(_format_param, widget.params)])
+
+
+def _format_context(context: AddedContext) -> str:
+    head = _format_head(context.name or "context", context.description, context.metadata)
+    return "\n".join([head, *map(format_item, context.items)])
+
+
+def _format_head(name: str, description: str, metadata: dict[str, JsonValue]) -> str:
+    # `lastUpdated` changes while the dashboard stays the same, and would make the prompt cache useless.
+    stable = {key: value for key, value in metadata.items() if key.lower() != "lastupdated"}
+    text = _truncate(to_text(stable or None), _MAX_ENTRY_CHARACTERS)
+    line = f"- {_format_line(name)}: {_format_line(description)}" if description else f"- {_format_line(name)}"
+    return f"{line} {text}" if text else line
 
 
 def _format_param(param: WidgetParam) -> str:
     value = param.default_value if param.current_value is None else param.current_value
     line = f"  - {_format_line(param.name)} ({_format_line(param.type)}{', several' if param.is_multiple else ''})"
     if value is not None:
-        line += f" = {truncate(_format_json(value), _MAX_ENTRY_CHARACTERS)}"
+        line += f" = {_truncate(to_text(value), _MAX_ENTRY_CHARACTERS)}"
     if param.options:
         more = f" and {len(param.options) - _MAX_OPTIONS} more" if len(param.options) > _MAX_OPTIONS else ""
-        options = truncate(_format_json(list(param.options[:_MAX_OPTIONS])), _MAX_ENTRY_CHARACTERS)
+        options = _truncate(to_text(list(param.options[:_MAX_OPTIONS])), _MAX_ENTRY_CHARACTERS)
         line += f", one of {options}{more}"
     elif param.has_options_endpoint:
         line += ", its options can be asked for"
     return f"{line}: {_format_line(param.description)}" if param.description else line
 
 
-def _format_context(context: AddedContext) -> str:
-    line = f"- {_format_line(context.name)}"
-    if context.description:
-        line += f": {_format_line(context.description)}"
-    return "\n".join([line + _format_metadata(context.metadata), *(format_item(item) for item in context.items)])
-
-
-def _format_metadata(metadata: dict[str, JsonValue]) -> str:
-    stable = {key: value for key, value in metadata.items() if key.lower() not in _VOLATILE_METADATA}
-    return f" {truncate(_format_json(stable), _MAX_ENTRY_CHARACTERS)}" if stable else ""
-
-
 def _format_line(text: str) -> str:
-    return truncate(" ".join(text.split()), _MAX_ENTRY_CHARACTERS)
+    return _truncate(" ".join(text.split()), _MAX_ENTRY_CHARACTERS)
 
 
-def _format_json(value: JsonValue) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def truncate(text: str, max_characters: int) -> str:
-    """Shorten a text to its beginning and a note about the rest."""
+def _truncate(text: str, max_characters: int) -> str:
     if len(text) <= max_characters:
         return text
     return f"{text[:max_characters]}\n[{len(text) - max_characters:,} more characters are left out here]"
@@ -150,7 +126,7 @@ def build_tool_result(call_id: str, outcomes: Sequence[Outcome]) -> tuple[ToolRe
     is_empty = not output and not images
     result = ToolResult(
         call_id=call_id,
-        output=NO_DATA if is_empty else truncate(output, MAX_RESULT_CHARACTERS),
+        output=NO_DATA if is_empty else _truncate(output, MAX_RESULT_CHARACTERS),
         is_error=is_empty or all(outcome.is_error for outcome in outcomes),
         images=tuple(images),
     )
@@ -159,26 +135,24 @@ def build_tool_result(call_id: str, outcomes: Sequence[Outcome]) -> tuple[ToolRe
 
 def format_item(item: DataItem) -> str:
     """Return the text of a data item, or a description of a file that is not text."""
-    name = f"{'data' if item.kind == 'object' else item.kind} {item.filename}".rstrip()
+    is_data = item.kind in ("object", "")
+    name = f"{'data' if is_data else item.kind} {item.filename}".rstrip()
     if item.url:
         return f"[{name} at {item.url}, not fetched]"
-    if item.kind == "object":
+    if is_data:
         return item.content
     if item.kind in _TEXT_KINDS:
         title = f"[{item.filename}]\n" if item.filename else ""
-        return title + (_decode_text(item.content) or item.content)
+        return title + _decode_text(item.content)
     size = len(item.content) * 3 // 4 - item.content[-2:].count("=")
     return f"[{name}, {size:,} bytes, which can't be read here]"
 
 
-def _decode_text(content: str) -> str | None:
-    """Decode a base64 text file; return None if the content is plain text already, which the protocol does not mark."""
-    data = _decode_base64(content)
-    try:
-        text = data.decode() if data else ""
-    except UnicodeDecodeError:
-        return None
-    return text if text.isprintable() or {"\n", "\t"} & set(text) else None
+def _decode_text(content: str) -> str:
+    """Decode a base64 text file. Plain text, which the protocol does not mark, stays as it is."""
+    text = (_decode_base64(content) or b"").decode(errors="replace")
+    is_text = (text.isprintable() or {"\n", "\t"} & set(text)) and "\ufffd" not in text
+    return text if text and is_text else content
 
 
 def _decode_base64(content: str) -> bytes | None:

@@ -5,7 +5,7 @@ from math import isfinite
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
+from pydantic import AliasPath, BeforeValidator, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError, from_json
 
 from goose_like.core.message import FrozenModel, Utf8Text
@@ -50,10 +50,6 @@ def _read_object(value: object) -> object:
     return {} if found is None else replace_nonfinite(found)
 
 
-def _read_list(value: object) -> object:
-    return () if value is None else value
-
-
 def _read_value(value: object) -> object:
     return None if value == "<<UNDEFINED>>" else replace_nonfinite(value)
 
@@ -62,15 +58,17 @@ ClientText = Annotated[Utf8Text, BeforeValidator(to_text)]
 ClientObject = Annotated[dict[str, Any], BeforeValidator(_read_object)]
 _Value = Annotated[JsonValue, BeforeValidator(_read_value)]
 _Flag = Annotated[bool, BeforeValidator(lambda value: value is not None and value)]
+_NOT_FALSE = BeforeValidator(lambda value: value is not False)
+_NULL_IS_EMPTY = BeforeValidator(lambda value: () if value is None else value)
 
 
 class _ClientModel(FrozenModel):
-    """A record that is read from the client's JSON as it is; unknown fields are ignored."""
+    """A record that is read from the client's JSON; unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", populate_by_name=True)
 
 
-# --- the query
+# --- the dashboard and the client's tools
 
 
 class WidgetParam(_ClientModel):
@@ -81,23 +79,19 @@ class WidgetParam(_ClientModel):
     description: ClientText = ""
     default_value: _Value = None
     current_value: _Value = None
-    options: Annotated[tuple[_Value, ...], BeforeValidator(_read_list)] = ()
+    options: Annotated[tuple[_Value, ...], _NULL_IS_EMPTY] = ()
     has_options_endpoint: _Flag = Field(default=False, validation_alias="get_options")
     is_multiple: _Flag = Field(default=False, validation_alias="multi_select")
 
 
 class Widget(_ClientModel):
-    """A part of the dashboard that has data. `origin` and `widget_id` are empty in the dialect `copilot`.
-
-    `tier`: `primary` was picked by the user, `secondary` is on the dashboard, `extra` can be added to it.
-    """
+    """A part of the dashboard that has data. `origin` and `widget_id` are empty in the dialect `copilot`."""
 
     origin: ClientText = ""
     widget_id: ClientText = ""
     description: ClientText = ""
-    params: Annotated[tuple[WidgetParam, ...], BeforeValidator(_read_list)] = ()
+    params: Annotated[tuple[WidgetParam, ...], _NULL_IS_EMPTY] = ()
     metadata: ClientObject = {}
-    tier: Literal["primary", "secondary", "extra"] = "primary"
     uuid: ClientText = Field(default="", validate_default=True)
     name: ClientText = Field(default="", validate_default=True)
 
@@ -109,9 +103,7 @@ class Widget(_ClientModel):
         if uuid:
             return uuid
         if not (origin and widget_id):
-            raise PydanticCustomError(
-                "missing", "a widget needs a uuid, or an origin and a widget_id to derive one from"
-            )
+            raise PydanticCustomError("missing", "a widget needs a uuid, or an origin and a widget_id")
         from xxhash import xxh64
 
         return str(UUID(xxh64(f"origin={origin}&widget_id={widget_id}").hexdigest() * 2))
@@ -128,8 +120,19 @@ class Widget(_ClientModel):
         return {name: value for name, value in values.items() if value is not None}
 
 
+_Widgets = Annotated[tuple[Widget, ...], _NULL_IS_EMPTY]
+
+
+class WidgetTiers(_ClientModel):
+    """Widgets that the user picked, others on the dashboard, and widgets that can be added to it."""
+
+    primary: _Widgets = ()
+    secondary: _Widgets = ()
+    extra: _Widgets = ()
+
+
 class ClientTool(_ClientModel):
-    """A tool that the client can run on one of its MCP servers."""
+    """A tool that the client can run on one of its MCP servers. `alias` is its unique name for the model."""
 
     name: ClientText
     server_id: ClientText = ""
@@ -137,68 +140,73 @@ class ClientTool(_ClientModel):
     endpoint: ClientText = ""
     description: ClientText = ""
     input_schema: ClientObject = {}
+    alias: ClientText = ""
 
 
-class DataItem(FrozenModel):
+# --- data
+
+
+class DataItem(_ClientModel):
     """A piece of data: text (often JSON), a base64 file, or a URL. `kind` is `object`, `pdf`, `png` or similar."""
 
-    content: Utf8Text = ""
-    url: Utf8Text = ""
-    kind: str = "object"
-    parse_as: str = "table"
-    filename: Utf8Text = ""
-    is_citable: bool = True
+    content: ClientText = ""
+    url: ClientText = ""
+    kind: ClientText = Field(default="object", validation_alias=AliasPath("data_format", "data_type"))
+    filename: ClientText = Field(default="", validation_alias=AliasPath("data_format", "filename"))
+    is_citable: Annotated[bool, _NOT_FALSE] = Field(default=True, validation_alias="citable")
 
 
-class AddedContext(FrozenModel):
+class AddedContext(_ClientModel):
     """Data that the user attached to the conversation."""
 
-    name: Utf8Text
-    description: Utf8Text = ""
-    uuid: str = ""
+    name: ClientText = ""
+    description: ClientText = ""
     items: tuple[DataItem, ...] = ()
-    metadata: dict[str, JsonValue] = {}
+    metadata: ClientObject = {}
 
 
-class UserMessage(FrozenModel):
+# --- the conversation
+
+
+class UserMessage(_ClientModel):
     """A message of the user."""
 
     role: Literal["human"] = "human"
-    text: Utf8Text
+    text: Utf8Text = Field(validation_alias="content")
 
 
-class AgentMessage(FrozenModel):
+class AgentMessage(_ClientModel):
     """An answer of an agent. `agent_id` names the agent if another one than this server answered."""
 
     role: Literal["ai"] = "ai"
-    text: Utf8Text
+    text: Utf8Text = Field(validation_alias="content")
     agent_id: Utf8Text = ""
 
 
-class FunctionCall(FrozenModel):
+class FunctionCall(_ClientModel):
     """A function call that an agent sent to the client. `state` is the signed state that came with it."""
 
     role: Literal["call"] = "call"
-    function: Utf8Text
-    arguments: dict[str, Any] = {}
+    function: ClientText
+    arguments: ClientObject = {}
     state: Utf8Text = ""
 
 
-class Outcome(FrozenModel):
+class Outcome(_ClientModel):
     """Data or an error from one data source. `message` is the client's text about it."""
 
     items: tuple[DataItem, ...] = ()
     message: Utf8Text = ""
     is_error: bool = False
-    citations: tuple[dict[str, Any], ...] = ()
+    citations: tuple[ClientObject, ...] = ()
 
 
-class FunctionResult(FrozenModel):
+class FunctionResult(_ClientModel):
     """The client's result of a function call, with one outcome for each requested data source, in their order."""
 
     role: Literal["tool"] = "tool"
-    function: Utf8Text
-    arguments: dict[str, Any] = {}
+    function: ClientText
+    arguments: ClientObject = {}
     outcomes: tuple[Outcome, ...] = ()
     state: Utf8Text = ""
 
@@ -206,41 +214,33 @@ class FunctionResult(FrozenModel):
 QueryMessage = UserMessage | AgentMessage | FunctionCall | FunctionResult
 
 
-class DataSource(FrozenModel):
-    """A source of data that an answer may use, the arguments of the request for it, and the client's citations."""
-
-    uuid: str = ""
-    origin: Utf8Text = ""
-    widget_id: Utf8Text = ""
-    name: Utf8Text = ""
-    description: Utf8Text = ""
-    arguments: dict[str, JsonValue] = {}
-    citations: tuple[dict[str, Any], ...] = ()
-    is_citable: bool = True
-
-
-class Query(FrozenModel):
-    """One request with its whole conversation: the protocol has no sessions.
-
-    `reserved_names` are names of the server's own tools, which no client tool may use.
-    """
+class Query(_ClientModel):
+    """One request with its whole conversation: the protocol has no sessions."""
 
     dialect: Dialect
-    messages: tuple[QueryMessage, ...]
-    widgets: tuple[Widget, ...] = ()
+    messages: tuple[Annotated[QueryMessage, Field(discriminator="role")], ...]
+    widgets: WidgetTiers = Field(default_factory=WidgetTiers)
     context: tuple[AddedContext, ...] = ()
-    urls: tuple[Utf8Text, ...] = ()
-    tools: tuple[ClientTool, ...] = ()
-    timezone: str = ""
-    options: dict[str, JsonValue] = {}
-    workspace: dict[str, JsonValue] = {}
-    reserved_names: frozenset[str] = frozenset()
+    urls: Annotated[tuple[ClientText, ...], _NULL_IS_EMPTY] = ()
+    tools: Annotated[tuple[ClientTool, ...], _NULL_IS_EMPTY] = ()
+    timezone: ClientText = ""
+    workspace_options: ClientObject = {}
+    workspace_state: ClientObject = {}
 
     @property
     def last_user_text(self) -> str:
         """The text of the user's last message."""
         return next((message.text for message in reversed(self.messages) if isinstance(message, UserMessage)), "")
 
+    @property
+    def all_widgets(self) -> tuple[Widget, ...]:
+        """The widgets of all tiers."""
+        return (*self.widgets.primary, *self.widgets.secondary, *self.widgets.extra)
+
     def find_widget(self, uuid: str) -> Widget | None:
         """Return the widget with a uuid, or None."""
-        return next((widget for widget in self.widgets if widget.uuid == uuid), None)
+        return next((widget for widget in self.all_widgets if widget.uuid == uuid), None)
+
+    def find_tool(self, alias: str) -> ClientTool | None:
+        """Return the client's tool with this name for the model, or None."""
+        return next((tool for tool in self.tools if tool.alias == alias), None)

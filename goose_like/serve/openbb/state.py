@@ -4,68 +4,61 @@ import base64
 import hashlib
 import hmac
 import json
-import math
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
-from goose_like.core.events import Task
+from goose_like.core.events import Compacted, MessageCompleted, PlanUpdated, Reminded, StateSaved, ToolFinished
 from goose_like.core.history import History
-from goose_like.core.message import FrozenModel, Message, RedactedThinking, Thinking, ToolResult
+from goose_like.core.message import FrozenModel, Message, RedactedThinking, Thinking
 
 _THINKING_TYPES = ("thinking", "redacted_thinking")
-_OUTPUT_LIMITS = (math.inf, 4_000, 500)
+_SHORT_OUTPUT = 1_000
+"""Characters of each tool output in a state that would be too long."""
+
 _MAC_BYTES = 32
+
+
+TurnEvent = MessageCompleted | ToolFinished | Reminded | StateSaved | PlanUpdated | Compacted
+"""An event of a turn that changes the history and that the client does not record."""
 
 
 class TurnState(FrozenModel):
     """The part of a turn that the client does not record: everything the server did before it sent a function call.
 
-    `history_digest` identifies the messages before the turn; thinking is valid only after the same messages.
+    `history_digest` identifies the messages before the events; thinking is valid only after the same messages.
     `requested_calls` is how many open calls of the last message the client was asked to run.
     """
 
-    messages: tuple[Message, ...]
-    results: tuple[ToolResult, ...] = ()
-    plan: tuple[Task, ...] = ()
-    state: dict[str, JsonValue] = {}
+    events: tuple[Annotated[TurnEvent, Field(discriminator="type")], ...]
     history_digest: str = ""
     requested_calls: int = 1
 
-
-def build_turn_state(history: History, requested_calls: int) -> JsonValue:
-    """Collect the state of the last turn as JSON, without data and texts that the client sends again anyway."""
-    start = history.turns[-1].start
-    start += start in history.user_message_indexes
-    messages = [_remove_images(message) for message in history.messages[start:]]
-    is_whole = history.summary is None and not history.kept_start and not history.replacements
-    return TurnState(
-        messages=tuple(messages if is_whole else [message.strip_thinking({}) for message in messages]),
-        results=_remove_images(Message(role="tool", parts=history.finished_results)).tool_results,
-        plan=history.plan,
-        state=history.state,
-        history_digest=digest_messages(history.messages[:start]) if any(map(_has_thinking, messages)) else "",
-        requested_calls=requested_calls,
-    ).model_dump(mode="json")
+    @property
+    def answers(self) -> list[Message]:
+        """The messages of the model."""
+        return [event.message for event in self.events if isinstance(event, MessageCompleted)]
 
 
-def _remove_images(message: Message) -> Message:
-    """Remove the images of tool results, which are too large to travel."""
-    if not message.images:
-        return message
-    parts = [
-        part.model_copy(update={"images": (), "output": f"{part.output}\n[its picture is not kept]".lstrip()})
-        if isinstance(part, ToolResult) and part.images
-        else part
-        for part in message.parts
-    ]
-    return message.model_copy(update={"parts": tuple(parts)})
+def build_turn_state(history: History, events: Iterable[TurnEvent], requested_calls: int) -> JsonValue:
+    """Build the state after these events of the last turn as JSON, without data that the client sends again anyway."""
+    state = TurnState(events=tuple(map(_remove_images, events)), requested_calls=requested_calls)
+    if any(isinstance(part, Thinking | RedactedThinking) for message in state.answers for part in message.parts):
+        start = history.turns[-1].start
+        start += start in history.user_message_indexes
+        state = state.model_copy(update={"history_digest": digest_messages(history.messages[:start])})
+    return state.model_dump(mode="json")
 
 
-def _has_thinking(message: Message) -> bool:
-    return any(isinstance(part, Thinking | RedactedThinking) for part in message.parts)
+def _remove_images(event: TurnEvent) -> TurnEvent:
+    """Remove the images of a tool result, which are too large to travel."""
+    if not (isinstance(event, ToolFinished) and event.result.images):
+        return event
+    output = f"{event.result.output}\n[its picture is not kept]".lstrip()
+    return ToolFinished(result=event.result.model_copy(update={"images": (), "output": output}))
 
 
 def digest_messages(messages: Iterable[Message]) -> str:
@@ -84,10 +77,10 @@ class StateSigner:
     def sign(self, value: JsonValue, context: str) -> str:
         """Encode and sign a value as text of at most `max_bytes`.
 
-        A value that is too long is sent without thinking, then with shortened tool outputs. The result is empty if
-        even that is too long. `context` is not part of the text, but `verify` needs the same one.
+        A value that is too long loses its thinking and most of its tool outputs. The result is empty if even that is
+        too long. `context` is not part of the text, but `verify` needs the same one.
         """
-        for smaller in (value, *(_shrink(value, limit) for limit in _OUTPUT_LIMITS)):
+        for smaller in (value, _shrink(value)):
             data = zlib.compress(json.dumps(smaller, separators=(",", ":")).encode())
             text = base64.urlsafe_b64encode(self._compute_mac(data, context) + data).decode()
             if len(text) <= self.max_bytes:
@@ -113,17 +106,15 @@ class StateSigner:
         return hmac.digest(self.key, hashlib.sha256(context.encode()).digest() + data, "sha256")
 
 
-def _shrink(value: JsonValue, max_output: float) -> JsonValue:
-    """Remove thinking, and shorten tool outputs to some characters."""
+def _shrink(value: JsonValue) -> JsonValue:
+    """Remove thinking, and shorten tool outputs."""
     match value:
         case list():
             kept = (entry for entry in value if not (isinstance(entry, dict) and entry.get("type") in _THINKING_TYPES))
-            return [_shrink(entry, max_output) for entry in kept]
+            return [_shrink(entry) for entry in kept]
+        case dict() if isinstance(output := value.get("output"), str) and len(output) > _SHORT_OUTPUT:
+            note = f"\n[{len(output) - _SHORT_OUTPUT:,} more characters were left out since]"
+            return {**value, "output": output[:_SHORT_OUTPUT] + note}
         case dict():
-            output = value.get("output")
-            if isinstance(output, str) and len(output) > max_output:
-                characters = int(max_output)
-                note = f"\n[{len(output) - characters:,} more characters were left out since]"
-                return {**value, "output": output[:characters] + note}
-            return {key: _shrink(entry, max_output) for key, entry in value.items()}
+            return {key: _shrink(entry) for key, entry in value.items()}
     return value

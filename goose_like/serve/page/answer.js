@@ -128,7 +128,7 @@ function artifact({ type, name, description, content, chart_params }) {
     description && description !== name ? el("span", { class: "quiet" }, description) : null), made);
 }
 
-/** Show foreign HTML in a frame without our origin and without network access. */
+/** Show foreign HTML in a frame without its scripts, our origin and network access. */
 function framed(html, name) {
   const frame = el("iframe", { src: "frame.html", sandbox: "allow-scripts", title: name, referrerpolicy: "no-referrer" });
   frame.addEventListener("load", () => frame.contentWindow.postMessage(html, "*"), { once: true });

@@ -21,11 +21,19 @@ from goose_like.core.tool import ToolError
 from goose_like.serve.openbb.client_tools import (
     OTHER_FUNCTIONS,
     check_call,
-    name_client_tools,
+    choose_aliases,
     to_client_call,
     to_model_calls,
 )
-from goose_like.serve.openbb.query import ClientTool, FunctionCall, Query, UserMessage, Widget, WidgetParam
+from goose_like.serve.openbb.query import (
+    ClientTool,
+    FunctionCall,
+    Query,
+    UserMessage,
+    Widget,
+    WidgetParam,
+    WidgetTiers,
+)
 
 PRICE, NEWS, FILE = (f"{n}23e4567-e89b-12d3-a456-426614174000" for n in "123")
 
@@ -39,33 +47,36 @@ PRICE_PARAMS = (
 WORKSPACE = Query(
     dialect="workspace",
     messages=(UserMessage(text="What is the price?"),),
-    widgets=(
-        Widget(uuid=PRICE, origin="openbb", widget_id="price", name="Price", params=PRICE_PARAMS),
-        Widget(uuid=NEWS, origin="openbb", widget_id="news", name="Company News", tier="secondary"),
-        Widget(uuid=FILE, origin="files", widget_id="report", name="Report", tier="extra"),
+    widgets=WidgetTiers(
+        primary=(Widget(uuid=PRICE, origin="openbb", widget_id="price", name="Price", params=PRICE_PARAMS),),
+        secondary=(Widget(uuid=NEWS, origin="openbb", widget_id="news", name="Company News"),),
+        extra=(Widget(uuid=FILE, origin="files", widget_id="report", name="Report"),),
     ),
-    tools=(
-        ClientTool(
-            name="search",
-            server_id="web",
-            url="http://localhost:9/mcp",
-            input_schema={
-                "properties": {"query": {}, "limit": {}},
-                "required": ["query"],
-                "additionalProperties": False,
-            },
+    tools=choose_aliases(
+        (
+            ClientTool(
+                name="search",
+                server_id="web",
+                url="http://localhost:9/mcp",
+                input_schema={
+                    "properties": {"query": {}, "limit": {}},
+                    "required": ["query"],
+                    "additionalProperties": False,
+                },
+            ),
+            ClientTool(name="fetch page", server_id="web", endpoint="/fetch"),
+            ClientTool(name="sum", server_id="a"),
+            ClientTool(name="sum", server_id="b"),
+            ClientTool(name="sum", server_id="b"),
+            ClientTool(name="get_widget_data"),
         ),
-        ClientTool(name="fetch page", server_id="web", endpoint="/fetch"),
-        ClientTool(name="sum", server_id="a"),
-        ClientTool(name="sum", server_id="b"),
-        ClientTool(name="sum", server_id="b"),
-        ClientTool(name="get_widget_data"),
+        (),
     ),
 )
 COPILOT = Query(
     dialect="copilot",
     messages=(UserMessage(text="What is the price?"),),
-    widgets=(Widget(uuid=PRICE, name="Historical Stock Price", metadata={"symbol": "AAPL"}),),
+    widgets=WidgetTiers(secondary=(Widget(uuid=PRICE, name="Historical Stock Price", metadata={"symbol": "AAPL"}),)),
 )
 
 KEYS = ["data_sources", "param_options_queries", "widget_uuid", "origin", "id", "input_args", "param", "tool_name"]
@@ -86,8 +97,8 @@ def get_refusal(name: str, query: Query = WORKSPACE, /, **arguments: Any) -> str
 
 def test_the_older_client_is_asked_for_one_widget_as_its_protocol_shows_it():
     calls = [call("get_widget_data", widget_uuid=PRICE), call("get_widget_data", widget_uuid=NEWS)]
-    asked = to_client_call(calls, COPILOT)
-    assert (asked.function, asked.arguments, asked.count) == ("get_widget_data", {"widget_uuid": PRICE}, 1)
+    asked, count = to_client_call(calls, COPILOT)
+    assert (asked.function, asked.arguments, count) == ("get_widget_data", {"widget_uuid": PRICE}, 1)
 
 
 def test_widgets_that_are_asked_for_together_are_one_call_laid_over_their_current_values():
@@ -97,8 +108,8 @@ def test_widgets_that_are_asked_for_together_are_one_call_laid_over_their_curren
         call("get_extra_widget_data", widget_uuid=FILE),
         call("get_widget_data", widget_uuid=PRICE),
     ]
-    asked = to_client_call(calls, WORKSPACE)
-    assert (asked.function, asked.count) == ("get_widget_data", 2)
+    asked, count = to_client_call(calls, WORKSPACE)
+    assert (asked.function, count) == ("get_widget_data", 2)
     first, second = asked.arguments["data_sources"]
     assert first == {
         "widget_uuid": PRICE,
@@ -108,7 +119,7 @@ def test_widgets_that_are_asked_for_together_are_one_call_laid_over_their_curren
     }
     assert second == {"widget_uuid": NEWS, "origin": "openbb", "id": "news", "input_args": {}}
     assert DataSourceRequestPayload.model_validate(first)
-    assert to_client_call(calls[2:], WORKSPACE).count == 1
+    assert to_client_call(calls[2:], WORKSPACE)[1] == 1
 
 
 def test_the_call_is_the_one_that_upstream_makes():
@@ -119,59 +130,61 @@ def test_the_call_is_the_one_that_upstream_makes():
     widget = TheirWidget(uuid=PRICE, origin="openbb", widget_id="price", name="Price", description="", params=params)
     current = {"symbol": "AAPL", "interval": "1d", "is_adjusted": True}
     theirs = get_widget_data([WidgetRequest(widget=widget, input_arguments=current)]).model_dump()["data"]
-    asked = to_client_call([call("get_widget_data", widget_uuid=PRICE)], WORKSPACE)
+    asked, _ = to_client_call([call("get_widget_data", widget_uuid=PRICE)], WORKSPACE)
     assert {"function": asked.function, "input_arguments": asked.arguments} == json.loads(theirs)
 
 
 def test_options_are_asked_for_by_the_place_of_their_widget():
     calls = [call("get_params_options", widget_uuid=PRICE, param="symbol", arguments={"symbol": "T"})] * 2
-    asked = to_client_call(calls, WORKSPACE)
-    assert asked.count == 2
+    asked, count = to_client_call(calls, WORKSPACE)
+    assert count == 2
     for query in asked.arguments["param_options_queries"]:
-        told = DataSourceParamOptionsRequestPayload.model_validate(query)
-        assert (told.origin, told.id, told.param) == ("openbb", "price", "symbol")
-        assert told.options_endpoint_input_args == {"symbol": "T"}
+        response_text = DataSourceParamOptionsRequestPayload.model_validate(query)
+        assert (response_text.origin, response_text.id, response_text.param) == ("openbb", "price", "symbol")
+        assert response_text.options_endpoint_input_args == {"symbol": "T"}
 
 
 def test_a_tool_of_the_client_goes_to_its_server():
-    asked = to_client_call([call("search", query="bonds"), call("search", query="rates")], WORKSPACE)
-    assert (asked.function, asked.count) == ("execute_agent_tool", 1)
+    asked, count = to_client_call([call("search", query="bonds"), call("search", query="rates")], WORKSPACE)
+    assert (asked.function, count) == ("execute_agent_tool", 1)
     assert asked.arguments == {
         "server_id": "web",
         "tool_name": "search",
         "parameters": {"query": "bonds"},
         "url": "http://localhost:9/mcp",
     }
-    asked = to_client_call([call("fetch_page")], WORKSPACE)
+    asked, _ = to_client_call([call("fetch_page")], WORKSPACE)
     assert asked.arguments == {"server_id": "web", "tool_name": "fetch page", "parameters": {}, "endpoint": "/fetch"}
 
 
 def test_the_clients_tools_have_names_that_every_vendor_takes_and_that_differ():
-    names = name_client_tools(WORKSPACE)
-    assert list(names) == ["search", "fetch_page", "a_sum", "b_sum", "b_sum_2", "get_widget_data_2"]
-    long = Query(dialect="workspace", messages=(), tools=tuple(ClientTool(name="ü" * 99, server_id="s") for _ in "12"))
-    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in name_client_tools(long))
-    assert len(name_client_tools(long)) == 2
+    names = [tool.alias for tool in WORKSPACE.tools]
+    assert names == ["search", "fetch_page", "a_sum", "b_sum", "b_sum_2", "get_widget_data_2"]
+    [renamed] = choose_aliases(WORKSPACE.tools[:1], {"search"})
+    assert renamed.alias == "web_search"
+    long = choose_aliases([ClientTool(name="ü" * 99, server_id="s") for _ in "12"], ())
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.alias) for tool in long)
+    assert len({tool.alias for tool in long}) == 2
 
 
 @pytest.mark.parametrize("name", OTHER_FUNCTIONS)
 def test_what_else_the_client_can_do_is_passed_on(name):
-    asked = to_client_call([call(name, some={"deep": [1]}), call(name)], WORKSPACE)
-    assert (asked.function, asked.arguments, asked.count) == (name, {"some": {"deep": [1]}}, 1)
+    asked, count = to_client_call([call(name, some={"deep": [1]}), call(name)], WORKSPACE)
+    assert (asked.function, asked.arguments, count) == (name, {"some": {"deep": [1]}}, 1)
 
 
 def test_every_function_is_one_that_upstream_knows():
     for name in ("get_widget_data", "get_extra_widget_data", "get_params_options", "search", *OTHER_FUNCTIONS):
-        asked = to_client_call([call(name, widget_uuid=PRICE)], WORKSPACE)
+        asked, _ = to_client_call([call(name, widget_uuid=PRICE)], WORKSPACE)
         assert FunctionCallSSEData(function=asked.function, input_arguments=asked.arguments)
 
 
 @pytest.mark.parametrize("arguments", ["", "{", "[]", "null", '{"widget_uuid": 7, "arguments": [1]}', "[" * 99_999])
 def test_arguments_of_any_form_make_a_call(arguments):
     for name in ("get_widget_data", "get_params_options", "search", "save_skill"):
-        asked = to_client_call([ToolCall(id="call_1", name=name, arguments=arguments)], WORKSPACE)
+        asked, _ = to_client_call([ToolCall(id="call_1", name=name, arguments=arguments)], WORKSPACE)
         assert FunctionCallSSEData(function=asked.function, input_arguments=asked.arguments)
-    assert isinstance(to_client_call([call("get_widget_data")], COPILOT).arguments["widget_uuid"], str)
+    assert isinstance(to_client_call([call("get_widget_data")], COPILOT)[0].arguments["widget_uuid"], str)
 
 
 # --- and back
@@ -190,17 +203,15 @@ def test_arguments_of_any_form_make_a_call(arguments):
     ],
 )
 def test_what_was_asked_tells_what_the_model_called(name, arguments):
-    asked = to_client_call([call(name, **arguments)], WORKSPACE)
-    assert to_model_calls(FunctionCall(function=asked.function, arguments=asked.arguments), WORKSPACE) == [
-        (name, arguments)
-    ]
+    asked, _ = to_client_call([call(name, **arguments)], WORKSPACE)
+    assert to_model_calls(asked, WORKSPACE) == [(name, arguments)]
 
 
 def test_one_call_for_several_widgets_were_several_calls():
     calls = [call("get_widget_data", widget_uuid=PRICE), call("get_widget_data", widget_uuid=NEWS)]
-    asked = to_client_call(calls, WORKSPACE)
-    told = to_model_calls(FunctionCall(function=asked.function, arguments=asked.arguments), WORKSPACE)
-    assert told == [
+    asked, _ = to_client_call(calls, WORKSPACE)
+    response_text = to_model_calls(asked, WORKSPACE)
+    assert response_text == [
         (
             "get_widget_data",
             {"widget_uuid": PRICE, "arguments": {"symbol": "AAPL", "interval": "1d", "is_adjusted": True}},
@@ -243,9 +254,9 @@ JSON = st.recursive(
 )
 def test_whatever_was_asked_was_at_least_one_call(function, arguments):
     for query in (WORKSPACE, COPILOT):
-        told = to_model_calls(FunctionCall(function=function, arguments=arguments), query)
-        assert told
-        for name, called_with in told:
+        response_text = to_model_calls(FunctionCall(function=function, arguments=arguments), query)
+        assert response_text
+        for name, called_with in response_text:
             assert isinstance(name, str)
             assert isinstance(called_with, dict)
 
@@ -274,20 +285,17 @@ def test_what_the_client_can_run_passes(name, arguments):
 
 def test_a_widget_that_is_none_is_named_with_the_near_ones():
     assert get_refusal("get_widget_data", widget_uuid=PRICE[:-1] + "1") == (
-        f"no widget has the uuid {PRICE[:-1] + '1'!r}; did you mean {PRICE!r}?"
+        f"no widget has the uuid {PRICE[:-1] + '1'!r}; did you mean '{PRICE} (Price)'?"
     )
     assert get_refusal("get_widget_data", widget_uuid="company news") == (
-        f"'company news' is no uuid of a widget; did you mean {NEWS} (Company News)?"
+        f"no widget has the uuid 'company news'; there are: {PRICE} (Price), {NEWS} (Company News), {FILE} (Report)"
     )
-    assert get_refusal("get_widget_data", widget_uuid="?") == (
-        f"no widget has the uuid '?'; there are: {PRICE} (Price), {NEWS} (Company News), {FILE} (Report)"
-    )
-    many = tuple(Widget(uuid=f"{number}", name="W") for number in range(20, 40))
+    many = WidgetTiers(primary=tuple(Widget(uuid=f"{number}", name="W") for number in range(20, 40)))
     assert get_refusal("get_widget_data", WORKSPACE.model_copy(update={"widgets": many}), widget_uuid="x").endswith(
         "31 (W) and 8 more"
     )
-    none = COPILOT.model_copy(update={"widgets": ()})
-    assert get_refusal("get_widget_data", none, widget_uuid="x").endswith("the dashboard has none")
+    none = COPILOT.model_copy(update={"widgets": WidgetTiers()})
+    assert get_refusal("get_widget_data", none, widget_uuid="x").endswith("there are none")
 
 
 def test_each_function_is_for_its_own_widgets():
@@ -296,10 +304,10 @@ def test_each_function_is_for_its_own_widgets():
 
 
 def test_arguments_are_held_against_the_widgets_parameters():
-    told = get_refusal("get_widget_data", widget_uuid=PRICE, arguments={"symbl": "T"})
-    assert told == f"{PRICE} (Price) has no parameter 'symbl'; did you mean 'symbol'?"
-    told = get_refusal("get_widget_data", widget_uuid=PRICE, arguments={"interval": "1 week"})
-    assert told == f"'1 week' is no option of parameter 'interval' of {PRICE} (Price); there are: 1d, 1w"
+    response_text = get_refusal("get_widget_data", widget_uuid=PRICE, arguments={"symbl": "T"})
+    assert response_text == f"{PRICE} (Price) has no parameter 'symbl'; did you mean 'symbol'?"
+    response_text = get_refusal("get_widget_data", widget_uuid=PRICE, arguments={"interval": "1 week"})
+    assert response_text == f"'1 week' is no option of parameter 'interval' of {PRICE} (Price); there are: 1d, 1w"
     assert "'high'" in get_refusal("get_widget_data", widget_uuid=PRICE, arguments={"fields": "open,high"})
     assert "there are none" in get_refusal("get_widget_data", widget_uuid=NEWS, arguments={"symbol": "T"})
     assert "leave `arguments` out" in get_refusal("get_widget_data", COPILOT, widget_uuid=PRICE, arguments={"a": 1})
@@ -307,7 +315,7 @@ def test_arguments_are_held_against_the_widgets_parameters():
 
 def test_options_are_asked_for_only_where_they_are_not_known():
     assert "did you mean 'symbol'?" in get_refusal("get_params_options", widget_uuid=PRICE, param="symbols")
-    assert get_refusal("get_params_options", widget_uuid=PRICE, param="interval").endswith("it takes one of: 1d, 1w")
+    assert get_refusal("get_params_options", widget_uuid=PRICE, param="interval").endswith("it takes 1d, 1w")
     assert get_refusal("get_params_options", widget_uuid=PRICE, param="is_adjusted").endswith("it takes any boolean")
 
 

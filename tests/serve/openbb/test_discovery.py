@@ -35,10 +35,10 @@ def test_a_profile_that_says_nothing_is_known_by_its_name():
 
 
 def test_the_workspace_reads_our_features_and_the_profile_s():
-    told = {"name": "Desk", "description": "Reads.", "image": "https://x.example/i.png"}
-    about = AgentInfo.from_profile(profile(**told, features={"depth": DEPTH, "mcp-tools": False, "news": True}))
-    (entry,) = build_agents_json(about, "https://desk.example/copilot").values()
-    assert {key: entry[key] for key in told} == told
+    report = {"name": "Desk", "description": "Reads.", "image": "https://x.example/i.png"}
+    about = AgentInfo.from_profile(profile(**report, features={"depth": DEPTH, "mcp-tools": False, "news": True}))
+    (entry,) = build_agents_json(about, "https://desk.example/copilot/").values()
+    assert {key: entry[key] for key in report} == report
     assert entry["endpoints"] == {
         "query": "https://desk.example/copilot/v1/query",
         "feedback": "https://desk.example/copilot/v1/feedback",
@@ -60,14 +60,14 @@ def test_the_tools_of_the_toolkit_are_not_its_name():
 
 
 @pytest.mark.parametrize(
-    ("config", "path", "told"),
+    ("config", "path", "report"),
     [
         ({"name": 3}, ("name",), "name: expected"),
         ({"features": ["x"]}, ("features",), "features: expected a mapping"),
         ({"features": {"depth": {"type": "text"}}}, ("features", "depth"), "this key is missing"),
     ],
 )
-def test_what_makes_no_sense_is_told_with_its_place(config, path, told):
-    with pytest.raises(ProfileError, match=told) as raised:
+def test_what_makes_no_sense_is_told_with_its_place(config, path, report):
+    with pytest.raises(ProfileError, match=report) as raised:
         AgentInfo.from_profile(profile(**config))
     assert raised.value.path[: 3 + len(path)] == ("toolkits", 1, "config", *path)

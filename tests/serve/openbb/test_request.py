@@ -68,22 +68,6 @@ def test_a_field_that_one_dialect_has_tells(fields, dialect):
     assert build_query(human("Hi."), **fields).dialect == dialect
 
 
-@pytest.mark.parametrize(
-    ("message", "dialect"),
-    [
-        ({"role": "tool", "function": "f", "data": {"content": "1"}}, "copilot"),
-        ({"role": "tool", "function": "f", "content": "1"}, "copilot"),
-        ({"role": "tool", "function": "f", "data": [{"items": []}]}, "workspace"),
-        ({"role": "tool", "function": "f", "data": {"content": "1"}, "extra_state": {}}, "workspace"),
-        ({"role": "ai", "content": "Hi.", "agent_id": "prices"}, "workspace"),
-        ({"role": "ai", "content": '{"function":"f","input_arguments":{"data_sources":[]}}'}, "workspace"),
-        ({"role": "ai", "content": '{"function":"f","input_arguments":{},"extra_state":{}}'}, "workspace"),
-    ],
-)
-def test_a_message_tells(message, dialect):
-    assert build_query(human("Hi."), message).dialect == dialect
-
-
 def test_the_seeds_conversation():
     said, call, result = load_query("seed_followup").messages
     assert said == UserMessage(text="What is the current stock price of AAPL?")
@@ -91,7 +75,7 @@ def test_the_seeds_conversation():
     assert isinstance(result, FunctionResult)
     [one] = result.outcomes
     assert [row["close"] for row in json.loads(one.items[0].content)] == [233.85, 231.3, 231.0]
-    [widget] = load_query("seed_query").widgets
+    [widget] = load_query("seed_query").widgets.secondary
     assert (widget.uuid, widget.name, widget.metadata["symbol"]) == (W, "Historical Stock Price", "AAPL")
 
 
@@ -99,7 +83,7 @@ def test_content_and_arguments_where_the_first_copilots_had_them():
     plain, with_arguments = load_query("seed_era_followup"), load_query("seed_era_arguments")
     assert plain.messages[2].outcomes == load_query("seed_followup").messages[2].outcomes
     assert with_arguments.messages[2].arguments == {"widget_uuid": W}
-    assert plain.context == (AddedContext(name="context", items=(DataItem(content="The person looks at Apple."),)),)
+    assert plain.context == (AddedContext(items=(DataItem(content="The person looks at Apple."),)),)
     assert with_arguments.context == ()
 
 
@@ -173,24 +157,21 @@ def test_what_was_sent_along_is_found_in_both_dialects():
 
 def test_todays_dashboard():
     query = load_query("today_query")
-    assert [(widget.name, widget.tier) for widget in query.widgets] == [
-        ("Stock price", "primary"),
-        ("Company news", "secondary"),
-        ("Earnings", "extra"),
-    ]
-    assert query.widgets[0].current_values == {"symbol": "MSFT", "fields": "price"}
-    assert query.widgets[0].params[0].has_options_endpoint
-    assert query.widgets[0].params[1].is_multiple
-    assert query.widgets[1].current_values == {"limit": 10}
-    assert (query.timezone, query.options["tone"]) == ("Europe/London", "brief")
-    assert query.workspace["current_dashboard_info"]["name"] == "Shares"
+    [price], [news], [earnings] = query.widgets.primary, query.widgets.secondary, query.widgets.extra
+    assert (price.name, news.name, earnings.name) == ("Stock price", "Company news", "Earnings")
+    assert price.current_values == {"symbol": "MSFT", "fields": "price"}
+    assert price.params[0].has_options_endpoint
+    assert price.params[1].is_multiple
+    assert news.current_values == {"limit": 10}
+    assert (query.timezone, query.workspace_options["tone"]) == ("Europe/London", "brief")
+    assert query.workspace_state["current_dashboard_info"]["name"] == "Shares"
     assert [(tool.server_id, tool.name) for tool in query.tools] == [("server-1", "list_filings")]
     assert "not-shown" not in query.model_dump_json()  # neither keys nor tokens go further than this
 
 
 def test_a_widget_without_a_uuid_gets_the_workspaces():
     without = load_body("today_query")["widgets"]["extra"][0]
-    assert load_query("today_query").widgets[2].uuid == str(WorkspaceWidget.model_validate(without).uuid)
+    assert load_query("today_query").widgets.extra[0].uuid == str(WorkspaceWidget.model_validate(without).uuid)
 
 
 def test_the_orchestrators_task_is_the_persons_words():
@@ -248,7 +229,7 @@ def test_numbers_and_characters_that_json_has_not_are_taken():
     )
     assert query.messages == (UserMessage(text="a\ufffd b"),)
     assert query.timezone == "CET"
-    assert query.options == {"x": None, "y": [None, None], "\ufffd": 1}
+    assert query.workspace_options == {"x": None, "y": [None, None], "\ufffd": 1}
 
 
 @pytest.mark.parametrize("state", [1e999, ["a"], {"x": 1e999}, None])

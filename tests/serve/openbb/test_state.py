@@ -3,7 +3,6 @@
 import base64
 import random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,15 +66,13 @@ def test_one_that_is_too_long_goes_without_thinking_first():
     assert small.verify(small.sign(heavy, ""), "") == kept
 
 
-@pytest.mark.parametrize(("limit", "length"), [(7_000, 4_000), (2_000, 500)])
-def test_then_with_the_beginnings_of_outputs(limit, length):
+def test_and_with_the_beginnings_of_outputs():
     output = random.Random(1).randbytes(20_000).hex()
-    small = StateSigner(b"k", max_bytes=limit)
+    small = StateSigner(b"k", max_bytes=2_000)
     text = small.sign(message({"type": "tool_result", "output": output}), "")
-    assert len(text) <= limit
-    opened = small.verify(text, "")
-    [part] = opened["messages"][0]["parts"]
-    assert part["output"] == f"{output[:length]}\n[{len(output) - length:,} more characters were left out since]"
+    assert len(text) <= 2_000
+    [part] = small.verify(text, "")["messages"][0]["parts"]
+    assert part["output"] == f"{output[:1_000]}\n[39,000 more characters were left out since]"
 
 
 def test_then_not_at_all():
