@@ -3,36 +3,19 @@
 import json
 import os
 import re
-import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, ClassVar
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from goose_like.config.profile import ModelChoice
-from goose_like.config.secrets import find_key
-from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError, ProviderError
+from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError, ProfileError
 
-from .anthropic_wire import AnthropicEncoder, AnthropicStreamParser, build_error
-from .base import ProbeResult, ProviderInfo, Request
-from .sdk_client import (
-    add_location,
-    find_key_error,
-    find_url_error,
-    format_host,
-    list_models,
-    parse_base_url,
-    parse_retry_after_s,
-)
-from .sdk_request import SdkProvider
+from .anthropic_wire import AnthropicEncoder, AnthropicStreamParser, get_error_status
+from .base import ProviderInfo, Request
+from .sdk_provider import SdkProvider
 from .wire import clip
-
-KEY_VARIABLE = "ANTHROPIC_API_KEY"
-ANTHROPIC_HOST = "api.anthropic.com"
-_ADDRESS_NAMES = "base_url or ANTHROPIC_BASE_URL"
-_VERSION = "2023-06-01"
 
 _FIFTH = r"claude-[a-z]+-[5-9]\b"
 """Models from version 5 on think by default, and show it only on request (their model pages)."""
@@ -44,9 +27,13 @@ class AnthropicProvider(SdkProvider):
     """A provider for Anthropic's server or a compatible one."""
 
     sdk_name = "anthropic"
+    host = "api.anthropic.com"
+    path = "/v1/messages"
+    url_settings = "base_url or ANTHROPIC_BASE_URL"
+    key_setting = "the credentials"
     info: ClassVar[ProviderInfo] = ProviderInfo(
         summary="Anthropic's models, and any server that speaks their messages (ANTHROPIC_BASE_URL)",
-        key_variable=KEY_VARIABLE,
+        key_variable="ANTHROPIC_API_KEY",
         processor="claude-opus-5-5",
         accelerator="claude-haiku-5-5",
         takes_images=True,
@@ -54,56 +41,28 @@ class AnthropicProvider(SdkProvider):
     )
 
     def __init__(self, choice: ModelChoice) -> None:
-        super().__init__(choice, _resolve_base_url(choice), find_key(KEY_VARIABLE), _ADDRESS_NAMES)
-        self._model = ""
+        super().__init__(choice)
         self._encoder = AnthropicEncoder()
 
-    @classmethod
-    def find_setup_error(cls, choice: ModelChoice) -> GooseLikeError | None:
-        """Return the error about a missing key or invalid setting, or None if the choice is usable."""
-        url = _resolve_base_url(choice)
-        try:
-            return _find_choice_error(choice) or _find_address_error(url, find_key(KEY_VARIABLE))
-        except CredentialError as error:
-            return error
+    def _find_base_url(self) -> str:
+        base_url = self._choice.base_url or os.environ.get("ANTHROPIC_BASE_URL") or f"https://{self.host}"
+        return base_url.strip().rstrip("/").removesuffix("/v1")  # the SDK adds /v1
 
-    @staticmethod
-    async def probe(choice: ModelChoice, key: str = "") -> ProbeResult:
-        """Check address and key of the server by listing its models.
+    async def _list_models(self) -> tuple[str, ...] | None:
+        key_header = {"x-api-key": self._key} if self._key else {}
+        headers = {"anthropic-version": "2023-06-01", **key_header}
+        return await self._fetch_model_names("/v1/models", headers, {"limit": "1000"})
 
-        Raises:
-            ProviderError: The server is unreachable, refuses the key or has no list of models.
-            ProfileError: The address is invalid.
-        """
-        url, key = _resolve_base_url(choice), key or find_key(KEY_VARIABLE)
-        if error := _find_address_error(url, key):
-            raise error
-        headers = {"x-api-key": key, "anthropic-version": _VERSION} if key else {"anthropic-version": _VERSION}
-        try:
-            models = await list_models(f"{url.geturl()}/v1/models", headers, KEY_VARIABLE, {"limit": "1000"})
-        except ProviderError as error:
-            add_location(error, "anthropic", url, key)
-            raise
-        return ProbeResult(format_host(url), models, bool(key) and url.hostname == ANTHROPIC_HOST)
-
-    def _find_setup_error(self) -> GooseLikeError | None:
-        return self.find_setup_error(self._choice)
+    def _find_choice_error(self) -> GooseLikeError | None:
+        if self._choice.temperature is not None:
+            return ProfileError("these models no longer accept `temperature`; remove it")
+        if self._choice.tools == "constrained":
+            return ProfileError("these models call tools natively; remove `tools: constrained`")
+        return super()._find_choice_error()
 
     def _create_client(self, **options: Any) -> Any:
         # Without a key the SDK would look for another credential, even for servers that need none.
         return self._sdk.AsyncAnthropic(api_key=self._key or "none", base_url=self._url.geturl(), **options)
-
-    async def _post(self, body: bytes) -> Any:
-        return await self._client.post(
-            "/v1/messages",
-            cast_to=object,
-            stream=True,
-            stream_cls=self._sdk.AsyncStream[object],
-            **self._build_body_options(body),
-        )
-
-    def _build_body_options(self, body: bytes) -> dict[str, Any]:
-        return {"content": body}
 
     async def _iterate_events(self, stream: Any, request: Request) -> AsyncGenerator[Any, None]:
         # The SDK's own iteration hides pings. They count as activity: only pings arrive while the model writes a long
@@ -112,28 +71,21 @@ class AnthropicProvider(SdkProvider):
             async for event in events:
                 data = json.loads(event.data) if event.data else None
                 if event.event == "error" or (isinstance(data, dict) and data.get("type") == "error"):
-                    raise self._build_refusal(
-                        request, 200, data, parse_retry_after_s(stream.response.headers, time.time())
-                    )
+                    raise self._build_refusal(request.model, get_error_status(data), data, stream.response.headers)
                 yield data
 
     def _create_parser(self) -> AnthropicStreamParser:
         return AnthropicStreamParser()
 
-    def _build_refusal(self, request: Request, status: int, body: object, wait_s: float | None) -> ProviderError:
-        return build_error(body, status, request.model, self.info.key_variable or "the credentials", wait_s)
-
     def _encode_body(self, request: Request) -> bytes:
-        if request.model != self._model:
-            self._model = request.model
-            window = self._choice.window or self.info.find_window(request.model) or 128_000
-            extras: dict[str, Any] = {"max_tokens": self._choice.max_output_tokens or min(64_000, window // 8)}
-            if re.search(_FIFTH, request.model):
-                extras["thinking"] = {"type": "adaptive", "display": "summarized"}
-            self._encoder = AnthropicEncoder(extras)
+        window = self._choice.window or self.info.find_window(request.model) or 128_000
+        limit = request.resolve_output_limit(self._choice.max_output_tokens or min(64_000, window // 8))
+        extras: dict[str, Any] = {"max_tokens": limit}
         if re.search(_FIFTH, request.model):
-            request = replace(request, temperature=None)  # refused together with thinking
-        return self._encoder.encode_request(request)
+            extras["thinking"] = {"type": "adaptive", "display": "summarized"}
+        elif request.temperature is not None:  # refused together with thinking
+            extras["temperature"] = min(request.temperature, 1)  # the limit of the API; other vendors allow 2
+        return self._encoder.encode_request(request, extras)
 
 
 class _CloudProvider(AnthropicProvider):
@@ -144,21 +96,16 @@ class _CloudProvider(AnthropicProvider):
     region_variable: ClassVar[str]
     client_class: ClassVar[str]
 
-    def __init__(self, choice: ModelChoice) -> None:
-        super().__init__(choice)
-        self._url, self._key = urlsplit(choice.base_url or ""), ""
+    probe = None  # type: ignore[assignment]  # a cloud has no free request
 
-    @classmethod
-    def find_setup_error(cls, choice: ModelChoice) -> GooseLikeError | None:
-        """Return the error about a missing library or setting, or None if the choice is usable."""
-        if error := _find_choice_error(choice):
-            return error
-        if find_spec(cls.library.partition(".")[0]) is None or find_spec(cls.library) is None:
-            return ModelUnavailableError(f"its library is not installed: pip install 'goose-like[{cls.extra}]'")
-        if not choice.name:
-            return ProfileError(f"name a model: {cls.extra}:MODEL, as the vendor lists it")
-        if not os.environ.get(cls.region_variable):
-            return CredentialError(f"set {cls.region_variable} to the region where the model is served")
+    def _find_base_url(self) -> str:
+        return self._choice.base_url or ""
+
+    def _find_server_error(self) -> GooseLikeError | None:
+        if find_spec(self.library.partition(".")[0]) is None or find_spec(self.library) is None:
+            return ModelUnavailableError(f"its library is not installed: pip install 'goose-like[{self.extra}]'")
+        if not os.environ.get(self.region_variable):
+            return CredentialError(f"set {self.region_variable} to the region where the model is served")
         return None
 
     def _create_client(self, **options: Any) -> Any:
@@ -200,28 +147,5 @@ class VertexProvider(_CloudProvider):
         windows=_WINDOWS,
     )
 
-    def _build_body_options(self, body: bytes) -> dict[str, Any]:
+    def _build_post_options(self, body: bytes) -> dict[str, Any]:
         return {"body": json.loads(body)}  # the client moves the model from the body into the URL
-
-
-def _resolve_base_url(choice: ModelChoice) -> SplitResult:
-    text = choice.base_url or os.environ.get("ANTHROPIC_BASE_URL") or f"https://{ANTHROPIC_HOST}"
-    return parse_base_url(text.strip().rstrip("/").removesuffix("/v1"))  # the SDK adds /v1
-
-
-def _find_choice_error(choice: ModelChoice) -> GooseLikeError | None:
-    if choice.temperature is not None:
-        return ProfileError("these models no longer accept `temperature`; remove it")
-    if choice.tools == "constrained":
-        return ProfileError("these models call tools natively; remove `tools: constrained`")
-    return None
-
-
-def _find_address_error(url: SplitResult, key: str) -> GooseLikeError | None:
-    if error := find_url_error(url, _ADDRESS_NAMES, "http://localhost:8080"):
-        return error
-    if not key and url.hostname == ANTHROPIC_HOST:
-        return CredentialError(
-            f"set {KEY_VARIABLE} (or `goose-like provider login anthropic`), or base_url to a server that needs no key"
-        )
-    return find_key_error(key, KEY_VARIABLE)

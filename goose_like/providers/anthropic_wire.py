@@ -4,6 +4,7 @@ Source: Anthropic's API reference (messages, "create" and "streaming", version 2
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,12 +17,10 @@ from goose_like.core.message import Image, Message, Part, RedactedThinking, Text
 from .base import Delta, Request
 from .wire import (
     MessageEncoder,
-    build_status_error,
-    build_type_error,
+    complete_answer,
     encode_image,
     encode_json,
     expect,
-    extract_error_text,
     sanitize_arguments,
     sanitize_tool_name,
 )
@@ -42,37 +41,13 @@ class AnthropicEncoder:
     request are a prefix of the next one.
     """
 
-    def __init__(self, choice_extras: Mapping[str, Any] = {}) -> None:
-        """Create an encoder for requests with the same further keys (`max_tokens`, `thinking`)."""
-        self._extras = dict(choice_extras)
-        self._constants: tuple[object, ...] | None = None
-        self._head = b""
-        self._sent = MessageEncoder(encode_message)
+    def __init__(self) -> None:
+        self._messages = MessageEncoder(encode_message)
 
-    def encode_request(self, request: Request) -> bytes:
-        """Encode the JSON body of a request."""
-        constants = (
-            request.model,
-            request.system,
-            tuple(request.tools),
-            request.max_tokens,
-            request.temperature,
-        )
-        if constants != self._constants:
-            self._constants, self._head = constants, self._encode_head(request)
-        sent = self._sent.encode(request.messages, request.images)
-        entries = [entry for _, entry in sent]
-        for at in _find_cache_ends(sent):
-            entries[at] = entries[at].removesuffix(_END) + _MARK + _END
-        return self._head + b",".join(filter(None, entries)) + b"]}"
-
-    def _encode_head(self, request: Request) -> bytes:
+    def encode_request(self, request: Request, extras: Mapping[str, Any] = {}) -> bytes:
+        """Encode the JSON body of a request. `extras` are further keys of the body."""
         mark = {"cache_control": {"type": "ephemeral"}}
-        head: dict[str, Any] = {"model": request.model, "stream": True, **self._extras}
-        if request.max_tokens is not None:
-            head["max_tokens"] = request.resolve_output_limit(self._extras.get("max_tokens"))
-        if request.temperature is not None:
-            head["temperature"] = min(request.temperature, 1)  # the limit of the API; other vendors allow 2
+        head: dict[str, Any] = {"model": request.model, "stream": True, **extras}
         has_system = bool(request.system.strip())
         if request.tools:
             tools: list[dict[str, Any]] = [
@@ -83,15 +58,18 @@ class AnthropicEncoder:
             head["tools"] = tools
         if has_system:
             head["system"] = [{"type": "text", "text": request.system, **mark}]
-        return encode_json(head | {"messages": []}).removesuffix(b"]}")
+        entries = self._messages.encode(request.messages, request.images)
+        for at in _find_cache_ends(request.messages, entries):
+            entries[at] = entries[at].removesuffix(_END) + _MARK + _END
+        return encode_json(head | {"messages": []}).removesuffix(b"]}") + b",".join(filter(None, entries)) + b"]}"
 
 
-def _find_cache_ends(sent: Sequence[tuple[Message, bytes]]) -> set[int]:
+def _find_cache_ends(messages: Sequence[Message], entries: Sequence[bytes]) -> set[int]:
     # The ends of this request and of the previous one: their last messages that are not the model's.
-    ours = [at for at, (message, entry) in enumerate(sent) if entry and message.role != "assistant"]
-    answers = [at for at, (message, entry) in enumerate(sent) if entry and message.role == "assistant"]
-    previous = [at for at in ours if answers and at < answers[-1]]
-    return {*ours[-1:], *previous[-1:]}
+    sent = [at for at, entry in enumerate(entries) if entry]
+    ours = [at for at in sent if messages[at].role != "assistant"]
+    answer = max((at for at in sent if messages[at].role == "assistant"), default=-1)
+    return {*ours[-1:], *[at for at in ours if at < answer][-1:]}
 
 
 def encode_message(message: Message, images: Path | None = None) -> bytes:
@@ -148,22 +126,6 @@ def _sanitize_id(call_id: str) -> str:
 
 # --- answers
 
-
-@dataclass(slots=True)
-class _Block:
-    """A content block whose parts are still arriving. `start` is its first event, `pieces` the texts since then."""
-
-    kind: str
-    start: Mapping[str, Any]
-    pieces: list[str] = field(default_factory=list)
-    signature: str = ""
-
-    @property
-    def text(self) -> str:
-        """The text so far."""
-        return "".join(self.pieces)
-
-
 _DELTAS = {
     "text_delta": ("text", "text"),
     "thinking_delta": ("thinking", "thinking"),
@@ -172,19 +134,28 @@ _DELTAS = {
 }
 """The kind of block that each kind of delta extends, and the key of the delta's text."""
 
+_SHOWN: dict[str, type[TextDelta | ThinkingDelta]] = {"text": TextDelta, "thinking": ThinkingDelta}
+
 _ENDS = frozenset({"end_turn", "stop_sequence", "tool_use"})
 _CUTS = frozenset({"max_tokens", "model_context_window_exceeded", "pause_turn"})
 
-_STATUS_OF_TYPE = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "overloaded_error": 529,
-}
+
+@dataclass(slots=True)
+class _Block:
+    """A content block whose parts are still arriving. `start` is its first event, `pieces` its texts by key."""
+
+    kind: str
+    start: Mapping[str, Any]
+    pieces: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def append(self, key: str, piece: str) -> list[Delta]:
+        """Append a piece to the text with a key, and return the delta to show."""
+        self.pieces[key].append(piece)
+        return [_SHOWN[key](text=piece)] if piece and key in _SHOWN else []
+
+    def join(self, key: str) -> str:
+        """Join the text with a key."""
+        return "".join(self.pieces[key])
 
 
 @dataclass(slots=True)
@@ -198,7 +169,6 @@ class AnthropicStreamParser:
     _usage: dict[str, int] = field(default_factory=dict)
     _stop: str = ""
     _refusal: Mapping[str, Any] = field(default_factory=dict)
-    _has_begun: bool = False
     _has_ended: bool = False
 
     def feed(self, event: object) -> list[Delta]:
@@ -208,25 +178,20 @@ class AnthropicStreamParser:
             BrokenStreamError: The event has a wrong type or comes in a wrong order.
         """
         event = expect(dict, event, "an event")
-        kind = expect(str, event.get("type"), "type")
-        if kind == "message_start":
-            if self._has_begun:
-                raise BrokenStreamError("the stream began a second answer within the first one")
-            self._has_begun = True
-            self._update_usage(expect(dict, expect(dict, event.get("message"), "message").get("usage"), "usage"))
-        elif kind in ("content_block_start", "content_block_delta", "message_delta", "message_stop"):
-            if not self._has_begun:
-                raise BrokenStreamError(f"the stream has {kind!r} before its message_start")
-            if kind == "content_block_start":
-                return self._start_block(_read_index(event), expect(dict, event.get("content_block"), "content_block"))
-            if kind == "content_block_delta":
-                return self._extend_block(_read_index(event), expect(dict, event.get("delta"), "delta"))
-            if kind == "message_delta":
+        match expect(str, event.get("type"), "type"):
+            case "message_start":
+                self._update_usage(expect(dict, event.get("message"), "message").get("usage"))
+            case "content_block_start":
+                return self._start_block(event)
+            case "content_block_delta":
+                return self._extend_block(event)
+            case "message_delta":
                 delta = expect(dict, event.get("delta"), "delta")
                 self._stop = expect(str, delta.get("stop_reason"), "stop_reason") or self._stop
                 self._refusal = expect(dict, delta.get("stop_details"), "stop_details")
-                self._update_usage(expect(dict, event.get("usage"), "usage"))
-            self._has_ended = kind == "message_stop"
+                self._update_usage(event.get("usage"))
+            case "message_stop":
+                self._has_ended = True
         return []
 
     def build_message(self) -> MessageCompleted:
@@ -245,29 +210,28 @@ class AnthropicStreamParser:
             raise ProviderError(f"{text}; say it in other words, or choose another model")
         if self._stop not in _ENDS | _CUTS:
             raise BrokenStreamError(f"the answer has a stop reason that is not known ({self._stop!r})")
-        is_cut = self._stop in _CUTS
-        blocks = [block for _, block in sorted(self._blocks.items())]
-        parts = [
-            part for at, block in enumerate(blocks, 1) for part in _build_parts(block, is_cut and at == len(blocks))
-        ]
-        if all(isinstance(part, Thinking | RedactedThinking) for part in parts):
-            if is_cut:
-                raise BrokenStreamError(
-                    "the output limit was used up before the answer began; raise max_output_tokens", is_retryable=False
-                )
-            raise BrokenStreamError(f"the answer is empty (stop reason {self._stop!r})")
-        message = Message(role="assistant", parts=tuple(parts))
-        return MessageCompleted(message=message, usage=self._build_usage(), is_cut=is_cut)
+        parts = [part for _, block in sorted(self._blocks.items()) for part in _build_parts(block)]
+        read = self._usage.get("cache_read_input_tokens", 0)
+        written = self._usage.get("cache_creation_input_tokens", 0)
+        usage = Usage(
+            input_tokens=self._usage.get("input_tokens", 0) + read + written,
+            output_tokens=self._usage.get("output_tokens", 0),
+            cache_read_tokens=read,
+            cache_write_tokens=written,
+        )
+        return complete_answer(parts, usage, self._stop in _CUTS)
 
-    def _start_block(self, index: int, start: Mapping[str, Any]) -> list[Delta]:
+    def _start_block(self, event: Mapping[str, Any]) -> list[Delta]:
+        index = expect(int, event.get("index"), "index")
+        start = expect(dict, event.get("content_block"), "content_block")
         if index in self._blocks:
             raise BrokenStreamError(f"the stream began block {index} twice")
         block = self._blocks[index] = _Block(expect(str, start.get("type"), "type"), start)
-        key = block.kind if block.kind in ("text", "thinking") else ""
-        block.signature = expect(str, start.get("signature"), "signature")
-        return self._append_piece(block, expect(str, start.get(key), key))
+        block.append("signature", expect(str, start.get("signature"), "signature"))
+        return block.append(block.kind, expect(str, start.get(block.kind), block.kind)) if block.kind in _SHOWN else []
 
-    def _extend_block(self, index: int, delta: Mapping[str, Any]) -> list[Delta]:
+    def _extend_block(self, event: Mapping[str, Any]) -> list[Delta]:
+        index, delta = expect(int, event.get("index"), "index"), expect(dict, event.get("delta"), "delta")
         block = self._blocks.get(index)
         if block is None:
             raise BrokenStreamError(f"the stream continues block {index}, which it never began")
@@ -276,75 +240,48 @@ class AnthropicStreamParser:
             return []
         if kind != block.kind:
             raise BrokenStreamError(f"the stream has {delta['type']!r} within a block of {block.kind!r}")
-        piece = expect(str, delta.get(key), key)
-        if key == "signature":
-            block.signature = piece
-            return []
-        return self._append_piece(block, piece)
+        return block.append(key, expect(str, delta.get(key), key))
 
-    def _append_piece(self, block: _Block, piece: str) -> list[Delta]:
-        if piece:
-            block.pieces.append(piece)
-            if block.kind == "text":
-                return [TextDelta(text=piece)]
-            if block.kind == "thinking":
-                return [ThinkingDelta(text=piece)]
-        return []
-
-    def _update_usage(self, usage: Mapping[str, Any]) -> None:
+    def _update_usage(self, usage: object) -> None:
         """Replace the counts by later ones, because each count is the total so far."""
+        counts = expect(dict, usage, "usage")
         keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        self._usage |= {key: expect(int, usage[key], key) for key in keys if usage.get(key) is not None}
-
-    def _build_usage(self) -> Usage:
-        read = self._usage.get("cache_read_input_tokens", 0)
-        written = self._usage.get("cache_creation_input_tokens", 0)
-        return Usage(
-            input_tokens=self._usage.get("input_tokens", 0) + read + written,
-            output_tokens=self._usage.get("output_tokens", 0),
-            cache_read_tokens=read,
-            cache_write_tokens=written,
-        )
+        self._usage |= {key: expect(int, counts[key], key) for key in keys if counts.get(key) is not None}
 
 
-def _build_parts(block: _Block, is_cut: bool) -> Iterator[Part]:
-    """Build the part of a complete block. `is_cut` says that the answer was cut inside the block."""
+def _build_parts(block: _Block) -> Iterator[Part]:
     match block.kind:
         case "text":
-            if block.text:
-                yield Text(text=block.text)
+            if text := block.join("text"):
+                yield Text(text=text)
         case "thinking":
-            if block.text or block.signature:
-                yield Thinking(text=block.text, signature=block.signature or None)
+            thinking, signature = block.join("thinking"), block.join("signature")
+            if thinking or signature:
+                yield Thinking(text=thinking, signature=signature or None)
         case "redacted_thinking":
             yield RedactedThinking(data=expect(str, block.start.get("data"), "data"))
         case "tool_use":
-            name = expect(str, block.start.get("name"), "name")
-            if not name:
-                raise BrokenStreamError("the answer holds a tool call without a name")
             whole = expect(dict, block.start.get("input"), "input")
-            arguments = block.text or encode_json(whole).decode()
-            if is_cut and arguments == "{}":
-                arguments = "{"  # cut before its arguments: it must not look like a call without arguments
-            yield ToolCall(id=expect(str, block.start.get("id"), "id"), name=name, arguments=arguments)
-
-
-def _read_index(event: Mapping[str, Any]) -> int:
-    index = event.get("index")
-    if not isinstance(index, int) or isinstance(index, bool):
-        raise build_type_error("index", index, "a number")
-    return index
+            arguments = block.join("partial_json") or encode_json(whole).decode()
+            id_, name = (expect(str, block.start.get(key), key) for key in ("id", "name"))
+            yield ToolCall(id=id_, name=name, arguments=arguments)
 
 
 # --- refusals
 
+_STATUS_OF_TYPE = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "overloaded_error": 529,
+}
 
-def build_error(body: object, status: int, model: str, key_variable: str, wait_s: float | None = None) -> ProviderError:
-    """Build the error for a refused request. Inside a stream the status is 200 and the error's type decides."""
+
+def get_error_status(body: object) -> int:
+    """Return the HTTP status that fits the type of an error inside a stream."""
     error = body.get("error") if isinstance(body, Mapping) else None
-    kind = error.get("type") if isinstance(error, Mapping) else None
-    if status == 200:
-        status = _STATUS_OF_TYPE.get(str(kind), 500)
-    if status == 400 and "credit balance" in extract_error_text(body):
-        status = 402
-    return build_status_error(status, body, model, key_variable, wait_s)
+    return _STATUS_OF_TYPE.get(str(error.get("type")), 500) if isinstance(error, Mapping) else 500

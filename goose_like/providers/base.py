@@ -37,8 +37,7 @@ class Request:
 
     def resolve_output_limit(self, profile_limit: int | None) -> int | None:
         """Return the limit of the answer in tokens: the smaller of the request's and the profile's."""
-        limits = [limit for limit in (self.max_tokens, profile_limit) if limit is not None]
-        return min(limits, default=None)
+        return min((limit for limit in (self.max_tokens, profile_limit) if limit is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,6 @@ class Provider(Protocol):
     @staticmethod
     def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
         """Return the error about a missing key, library or setting, or None if the choice is usable. Be quick."""
-        ...
 
     def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Yield deltas as they arrive, then exactly one `MessageCompleted`, then end.
@@ -99,7 +97,6 @@ class Provider(Protocol):
 
     async def close(self) -> None:
         """Release connections and memory. Called once."""
-        ...
 
 
 @runtime_checkable
@@ -130,7 +127,6 @@ class Embedder(Protocol):
     @property
     def embedding_model(self) -> str | None:
         """The name of the embedding model, or None without one."""
-        ...
 
     async def embed(self, texts: Sequence[str]) -> Embeddings:
         """Compute the embeddings of texts that are not empty. Call it only if there is an `embedding_model`.

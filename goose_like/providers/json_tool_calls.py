@@ -8,8 +8,8 @@ that ignore the schema are parsed leniently. `xml_tool_calls.py` has another for
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Protocol
 
 from pydantic_core import from_json
@@ -22,15 +22,12 @@ from goose_like.core.tool import ToolSpec
 
 from .base import Delta, Request
 from .openai_wire import OpenAIStreamParser
+from .wire import is_json_object
 
 FINISH = ToolSpec(
     name="finish",
     description="Ends the work with your answer to the user. Only when everything they asked for is done.",
-    schema={
-        "type": "object",
-        "properties": {"answer": {"type": "string"}},
-        "required": ["answer"],
-    },
+    schema={"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]},
 )
 
 
@@ -50,15 +47,15 @@ class CallFormat(Protocol):
 
     def format_rules(self, tools: Sequence[ToolSpec]) -> str:
         """Format the instructions for the model: the syntax of a call, and the tools."""
+        ...
 
     def format_call(self, name: str, arguments: str) -> str:
         """Format a call exactly as the model writes it, so that the server's prompt cache matches."""
-
-    def __hash__(self) -> int:
-        """Return a hash: converted messages are cached by their format."""
+        ...
 
     def may_be_call(self, text: str) -> bool:
         """Check whether an answer with this beginning may be a call."""
+        ...
 
     def parse_call(self, text: str) -> ParsedCall | None:
         """Parse the call in an answer, which may be incomplete. Return None until the answer names a tool."""
@@ -69,26 +66,51 @@ You work by calling tools. Each reply is one JSON object, {{"tool": NAME, "argum
 result. The tools:
 {tools}"""
 
+_OPENINGS = ('{"tool":', '```json{"tool":', '```{"tool":')
+_CALL = re.compile(r'(?:```(?:json)?\s*)?\{\s*"tool"\s*:\s*"(?P<name>[^"\\]+)"\s*(?:,\s*"arguments"\s*:\s*)?')
+
+
+class JsonCallFormat:
+    """The format of a call as one JSON object."""
+
+    def format_rules(self, tools: Sequence[ToolSpec]) -> str:
+        """Format the instructions for the model: the syntax of a call, and the tools."""
+        return _RULES.format(tools="\n".join(map(_describe_tool, tools)))
+
+    def format_call(self, name: str, arguments: str) -> str:
+        """Format a call exactly as the model writes it."""
+        return f'{{"tool": {json.dumps(name)}, "arguments": {arguments or "{}"}}}'
+
+    def may_be_call(self, text: str) -> bool:
+        """Check whether an answer with this beginning may be a call."""
+        start = "".join(text[:80].split())
+        return any(start.startswith(opening) or opening.startswith(start) for opening in _OPENINGS)
+
+    def parse_call(self, text: str) -> ParsedCall | None:
+        """Parse the call in an answer, which may be incomplete. Return None until the answer names a tool."""
+        match = _CALL.search(text)
+        if match is None:
+            return None
+        arguments, value, is_whole = _parse_arguments(text[match.end() :])
+        return ParsedCall(text[: match.start()].strip(), match["name"], arguments, value, is_whole)
+
+
+JSON_FORMAT: CallFormat = JsonCallFormat()
+
 
 # --- requests
 
 
-def convert_request(request: Request, call_format: CallFormat | None = None) -> Request:
+def convert_request(request: Request, call_format: CallFormat = JSON_FORMAT) -> Request:
     """Convert a request to plain text: describe the tools in the system prompt, and write calls and results as text.
 
-    Equal messages give the same object each time, so that later caches by identity work. A request without tools keeps
-    its system prompt, because it asks for a plain answer.
+    A request without tools keeps its system prompt, because it asks for a plain answer.
     """
-    call_format = call_format or JSON_FORMAT
     names: dict[str, str] = {}
     messages = []
     for message in request.messages:
-        names.update((call.id, call.name) for call in message.tool_calls)
-        messages.append(
-            _convert_message(
-                call_format, message, tuple(names.get(result.call_id, "?") for result in message.tool_results)
-            )
-        )
+        names.update((call.id, call.name) for call in message.tool_calls)  # a later call may reuse an id
+        messages.append(_convert_message(call_format, message, names))
     system = request.system
     if request.tools:
         rules = call_format.format_rules((*request.tools, FINISH))
@@ -98,12 +120,8 @@ def convert_request(request: Request, call_format: CallFormat | None = None) -> 
 
 def build_answer_schema(tools: Sequence[ToolSpec]) -> dict[str, Any]:
     """Build the JSON schema of an answer: a call of one of the tools or of `finish`."""
-    return {
-        "anyOf": [
-            _build_object_schema({"tool": {"const": tool.name}, "arguments": build_argument_schema(tool)})
-            for tool in (*tools, FINISH)
-        ]
-    }
+    calls = ({"tool": {"const": tool.name}, "arguments": build_argument_schema(tool)} for tool in (*tools, FINISH))
+    return {"anyOf": [_build_object_schema(call) for call in calls]}
 
 
 def keep_required_arguments(tool: ToolSpec) -> ToolSpec:
@@ -117,49 +135,46 @@ def keep_required_arguments(tool: ToolSpec) -> ToolSpec:
     return replace(tool, schema={**tool.schema, "properties": fields})
 
 
-@lru_cache(maxsize=4096)
-def _convert_message(call_format: CallFormat, message: Message, names: tuple[str, ...]) -> Message:
-    """Convert a message to text parts. `names` are the tools of its results."""
+def _convert_message(call_format: CallFormat, message: Message, names: Mapping[str, str]) -> Message:
+    """Convert a message to text parts. `names` are the tools of the calls by their ids."""
     if message.role == "user":
         return message
     if message.role == "tool":
+        names_of_results = (names.get(result.call_id, "?") for result in message.tool_results)
         texts = (
             f"Error of {name}: {result.output}" if result.is_error else f"Result of {name}:\n{result.output}"
-            for name, result in zip(names, message.tool_results, strict=True)
+            for name, result in zip(names_of_results, message.tool_results, strict=True)
         )
         return Message(role="user", parts=(Text(text="\n\n".join(texts)), *message.images))
     calls = [call_format.format_call(call.name, call.arguments) for call in message.tool_calls]
     if not calls:
-        return Message.assistant(
-            call_format.format_call(FINISH.name, json.dumps({"answer": message.text}, ensure_ascii=False))
-        )
+        answer = json.dumps({"answer": message.text}, ensure_ascii=False)
+        return Message.assistant(call_format.format_call(FINISH.name, answer))
     return Message.assistant("\n".join([message.text, *calls] if message.text else calls))
 
 
 def _describe_tool(tool: ToolSpec) -> str:
-    schema = build_argument_schema(tool)
-    lines = [f"{tool.name}({_format_fields(schema)}): {tool.description}"]
-    for name, argument in tool.schema.get("properties", {}).items():
-        if argument.get("description"):
-            lines.append(f"  {name}: {argument['description']}")
-    return "\n".join(lines)
+    head = f"{tool.name}({_format_fields(build_argument_schema(tool))}): {tool.description}"
+    fields = tool.schema.get("properties", {}).items()
+    return "\n".join([head, *(f"  {name}: {text}" for name, field in fields if (text := field.get("description")))])
 
 
 def _format_fields(schema: Mapping[str, Any]) -> str:
     required = schema.get("required", ())
     return ", ".join(
-        f"{name}{'' if name in required else '?'}: {_format_type(value)}"
+        f"{name}{'' if name in required else '?'}: {format_type(value)}"
         for name, value in schema.get("properties", {}).items()
     )
 
 
-def _format_type(schema: Mapping[str, Any]) -> str:
+def format_type(schema: Mapping[str, Any]) -> str:
+    """Format the type of a JSON schema in a few characters, such as `string|null` or `[integer]`."""
     if "const" in schema or "enum" in schema:
         return "|".join(json.dumps(value) for value in schema.get("enum", [schema.get("const")]))
     if "anyOf" in schema:
-        return "|".join(map(_format_type, schema["anyOf"]))
+        return "|".join(map(format_type, schema["anyOf"]))
     if "items" in schema:
-        return f"[{_format_type(schema['items'])}]"
+        return f"[{format_type(schema['items'])}]"
     if "properties" in schema:
         return f"{{{_format_fields(schema)}}}"
     return str(schema.get("type", "any"))
@@ -197,37 +212,6 @@ def _build_object_schema(fields: dict[str, Any], required: Sequence[str] | None 
 
 
 # --- answers
-
-_OPENINGS = ('{"tool":', '```json{"tool":', '```{"tool":')
-_CALL = re.compile(r'(?:```(?:json)?\s*)?\{\s*"tool"\s*:\s*"(?P<name>[^"\\]+)"\s*(?:,\s*"arguments"\s*:\s*)?')
-
-
-class JsonCallFormat:
-    """The format of a call as one JSON object."""
-
-    def format_rules(self, tools: Sequence[ToolSpec]) -> str:
-        """Format the instructions for the model: the syntax of a call, and the tools."""
-        return _RULES.format(tools="\n".join(map(_describe_tool, tools)))
-
-    def format_call(self, name: str, arguments: str) -> str:
-        """Format a call exactly as the model writes it."""
-        return f'{{"tool": {json.dumps(name)}, "arguments": {arguments or "{}"}}}'
-
-    def may_be_call(self, text: str) -> bool:
-        """Check whether an answer with this beginning may be a call."""
-        start = "".join(text[:80].split())
-        return any(start.startswith(opening) or opening.startswith(start) for opening in _OPENINGS)
-
-    def parse_call(self, text: str) -> ParsedCall | None:
-        """Parse the call in an answer, which may be incomplete. Return None until the answer names a tool."""
-        match = _CALL.search(text)
-        if match is None:
-            return None
-        arguments, value, is_whole = _parse_arguments(text[match.end() :])
-        return ParsedCall(text[: match.start()].strip(), match["name"], arguments, value, is_whole)
-
-
-JSON_FORMAT: CallFormat = JsonCallFormat()
 
 
 @dataclass(slots=True)
@@ -280,7 +264,7 @@ class TextCallParser:
             parts.append(Text(text=_extract_answer(call.value)))
         else:
             # A cut call must not run, even if its arguments are valid JSON so far.
-            is_half = done.is_cut and not call.is_whole and is_json(call.arguments)
+            is_half = done.is_cut and not call.is_whole and is_json_object(call.arguments)
             arguments = call.arguments.rstrip()[:-1] if is_half else call.arguments
             parts.append(ToolCall(id="", name=call.name, arguments=arguments))
         message = Message(role="assistant", parts=tuple(parts))
@@ -293,26 +277,15 @@ class TextCallParser:
         return _extract_answer(call.value) if call and call.name == FINISH.name else ""
 
 
-def is_json(text: str) -> bool:
-    """Check whether a text is valid JSON."""
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
 def _parse_arguments(text: str) -> tuple[str, Any, bool]:
     """Return the JSON value at the start of a text: its text, the value as far as it goes, and if it is complete."""
     if text.lstrip().startswith("}"):  # a call without arguments
         return "{}", {}, True
     if not text.strip():  # cut before its arguments
         return "{", None, False
-    try:
+    with suppress(ValueError, RecursionError):
         value, end = json.JSONDecoder().raw_decode(text)
         return text[:end], value, True
-    except (ValueError, RecursionError):
-        pass
     try:
         return text, from_json(text, allow_partial="trailing-strings"), False
     except ValueError:

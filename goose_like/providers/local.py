@@ -77,7 +77,7 @@ class LocalProvider:
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
         """Send a request to the engine and stream its answer; see `Provider.stream`."""
         tools = [keep_required_arguments(tool) for tool in request.tools]
-        call_format = XmlCallFormat.for_tools(tools)
+        call_format = XmlCallFormat(tools)
         messages = [*select_examples(tools), *repeat_task(request.messages)]
         body = self._build_body(convert_request(replace(request, tools=tools, messages=messages), call_format))
         if tools:
@@ -95,8 +95,7 @@ class LocalProvider:
             return stop.is_set() or self._closing.is_set()
 
         # A daemon thread, so that the process need not wait for it. `atexit` stops it before the interpreter ends.
-        worker = threading.Thread(target=self._run_request, args=(body, report), name="local model", daemon=True)
-        worker.start()
+        threading.Thread(target=self._run_request, args=(body, report), name="local model", daemon=True).start()
         parser = TextCallParser(call_format) if tools else OpenAIStreamParser()
         try:
             while (item := await items.get()) is not None:
@@ -115,7 +114,6 @@ class LocalProvider:
 
     async def close(self) -> None:
         """Stop the running request and free the memory."""
-        self._closing.set()
         await asyncio.to_thread(self._unload)
 
     def _unload(self) -> None:

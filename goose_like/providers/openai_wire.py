@@ -4,7 +4,8 @@ Source: OpenAI's API reference (chat completions, "create" and "streaming"). Com
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,12 @@ from typing import Any
 from goose_like.core.errors import BrokenStreamError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import Image, Message, Part, Text, Thinking, ToolCall, Usage
-from goose_like.core.tool import ToolSpec
 
 from .base import Delta, Embeddings, Request
 from .wire import (
     MessageEncoder,
     build_stream_error,
-    build_type_error,
+    complete_answer,
     encode_image,
     encode_json,
     expect,
@@ -37,44 +37,22 @@ class OpenAIEncoder:
     prefix of the next request, so that the server's prompt cache works and a long history costs one join.
     """
 
-    def __init__(
-        self,
-        choice_extras: Mapping[str, Any] = {},
-        call_extras: Mapping[str, Any] = {},
-        thinking_key: str | None = None,
-    ) -> None:
-        """Create an encoder for requests with the same settings.
+    def __init__(self, call_extras: Mapping[str, Any] = {}, thinking_key: str | None = None) -> None:
+        """Create an encoder.
 
-        Args:
-            choice_extras: Further keys of every body (limits, temperature, a schema). None removes a key.
-            call_extras: Further keys of every tool call in the history.
-            thinking_key: The key for thinking in the history; None leaves thinking out.
+        `call_extras` are further keys of every tool call in the history. `thinking_key` is the key for thinking in the
+        history; None leaves thinking out.
         """
-        self._extras = dict(choice_extras)
-        self._call_extras = dict(call_extras)
-        self._thinking_key = thinking_key
-        self._constants: tuple[str, str, tuple[ToolSpec, ...]] | None = None
-        self._head = self._system = b""
-        self._sent = MessageEncoder(self._encode)
 
-    def encode_request(self, request: Request) -> bytes:
-        """Encode the JSON body of a request."""
-        constants = (request.model, request.system, tuple(request.tools))
-        if constants != self._constants:
-            self._constants = constants
-            self._head = self._encode_head(request)
-            self._system = encode_json({"role": "system", "content": request.system}) if request.system else b""
-        entries = (entry for _, entry in self._sent.encode(request.messages, request.images))
-        return self._head + b",".join(filter(None, (self._system, *entries))) + b"]}"
+        def encode(message: Message, images: Path | None) -> bytes:
+            return b",".join(map(encode_json, build_message_entries(message, images, call_extras, thinking_key)))
 
-    def _encode(self, message: Message, images: Path | None) -> bytes:
-        return b",".join(
-            map(encode_json, build_message_entries(message, images, self._call_extras, self._thinking_key))
-        )
+        self._messages = MessageEncoder(encode)
 
-    def _encode_head(self, request: Request) -> bytes:
+    def encode_request(self, request: Request, extras: Mapping[str, Any] = {}) -> bytes:
+        """Encode the JSON body of a request. `extras` are further keys of the body; None removes a key."""
         head: dict[str, Any] = {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
-        head = {key: value for key, value in (head | self._extras).items() if value is not None}
+        head = {key: value for key, value in (head | dict(extras)).items() if value is not None}
         if request.tools:
             head["tools"] = [
                 {
@@ -83,7 +61,9 @@ class OpenAIEncoder:
                 }
                 for tool in request.tools
             ]
-        return encode_json(head | {"messages": []}).removesuffix(b"]}")
+        system = encode_json({"role": "system", "content": request.system}) if request.system else b""
+        entries = (system, *self._messages.encode(request.messages, request.images))
+        return encode_json(head | {"messages": []}).removesuffix(b"]}") + b",".join(filter(None, entries)) + b"]}"
 
 
 def build_message_entries(
@@ -97,18 +77,16 @@ def build_message_entries(
     The format has no place for images in results, so they follow as a user message.
     """
     if message.role == "tool":
-        images_content = [part for image in message.images for part in _build_content(image, images)]
-        return [
+        entries: list[dict[str, Any]] = []
+        for result in message.tool_results:
             # The format has no flag for errors, so the text must say it.
-            {
-                "role": "tool",
-                "tool_call_id": result.call_id,
-                "content": f"error: {result.output}"
-                if result.is_error and not result.output.lower().startswith("error")
-                else result.output,
-            }
-            for result in message.tool_results
-        ] + ([{"role": "user", "content": images_content}] if images_content else [])
+            is_unclear = result.is_error and not result.output.lower().startswith("error")
+            output = f"error: {result.output}" if is_unclear else result.output
+            entries.append({"role": "tool", "tool_call_id": result.call_id, "content": output})
+        if message.images:
+            shown = [entry for image in message.images for entry in _build_content(image, images)]
+            entries.append({"role": "user", "content": shown})
+        return entries
     if message.images:
         content = [entry for part in message.parts for entry in _build_content(part, images)]
         return [{"role": message.role, "content": content}]
@@ -150,22 +128,20 @@ def apply_strict_roles(messages: Sequence[Message]) -> list[Message]:
     """
     joined: list[Message] = []
     for message in messages:
+        before = joined[-1].role if joined else "assistant"
         if message.role == "tool" and message.images:
             plain = tuple(result.model_copy(update={"images": ()}) for result in message.tool_results)
             joined += [Message(role="tool", parts=plain), _IMAGE_REQUEST, Message(role="user", parts=message.images)]
-            continue
-        before = joined[-1] if joined else None
-        if message.role == "user" and before and before.role == "user":
-            gap = Text(text="\n\n")
-            joined[-1] = Message(role="user", parts=(*before.parts, gap, *message.parts))
-        elif message.role == "user" and before and before.role == "tool":
-            *results, last = before.tool_results
+        elif message.role != "user" or before == "assistant":
+            joined.append(message)
+        elif before == "user":
+            joined[-1] = Message(role="user", parts=(*joined[-1].parts, Text(text="\n\n"), *message.parts))
+        else:
+            *results, last = joined[-1].tool_results
             extended = last.model_copy(update={"output": f"{last.output}\n\n{message.text}"})
             joined[-1] = Message(role="tool", parts=(*results, extended))
             if message.images:
                 joined += [_IMAGE_REQUEST, Message(role="user", parts=message.images)]
-        else:
-            joined.append(message)
     return joined
 
 
@@ -179,26 +155,19 @@ _IMAGE_REQUEST = Message.assistant("Show me.")
 class _Call:
     """A tool call whose parts are still arriving."""
 
-    id: str = ""
-    name: str = ""
+    id: str
+    name: str
     arguments: str = ""
-
-    def append(self, name: str, arguments: str) -> None:
-        # Some servers repeat the name in each chunk, or repeat it with more letters. The format sends each piece once.
-        if name != self.name:
-            self.name = name if name.startswith(self.name) else self.name + name
-        self.arguments += arguments
 
 
 @dataclass(slots=True)
 class OpenAIStreamParser:
     """A parser of the chunks of one answer."""
 
-    _text: list[str] = field(default_factory=list)
-    _thinking: list[str] = field(default_factory=list)
+    _pieces: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    _half: dict[str, str] = field(default_factory=dict)
     _calls: list[_Call] = field(default_factory=list)
     _by_index: dict[int, _Call] = field(default_factory=dict)
-    _half: dict[str, str] = field(default_factory=dict)
     _usage: Usage = field(default_factory=Usage)
     _finish: str = ""
 
@@ -224,7 +193,13 @@ class OpenAIStreamParser:
             self._take_call(expect(dict, item, "a tool call"))
         if delta.get("function_call"):  # the older form, with at most one call
             self._take_call({"index": 0, "function": delta["function_call"]})
-        return [*self._take_thinking(delta), *self._take_text(delta)]
+        # DeepSeek, llama-server and vLLM use `reasoning_content`, OpenRouter and Groq `reasoning`, some use both.
+        thinking = _join_texts(delta.get("reasoning_content") or delta.get("reasoning"), "reasoning")
+        text = _join_texts(delta.get("content"), "content") + _join_texts(delta.get("refusal"), "refusal")
+        pieces = (("thinking", ThinkingDelta, thinking), ("text", TextDelta, text))
+        return [
+            delta_type(text=shown) for kind, delta_type, piece in pieces if (shown := self._take_piece(kind, piece))
+        ]
 
     def build_message(self) -> MessageCompleted:
         """Build the message after the last chunk.
@@ -242,43 +217,20 @@ class OpenAIStreamParser:
                 "the server's content filter stopped the answer; say it in other words, or choose another model"
             )
         is_cut = self._finish in ("length", "max_tokens")
-        calls = [call for call in self._calls if call.name or not is_cut]
-        if is_cut and calls and not calls[-1].arguments.strip():
-            calls[-1].arguments = "{"  # cut before its arguments: it must not look like a call without arguments
-        if any(not call.name for call in calls):
-            raise BrokenStreamError("the answer holds a tool call without a name")
         parts: list[Part] = []
-        if thinking := "".join(self._thinking):
+        if thinking := "".join(self._pieces["thinking"]):
             parts.append(Thinking(text=thinking))
-        if text := "".join(self._text):
+        if text := "".join(self._pieces["text"]):
             parts.append(Text(text=text))
-        parts += [ToolCall(id=c.id, name=c.name, arguments=c.arguments) for c in calls]
-        if not parts and is_cut:
-            raise BrokenStreamError(
-                "the output limit was used up before the answer began; raise max_output_tokens", is_retryable=False
-            )
-        if not parts:
-            raise BrokenStreamError(f"the answer is empty (finish_reason {self._finish!r})")
-        return MessageCompleted(message=Message(role="assistant", parts=tuple(parts)), usage=self._usage, is_cut=is_cut)
+        calls = [call for call in self._calls if call.name or not is_cut]  # drop a call that was cut before its name
+        parts += [ToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in calls]
+        return complete_answer(parts, self._usage, is_cut)
 
-    def _take_text(self, delta: Mapping[str, Any]) -> Iterator[Delta]:
-        for content in (delta.get("content"), delta.get("refusal")):
-            for piece in _iterate_texts(content, "content"):
-                self._text.append(piece)
-                if complete := self._take_complete_characters("text", piece):
-                    yield TextDelta(text=complete)
-
-    def _take_thinking(self, delta: Mapping[str, Any]) -> Iterator[Delta]:
-        # DeepSeek, llama-server and vLLM use `reasoning_content`, OpenRouter and Groq `reasoning`, some use both.
-        for piece in _iterate_texts(delta.get("reasoning_content") or delta.get("reasoning"), "reasoning"):
-            self._thinking.append(piece)
-            if complete := self._take_complete_characters("thinking", piece):
-                yield ThinkingDelta(text=complete)
-
-    def _take_complete_characters(self, kind: str, piece: str) -> str:
-        """Hold back half a character at the end of a piece: some servers split surrogate pairs."""
+    def _take_piece(self, kind: str, piece: str) -> str:
+        """Keep a piece and return the text to show, without half a character at its end: some servers split pairs."""
+        self._pieces[kind].append(piece)
         piece = self._half.pop(kind, "") + piece
-        if piece and "\ud800" <= piece[-1] <= "\udbff":
+        if "\ud800" <= piece[-1:] <= "\udbff":
             self._half[kind], piece = piece[-1], piece[:-1]
         return piece
 
@@ -287,43 +239,36 @@ class OpenAIStreamParser:
         index = item.get("index")
         if index is not None:
             expect(int, index, "index")
-        id_ = expect(str, item.get("id"), "id")
-        name = expect(str, function.get("name"), "name")
+        id_, name = expect(str, item.get("id"), "id"), expect(str, function.get("name"), "name")
         arguments = function.get("arguments")
         if isinstance(arguments, Mapping):  # as in Ollama's own API
             arguments = json.dumps(arguments)
         arguments = expect(str, arguments, "arguments")
         call = self._find_continued_call(index, id_, name, arguments)
         if call is None:
-            call = _Call()
+            call = _Call(id_, name)
             self._calls.append(call)
         if index is not None:
             self._by_index[index] = call
-        call.id = call.id or id_
-        call.append(name or call.name, arguments)
+        call.id, call.name = call.id or id_, name or call.name
+        call.arguments += arguments
 
     def _find_continued_call(self, index: int | None, id_: str, name: str, arguments: str) -> _Call | None:
         """Return the call that a delta continues, or None if the delta begins a call.
 
         By the format, `index` identifies a call. Gemini's servers always send the index 0, older Ollama servers send
-        none, and others repeat id and name in each delta. So a delta without a name always continues a call. A delta
-        with a name begins a call if its id or name is new, or if the call so far is complete.
+        none, and others repeat id and name in each delta. So a delta without a name continues a call. A delta with a
+        name begins a call if its id or name is new, or if the call so far is complete.
         """
         last = self._calls[-1] if self._calls else None
-        of_id = next((call for call in reversed(self._calls) if id_ and call.id == id_), None)
-        if index is None:
-            call = of_id or (None if id_ and name else last)
-        else:
-            call = self._by_index.get(index) or (None if name else of_id or (None if id_ else last))
-        if call is None or not name:
+        call = last if index is None else self._by_index.get(index)
+        if call is None:
+            return None if name or (last and id_ and id_ != last.id) else last
+        if not name:
             return call
-        if id_ and call.id and id_ != call.id:
-            return None
-        if not call.arguments:
-            # Pieces of one name share an index or an id. Without both, another name means another call.
-            return call if index is not None or id_ or name == call.name else None
-        is_next = name != call.name or (arguments.strip() != "" and is_json_object(call.arguments))
-        return None if is_next else call
+        has_other_id = bool(id_ and call.id) and id_ != call.id
+        is_complete = arguments.strip() != "" and is_json_object(call.arguments)
+        return None if has_other_id or is_complete or not name.startswith(call.name) else call
 
 
 def parse_embeddings(answer: object, text_count: int) -> Embeddings:
@@ -335,12 +280,12 @@ def parse_embeddings(answer: object, text_count: int) -> Embeddings:
     whole = expect(dict, answer, "the answer")
     entries = [expect(dict, entry, "data") for entry in expect(list, whole.get("data"), "data")]
     entries.sort(key=lambda entry: expect(int, entry.get("index"), "index"))
-    values = [expect(list, entry.get("embedding"), "embedding") for entry in entries]
-    if any(not value or not all(isinstance(number, int | float) for number in value) for value in values):
-        raise build_type_error("embedding", None, "a list of numbers")
-    if len(values) != text_count:
-        raise BrokenStreamError(f"{len(values)} vectors came for {text_count} texts")
-    return Embeddings(values, _parse_usage(expect(dict, whole.get("usage"), "usage")))
+    vectors = [expect(list, entry.get("embedding"), "embedding") for entry in entries]
+    if len(vectors) != text_count or not all(vectors):
+        raise BrokenStreamError(f"{len(vectors)} vectors came for {text_count} texts, or some are empty")
+    if not all(isinstance(number, int | float) for vector in vectors for number in vector):
+        raise BrokenStreamError("a vector holds something else than numbers")
+    return Embeddings(vectors, _parse_usage(expect(dict, whole.get("usage"), "usage")))
 
 
 def _parse_usage(sent: Mapping[str, Any]) -> Usage:
@@ -353,12 +298,8 @@ def _parse_usage(sent: Mapping[str, Any]) -> Usage:
     )
 
 
-def _iterate_texts(content: object, name: str) -> Iterator[str]:
-    """Yield the texts of a content: a string, or a list of typed parts as from Mistral."""
+def _join_texts(content: object, name: str) -> str:
+    """Join the texts of a content: a string, or a list of typed parts as from Mistral."""
     if not isinstance(content, list):
-        if text := expect(str, content, name):
-            yield text
-        return
-    for part in content:
-        if text := expect(str, expect(dict, part, name).get("text"), name):
-            yield text
+        return expect(str, content, name)
+    return "".join(expect(str, expect(dict, part, name).get("text"), name) for part in content)

@@ -7,13 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from goose_like.config.paths import config_folder
 from goose_like.config.secrets import is_secret_variable
-from goose_like.config.yaml_source import YamlSource, describe_validation_error, read_yaml
-from goose_like.core.entry_points import did_you_mean, list_entry_points
+from goose_like.config.yaml_source import USER_MESSAGE, YamlSource, read_yaml, validate
+from goose_like.core.entry_points import list_entry_points
 from goose_like.core.errors import ProfileError
 from goose_like.core.message import FrozenModel
 
@@ -52,7 +52,7 @@ class Preset(FrozenModel):
         if value is None or (re.fullmatch(r"[A-Z_][A-Z0-9_]*", value) and is_secret_variable(value)):
             return value
         raise PydanticCustomError(
-            "user_message",
+            USER_MESSAGE,
             "this is the name of the variable of the key, never the key; it ends with _API_KEY or _TOKEN",
         )
 
@@ -61,24 +61,13 @@ class Preset(FrozenModel):
         """The facts about this provider."""
         return ProviderInfo(self.summary, self.key_variable, self.processor, self.accelerator, self.takes_images)
 
-    def resolve_base_url(self) -> str:
-        """Return the base URL with the values of its environment variables.
 
-        Raises:
-            ProfileError: A variable is not set.
-        """
-        return _expand_variables(self.base_url)
+def expand_variables(url: str) -> str:
+    """Replace the environment variables in a URL of a preset.
 
-    def build_url(self, base_url: str, path: str) -> str:
-        """Build the URL of a path. The path may be a complete URL.
-
-        Raises:
-            ProfileError: A variable in the path is not set.
-        """
-        return _expand_variables(path) if "://" in path else base_url.rstrip("/") + path
-
-
-def _expand_variables(url: str) -> str:
+    Raises:
+        ProfileError: A variable is not set.
+    """
     # `https://${HOST}` must work for a HOST with or without a scheme.
     return re.sub(r"^https?://(?=https?://)", "", _VARIABLE.sub(_get_value, url))
 
@@ -107,11 +96,9 @@ def load_presets() -> dict[str, Preset]:
 @cache
 def _load_file(file: Path, changed_ns: int, base: Path | None = None) -> dict[str, Preset]:
     """Load the presets of a file, over those of the `base` file with the same names. A changed file is another key."""
-    data = read_yaml(file)
-    if not isinstance(data, Mapping):
-        raise ProfileError(f"{file}: this file maps names to servers, e.g. `mine: {{base_url: http://box:8080/v1}}`")
+    sources = read_yaml(file).split("names to servers, e.g. `mine: {base_url: http://box:8080/v1}`")
     bases = _load_file(base, base.stat().st_mtime_ns) if base else {}
-    return {str(name): _build_preset(YamlSource(str(name), file, value), bases) for name, value in data.items()}
+    return {source.name: _build_preset(source, bases) for source in sources}
 
 
 def _build_preset(source: YamlSource, bases: Mapping[str, Preset]) -> Preset:
@@ -123,11 +110,4 @@ def _build_preset(source: YamlSource, bases: Mapping[str, Preset]) -> Preset:
     if not re.fullmatch(r"[\w.-]+", name):
         raise ProfileError(f"{source.locate()}: {name!r} is no name for a provider; take letters, digits, - and _")
     inherited = bases[name].model_dump(exclude_unset=True) if name in bases else {}
-    try:
-        return Preset.model_validate({**inherited, **source.data, "name": name})
-    except ValidationError as error:
-        raise ProfileError(describe_validation_error(error, source, _suggest_key, f"provider {name!r}")) from error
-
-
-def _suggest_key(path: tuple[str | int, ...]) -> str:
-    return did_you_mean(str(path[-1]), set(Preset.model_fields) - {"name"})
+    return validate(Preset, {**inherited, **source.data, "name": name}, source, f"provider {name!r}")

@@ -22,8 +22,6 @@ NO_MODEL = """no model to work with. Choose one of three ways:
   your server    in profiles.yaml: `default: {extends: default, processor: {model: openai:NAME, base_url: URL}}`
 `goose-like doctor` shows what is installed and set."""
 
-_PREFERRED = ("anthropic", "openai")
-
 
 def load_default_profile(project: ProjectConfig | None = None) -> tuple[Profile, YamlSource]:
     """Load the profile that `use` names, else `default`.
@@ -60,11 +58,8 @@ def choose_models(profile: Profile) -> tuple[ModelChoice, ModelChoice]:
 
 
 def _find_provider_with_key() -> str | None:
-    for name in list_provider_names():
-        info = find_provider_class(name).info
-        if info.processor and find_key(info.key_variable):
-            return name
-    return None
+    infos = ((name, find_provider_class(name).info) for name in list_provider_names())
+    return next((name for name, info in infos if info.processor and find_key(info.key_variable)), None)
 
 
 def list_provider_names() -> Iterator[str]:
@@ -72,9 +67,7 @@ def list_provider_names() -> Iterator[str]:
 
     Anthropic and openai come first. The presets are read only after the installed providers.
     """
-    installed = list_entry_points("goose_like.provider")
-    yield from (name for name in _PREFERRED if name in installed)
-    yield from (name for name in installed if name not in _PREFERRED)
+    yield from sorted(list_entry_points("goose_like.provider"), key=lambda name: name not in ("anthropic", "openai"))
     yield from load_presets()
 
 
@@ -117,8 +110,8 @@ def open_model(choice: ModelChoice) -> Model:
     if error := factory.find_setup_error(choice):
         raise type(error)(f"{choice.model}: {error}")
     window = choice.window or factory.info.find_window(name)
-    label = format_model_label(choice)
-    return Model(factory(choice), name, label, window, choice.images and factory.info.takes_images)
+    takes_images = choice.images and factory.info.takes_images
+    return Model(factory(choice), name, format_model_label(choice), window, takes_images)
 
 
 def format_model_label(choice: ModelChoice) -> str:

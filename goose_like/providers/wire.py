@@ -15,7 +15,8 @@ from goose_like.core.errors import (
     ProviderError,
     RateLimitError,
 )
-from goose_like.core.message import Image, Message
+from goose_like.core.events import MessageCompleted
+from goose_like.core.message import Image, Message, Part, RedactedThinking, Thinking, ToolCall, Usage
 
 T = TypeVar("T", dict[str, Any], list[Any], str, int)
 
@@ -70,8 +71,8 @@ class MessageEncoder:
         self._images: Path | None = None
         self._sent: list[tuple[Message, bytes]] = []
 
-    def encode(self, messages: Sequence[Message], images: Path | None) -> Sequence[tuple[Message, bytes]]:
-        """Return each message with its bytes."""
+    def encode(self, messages: Sequence[Message], images: Path | None) -> list[bytes]:
+        """Return the bytes of each message."""
         if images != self._images:
             self._images, self._sent = images, []
         # Keep the messages, not their ids: Python reuses the id of a deleted object.
@@ -81,7 +82,7 @@ class MessageEncoder:
                 break
             same += 1
         self._sent[same:] = ((new, self._encode(new, images)) for new in messages[same:])
-        return self._sent
+        return [entry for _, entry in self._sent]
 
 
 # --- answers
@@ -98,13 +99,28 @@ def expect(kind: type[T], value: object, name: str) -> T:
     if value is None:
         return kind()
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise build_type_error(name, value, _EXPECTED[kind])
+        raise BrokenStreamError(f"the stream has {clip(repr(value), 80)} as {name} where {_EXPECTED[kind]} belongs")
     return value
 
 
-def build_type_error(name: str, value: object, expected: str) -> BrokenStreamError:
-    """Build the error for a value of an unexpected type."""
-    return BrokenStreamError(f"the stream has {clip(repr(value), 80)} as {name} where {expected} belongs")
+def complete_answer(parts: Sequence[Part], usage: Usage, is_cut: bool) -> MessageCompleted:
+    """Build the message of an answer that ended regularly. `is_cut` says that it reached the output limit.
+
+    Raises:
+        BrokenStreamError: The answer has neither text nor a call, or it has a call without a name.
+    """
+    if any(isinstance(part, ToolCall) and not part.name for part in parts):
+        raise BrokenStreamError("the answer holds a tool call without a name")
+    if all(isinstance(part, Thinking | RedactedThinking) for part in parts):
+        if is_cut:
+            raise BrokenStreamError(
+                "the output limit was used up before the answer began; raise max_output_tokens", is_retryable=False
+            )
+        raise BrokenStreamError("the answer is empty")
+    *earlier, last = parts
+    if is_cut and isinstance(last, ToolCall) and last.arguments.strip() in ("", "{}"):
+        last = last.model_copy(update={"arguments": "{"})  # it must not look like a call without arguments
+    return MessageCompleted(message=Message(role="assistant", parts=(*earlier, last)), usage=usage, is_cut=is_cut)
 
 
 # --- refusals
@@ -163,7 +179,7 @@ def build_status_error(
         return ModelUnavailableError(
             f"no model {model!r} there ({answer}); choose another model, or correct base_url", is_retryable=False
         )
-    if status == 402 or (status == 429 and "insufficient_quota" in codes + text):
+    if status == 402 or re.search("credit balance|insufficient_quota", codes + text):
         return RateLimitError(f"no credit is left ({answer}); add credit there or use another key", is_retryable=False)
     if status == 429:
         return RateLimitError(f"too many requests ({answer}); wait, or use another model", retry_after_s=retry_after_s)

@@ -12,7 +12,6 @@ stops the engine; the text between them is free.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from goose_like.core.message import Message, ToolCall, ToolResult
@@ -77,7 +76,7 @@ def build_grammar(tools: Sequence[ToolSpec]) -> str:
     """Build the engine's grammar, in llguidance's dialect of Lark: the tag of a tool or of `finish`, then any text."""
     with_body, without_body = [], []
     for tool in (*tools, FINISH):
-        properties = _get_arguments(tool)
+        properties = build_argument_schema(tool).get("properties", {})
         fields = [name for name in properties if name != _find_body_argument(tool)]
         tag = [json.dumps(f"<{tool.name}")]
         tag += [f"{json.dumps(f' {name}=')} %json {json.dumps(properties[name])}" for name in fields]
@@ -95,28 +94,20 @@ def list_stop_texts(tools: Sequence[ToolSpec]) -> list[str]:
 
 def _find_body_argument(tool: ToolSpec) -> str:
     """Return the name of the argument between the tags: the last one if it is a text, else an empty name."""
-    name, schema = next(reversed(_get_arguments(tool).items()), ("", {}))
-    return name if schema.get("type") == "string" else ""
+    properties = build_argument_schema(tool).get("properties", {})
+    last = next(reversed(properties), "")
+    return last if last and properties[last].get("type") == "string" else ""
 
 
-def _get_arguments(tool: ToolSpec) -> dict[str, dict[str, Any]]:
-    arguments: dict[str, dict[str, Any]] = build_argument_schema(tool).get("properties", {})
-    return arguments
-
-
-@dataclass(frozen=True, slots=True)
 class XmlCallFormat:
-    """The format of a call as an XML tag. `bodies` maps tools to their arguments between the tags.
+    """The format of a call as an XML tag.
 
     A text of one line between the tags has no line end; each of several lines has one.
     """
 
-    bodies: tuple[tuple[str, str], ...]
-
-    @classmethod
-    def for_tools(cls, tools: Sequence[ToolSpec]) -> "XmlCallFormat":
+    def __init__(self, tools: Sequence[ToolSpec]) -> None:
         """Create the format for these tools, whose arguments are all required; see `keep_required_arguments`."""
-        return cls(tuple((tool.name, _find_body_argument(tool)) for tool in (*tools, FINISH)))
+        self._bodies = {tool.name: _find_body_argument(tool) for tool in (*tools, FINISH)}
 
     def format_rules(self, tools: Sequence[ToolSpec]) -> str:
         """Format the instructions for the model: the syntax of a call, and the tools."""
@@ -130,8 +121,7 @@ class XmlCallFormat:
             values = None
         if not isinstance(values, dict):  # incomplete or invalid: keep it as it is
             return f"<{name}{arguments}"
-        bodies = dict(self.bodies)
-        body = values.pop(bodies.get(name, ""), None)
+        body = values.pop(self._bodies.get(name, ""), None)
         attributes = "".join(f" {field}={json.dumps(value, ensure_ascii=False)}" for field, value in values.items())
         if body is None:
             return f"<{name}{attributes}></{name}>"
@@ -158,13 +148,13 @@ class XmlCallFormat:
         if text[at : at + 1] != ">":
             return ParsedCall("", name, text[match.end() :], None, is_whole=False)
         body, end, _ = text[at + 1 :].removeprefix("\n").partition(f"</{name}>")
-        if field := dict(self.bodies).get(name):
+        if field := self._bodies.get(name):
             values[field] = body[:-1] if body.find("\n") == len(body) - 1 else body
         return ParsedCall("", name, json.dumps(values, ensure_ascii=False), values, is_whole=bool(end))
 
 
 def _describe_tool(tool: ToolSpec) -> str:
     body = _find_body_argument(tool)
-    attributes = "".join(f' {name}="..."' for name in _get_arguments(tool) if name != body)
+    attributes = "".join(f' {name}="..."' for name in tool.schema.get("properties", {}) if name != body)
     text = f"\nthe {body}\n" if body else ""
     return f"{tool.description}\n<{tool.name}{attributes}>{text}</{tool.name}>"

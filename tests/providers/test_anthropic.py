@@ -10,7 +10,7 @@ from goose_like.core.errors import CredentialError, GooseLikeError, ProfileError
 from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.message import Message, Text, Thinking, ToolCall, ToolResult, Usage
 from goose_like.providers.anthropic import AnthropicProvider, BedrockProvider, VertexProvider
-from goose_like.providers.base import Delta, Request
+from goose_like.providers.base import Delta, Request, SupportsProbe
 from tests.loopback import Loopback, Response, answer, ended, named, raw, refusal, started, thought, wish, words
 from tests.providers.vendors import ANTHROPIC, KEY, REQUEST, get_text, set_keys_only
 
@@ -199,3 +199,13 @@ async def test_bedrock_sends_the_same_body(monkeypatch: pytest.MonkeyPatch) -> N
         await provider.close()
         assert server.requests[0].head.startswith(b"POST /x/v1/messages ")
         assert server.requests[0].json["model"] == "anthropic.claude-opus-5-5"
+
+
+def test_vertex_gets_the_body_as_data() -> None:
+    provider = VertexProvider(ModelChoice(model="vertex:claude-opus-5-5"))
+    assert provider._build_post_options(b'{"model": "m"}') == {"body": {"model": "m"}}
+
+
+@pytest.mark.parametrize("kind", [BedrockProvider, VertexProvider])
+def test_a_cloud_vendor_has_no_test_request(kind: type[AnthropicProvider]) -> None:
+    assert not isinstance(kind, SupportsProbe)

@@ -55,13 +55,12 @@ def convert(*history: Message) -> list[Message]:
 
 @given(st.lists(messages, max_size=8))
 def test_a_longer_history_only_adds(history: list[Message]) -> None:
-    encoder, before, body_before = OpenAIEncoder(), [], b""
+    encoder, before = OpenAIEncoder(), b""
     for end in range(len(history) + 1):
         plain = convert_request(Request("m", "be good", history[:end], (SHELL, CLOCK)))
         body = encoder.encode_request(plain)
-        assert all(old is new for old, new in zip(before, plain.messages, strict=False))
-        assert body.startswith(body_before)
-        before, body_before = list(plain.messages), body.removesuffix(b"]}")
+        assert body.startswith(before)
+        before = body.removesuffix(b"]}")
 
 
 @given(st.lists(messages, max_size=8))
@@ -127,13 +126,13 @@ def test_thinking_is_not_sent_back() -> None:
 @given(st.dictionaries(texts, st.integers() | texts, max_size=3), st.booleans(), st.sampled_from([None, 1]))
 def test_a_call_is_repeated_exactly(arguments: dict[str, Any], is_ascii: bool, indent: int | None) -> None:
     written = f'{{"tool": "shell", "arguments": {json.dumps(arguments, ensure_ascii=is_ascii, indent=indent)}}}'
-    assert convert(fold(written).message)[0].text == written
+    assert convert(parse_answer(written).message)[0].text == written
 
 
 @given(texts)
 def test_an_answer_is_repeated_exactly(answer: str) -> None:
     written = finish(answer)
-    assert convert(fold(written).message)[0].text == written
+    assert convert(parse_answer(written).message)[0].text == written
 
 
 # --- the schema
@@ -260,7 +259,7 @@ def stream(parser: TextCallParser, sent: Sequence[str], reason: str) -> str:
     return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
 
 
-def fold(text: str, cuts: Sequence[int] = (), reason: str = "stop") -> MessageCompleted:
+def parse_answer(text: str, cuts: Sequence[int] = (), reason: str = "stop") -> MessageCompleted:
     parser = TextCallParser()
     stream(parser, pieces(text, cuts), reason)
     return parser.build_message()
@@ -311,13 +310,13 @@ def test_a_tool_call(value: dict[str, Any], cuts: list[int], indent: int | None,
 
 @given(splits)
 def test_words_before_a_call_are_kept(cuts: list[int]) -> None:
-    message = fold('I look first.\n{"tool": "shell", "arguments": {"command": "ls"}} Well?', cuts).message
+    message = parse_answer('I look first.\n{"tool": "shell", "arguments": {"command": "ls"}} Well?', cuts).message
     assert message.text == "I look first."
     assert [(call.name, call.arguments) for call in message.tool_calls] == [("shell", '{"command": "ls"}')]
 
 
 def test_an_unknown_tool_is_a_call_that_the_exchange_can_refuse() -> None:
-    message = fold('{"tool": "teleport", "arguments": {"to": "Mars"}}').message
+    message = parse_answer('{"tool": "teleport", "arguments": {"to": "Mars"}}').message
     assert [(call.name, call.arguments) for call in message.tool_calls] == [("teleport", '{"to": "Mars"}')]
 
 
@@ -355,7 +354,7 @@ CALL = '{"tool": "shell", "arguments": {"command": "printf \'\\u00e9\\n\'", "tim
 
 @given(st.integers(CALL.index("command"), len(CALL) - 2), splits)
 def test_a_cut_call_is_broken(end: int, cuts: list[int]) -> None:
-    done = fold(CALL[:end], cuts, "length")
+    done = parse_answer(CALL[:end], cuts, "length")
     assert done.is_cut
     (call,) = done.message.tool_calls
     assert call.name == "shell"
@@ -364,21 +363,21 @@ def test_a_cut_call_is_broken(end: int, cuts: list[int]) -> None:
 
 
 def test_a_call_without_its_last_brace_is_complete() -> None:
-    done = fold(CALL[:-1], (), "length")
+    done = parse_answer(CALL[:-1], (), "length")
     assert [call.arguments for call in done.message.tool_calls] == [CALL[CALL.index('{"command') : -1]]
     assert not done.is_cut
 
 
 @pytest.mark.parametrize("text", ['{"tool": "clock"', '{"tool": "clock", "arguments": '])
 def test_a_call_cut_before_its_arguments(text: str) -> None:
-    done = fold(text, (), "length")
+    done = parse_answer(text, (), "length")
     assert done.is_cut
     assert not is_json(done.message.tool_calls[0].arguments.strip() or "{}")
 
 
 @pytest.mark.parametrize("text", ['{"tool": "clock"}', '```json\n{"tool": "clock"}\n```'])
 def test_a_whole_call_without_arguments_has_none(text: str) -> None:
-    (call,) = fold(text).message.tool_calls
+    (call,) = parse_answer(text).message.tool_calls
     assert json.loads(call.arguments.strip() or "{}") == {}
 
 
@@ -399,17 +398,17 @@ def test_a_cut_answer_keeps_what_came(answer: str, end: int, cuts: list[int], is
 @pytest.mark.parametrize("text", ["{", '{"to', '{"tool": ', '{"tool": "she', '```json\n{"tool"', "\n ```js"])
 def test_cut_before_a_tool_is_named(text: str) -> None:
     with pytest.raises(BrokenStreamError) as caught:
-        fold(text, (), "length")
+        parse_answer(text, (), "length")
     assert not caught.value.is_retryable  # the same limit cuts it again
     with pytest.raises(BrokenStreamError) as caught:
-        fold(text, (), "stop")
+        parse_answer(text, (), "stop")
     assert caught.value.is_retryable
 
 
 @pytest.mark.parametrize("reason", ["stop", "length"])
 def test_an_empty_answer_is_an_error(reason: str) -> None:
     with pytest.raises(BrokenStreamError):
-        fold("", (), reason)
+        parse_answer("", (), reason)
 
 
 def test_a_stream_without_its_end_is_an_error() -> None:
@@ -441,7 +440,7 @@ shards = [
 @example('{"tool": "finish", "arguments": [NaN]}', [], "stop")
 def test_any_text_gives_a_message_or_a_provider_error(text: str, cuts: list[int], reason: str) -> None:
     try:
-        done = fold(text, cuts, reason)
+        done = parse_answer(text, cuts, reason)
     except ProviderError:
         return
     assert MessageCompleted.model_validate_json(done.model_dump_json()) == done

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from goose_like.core.events import MessageCompleted, TextDelta
 from goose_like.core.message import ToolCall, Usage
 from goose_like.providers.base import Delta, Request
 from goose_like.providers.openai import OpenAIProvider
-from goose_like.providers.sdk_client import parse_retry_after_s
+from goose_like.providers.sdk_provider import parse_retry_after_s
 from tests.loopback import Loopback, Response, called, chunk, events, raw, refusal, said, sse, usage
 from tests.providers.vendors import KEY, OPENAI, REQUEST, get_text, set_keys_only
 
@@ -137,11 +136,9 @@ async def test_complete_streams(response: Response, expected: str) -> None:
         ({"retry-after": "0.5"}, 0.5),
         ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
         ({"retry-after-ms": "x", "retry-after": "7"}, 7.0),
-        ({"retry-after": formatdate(1030, usegmt=True)}, 30.0),
-        ({"retry-after": formatdate(970, usegmt=True)}, None),
-        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, 253402300799.0 - 1000),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, None),
         ({}, None),
     ],
 )
 def test_retry_after(headers: dict[str, str], expected_s: float | None) -> None:
-    assert parse_retry_after_s(headers, now_s=1000.0) == expected_s
+    assert parse_retry_after_s(headers) == expected_s

@@ -15,9 +15,9 @@ from goose_like.core.message import Message, Thinking, ToolCall, ToolResult
 from goose_like.core.notifier import Recorder
 from goose_like.core.tool import ToolSpec
 from goose_like.providers import registry as models
-from goose_like.providers import sdk_client
+from goose_like.providers import sdk_provider
 from goose_like.providers.base import Request, SupportsProbe
-from goose_like.providers.presets import load_presets
+from goose_like.providers.presets import expand_variables, load_presets
 from goose_like.providers.registry import find_provider_class, list_provider_names
 from tests.loopback import Loopback, Response, called, listed, raw, refusal, said, sse
 
@@ -61,8 +61,8 @@ async def run_probe(responses: list[Response], name: str = "groq", key: str = KE
     async with Loopback(responses) as server:
         kind = find_provider_class(name)
         assert isinstance(kind, SupportsProbe)
-        told = await kind.probe(ModelChoice(model=name, **{"base_url": server.base_url, **choice}), key)
-        return told, [asked.head for asked in server.requests]
+        report = await kind.probe(ModelChoice(model=name, **{"base_url": server.base_url, **choice}), key)
+        return report, [asked.head for asked in server.requests]
 
 
 # --- shipped presets
@@ -74,18 +74,20 @@ def test_the_shipped_presets(monkeypatch):
     monkeypatch.setenv("DATABRICKS_HOST", "mine.cloud.databricks.com")
     local = {"ollama", "lmstudio", "vllm", "llama-server"}
     for row in load_presets().values():
-        assert row.resolve_base_url().startswith("http://127.0.0.1:" if row.name in local else "https://"), row
+        assert expand_variables(row.base_url).startswith("http://127.0.0.1:" if row.name in local else "https://"), row
         assert row.summary, row
         assert row.name in local or row.key_variable, row
-    assert load_presets()["azure"].resolve_base_url() == "https://mine.openai.azure.com/openai/v1"
-    assert load_presets()["databricks"].resolve_base_url() == "https://mine.cloud.databricks.com/serving-endpoints"
+    assert expand_variables(load_presets()["azure"].base_url) == "https://mine.openai.azure.com/openai/v1"
+    assert (
+        expand_variables(load_presets()["databricks"].base_url) == "https://mine.cloud.databricks.com/serving-endpoints"
+    )
 
 
 def test_a_host_from_the_environment(monkeypatch):
     monkeypatch.setenv("OLLAMA_HOST", "box:11434")
-    assert load_presets()["ollama"].resolve_base_url() == "http://box:11434/v1"
+    assert expand_variables(load_presets()["ollama"].base_url) == "http://box:11434/v1"
     monkeypatch.setenv("OLLAMA_HOST", "https://box/")
-    assert load_presets()["ollama"].resolve_base_url() == "https://box/v1"
+    assert expand_variables(load_presets()["ollama"].base_url) == "https://box/v1"
 
 
 def test_missing_settings_are_reported(monkeypatch):
@@ -289,21 +291,21 @@ def test_errors_in_a_preset(own, text, words):
 
 
 async def test_a_server_that_takes_the_key():
-    told, (head,) = await run_probe([listed("a", "b")])
-    assert (told.models, told.is_key_verified) == (("a", "b"), True)
+    report, (head,) = await run_probe([listed("a", "b")])
+    assert (report.models, report.is_key_verified) == (("a", "b"), True)
     assert head.startswith(b"GET /v1/models ")
     assert f"bearer {KEY}".encode() in head.lower()
 
 
 async def test_a_public_list_verifies_no_key():
     models = listed("a")
-    told, heads = await run_probe([models, Response(200, {"content-length": "2"}, [b"{}"])], "openrouter")
-    assert told.is_key_verified
+    report, heads = await run_probe([models, Response(200, {"content-length": "2"}, [b"{}"])], "openrouter")
+    assert report.is_key_verified
     assert [head.split()[1] for head in heads] == [b"/v1/models", b"/v1/key"]
     with pytest.raises(CredentialError):
         await run_probe([models, refusal(401)], "openrouter")
-    told, _ = await run_probe([models], "llama-server")
-    assert not told.is_key_verified
+    report, _ = await run_probe([models], "llama-server")
+    assert not report.is_key_verified
 
 
 async def test_another_server_behind_openai_verifies_no_key():
@@ -333,7 +335,11 @@ async def test_lists_of_other_servers(monkeypatch):
         (refusal(401, f"no such key {KEY}"), CredentialError, "the API key was refused.*GROQ_API_KEY"),
         (refusal(403), CredentialError, "the API key was refused"),
         (refusal(404), ModelUnavailableError, "has nothing at /v1/models"),
-        (Response(302, {"location": "http://127.0.0.1:1/", "content-length": "0"}), ModelUnavailableError, "HTTP 302"),
+        (
+            Response(302, {"location": "http://127.0.0.1:1/", "content-length": "0"}),
+            ModelUnavailableError,
+            "redirects to",
+        ),
         (refusal(429), RateLimitError, "too many requests"),
         (refusal(500), ModelUnavailableError, "can't answer now"),
         (Response(200, is_reset=True), ModelUnavailableError, "no answer"),
@@ -353,7 +359,7 @@ async def test_answers_to_the_test_request(response, kind, words):
 async def test_an_unreachable_or_silent_server(monkeypatch):
     with pytest.raises(ModelUnavailableError, match="no answer"):
         await run_probe([], base_url="http://127.0.0.1:9/v1")
-    monkeypatch.setattr(sdk_client, "_PROBE_LIMIT_S", 0.2)
+    monkeypatch.setattr(sdk_provider, "_PROBE_LIMIT_S", 0.2)
     with pytest.raises(ModelUnavailableError, match=r"no answer within 0.2 s"):
         await run_probe([raw(b"{", b" ", hang_s=30)])
 
@@ -361,8 +367,8 @@ async def test_an_unreachable_or_silent_server(monkeypatch):
 async def test_without_a_key_no_request():
     with pytest.raises(CredentialError, match="set GROQ_API_KEY"):
         await run_probe([listed("a")], key="")
-    told, (head,) = await run_probe([listed("a")], "vllm", key="")
-    assert (told.is_key_verified, b"authorization" in head.lower()) == (False, False)
+    report, (head,) = await run_probe([listed("a")], "vllm", key="")
+    assert (report.is_key_verified, b"authorization" in head.lower()) == (False, False)
 
 
 async def test_a_whole_turn_with_a_call(monkeypatch):

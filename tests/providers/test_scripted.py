@@ -151,17 +151,21 @@ async def test_expect(tmp_path: Path) -> None:
     ("script", "words"),
     [
         ("- text: [", "line 1: this is no valid YAML"),
-        ("text: hello", "a script is a list of steps"),
-        ("", "a script is a list of steps"),
-        ("- text: hello\n- txt: hello", "line 2: unknown key 'txt'; did you mean 'text'?"),
-        ("- calls:\n  - tol: shell", "line 2: calls.0.tool: Field required"),
-        ("- calls:\n  - tool: shell\n    argument: {}", "line 3: unknown key 'argument'; did you mean 'arguments'?"),
-        ("- text: a\n  chunk: 0", "line 2: chunk: Input should be greater than 0"),
-        ("- expect: '['", "line 1: expect: no regular expression"),
-        ("- error: slow", "line 1: error.kind: Input should be 'refused', 'stalled' or 'broken'"),
-        ("- text: a\n  error: {text: x}", "line 2: error: an error has a `status`"),
-        ("- text: a\n  error: {status: 200}", "line 2: error.status: Input should be greater"),
-        ("- 5", "line 1: step: Input should be a valid dictionary"),
+        ("text: hello", "line 1: the script: expected a list, not {'text': 'hello'}"),
+        ("", "the script: expected a list"),
+        ("- text: hello\n- txt: hello", "line 2: unknown key '1.txt'; did you mean 'text'?"),
+        ("- calls:\n  - tol: shell", "line 2: 0.calls.0.tool: this key is missing"),
+        (
+            "- calls:\n  - tool: shell\n    argument: {}",
+            "line 3: unknown key '0.calls.0.argument'; did you mean 'arguments'?",
+        ),
+        ("- usage: {inpt: 3}", "expected 'input', 'output' or 'cached', not 'inpt'"),
+        ("- text: a\n  chunk: 0", "line 2: 0.chunk: expected greater than 0, not 0"),
+        ("- expect: '['", "line 1: 0.expect: expected a valid regular expression, not '['"),
+        ("- error: slow", "line 1: 0.error.kind: expected 'refused', 'stalled' or 'broken', not 'slow'"),
+        ("- text: a\n  error: {text: x}", "line 2: 0.error: an error has a `status`"),
+        ("- text: a\n  error: {status: 200}", "line 2: 0.error.status: expected greater"),
+        ("- 5", "line 1: 0: expected a mapping, not 5"),
     ],
 )
 def test_a_mistake_is_reported_with_its_line(tmp_path: Path, script: str, words: str) -> None:
@@ -185,7 +189,7 @@ async def test_the_example_of_the_docs_plays(tmp_path: Path) -> None:
     provider = create_provider(tmp_path, example[1])
     await provider.close()
     assert (await done(provider)).message.tool_calls[0].name == "shell"
-    told: Any = Message(role="tool", parts=(ToolResult(call_id="call_1_1", output="hello from the shell"),))
+    report: Any = Message(role="tool", parts=(ToolResult(call_id="call_1_1", output="hello from the shell"),))
     with pytest.raises(RateLimitError):
-        await play(provider, HI, told)
-    assert (await done(provider, HI, told)).message.text == "The shell said hello."
+        await play(provider, HI, report)
+    assert (await done(provider, HI, report)).message.text == "The shell said hello."

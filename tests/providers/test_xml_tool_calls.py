@@ -25,14 +25,14 @@ TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 SHELL, WRITE = spec("shell", command=TEXT), spec("write_file", path=TEXT, content=TEXT)
 CLOCK, COUNT = spec("clock"), spec("count", word=TEXT, times=NUMBER)
 TOOLS = (SHELL, WRITE, CLOCK, COUNT)
-TAGS = XmlCallFormat.for_tools(TOOLS)
+TAGS = XmlCallFormat(TOOLS)
 
 
-def fold(text: str, reason: str = "stop") -> tuple[MessageCompleted, str]:
-    folding = TextCallParser(TAGS)
-    deltas = [delta for letter in text for delta in folding.feed(chunk({"content": letter}))]
-    folding.feed(chunk(finish=reason))
-    return folding.build_message(), "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
+def parse_answer(text: str, reason: str = "stop") -> tuple[MessageCompleted, str]:
+    parser = TextCallParser(TAGS)
+    deltas = [delta for letter in text for delta in parser.feed(chunk({"content": letter}))]
+    parser.feed(chunk(finish=reason))
+    return parser.build_message(), "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
 
 
 @pytest.mark.parametrize(
@@ -52,19 +52,19 @@ def fold(text: str, reason: str = "stop") -> tuple[MessageCompleted, str]:
     ],
 )
 def test_a_call_is_read(text, name, arguments):
-    done, shown = fold(text)
+    done, shown = parse_answer(text)
     (call,) = done.message.tool_calls
     assert (call.name, json.loads(call.arguments), shown) == (name, arguments, "")
-    told = TAGS.format_call(call.name, call.arguments)
-    assert told.startswith(text.removesuffix(f"</{name}>"))
-    assert told.endswith(f"</{name}>")
+    report = TAGS.format_call(call.name, call.arguments)
+    assert report.startswith(text.removesuffix(f"</{name}>"))
+    assert report.endswith(f"</{name}>")
 
 
 @given(st.text(max_size=40))
 @example("two\nlines")
 @example("\n")
 def test_an_answer_streams(answer):
-    done, shown = fold(f"<finish>\n{answer}")
+    done, shown = parse_answer(f"<finish>\n{answer}")
     assert shown == done.message.text
     assert shown in (answer, answer.removesuffix("\n"))
     assert done.message.tool_calls == ()
@@ -73,12 +73,12 @@ def test_an_answer_streams(answer):
 @pytest.mark.parametrize("text", ["<", "<she", "<shell", ""])
 def test_cut_before_a_tool_is_named(text):
     with pytest.raises(BrokenStreamError):
-        fold(text, "length")
+        parse_answer(text, "length")
 
 
 @pytest.mark.parametrize("text", ['<write_file path="a', "<write_file path=", '<write_file path="a.py"'])
 def test_cut_among_the_attributes(text):
-    done, _ = fold(text, "length")
+    done, _ = parse_answer(text, "length")
     assert done.is_cut
     (call,) = done.message.tool_calls
     with pytest.raises(json.JSONDecodeError):
@@ -87,7 +87,7 @@ def test_cut_among_the_attributes(text):
 
 
 def test_a_call_cut_in_its_text_does_not_run():
-    done, _ = fold('<write_file path="a.py">\nprint(', "length")
+    done, _ = parse_answer('<write_file path="a.py">\nprint(', "length")
     assert done.is_cut
     with pytest.raises(json.JSONDecodeError):
         json.loads(done.message.tool_calls[0].arguments)
@@ -96,7 +96,7 @@ def test_a_call_cut_in_its_text_does_not_run():
 @given(st.lists(st.sampled_from(["<shell>", "<write_file path=", '"', "\n", "</shell>", "x", "[" * 3000])).map("".join))
 def test_any_text_gives_a_message_or_a_provider_error(text):
     try:
-        done, _ = fold(text)
+        done, _ = parse_answer(text)
     except ProviderError:
         return
     convert_request(Request("m", "", [done.message]), TAGS)
@@ -109,15 +109,15 @@ def test_the_model_reads_each_tool_and_the_examples():
         Message(role="tool", parts=(ToolResult(call_id="1", output="no such thing", is_error=True),)),
         Message.assistant("done"),
     ]
-    told = convert_request(Request("m", "be good", history, TOOLS), TAGS)
-    assert told.system.startswith("be good\n\n")
+    report = convert_request(Request("m", "be good", history, TOOLS), TAGS)
+    assert report.system.startswith("be good\n\n")
     for piece in (
         *(tool.description for tool in TOOLS),
         '<write_file path="...">\nthe content\n</write_file>',
         "<finish>",
     ):
-        assert piece in told.system
-    assert [message.text for message in told.messages] == [
+        assert piece in report.system
+    assert [message.text for message in report.messages] == [
         "go",
         "<shell>\nls\n</shell>",
         "Error of shell: no such thing",

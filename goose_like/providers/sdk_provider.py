@@ -1,0 +1,331 @@
+"""The base class of providers that use a vendor's SDK. Both SDKs come from the same generator.
+
+The SDK handles connection, headers and event stream. The body is encoded here: the SDK's typed methods would rebuild
+the whole history on each call.
+"""
+
+import asyncio
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from importlib import import_module
+from typing import Any, ClassVar, Protocol, cast
+from urllib.parse import SplitResult, urlsplit
+
+from goose_like.config.profile import ModelChoice
+from goose_like.config.secrets import find_key
+from goose_like.core.errors import (
+    BrokenStreamError,
+    CredentialError,
+    GooseLikeError,
+    ModelUnavailableError,
+    ProfileError,
+    ProviderError,
+)
+from goose_like.core.events import MessageCompleted
+from goose_like.core.gc_pause import pause_gc
+
+from .base import Delta, ProbeResult, ProviderInfo, Request, SupportsProbe
+from .wire import build_status_error, clip
+
+_PROBE_LIMIT_S = 5.0
+
+
+class StreamParser(Protocol):
+    """A parser that turns the events of an answer into deltas and, at the end, into the message."""
+
+    def feed(self, event: Any, /) -> list[Delta]:
+        """Take an event and return the deltas to show."""
+        ...
+
+    def build_message(self) -> MessageCompleted:
+        """Build the message after the last event."""
+        ...
+
+
+class SdkProvider:
+    """A provider that talks to one server through its vendor's SDK. Subclasses supply the vendor's part.
+
+    `host` is the vendor's own server, and `path` the path of a request. Other servers with the same protocol are
+    unknown, and may need no key; with an empty `host` there are no others. `url_settings` and `key_setting` name, for
+    error messages, the settings of the base URL, and of the key if it has no variable.
+    """
+
+    info: ClassVar[ProviderInfo]
+    sdk_name: ClassVar[str]
+    host: ClassVar[str]
+    path: ClassVar[str]
+    url_settings: ClassVar[str]
+    key_setting: ClassVar[str]
+    key_is_optional: ClassVar[bool] = False
+    follows_redirects: ClassVar[bool] = True
+
+    def __init__(self, choice: ModelChoice) -> None:
+        self._choice = choice
+        base_url = self._find_base_url().strip()
+        try:
+            self._url = urlsplit(base_url)
+            _ = self._url.port  # raises for an invalid port
+        except ValueError:  # "http://[::1", "http://box:99999"
+            self._url = SplitResult("", "", base_url, "", "")
+        self._key = find_key(self.info.key_variable)
+        self._sdk: Any = None
+        self._client: Any = None
+
+    # --- supplied by subclasses
+
+    def _find_base_url(self) -> str:
+        raise NotImplementedError
+
+    def _create_client(self, **options: Any) -> Any:
+        raise NotImplementedError
+
+    def _encode_body(self, request: Request) -> bytes:
+        raise NotImplementedError
+
+    def _build_post_options(self, body: bytes) -> dict[str, Any]:
+        return {"content": body}
+
+    def _iterate_events(self, stream: Any, request: Request) -> AsyncIterator[Any]:
+        """Iterate over the decoded events of the SDK's stream. The iterator has an `aclose`."""
+        return cast(AsyncIterator[Any], stream)
+
+    def _create_parser(self) -> StreamParser:
+        raise NotImplementedError
+
+    async def _list_models(self) -> tuple[str, ...] | None:
+        """List the server's models in a free request that needs the key, if possible; see `_fetch_model_names`."""
+        raise NotImplementedError
+
+    # --- the same for all vendors
+
+    @classmethod
+    def find_setup_error(cls, choice: ModelChoice) -> GooseLikeError | None:
+        """Return the error about a missing or invalid setting, or None if the choice is usable."""
+        try:
+            provider = cls(choice)
+            return provider._find_server_error() or provider._find_choice_error()
+        except GooseLikeError as error:
+            return error
+
+    @classmethod
+    async def probe(cls, choice: ModelChoice, key: str = "") -> ProbeResult:
+        """Check address and key of the server by listing its models; see `SupportsProbe.probe`."""
+        provider = cls(choice)
+        provider._key = key or provider._key
+        with provider._add_location_to_errors():
+            models = await provider._list_models()
+        return ProbeResult(_format_host(provider._url), models, provider._can_verify_key())
+
+    async def stream(self, request: Request) -> AsyncGenerator[Delta, None]:
+        """Send a request and stream its answer; see `Provider.stream`."""
+        with self._add_location_to_errors():
+            parser = self._create_parser()
+            async with aclosing(self._stream_events(request)) as events:
+                async for event in events:
+                    for delta in parser.feed(event):
+                        yield delta
+            yield parser.build_message()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.close()
+
+    def _is_own_server(self) -> bool:
+        return not self.host or self._url.hostname == self.host
+
+    def _can_verify_key(self) -> bool:
+        """Check that the list of models needs the key."""
+        return bool(self._key) and self._is_own_server()
+
+    def _find_server_error(self) -> GooseLikeError | None:
+        """Return the error about an invalid address or key."""
+        url, variable = self._url, self.info.key_variable
+        if url.scheme not in ("http", "https") or not url.hostname:
+            wrong = _format_host(url) or repr(url.path)
+            return ProfileError(f"{wrong} is no base URL; write {self.url_settings} like http://localhost:8080/v1")
+        if variable and not self._key and not self.key_is_optional and self._is_own_server():
+            hint = ", or base_url to a server that needs no key" if self.host else ""
+            return CredentialError(f"set {variable} (or `goose-like provider login {self._choice.provider}`){hint}")
+        if not (self._key.isascii() and self._key.isprintable()):
+            return CredentialError(f"{variable} holds characters that no key has; set it anew")
+        return None
+
+    def _find_choice_error(self) -> GooseLikeError | None:
+        name = self._choice.provider
+        if self._choice.name or self.info.processor:
+            return None
+        hint = f"; `goose-like provider check {name}` lists them" if isinstance(self, SupportsProbe) else ""
+        return ProfileError(f"name one of its models, `{name}:MODEL`{hint}")
+
+    @contextmanager
+    def _add_location_to_errors(self) -> Iterator[None]:
+        """Refuse an invalid address or key. Add the place to all errors, and remove secrets from their texts."""
+        try:
+            if error := self._find_server_error():
+                raise error
+            yield
+        except ProviderError as error:
+            place = " at ".join(filter(None, (self._choice.provider, _format_host(self._url))))
+            text = f"{place}: {error}"
+            for secret in (self._key, self._url.password):
+                if secret and len(secret) > 3:  # replacing a short one such as "x" would only garble the text
+                    text = text.replace(secret, "***")
+            error.args = (text,)
+            raise
+
+    @contextmanager
+    def _convert_sdk_errors(self, model: str) -> Iterator[None]:
+        """Convert the SDK's errors, from the start of a request until its answer begins."""
+        try:
+            yield
+        except self._sdk.APIStatusError as error:
+            raise self._build_refusal(model, error.status_code, error.body, error.response.headers) from error
+        except self._sdk.APIConnectionError as error:
+            if isinstance(error.__cause__, ProviderError):  # raised by `limit_answer`
+                raise error.__cause__ from None
+            port = self._url.port or (443 if self._url.scheme == "https" else 80)
+            raise ModelUnavailableError(
+                f"no answer from {self._url.hostname}:{port} ({_describe_cause(error)}); "
+                f"check the network, and {self.url_settings}",
+                is_retryable=True,
+            ) from error
+
+    def _build_refusal(self, model: str, status: int, body: object, headers: Mapping[str, str] = {}) -> ProviderError:
+        key_name = self.info.key_variable or self.key_setting
+        return build_status_error(status, body, model, key_name, parse_retry_after_s(headers))
+
+    async def _stream_events(self, request: Request) -> AsyncGenerator[Any, None]:
+        """Yield the decoded events of the answer and convert all errors of the SDK."""
+        await self._connect()
+        import httpx2
+
+        sdk, stall_s, body = self._sdk, self._choice.stall_s, self._encode_body(request)
+        with self._convert_sdk_errors(request.model):
+            stream = await self._post(body)
+        has_begun = False
+        events: Any = self._iterate_events(stream, request)
+        try:
+            while True:
+                try:
+                    # No `async for`: its generator would outlive this one when this one is closed early.
+                    # The SDK's timeout applies to single bytes, so a server that only sends `: ping` never hits it.
+                    async with asyncio.timeout(stall_s):
+                        event = await anext(events)
+                except StopAsyncIteration:
+                    break
+                # The SDK does not convert the errors of its JSON and UTF-8 decoders.
+                except (ValueError, RecursionError) as error:
+                    raise BrokenStreamError(f"the stream is no valid JSON ({clip(str(error), 80)})") from error
+                has_begun = True
+                yield event
+        except (sdk.APITimeoutError, httpx2.TimeoutException, TimeoutError) as error:
+            raise BrokenStreamError(f"the stream stalled: nothing came for {stall_s:g} s (`stall_s`)") from error
+        except (sdk.APIConnectionError, httpx2.HTTPError) as error:
+            raise BrokenStreamError(f"the connection broke within the answer ({_describe_cause(error)})") from error
+        finally:
+            await events.aclose()
+            await stream.close()
+        if not has_begun:
+            kind = clip(stream.response.headers.get("content-type", "nothing"), 60)
+            raise BrokenStreamError(f"no event stream came but {kind}; does base_url point to the API?")
+
+    async def _post(self, body: bytes) -> Any:
+        """Send a body and return the SDK's stream after the head of the answer has arrived."""
+        stream_class = self._sdk.AsyncStream[object]
+        options = self._build_post_options(body)
+        return await self._client.post(self.path, cast_to=object, stream=True, stream_cls=stream_class, **options)
+
+    async def _connect(self) -> None:
+        if self._client is not None:
+            return
+        import httpcore2
+
+        # Loading the system's certificates is slow but releases the lock: a thread does it during the import.
+        certificates = asyncio.get_running_loop().run_in_executor(None, httpcore2.default_ssl_context)
+        import httpx2
+
+        from .answer_limits import HEADERS, limit_answer
+
+        with pause_gc():
+            self._sdk = import_module(self.sdk_name)
+        http_client = self._sdk.DefaultAsyncHttpxClient(
+            verify=await certificates,
+            timeout=httpx2.Timeout(self._choice.stall_s, connect=10),
+            follow_redirects=self.follows_redirects,
+            headers=HEADERS,
+            event_hooks={"response": [limit_answer]},
+        )
+        self._client = self._create_client(max_retries=0, http_client=http_client)
+
+    async def _fetch_model_names(
+        self, path: str, headers: Mapping[str, str], query: Mapping[str, str]
+    ) -> tuple[str, ...] | None:
+        """Fetch the names of the server's models. None means a successful answer without a list.
+
+        The path may be a complete URL. The SDK is not used, because its import is slow.
+        """
+        import httpx2
+
+        from .answer_limits import limit_answer
+
+        url = path if "://" in path else self._url.geturl().rstrip("/") + path
+        try:
+            # Do not follow redirects: the key is for this server only.
+            hooks = {"response": [limit_answer]}
+            client = httpx2.AsyncClient(timeout=_PROBE_LIMIT_S, event_hooks=hooks)
+            async with asyncio.timeout(_PROBE_LIMIT_S), client:
+                response = await client.get(url, headers=dict(headers), params=dict(query) or None)
+        except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
+            reason = f"no answer within {_PROBE_LIMIT_S:g} s ({_describe_cause(error)})"
+            raise ModelUnavailableError(f"{reason}; is it running, and is this its address?") from error
+        try:
+            body = response.json()
+        except (ValueError, RecursionError):
+            body = None
+        if response.status_code in (404, 405) or response.is_redirect:
+            raise ModelUnavailableError(
+                f"something answers, but has nothing at {urlsplit(url).path} (HTTP {response.status_code}); "
+                "correct the base URL"
+            )
+        if response.status_code >= 400:
+            raise self._build_refusal("", response.status_code, body or response.text)
+        return _extract_names(body)
+
+
+def _extract_names(body: Any) -> tuple[str, ...] | None:
+    # OpenAI lists objects with an `id` under `data`. Other servers use other keys for the same.
+    for entries in body.values() if isinstance(body, dict) else [body]:
+        if isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries):
+            names = (entry.get("id") or entry.get("name") for entry in entries)
+            return tuple(name.removeprefix("models/") for name in names if isinstance(name, str))
+    return None
+
+
+def _format_host(url: SplitResult) -> str:
+    """Return host and port of a URL, without user name and password."""
+    return url.netloc.rpartition("@")[2]
+
+
+def _describe_cause(error: BaseException | None) -> str:
+    """Return the text of the innermost cause that has one. The SDK's own text only says that the connection failed."""
+    text = ""
+    while error is not None:
+        text, error = str(error) or text or type(error).__name__, error.__cause__
+    return clip(text, 120)
+
+
+def parse_retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Parse the pause that a server asks for: `retry-after-ms`, or `retry-after` in seconds, not as a date.
+
+    Return None for a missing or useless value. Source: RFC 9110, 10.2.3.
+    """
+    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            wait_s = float(headers.get(name, "")) * unit_s
+        except ValueError:
+            continue
+        if math.isfinite(wait_s) and wait_s >= 0:
+            return wait_s
+    return None
