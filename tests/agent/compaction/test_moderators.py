@@ -12,11 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goose_like.agent.compaction.base import Passive
-from goose_like.agent.compaction.summarize import summarize_history
-from goose_like.agent.compaction.synopsis import Synopsis
-from goose_like.agent.compaction.threshold import Summarize, Truncate
-from goose_like.agent.compaction.truncate import truncate_history
+from goose_like.agent.compaction.moderators import Passive, Summarize, Synopsis, Truncate
+from goose_like.agent.compaction.summary import summarize_history, truncate_history
 from goose_like.agent.limits import TurnLimits
 from goose_like.config.profile import Limits
 from goose_like.core.errors import ContextLengthError, GooseLikeError, ModelUnavailableError, ProfileError
@@ -226,10 +223,10 @@ class TestNoLoop:
         await exchange.reply(GOAL)
         events = list(session.read_events())
         assert not [event for event in events if isinstance(event, Compacted)]
-        told = [event.text for event in events if isinstance(event, Logged)]
-        assert told
-        assert all("it is not worth it" in text for text in told)
-        assert provider.asides == len(told) < 8  # only when it has grown by a fifth
+        report = [event.text for event in events if isinstance(event, Logged)]
+        assert report
+        assert all("it is not worth it" in text for text in report)
+        assert provider.asides == len(report) < 8  # only when it has grown by a fifth
         assert [request.messages[0].text for request in provider.requests] == [GOAL] * len(provider.requests)
 
     @pytest.mark.parametrize("error", [ModelUnavailableError("HTTP 500", is_retryable=False), asyncio.CancelledError()])
@@ -417,7 +414,7 @@ async def test_a_crash_between_any_two_events(session, name, tmp_path):
     for count, event in enumerate(events, 1):
         live.apply(event)
         stopped = copy.deepcopy(live)
-        stopped.close()
+        stopped.close_open_calls()
         folder = tmp_path / f"cut{count}"
         folder.mkdir()
         (folder / "events.jsonl").write_bytes(b"".join(lines[:count]))

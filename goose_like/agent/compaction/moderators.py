@@ -1,0 +1,204 @@
+"""Moderators: they decide which messages go to the model, and the exchange records their decision."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from goose_like.agent.view import ExchangeView
+from goose_like.core.entry_points import did_you_mean
+from goose_like.core.errors import GooseLikeError, ProfileError
+from goose_like.core.events import Compacted, Logged, StateSaved
+from goose_like.core.history import History
+from goose_like.core.message import Message
+from goose_like.providers.base import Model
+from goose_like.providers.prices import find_context_window
+
+from .summary import (
+    MIN_GAIN,
+    SaveResult,
+    count_newest,
+    format_plan,
+    measure,
+    quote_first_request,
+    quote_later_requests,
+    saves_enough,
+    summarize_history,
+    truncate_history,
+)
+
+ASSUMED_WINDOW_TOKENS = 128_000
+_SMALLEST_WINDOW_TOKENS = 4_000
+_STATE_KEY = "moderator"
+"""The key in `History.state` of the context size, in tokens, after the last attempt to shorten it."""
+_RETRY_GROWTH = 1.2
+"""The conversation must grow by this factor before the next attempt."""
+
+_SYNOPSIS_TITLE = "[The state of the work, as it is now; what is below it came after]"
+_LINE_CHARS = 160
+_MAX_NOTES = 5
+_LATER_REQUESTS_TOKENS = 2_000
+
+StateSections = Callable[[], Iterable[tuple[str, str]]]
+"""Returns the current state of all toolkits as titles and texts."""
+
+
+class Moderator:
+    """The base class of all moderators, which sends everything. A moderator must not change the history.
+
+    `settings` are the keys of the `config` in the profile, with their defaults. `save_result` writes a complete tool
+    result to a file and returns its path. `state_sections` asks the toolkits for their state. A moderator that
+    `includes_plan` sends the plan in each request.
+    """
+
+    settings: Mapping[str, Any] = {}
+    includes_plan: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        *,
+        save_result: SaveResult = lambda result: "the session",
+        state_sections: StateSections = tuple,
+    ) -> None:
+        for key, value in config.items():
+            if key not in self.settings:
+                known = did_you_mean(key, self.settings) if self.settings else "it has no settings"
+                text = f"moderator {type(self).__name__.lower()!r} has no {key!r}; {known}"
+                raise ProfileError(text, ("config", key))
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not is_number or value <= 0 or (key == "at" and value >= 1):
+                kind = "a share of the window, e.g. 0.75" if key == "at" else "a number of at least 1"
+                raise ProfileError(f"`{key}` is {kind}, not {value!r}", ("config", key))
+        self.config = {**self.settings, **config}
+        self.save_result = save_result
+        self.state_sections = state_sections
+
+    async def rewrite(self, history: History, models: ExchangeView) -> Sequence[Compacted | Logged | StateSaved]:
+        """Return the events to record before the next request. A `Compacted` shortens what the model receives."""
+        return ()
+
+    async def shrink(self, history: History, models: ExchangeView) -> Compacted | None:
+        """Shorten the context once, after the vendor refused it as too long. Return None when nothing can go."""
+        event = truncate_history(history, history.context_tokens // 2, self.save_result)
+        return event if saves_enough(history, event) else None
+
+
+class Passive(Moderator):
+    """A moderator that always sends everything."""
+
+
+class ThresholdModerator(Moderator):
+    """A moderator that compacts at a share of the window (`at`), or at a number of tokens (`limit_tokens`)."""
+
+    settings = {"at": 0.75, "limit_tokens": None}
+
+    @override
+    async def rewrite(self, history: History, models: ExchangeView) -> Sequence[Compacted | Logged | StateSaved]:
+        tokens = history.context_tokens
+        share = self.config["at"]
+        limit = int(self.config["limit_tokens"] or share * await self._find_window(models.processor.model, tokens))
+        last = history.state.get(_STATE_KEY)
+        # After a rewind, an attempt at a longer conversation says nothing about this one.
+        retry_at = last * _RETRY_GROWTH if isinstance(last, int) and last <= tokens else 0
+        if tokens <= max(limit, retry_at):
+            return ()
+        constant = max(0, tokens - measure(history.context))  # the system prompt and the tools
+        try:
+            if constant > tokens * (1 - MIN_GAIN):
+                raise GooseLikeError(f"of its {tokens:,} tokens {constant:,} are the prompt and the tools")
+            compacted = await self.compact(history, models, limit)
+            after = constant + measure(history.preview_context(compacted))
+            if after > tokens * (1 - MIN_GAIN):
+                raise GooseLikeError(f"it is not worth it: of its {tokens:,} tokens {after:,} would stay")
+        except GooseLikeError as error:
+            notice = Logged(text=f"the conversation stays as it is: {error}")
+            return notice, StateSaved(toolkit=_STATE_KEY, value=tokens)
+        return StateSaved(toolkit=_STATE_KEY, value=after), compacted
+
+    async def _find_window(self, model: Model, tokens: int) -> int:
+        """Find the model's window. The price table is read only for a conversation that could fill a window."""
+        window = model.window
+        if not window and tokens >= _SMALLEST_WINDOW_TOKENS:
+            window = await asyncio.to_thread(find_context_window, model.label)
+        return window or ASSUMED_WINDOW_TOKENS
+
+    async def compact(self, history: History, models: ExchangeView, limit_tokens: int) -> Compacted:
+        """Create the event that shortens the context, or raise a GooseLikeError with the reason against it."""
+        raise NotImplementedError
+
+
+class Truncate(ThresholdModerator):
+    """A moderator that leaves out the oldest steps when the window fills up, and repeats first request and plan."""
+
+    @override
+    async def compact(self, history: History, models: ExchangeView, limit_tokens: int) -> Compacted:
+        # Half of the limit at once: cutting a little at every step would defeat the provider's prompt cache.
+        return truncate_history(history, limit_tokens // 2, self.save_result)
+
+
+class Summarize(ThresholdModerator):
+    """A moderator that replaces all but the newest steps with a summary by the fast model when the window fills up."""
+
+    settings = {**ThresholdModerator.settings, "newest": 0.25, "verbatim_tokens": 2_000}
+
+    @override
+    async def compact(self, history: History, models: ExchangeView, limit_tokens: int) -> Compacted:
+        kept = count_newest(history.messages[history.kept_start :], int(limit_tokens * self.config["newest"]))
+        quoted = int(self.config["verbatim_tokens"])
+        return await summarize_history(history, models.accelerator, kept_count=kept, verbatim_tokens=quoted)
+
+
+class Synopsis(Moderator):
+    """A moderator that sends one message with the current state, then the newest step.
+
+    The state holds the state of all toolkits, the steps so far and the plan. The request stays small forever, but each
+    step costs the vendor's cache for the message; the system prompt and the tools stay cached.
+    """
+
+    settings = {"steps": 40}
+    includes_plan = True
+
+    @override
+    async def rewrite(self, history: History, models: ExchangeView) -> Sequence[Compacted]:
+        messages = history.messages
+        answers = [index for index, message in enumerate(messages) if message.role == "assistant"]
+        if not answers:
+            return ()
+        start = answers[-1]
+        sections = [
+            ("Asked for", quote_first_request(history)),
+            ("Said since", quote_later_requests(history, start, _LATER_REQUESTS_TOKENS)),
+            *self.state_sections(),
+            ("Done so far", "\n".join(self._list_done(history, answers))),
+            ("Plan", format_plan(history)),
+        ]
+        text = "\n\n".join([_SYNOPSIS_TITLE, *(f"# {title}\n{text}" for title, text in sections if text)])
+        return (Compacted(summary=text, kept_count=len(messages) - start, is_routine=True),)
+
+    def _list_done(self, history: History, answers: list[int]) -> Iterator[str]:
+        """List the steps before the newest one, and the newest reminders before it."""
+        messages, start = history.messages, answers[-1]
+        shown = answers[:-1][-int(self.config["steps"]) :]
+        if len(shown) < len(answers) - 1:
+            yield "- ..."
+        for index in shown:
+            yield from _describe_step(messages[index], messages[index + 1])
+        users = set(history.user_message_indexes)
+        reminders = [index for index in range(start) if messages[index].role == "user" and index not in users]
+        for index in reminders[-_MAX_NOTES:]:
+            yield f"- you were told: {_clip(messages[index].text)}"
+
+
+def _describe_step(answer: Message, after: Message) -> Iterator[str]:
+    if text := answer.text.strip():
+        yield f"- you said: {_clip(text)}"
+    for call, result in zip(answer.tool_calls, after.tool_results, strict=False):
+        outcome = f"failed: {_clip(result.output)}" if result.is_error else "done"
+        yield f"- {call.name} {_clip(call.arguments)}: {outcome}"
+
+
+def _clip(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LINE_CHARS else f"{text[:_LINE_CHARS]}..."

@@ -1,0 +1,187 @@
+"""Ways to shorten a conversation, with and without a model, and the texts that stand for what is left out."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from goose_like.agent.view import ModelView
+from goose_like.core.errors import GooseLikeError
+from goose_like.core.events import Compacted
+from goose_like.core.history import History, estimate_tokens
+from goose_like.core.message import Message, ToolCall, ToolResult
+
+MIN_GAIN = 0.2
+"""The smallest share of the context worth saving: each change costs the vendor's prompt cache."""
+CHARS_PER_TOKEN = 3
+_HEADING = "[Notes on what was said and done before]"
+"""The first line of a summary by a model."""
+_FIRST_REQUEST_CHARS = 8_000
+"""The repeated part of the first request. A pasted file must not fill the window a second time."""
+_LATER_REQUESTS_TOKENS = 1_000
+_SUMMARY_CHARS = 16_000
+_LONG_RESULT_CHARS = 1_500
+_FIRST_LINE_CHARS = 200
+_SPARED_STEPS = 3
+_ASSUMED_WINDOW_TOKENS = 100_000
+_RESULT_CHARS = 2_000
+_TITLE_INPUT_CHARS = 4_000
+_TITLE_CHARS = 80
+_SYSTEM = (
+    "You write the notes from which a developer agent continues its work; the conversation itself will be gone. "
+    "Write under these headings, briefly and exactly, with names, paths, commands and figures as they are: "
+    "Goal (what the person wants, in their own words), Decisions, Files (each with what was done to it), "
+    "State (what works, what fails and how), Next step. Leave out what no longer matters. Invent nothing."
+)
+
+SaveResult = Callable[[ToolResult], str]
+"""Saves the complete output of a result in a file and returns the path."""
+
+
+def measure(messages: Iterable[Message]) -> int:
+    """Estimate the tokens of messages."""
+    return sum(map(estimate_tokens, messages))
+
+
+def saves_enough(history: History, event: Compacted) -> bool:
+    """Return whether an event shortens the context by the share `MIN_GAIN`."""
+    return measure(history.preview_context(event)) <= measure(history.context) * (1 - MIN_GAIN)
+
+
+def truncate_history(history: History, target_tokens: int, save_result: SaveResult) -> Compacted:
+    """Create the event that shortens the context to about `target_tokens`, which may save little.
+
+    First, long results become one line with the path of the complete output, except in the newest three steps, then
+    except in the newest step. Then the oldest steps go, never a call without its result. The summary repeats the first
+    request and the plan.
+    """
+    own = history.messages[history.kept_start :]
+    summary = history.summary.text if history.summary else ""
+    before = measure(history.context)
+    # Vendors count differently, and include the prompt and the tools.
+    target = int(target_tokens * before / max(history.context_tokens, before, 1))
+    for spared in (_SPARED_STEPS, 1):
+        replacements = dict(_shorten_results(history, spared, save_result))
+        event = Compacted(summary=summary, kept_count=len(own), replacements=replacements)
+        if measure(history.preview_context(event)) <= target:
+            return event
+    shortened = [message.strip_thinking(history.replacements | replacements) for message in own]
+    kept_count = count_newest(shortened, target - _FIRST_REQUEST_CHARS // 4, at_least_a_step=True)
+    count = len(history.messages) - kept_count
+    heading = f"[The oldest {count} messages of this conversation are left out here because the window was full.]"
+    opening = summary[:_SUMMARY_CHARS] if summary.startswith(_HEADING) else quote_first_request(history)
+    summary = _write_summary(history, count, _LATER_REQUESTS_TOKENS, heading, opening)
+    return Compacted(summary=summary, kept_count=kept_count, replacements=replacements)
+
+
+def count_newest(messages: Sequence[Message], room_tokens: int, *, at_least_a_step: bool = False) -> int:
+    """Count the newest messages that fit into the room and do not begin with a result. The count may be zero."""
+    kept, size, may_stop = 0, 0, not at_least_a_step
+    for count, message in enumerate(reversed(messages), 1):
+        size += estimate_tokens(message)
+        if size > room_tokens and may_stop:
+            break
+        may_stop |= message.role == "assistant"
+        if message.role != "tool":
+            kept = count
+    return kept
+
+
+def _shorten_results(history: History, spared: int, save_result: SaveResult) -> Iterator[tuple[str, str]]:
+    own = history.messages[history.kept_start :]
+    steps = [index for index, message in enumerate(own) if message.role == "assistant"]
+    end = steps[-spared] if len(steps) >= spared else 0
+    for result in (result for message in own[:end] for result in message.tool_results):
+        if len(result.output) > _LONG_RESULT_CHARS and result.call_id not in history.replacements:
+            lines = result.output.splitlines()
+            note = f"[{len(lines):,} lines, left out here since; all of it is in {save_result(result)}]"
+            yield result.call_id, f"{lines[0][:_FIRST_LINE_CHARS]}\n{note}"
+
+
+async def summarize_history(
+    history: History, model: ModelView, *, focus: str = "", kept_count: int = 0, verbatim_tokens: int = 2_000
+) -> Compacted:
+    """Create the event that replaces all but the last `kept_count` messages with a summary, which may save little.
+
+    The kept messages must begin with a call. The summary keeps `focus`, and quotes the first request and up to
+    `verbatim_tokens` of the newest user messages.
+
+    Raises:
+        GooseLikeError: there is no conversation yet.
+        ProviderError: the model gave no complete answer.
+    """
+    context = history.context
+    if not context:
+        raise GooseLikeError("nothing was said yet")
+    text = _describe_messages(context[: len(context) - kept_count])
+    room = (model.model.window or _ASSUMED_WINDOW_TOKENS) * CHARS_PER_TOKEN // 2
+    if len(text) > room:
+        text = f"{text[: room // 4]}\n\n[... left out here ...]\n\n{text[-room * 3 // 4 :]}"
+    question = f"{text}\n\nWrite the notes." + (f" Above all keep this: {focus}" if focus else "")
+    notes = await model.ask(question, system=_SYSTEM, purpose="summary")
+    end, opening = len(history.messages) - kept_count, quote_first_request(history)
+    summary = _write_summary(history, end, verbatim_tokens, f"{_HEADING}\n{notes}", opening)
+    return Compacted(summary=summary, kept_count=kept_count)
+
+
+async def suggest_title(history: History, model: ModelView) -> str:
+    """Let the model write a title of a few words for the conversation.
+
+    Raises:
+        ProviderError: the model gave no complete answer.
+    """
+    text = _describe_messages(history.messages)[:_TITLE_INPUT_CHARS]
+    system = "You name conversations. Answer with a title of at most six words, in the person's language, nothing else."
+    words = (await model.ask(text, system=system, purpose="title")).split()
+    return " ".join(words)[:_TITLE_CHARS].strip("\"'.#* ")
+
+
+def _describe_messages(messages: Iterable[Message]) -> str:
+    parts: list[str] = []
+    for message in messages:
+        if message.text:
+            parts.append(f"{'The person' if message.role == 'user' else 'You'}: {message.text}")
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                parts.append(f"You called {part.name}: {_clip(part.arguments)}")
+            elif isinstance(part, ToolResult):
+                parts.append(f"{'It failed' if part.is_error else 'It gave'}: {_clip(part.output)}")
+    return "\n\n".join(parts)
+
+
+def _clip(text: str) -> str:
+    half = _RESULT_CHARS // 2
+    return text if len(text) <= 2 * half else f"{text[:half]} [...] {text[-half:]}"
+
+
+def _write_summary(history: History, end: int, later_requests_tokens: int, *openings: str) -> str:
+    """Write the summary of the messages before `end`: the openings, later requests of the user, and the plan."""
+    parts = [*openings, quote_later_requests(history, end, later_requests_tokens), format_plan(history)]
+    return "\n\n".join(filter(None, parts))
+
+
+def quote_first_request(history: History) -> str:
+    """Quote the user's first request."""
+    indexes = history.user_message_indexes
+    first = history.messages[indexes[0]].text if indexes else ""
+    cut = " [...]" if len(first) > _FIRST_REQUEST_CHARS else ""
+    return f"It began with this request:\n{first[:_FIRST_REQUEST_CHARS]}{cut}" if first else ""
+
+
+def quote_later_requests(history: History, end: int, limit_tokens: int) -> str:
+    """Quote the user's messages after the first and before message `end`, the newest ones up to the limit.
+
+    At least the start of the newest one is included.
+    """
+    lines: list[str] = []
+    room = limit_tokens * CHARS_PER_TOKEN
+    for index in reversed([index for index in history.user_message_indexes[1:] if index < end]):
+        line = f"- {history.messages[index].text}"
+        if lines and len(line) > room:
+            break
+        lines.append(line if len(line) <= room else f"{line[:room]} [...]")
+        room -= len(line)
+    return "Later the person said, word for word:\n" + "\n".join(reversed(lines)) if lines else ""
+
+
+def format_plan(history: History, title: str = "The plan so far") -> str:
+    """Format the plan for the model, with the status of each task."""
+    lines = "\n".join(f"- [{task.status}] {task.description}" for task in history.plan)
+    return f"{title}:\n{lines}" if lines else ""
