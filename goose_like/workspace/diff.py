@@ -1,6 +1,7 @@
 """Diffs of file changes for people."""
 
 from difflib import unified_diff
+from itertools import takewhile
 
 _MAX_COMPARED_LINES = 4_000
 
@@ -23,9 +24,8 @@ def format_diff(old: bytes | None, new: bytes) -> str:
     if len(removed) + len(added) <= _MAX_COMPARED_LINES:
         return "\n".join(list(unified_diff(one, two, lineterm=""))[2:])
     # Searching for equal lines inside would take minutes.
-    return "\n".join(
-        [f"@@ from line {start + 1} @@", *(f"-{line}" for line in removed), *(f"+{line}" for line in added)]
-    )
+    lines = [*(f"-{line}" for line in removed), *(f"+{line}" for line in added)]
+    return "\n".join([f"@@ from line {start + 1} @@", *lines])
 
 
 def _split_lines(text: str) -> list[str]:
@@ -35,5 +35,4 @@ def _split_lines(text: str) -> list[str]:
 
 def _count_equal(one: list[str], two: list[str]) -> int:
     """Count the equal lines at the start."""
-    pairs = zip(one, two, strict=False)
-    return next((number for number, (a, b) in enumerate(pairs) if a != b), min(len(one), len(two)))
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False))))

@@ -3,17 +3,20 @@
 import os
 import secrets
 import stat
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from goose_like.core.errors import DeniedError, GooseLikeError
+from goose_like.core.events import PermissionKind
+from goose_like.workspace.permissions.permissions import Permissions
+from goose_like.workspace.sandbox.home import is_around_home
+from goose_like.workspace.sandbox.ignored import IgnoredFiles
+from goose_like.workspace.sandbox.path_rules import Rule, Rules, resolve_path
 
+from .descriptors import FOLDER_FLAGS, read_descriptor_path
 from .diff import format_diff
-from .permissions import Permissions
-from .rules import Rule, Rules
 
-FOLDER_FLAGS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOFOLLOW_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_TMP_LINKS = 8
 
@@ -22,42 +25,63 @@ ContentUpdate = Callable[[bytes], bytes | None]
 
 
 class FileAccess:
-    """Reads and writes within the sandbox rules. Without rules, only the operating system sets limits."""
+    """The file methods of a workspace: they check the rules at the moment of use, and ask for permission to write."""
 
-    def __init__(self, root: Path, rules: Rules | None) -> None:
-        self._root = root
-        self._rules = rules
+    def __init__(self, root: Path, permissions: Permissions, ignored: IgnoredFiles, shown_paths: set[Path]) -> None:
+        self.root = root
+        self._permissions = permissions
+        self._ignored = ignored
+        self._shown_paths = shown_paths
+
+    @property
+    def _rules(self) -> Rules | None:
+        raise NotImplementedError
+
+    async def _freeze_rules(self) -> None:
+        raise NotImplementedError
+
+    async def announce_change(
+        self, path: Path | None, argv: Sequence[str], folder: str = "", is_confined: bool = True
+    ) -> None:
+        """Announce a change: the real path of a file, or None and the arguments of a command that writes."""
+        raise NotImplementedError
+
+    def _is_start_file(self, place: Path) -> bool:
+        """Check whether an editor, shell or agent runs what a file says."""
+        raise NotImplementedError
+
+    def _accept_change(self, place: Path) -> None:
+        """Accept a file that was written with permission."""
+        raise NotImplementedError
 
     def resolve(self, path: str | Path) -> Path:
-        """Resolve a path through all links, as seen by the machine: the sandbox's /tmp is a private folder."""
+        """Resolve a path through all links. A path below /tmp, as commands see it, leads into the private folder."""
         try:
-            place = Path(os.path.realpath(self._root / Path(path).expanduser()))
+            place = resolve_path(self.root / Path(path).expanduser())
         except (ValueError, RuntimeError) as error:
             raise GooseLikeError(f"{str(path)!r} is not a path: {error}") from error
-        for _ in range(_MAX_TMP_LINKS if self._rules else 0):  # a link in the private folder may lead to /tmp again
-            before, place = place, self._to_host_path(place)
-            if place == before:
-                break
+        if rules := self._rules:
+            for _ in range(_MAX_TMP_LINKS):  # a link in the private folder may lead to /tmp again
+                before, place = place, resolve_path(rules.to_host_path(place))
+                if place == before:
+                    break
         return place
 
-    def get_rule(self, place: Path) -> Rule:
-        """Return the rule of a real path. Hooks and settings of any repository are protected."""
-        if self._rules is None:
-            return "write"
-        rule = self._rules.get_rule(place)
-        parts = place.parts
-        in_git = parts[parts.index(".git") + 1 :] if ".git" in parts else None
-        is_run_by_git = in_git == () or (
-            in_git is not None and ("hooks" in in_git or in_git[-1] in ("config", "config.worktree", "commondir"))
-        )
-        return "protected" if is_run_by_git and rule in ("write", "pin") else rule
+    def is_ignored(self, path: str | Path) -> bool:
+        """Check whether `.gooseignore` or the profile hides a path, or the target of a link."""
+        return bool(self._ignored) and self._is_ignored(path, resolve_path(self.root / path))
+
+    def show_path(self, path: str | Path) -> None:
+        """Let tools read a path in the home folder until the session ends, because the person named it."""
+        if not is_around_home(place := self.resolve(path)):
+            self._shown_paths.add(place)
 
     def read_bytes(self, path: str | Path, limit_bytes: int | None = None) -> bytes:
         """Read a file.
 
         Raises:
             OSError: the file is missing or unreadable.
-            DeniedError: the file is a secret.
+            DeniedError: the file is ignored, a secret, or in the home folder and not named by the person.
             GooseLikeError: the path is a folder, a device or a pipe, or the file is larger than `limit_bytes`.
         """
         # Without O_NONBLOCK, opening a pipe would wait for a writer.
@@ -65,141 +89,143 @@ class FileAccess:
             status = os.fstat(descriptor)
             _require_regular_file(path, status.st_mode)
             if limit_bytes is not None and status.st_size > limit_bytes:
-                raise GooseLikeError(
-                    f"{path} has {status.st_size:,} bytes, more than {limit_bytes:,}; "
-                    "take a smaller one, or look at a part of it"
-                )
+                excess = f"{path} has {status.st_size:,} bytes, more than {limit_bytes:,}"
+                raise GooseLikeError(f"{excess}; take a smaller one, or look at a part of it")
             with open(descriptor, "rb", closefd=False) as file:
                 return file.read()
 
     def list_folder(self, path: str | Path) -> list[str]:
-        """List the names in a folder, sorted. Names of folders end with a slash.
-
-        Raises:
-            OSError: the folder is missing or unreadable, or the path is not a folder.
-            DeniedError: the folder is a secret.
-        """
+        """List the names in a folder, sorted. Names of folders end with a slash. Raise like `read_bytes`."""
         with self._open_visible(path, os.O_DIRECTORY) as folder, os.scandir(folder) as entries:
             return sorted(entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries)
 
-    def write_bytes(self, place: Path, data: bytes) -> None:
-        """Create or replace a file at a real path atomically. Create its folders, and keep its mode and owner.
+    async def write_bytes(self, path: str | Path, data: bytes) -> Path:
+        """Create or replace a file atomically, and return its real path. Ask first where a command could not write.
 
-        No link on the way is followed, so a link that appears after the path check causes an error.
+        Raises:
+            DeniedError: the write was refused, or the path is protected or a secret.
+            GooseLikeError: the path cannot hold a file, or the file changed while the question was open.
+            OSError: the operating system refused the write.
         """
-        with open_folder(place.parent) as folder:
-            old = None
-            with suppress(FileNotFoundError):
-                old = os.stat(place.name, dir_fd=folder, follow_symlinks=False)
-                _require_regular_file(place, old.st_mode)
-            replace_file(folder, place.name, data, old)
-
-    def append_bytes(self, place: Path, data: bytes) -> None:
-        """Append to a file at a real path in one write. Create the file and its folders, and follow no link."""
-        with open_folder(place.parent) as folder:
-            with suppress(FileNotFoundError):  # check before opening, which would wait for the reader of a pipe
-                _require_regular_file(place, os.stat(place.name, dir_fd=folder, follow_symlinks=False).st_mode)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | _NOFOLLOW_FLAGS
-            with open(os.open(place.name, flags, 0o666, dir_fd=folder), "wb", buffering=0) as file:
-                if (written := file.write(data)) != len(data):
-                    raise GooseLikeError(f"{place} took {written:,} of {len(data):,} bytes; free some space")
-
-    def _to_host_path(self, place: Path) -> Path:
-        return Path(os.path.realpath(self._rules.to_host_path(place))) if self._rules else place
-
-    @contextmanager
-    def _open_visible(self, path: str | Path, flags: int) -> Iterator[int]:
-        place = self.resolve(path)
-        self._refuse_hidden(path, place)
-        descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | flags)
-        try:
-            self._refuse_hidden(path, Path(os.readlink(f"/proc/self/fd/{descriptor}")))  # a link may be new
-            yield descriptor
-        finally:
-            os.close(descriptor)
-
-    def _refuse_hidden(self, path: str | Path, place: Path) -> None:
-        # Rule `tmp` covers the machine's own /tmp here, which the session must not see.
-        if self.get_rule(place) in ("hidden", "tmp"):
-            raise DeniedError(f"{path} is hidden from you: it may hold secrets; work without it")
-
-
-class FileWriter:
-    """Writes through a `FileAccess`, and asks for permission where the policy says so."""
-
-    def __init__(
-        self, files: FileAccess, permissions: Permissions, announce: Callable[[Path], Awaitable[None]]
-    ) -> None:
-        self._files = files
-        self._permissions = permissions
-        self._announce = announce
-
-    async def write(self, path: str | Path, data: bytes) -> Path:
-        """Create or replace a file; see `Workspace.write_bytes`."""
-        place, rule = self._find_target(path)
-        await self._require_permission(place, rule, data)
-        await self._announce(place)
-        self._files.write_bytes(place, data)
+        place, rule = await self._find_target(path)
+        await self._require_write(place, rule, data)
+        await self.announce_change(place, ())
+        write_file(place, data)
+        self._accept_change(place)
         return place
 
-    async def update(self, path: str | Path, update: ContentUpdate, *, at_end: bool) -> bool:
-        """Update one of our own files; see `Workspace.update_own_file`."""
-        place, rule = self._find_target(path)
-        old = self._read_old(place) or b""
-        if (data := update(old)) is None:
+    async def update_own_file(self, path: str | Path, update: ContentUpdate, *, at_end: bool = False) -> bool:
+        """Update one of our own files that the person named. Within the workspace, no question is asked.
+
+        `update` is called at the moment of writing. The file is replaced atomically, or with `at_end` extended in one
+        write. Return True if the file was written. The errors are those of `write_bytes` and of `update`.
+        """
+        place, rule = await self._find_target(path)
+        if (data := update(self._read_old(place) or b"")) is None:
             return False
         if rule != "write":
-            await self._require_permission(place, rule, data)
-        await self._announce(place)
+            await self._require_write(place, rule, data)
+        await self.announce_change(place, ())
         old = self._read_old(place) or b""  # the file may have changed while a question was open
         if (data := update(old)) is None:
             return False
         if at_end:
-            self._files.append_bytes(place, data[len(old) :])
+            append_to_file(place, data[len(old) :])
         else:
-            self._files.write_bytes(place, data)
+            write_file(place, data)
+        self._accept_change(place)
         return True
 
-    def _find_target(self, path: str | Path) -> tuple[Path, Rule]:
-        place = self._files.resolve(path)
-        rule = self._files.get_rule(place)
-        if rule in ("hidden", "tmp"):
-            raise DeniedError(f"{path} is hidden from you: it may hold secrets; write somewhere else")
-        if rule == "protected":
+    def _get_rule(self, place: Path) -> Rule:
+        """Return the rule of a real path. Hooks and settings of any repository are protected."""
+        if (rules := self._rules) is None:
+            return "write"
+        rule = rules.get_rule(place)
+        if ".git" in place.parts and rule == "write":
+            inside = place.parts[place.parts.index(".git") + 1 :]
+            if not inside or "hooks" in inside or inside[-1] in ("config", "config.worktree", "commondir"):
+                return "protected"
+        return rule
+
+    @contextmanager
+    def _open_visible(self, path: str | Path, flags: int) -> Iterator[int]:
+        place = self.resolve(path)
+        self._require_visible(path, place)
+        descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | flags)
+        try:
+            self._require_visible(path, Path(read_descriptor_path(descriptor)))  # a link may be new
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _is_ignored(self, path: str | Path, place: Path) -> bool:
+        given = Path(os.path.normpath(self.root / Path(path).expanduser()))
+        return self._ignored.covers(given) or self._ignored.covers(place)
+
+    def _require_visible(self, path: str | Path, place: Path) -> Rule:
+        # Rule `tmp` covers the machine's own /tmp here, which the session must not see.
+        if (rule := self._get_rule(place)) in ("hidden", "tmp"):
+            raise DeniedError(f"{path} is hidden from you: it may hold secrets; work without it")
+        if self._ignored and self._is_ignored(path, place):
+            raise DeniedError(f"{path} is hidden from you by .gooseignore or the profile; work without it")
+        # The question about a write shows no content, so a new file needs no more than that question.
+        if rule == "private" and not self._shown_paths.intersection((place, *place.parents)) and os.path.lexists(place):
+            raise DeniedError(f"{path} is in the home folder, which is hidden from you; ask the person for @{path}")
+        return rule
+
+    async def _find_target(self, path: str | Path) -> tuple[Path, Rule]:
+        await self._freeze_rules()
+        place = self.resolve(path)
+        if (rule := self._require_visible(path, place)) == "protected":
             raise DeniedError(
                 f"{path} is protected: git, a shell or goose-like runs it; tell the person what to change"
             )
         return place, rule
 
-    async def _require_permission(self, place: Path, rule: Rule, data: bytes) -> None:
+    async def _require_write(self, place: Path, rule: Rule, data: bytes) -> None:
         shown: list[bytes | None] = []
 
         def detail() -> str:
             shown.append(self._read_old(place))
             return format_diff(shown[0], data)
 
-        if rule == "read" and self._permissions.mode != "read-only":
-            await self._permissions.require(
-                "outside", str(place), f"write {place}, which is outside the workspace", detail
-            )
-        else:
-            await self._permissions.require("change", str(place), f"change {place}", detail)
+        is_outside = rule in ("read", "private") and self._permissions.mode != "read-only"
+        text = f"write {place}, which is outside the workspace" if is_outside else f"change {place}"
+        kind: PermissionKind = "outside" if is_outside else "change"
+        if kind == "change" and self._is_start_file(place):
+            kind, text = "repository", f"{text}, by which an editor, a shell or an agent runs programs"
+        await self._permissions.require(kind, str(place), text, detail)
         if shown and self._read_old(place) != shown[0]:
             raise GooseLikeError(f"{place} was changed while the question was open; look at it again")
 
     def _read_old(self, place: Path) -> bytes | None:
         with suppress(FileNotFoundError, NotADirectoryError):
-            return self._files.read_bytes(place)
+            return self.read_bytes(place)
         return None
+
+
+def write_file(place: Path, data: bytes) -> None:
+    """Create or replace a file at a real path atomically. Create its folders, and keep its mode and owner.
+
+    No link on the way is followed, so a link that appears after the path check causes an error.
+    """
+    with open_folder(place.parent) as folder:
+        replace_file(folder, place.name, data, _stat_regular_file(place, folder))
+
+
+def append_to_file(place: Path, data: bytes) -> None:
+    """Append to a file at a real path in one write. Create the file and its folders, and follow no link."""
+    with open_folder(place.parent) as folder:
+        _stat_regular_file(place, folder)  # before opening, which would wait for the reader of a pipe
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | _NOFOLLOW_FLAGS
+        with open(os.open(place.name, flags, 0o666, dir_fd=folder), "wb", buffering=0) as file:
+            if (written := file.write(data)) != len(data):
+                raise GooseLikeError(f"{place} took {written:,} of {len(data):,} bytes; free some space")
 
 
 @contextmanager
 def open_folder(path: Path) -> Iterator[int]:
-    """Open a folder by its real path without following links. Create missing folders.
-
-    Raises:
-        GooseLikeError: a part of the path is a file or a link.
-    """
+    """Open a folder by its real path, and create missing folders. A file or a link on the way raises GooseLikeError."""
     here = os.open("/", FOLDER_FLAGS)
     for name in path.parts[1:]:
         try:
@@ -247,6 +273,14 @@ def replace_file(folder: int, name: str, data: bytes, old: os.stat_result | None
 def temporary_name(name: str) -> str:
     """Build a hidden name that no other file has, at most 80 bytes of the given name with a random end."""
     return f".{os.fsdecode(os.fsencode(name)[:80])}.{secrets.token_hex(6)}"
+
+
+def _stat_regular_file(place: Path, folder: int) -> os.stat_result | None:
+    with suppress(FileNotFoundError):
+        status = os.stat(place.name, dir_fd=folder, follow_symlinks=False)
+        _require_regular_file(place, status.st_mode)
+        return status
+    return None
 
 
 def _require_regular_file(path: str | Path, mode: int) -> None:

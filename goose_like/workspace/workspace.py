@@ -3,39 +3,55 @@
 import asyncio
 import os
 import shlex
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 
-from goose_like.config.paths import config_folder, find_repository_root, state_folder
-from goose_like.config.profile import ApprovalMode, SandboxMode
-from goose_like.core.errors import DeniedError, GooseLikeError, SandboxError
+from typing_extensions import override
+
+from goose_like.config.paths import config_folder, find_repository_root
+from goose_like.config.profile import ApprovalMode, SandboxMode, WorkspaceSettings
+from goose_like.core.errors import DeniedError, GooseLikeError
 from goose_like.core.events import PermissionKind
 from goose_like.core.notifier import Notifier
+from goose_like.workspace.network.host_access import HostAccess
+from goose_like.workspace.permissions.permissions import Permissions
+from goose_like.workspace.permissions.policy import Access, Grant, Verdict, describe_rules, format_refusal
+from goose_like.workspace.processes.pool import SpawnerPool
+from goose_like.workspace.processes.process import Process, SpawnerClient
+from goose_like.workspace.repositories.audit import RepositoryAudit
+from goose_like.workspace.sandbox.ignored import IgnoredFiles
+from goose_like.workspace.sandbox.mechanism import SandboxMechanism
+from goose_like.workspace.sandbox.path_rules import Rules, build_rules, resolve_path
+from goose_like.workspace.sandbox.scope import SandboxScope, narrow_rules
 
-from . import git, sandbox
-from .environment import build_environment
-from .files import ContentUpdate, FileAccess, FileWriter
-from .permissions import Permissions
-from .policy import Access, Grant, describe_rules, format_refusal
+from .files import FileAccess
 from .private_tmp import PrivateTmp
-from .process import Process, SpawnerClient, SpawnerPool
-from .repo_audit import RepositoryAudit, find_protected_paths
-from .rules import Rules, build_rules, resolve_path
-from .scope import SandboxScope, narrow_rules
+from .programs import build_safe_path, find_program
+from .repositories import git
+from .sandbox import bubblewrap, environment
 
 _SPAWNER_DELAY_S = 1.0
 """Delay before the first spawner starts. By then the first model request is on its way, and the processor is free."""
 
-ChangeListener = Callable[[Path | None, Sequence[str]], Awaitable[None]]
-"""Called with the real path before a file is written, and with None and the arguments before a command that writes."""
+ChangeListener = Callable[[Path | None, Sequence[str], str, bool], Awaitable[None]]
+"""Called with the real path before a file is written, and with None and the arguments before a command that writes.
+
+The last two arguments are the folder of a command, and whether a sandbox confines it.
+"""
 
 
-class Workspace:
+class Workspace(FileAccess):
     """A folder, and everything that a session may do in it and with it.
 
     The sandbox is entered with the first command, or soon after `prepare_sandbox`. Mode `full` has no sandbox and no
     path checks. In mode `read-only`, neither commands nor tools can change anything.
+
+    The workspace of a subagent has a `parent`: each action needs the permission of both, whatever `mode` and `approval`
+    say. They share /tmp, session grants, change listeners and the repository audit, but not their processes.
     """
 
     def __init__(
@@ -47,14 +63,27 @@ class Workspace:
         notifier: Notifier,
         session_folder: Path | None = None,
         grants: set[Grant] | None = None,
+        parent: "Workspace | None" = None,
+        settings: WorkspaceSettings | None = None,
     ) -> None:
-        """Create the workspace. New answers of the person for the session are added to `grants`."""
-        self.root = Path(os.path.realpath(root))
-        self._permissions = Permissions(self.root, mode, approval, notifier, grants=grants)
+        """Create the workspace. New answers of the person for the session are added to `grants`.
+
+        The settings of a parent hold for its children too.
+        """
+        root, above = resolve_path(root), parent._permissions if parent else None
+        ignored = parent._ignored if parent else IgnoredFiles(root, settings.paths.hide if settings else ())
+        lists = settings.permissions if settings else None
+        permissions = Permissions(root, mode, approval, notifier, grants=grants, parent=above, lists=lists)
+        super().__init__(root, permissions, ignored, parent._shown_paths if parent else set())
         self._notifier = notifier
+        self._parent = parent
+        self.settings: WorkspaceSettings = parent.settings if parent else settings or WorkspaceSettings()
+        self.hosts = HostAccess(self._permissions, self.settings.network.allow)
         self._outputs = session_folder / "outputs" if session_folder else None
-        self._change_listeners: list[ChangeListener] = []
+        self._change_listeners: list[ChangeListener] = [parent.announce_change] if parent else []
         self._preparing = asyncio.Lock()
+        above_mechanism = parent._mechanism if parent else None
+        self._mechanism: SandboxMechanism = SandboxMechanism(self._permissions, notifier, above_mechanism)
         self._spawners = SpawnerPool(self._start_spawner)
         self._private_tmp: PrivateTmp | None = None
         self._audit: RepositoryAudit | None = None
@@ -73,7 +102,8 @@ class Workspace:
     @property
     def rules_text(self) -> str:
         """The rules of this workspace in one line, for the model."""
-        return describe_rules(self.mode, self.approval)
+        note = f" {bubblewrap.LANDLOCK_ADVICE}" if self._mechanism.is_landlocked else ""
+        return describe_rules(self.mode, self.approval) + note
 
     @property
     def can_ask_for_network(self) -> bool:
@@ -81,8 +111,15 @@ class Workspace:
         return self.mode in ("read-only", "workspace") and self._permissions.decide("network") != "refuse"
 
     @property
+    def has_network(self) -> bool:
+        """True if all commands have network access."""
+        return self.mode in ("workspace+network", "full")
+
+    @property
     def tmp(self) -> Path:
         """The private folder that commands see as /tmp. In mode `full` it is an ordinary folder."""
+        if self._parent:
+            return self._parent.tmp  # shared, so that files can be handed over
         self._private_tmp = self._private_tmp or PrivateTmp()
         return self._private_tmp.path
 
@@ -93,15 +130,21 @@ class Workspace:
             head = self.read_bytes(find_repository_root(self.root) / ".git" / "HEAD", 1000)
         except (GooseLikeError, OSError):  # no repository, or a worktree, where .git is a file
             return ""
-        return git.parse_head(head)
+        name = head.decode(errors="replace").strip()
+        return name.removeprefix("ref: refs/heads/") if name.startswith("ref: ") else name[:8]
 
     def path_in_sandbox(self, path: Path) -> str:
         """Return the path under which a command sees a file of the private folder."""
-        return str(path if self.mode == "full" else Path("/tmp", path.relative_to(self.tmp)))
+        is_mounted = self.mode != "full" and self._mechanism.has_mounts
+        return str(Path("/tmp", path.relative_to(self.tmp)) if is_mounted else path)
+
+    def is_private(self, path: str | Path) -> bool:
+        """Check whether a path leads into the private folder, which is removed at the end."""
+        return self.mode != "full" and self.resolve(path).is_relative_to(self.tmp)
 
     async def __aenter__(self) -> "Workspace":
         if self.mode != "full":
-            _ = self._sandbox_problem  # start the check now, `prepare_sandbox` needs the answer
+            _ = self._mechanism.problem  # start the check now, `prepare_sandbox` needs the answer
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -110,62 +153,70 @@ class Workspace:
     async def prepare_sandbox(self) -> None:
         """Check that commands can be sandboxed here, and ask the person if they cannot. Schedule the sandbox start.
 
-        Raises:
-            SandboxError: there is no sandbox here, and nobody allowed commands without one.
+        Raise SandboxError if there is no sandbox here, and nobody allowed commands without one.
         """
         if self.mode != "full":
-            await self._has_sandbox()
-        self._spawners.request_later("full" if self.mode == "full" else "workspace", _SPAWNER_DELAY_S)
+            await self._mechanism.confines()
+        access: Access = "full" if self.mode == "full" else "workspace"
+        self._spawners.request_later(_SPAWNER_DELAY_S, access)
 
     async def close(self) -> None:
         """End all processes, audit what they left without asking anyone, and remove the private folder."""
         await self._spawners.close()
-        if audit := self._active_audit:
+        audit, self._audit = self._audit, None
+        if audit and not (self._parent and self._parent._audit):  # a parent audits what its child left
             try:
                 findings = await audit.inspect(_refuse_unattended)
+                is_clean = True
             except GooseLikeError as error:
                 findings = [f"hooks or settings that a command left in the workspace may still be active: {error}"]
+                is_clean = False
             for sentence in findings:
                 self._notifier.log(sentence)
             await self._spawners.close()
-        await self._remove_tmp()
-
-    async def _remove_tmp(self) -> None:
+            await asyncio.to_thread(audit.close, is_clean=is_clean)
         if self._private_tmp is not None:
             await asyncio.to_thread(self._private_tmp.remove)
             self._private_tmp = None
 
-    # --- change listeners
+    # --- changes and permissions
 
     def add_change_listener(self, listener: ChangeListener) -> None:
         """Call `listener` before each change."""
         self._change_listeners.append(listener)
 
-    async def announce_change(self, path: Path | None, argv: Sequence[str]) -> None:
-        """Call all change listeners. The arguments are those of a `ChangeListener`."""
+    @override
+    async def announce_change(
+        self, path: Path | None, argv: Sequence[str], folder: str = "", is_confined: bool = True
+    ) -> None:
         for listener in self._change_listeners:
-            await listener(path, argv)
+            await listener(path, argv, folder or str(self.root), is_confined)
 
-    # --- permissions
+    async def ask_loss(self, line: str, folder: str, problem: str) -> None:
+        """Ask about a command that deletes what undo cannot keep. Raise DeniedError after a no."""
+        subject = line if folder == str(self.root) else f"cd {shlex.quote(folder)} && {line}"
+        text = f"delete or overwrite without a way back ({problem}): {subject}"
+        await self._permissions.require("deletion", subject, text, line=line)
 
     async def require_permission(
         self, kind: PermissionKind, subject: str, text: str, detail: Callable[[], str] = str
     ) -> bool:
         """Return once the action is allowed. Ask the person if the policy says so, one question at a time.
 
+        Return True if the person allowed exactly this subject; False if the policy or a session grant allows it. Raise
+        DeniedError if the action is not allowed; the message tells the model what to do instead.
+
         Args:
             kind: the kind of action.
             subject: the exact action, as shown to the person. A permanent answer holds for this subject alone.
             text: the action in a few words.
             detail: computes the full change (a diff) where `text` does not say everything.
-
-        Returns:
-            True if the person allowed exactly this subject; False if the policy or a session grant allows it.
-
-        Raises:
-            DeniedError: the action is not allowed; the message tells the model what to do instead.
         """
         return await self._permissions.require(kind, subject, text, detail)
+
+    def judge_tool(self, name: str) -> Verdict | None:
+        """Return the verdict of the person's rules about a tool."""
+        return self._permissions.judge("tool", name)[0]
 
     # --- processes
 
@@ -181,6 +232,7 @@ class Workspace:
         subject: str | None = None,
         is_own: bool = False,
         scope: SandboxScope | None = None,
+        folder: str | Path = "",
     ) -> Process:
         """Start a command. Nothing else in goose_like starts commands for a model.
 
@@ -195,7 +247,9 @@ class Workspace:
             subject: the text shown in a question; the command line by default.
             is_own: the person typed the command, so no question is asked.
             scope: the command sees no more than this, in a sandbox apart from other commands. Processes with an equal
-                scope and access share a sandbox, set up when the first of them starts.
+                scope and access share a sandbox, set up when the first of them starts. A command with more network
+                than the mode includes has a sandbox of its own, which ends with it.
+            folder: the folder that the command enters first, for the question.
 
         Raises:
             DeniedError: the access was refused, or the scope names a hidden path.
@@ -204,27 +258,54 @@ class Workspace:
         """
         if self.mode == "full":
             access = "full"
-        subject = subject or shlex.join(argv)
-        is_approved = is_own
+        elif access == "network" and self.has_network:
+            access = "workspace"
+        line = subject if subject and Path(argv[0]).name == "bash" else shlex.join(argv)
+        if access != "workspace" and "/" not in argv[0]:
+            argv = [self.find_program(argv[0]), *argv[1:]]
+        way = f"cd {shlex.quote(str(folder))} && " if folder and self.root != Path(folder) else ""
+        subject = way + (subject or line)
+        is_approved, require = is_own, partial(self._permissions.require, line=line)
         if access == "network" and not is_own:
-            is_approved = await self.require_permission("network", subject, f"network access for: {subject}")
-        elif access == "full" and not is_own:
-            is_approved = await self.require_permission("sandbox", subject, f"no sandbox for: {subject}")
+            # Another folder has other settings of git or npm, so an answer for the session does not hold there.
+            is_approved = await require("network", subject, f"network access for: {subject}", line=way + line)
+        elif access == "full" and self.mode != "full" and not is_own:
+            is_approved = await require("sandbox", subject, f"no sandbox for: {subject}")
         if writes and not is_approved:
-            await self.require_permission("command", subject, f"run: {subject}")
+            await require("command", subject, f"run: {subject}")
         if writes and (is_own or self.mode != "read-only"):
-            await self.announce_change(None, argv)
-        spawner = await asyncio.shield(self._spawners.request(access, scope))
-        return await spawner.spawn(argv, self.root / (cwd or ""), env or {}, stdin)
+            is_confined = self.mode != "full" and access != "full"
+            await self.announce_change(None, argv, str(folder or self.root / (cwd or "")), is_confined)
+        spawner = await asyncio.shield(self._request_spawner(access, scope))
+        return await spawner.spawn(argv, self.root / (cwd or ""), env or {}, stdin, subject)
+
+    @contextmanager
+    def pause_for_questions(self, limit: asyncio.Timeout) -> Iterator[None]:
+        """Let a time limit stand still while the person is asked about a host that a running command needs."""
+        self.hosts.limits.add(limit)
+        try:
+            yield
+        finally:
+            self.hosts.limits.discard(limit)
+
+    def find_program(self, name: str) -> str:
+        """Return the path of a program that runs with network or without a sandbox: one outside the workspace.
+
+        Raises:
+            GooseLikeError: there is none.
+        """
+        if program := find_program(name, self.root):
+            return program
+        if self.mode == "full":  # commands can write everywhere
+            return name
+        raise GooseLikeError(f"there is no {name!r} on the PATH outside the workspace; install it")
 
     async def run_internal(self, argv: list[str]) -> tuple[int, bytes]:
-        """Run a short command of our own in the sandbox, without questions or announcements.
-
-        Returns:
-            The exit code and all output.
-        """
-        spawner = await self._spawners.request("workspace")
-        process = await spawner.spawn(argv, Path("/"), {})
+        """Run a short command of our own in the sandbox, unasked. Return its exit code and all output."""
+        spawner = await asyncio.shield(self._request_spawner("workspace"))
+        own_folder = Path(sys.executable).parent  # for `rg`
+        path = f"{build_safe_path(self.root)}{os.pathsep}{own_folder}"
+        process = await spawner.spawn(argv, Path("/"), {"PATH": path})
         output = bytearray()
         try:
             while chunk := await process.read():
@@ -234,78 +315,127 @@ class Workspace:
             await process.stop(0)
             raise
 
+    def explain_limits(self, code: int, output: str) -> list[str]:
+        """Explain which limits of the sandbox a failed command may have met, to the model and to the person."""
+        from goose_like.workspace.sandbox.limits import explain_limits  # only needed after a failure
+
+        found = [] if self.mode == "full" else list(explain_limits(self.settings.resources, code, output))
+        for sentence in found:
+            self._notifier.log(sentence)
+        is_denied = "Permission denied" in output or "Operation not permitted" in output
+        return [*found, *([bubblewrap.LANDLOCK_ADVICE] if is_denied and self._mechanism.is_landlocked else [])]
+
+    async def inspect_changes(self, timeout_s: float | None = 0.005) -> list[str]:
+        """Ask about hooks and settings that a command left for git or a shell, and disable what is refused.
+
+        The hosts that were refused to the commands are reported too.
+
+        Call this after each command, and give the model the sentences. A scan that takes longer than `timeout_s` (some
+        thousand folders) continues, and the next call judges its result. At the end, anything left is disabled.
+        """
+        require = partial(self.require_permission, "repository")
+        found = await self._audit.inspect(require, timeout_s) if self._audit else []
+        return [*found, *self.hosts.take_refusals()]
+
+    def _request_spawner(self, access: Access, scope: SandboxScope | None = None) -> asyncio.Task[SpawnerClient]:
+        losses = self._audit.staging.losses if self._audit else 0
+        return self._spawners.request(access, scope, mount_losses=losses)
+
     async def _start_spawner(self, access: Access, scope: SandboxScope | None) -> SpawnerClient:
+        passed = self.settings.variables.allow
         async with self._preparing:
-            if access == "full" or self.mode == "full" or not await self._has_sandbox():
-                return SpawnerClient(variables=build_environment(is_confined=False))
+            if access == "full" or self.mode == "full" or not await self._mechanism.confines():
+                return SpawnerClient(variables=environment.build_environment(is_confined=False, allowed=passed))
         await self._freeze_rules()
-        rules = self._rules
+        rules = self._frozen_rules or self._first_rules
         if scope is not None:
             rules = await asyncio.to_thread(narrow_rules, rules, self.root, scope)
-            rules.create_pinned_folders()
-        line = sandbox.build_bwrap_command(rules, network="network" in (access, *self.mode.split("+")))
-        return SpawnerClient(line, build_environment(is_confined=True))
+        limits, network = self.settings.resources, access == "network" or self.has_network
+        has_mounts = self._mechanism.has_mounts
+        staging = self._audit.staging if self._audit and scope is None and has_mounts else None
+        variables = environment.build_environment(is_confined=True, allowed=passed)
+        if has_mounts:
+            line = bubblewrap.build_bwrap_command(rules, network=network, tmpfs_mb=limits.tmpfs_mb, staging=staging)
+        else:
+            line = bubblewrap.build_plain_command(rules, self.root, self._commit_folders, network=network)
+            variables = bubblewrap.move_tmp(variables, self.tmp)
+        confinement = bubblewrap.build_confinement(limits, staging, is_isolated=has_mounts, network=network)
+        if access == "network":
+            path = environment.drop_writable_folders(
+                variables["PATH"], lambda folder: rules.get_rule(folder) in ("write", "tmp")
+            )
+            spawner = SpawnerClient(line, variables | {"PATH": path}, confinement)
+            spawner.is_for_one_command = True
+            return spawner
+        if network or scope is not None or not has_mounts:
+            return SpawnerClient(line, variables, confinement)
+        spawner = SpawnerClient(line, variables | environment.PROXY_VARIABLES, confinement)
+        spawner.listen(environment.PROXY_PORT, self._serve_proxy)
+        return spawner
+
+    async def _serve_proxy(self, listener: socket.socket, spawner: SpawnerClient) -> None:
+        from goose_like.workspace.network.proxy import serve_proxy  # only needed once a command connects
+
+        await serve_proxy(listener, self.hosts, spawner)
 
     # --- sandbox
 
+    @property
+    @override
+    def _rules(self) -> Rules | None:
+        """The rules now. Protected paths are missing until `_freeze_rules`, which runs before anything is written."""
+        return None if self.mode == "full" else self._frozen_rules or self._first_rules
+
     @cached_property
-    def _sandbox_problem(self) -> asyncio.Future[str | None]:
-        """The reason why there is no sandbox here, if any. The check starts at once, in a thread."""
-        return asyncio.get_running_loop().run_in_executor(None, sandbox.find_sandbox_problem)
+    def _first_rules(self) -> Rules:
+        return self._draw_rules()
 
-    async def _has_sandbox(self) -> bool:
-        """Check for a sandbox once. The person may decide to continue without one."""
-        problem = await asyncio.shield(self._sandbox_problem)
-        if problem is None:
-            return True
-        try:
-            text = f"run commands without a sandbox, since {problem}"
-            await self.require_permission("sandbox", "this session", text)
-        except DeniedError as error:
-            if self.mode == "read-only":
-                raise SandboxError(f"{problem}; without a sandbox nothing can be made read-only") from error
-            raise SandboxError(f"{problem}; or run without one: --sandbox full") from error
-        self._permissions.mode = "full"
-        self._notifier.log(f"commands run without a sandbox: {problem}")
-        return False
-
+    @override
     async def _freeze_rules(self) -> None:
         """Freeze the rules before the first command or write: all files that exist now belong to the person."""
+        if self._parent:  # the parent's files come first: those that exist now may be the parent's own work
+            await self._parent._freeze_rules()
         async with self._preparing:
             if self.mode != "full" and self._frozen_rules is None:
                 _ = self.tmp  # create the folder here, not in two threads at once
-                if self.mode == "read-only":
-                    self._frozen_rules = await asyncio.to_thread(self._draw_rules)
-                else:
-                    self._frozen_rules, self._audit = await asyncio.to_thread(self._start_audit)
+                self._frozen_rules, self._audit = await asyncio.to_thread(self._start_audit)
+                for sentence in self._audit.take_warnings() if self._audit else ():
+                    self._notifier.log(sentence)
 
-    def _start_audit(self) -> tuple[Rules, RepositoryAudit]:
+    @override
+    def _is_start_file(self, place: Path) -> bool:
+        return self._audit is not None and self._audit.is_start_file(place)
+
+    @override
+    def _accept_change(self, place: Path) -> None:
+        if self._audit:
+            self._audit.accept_file(place)
+
+    def _start_audit(self) -> tuple[Rules, RepositoryAudit | None]:
+        if self.mode == "read-only" or self._permissions.decide("repository") == "allow":
+            return self._draw_rules(), None
+        if self._parent and self._parent._audit:
+            return self._draw_rules(self._parent._audit.protected), self._parent._audit
         if self._is_inside(config := resolve_path(config_folder())):
             config.mkdir(parents=True, exist_ok=True)  # otherwise a command could create it, with answers inside
-        scanner, protected = find_protected_paths(self.root, self._commit_folders)
-        rules = self._draw_rules(protected)
-        own_state = resolve_path(state_folder())  # another session may create it at any time
-        watched = [path for path, rule in rules.table.items() if rule in ("protected", "hidden") and path != own_state]
-        return rules, RepositoryAudit(scanner, filter(self._is_inside, watched), self.run_internal)
+        audit = RepositoryAudit(self.root, self._commit_folders, self.run_internal)
+        rules = self._draw_rules(audit.protected)
+        audit.watch(rules)
+        return rules, audit
 
     def _draw_rules(self, protected: Sequence[Path] = ()) -> Rules:
         if self._outputs:
             self._outputs.mkdir(parents=True, exist_ok=True)
-        rules = build_rules(
+        return build_rules(
             self.root,
             self.tmp,
             writable=self._commit_folders,
-            protected=protected,
+            protected=(*protected, *self._ignored.ignore_files),
+            hidden=self._ignored.find_paths(),
             outputs=self._outputs,
+            shown=self.settings.paths.read,
             is_read_only=self.mode == "read-only",
         )
-        rules.create_pinned_folders()
-        return rules
-
-    @property
-    def _rules(self) -> Rules:
-        """The rules now. Protected paths are missing until `_freeze_rules`, which runs before anything is written."""
-        return self._frozen_rules or self._draw_rules()
 
     @cached_property
     def _commit_folders(self) -> tuple[Path, ...]:
@@ -314,83 +444,6 @@ class Workspace:
     def _is_inside(self, path: Path) -> bool:
         return any(path.is_relative_to(root) for root in (self.root, *self._commit_folders))
 
-    # --- repository audit
 
-    async def inspect_changes(self, timeout_s: float | None = 0.005) -> list[str]:
-        """Ask about hooks and settings that a command left for git or a shell, and disable what is refused.
-
-        Call this after each command. A scan that takes longer than `timeout_s` (some thousand folders) continues in
-        the background, and the next call judges its result. Anything left when the workspace closes is disabled then.
-
-        Returns:
-            Sentences for the model.
-        """
-        audit = self._active_audit
-        return await audit.inspect(partial(self.require_permission, "repository"), timeout_s) if audit else []
-
-    @property
-    def _active_audit(self) -> RepositoryAudit | None:
-        return None if self._permissions.decide("repository") == "allow" else self._audit
-
-    # --- files
-
-    def resolve(self, path: str | Path) -> Path:
-        """Resolve a path through all links. A path below /tmp, as commands see it, leads into the private folder."""
-        return self._files.resolve(path)
-
-    def is_private(self, path: str | Path) -> bool:
-        """Check whether a path leads into the private folder, which is removed at the end."""
-        return self.mode != "full" and self.resolve(path).is_relative_to(self.tmp)
-
-    def read_bytes(self, path: str | Path, limit_bytes: int | None = None) -> bytes:
-        """Read a file; see `FileAccess.read_bytes`."""
-        return self._files.read_bytes(path, limit_bytes)
-
-    def list_folder(self, path: str | Path) -> list[str]:
-        """List a folder; see `FileAccess.list_folder`."""
-        return self._files.list_folder(path)
-
-    async def write_bytes(self, path: str | Path, data: bytes) -> Path:
-        """Create or replace a file atomically. Ask the person about places where a command could not write.
-
-        Returns:
-            The real path that was written: the target where `path` is a link.
-
-        Raises:
-            DeniedError: the write was refused, or the path is protected or a secret.
-            GooseLikeError: the path cannot hold a file, or the file changed while the question was open.
-            OSError: the operating system refused the write.
-        """
-        await self._freeze_rules()
-        return await self._writer.write(path, data)
-
-    async def update_own_file(self, path: str | Path, update: ContentUpdate, *, at_end: bool = False) -> bool:
-        """Update one of our own files that the person named. Within the workspace, no question is asked.
-
-        Args:
-            path: the file.
-            update: computes the new content at the moment of writing. The file is replaced atomically.
-            at_end: append only what the new content has in addition, in one write.
-
-        Returns:
-            True if the file was written.
-
-        Raises:
-            DeniedError: see `write_bytes`.
-            GooseLikeError: see `write_bytes`, or raised by `update`.
-            OSError: see `write_bytes`.
-        """
-        await self._freeze_rules()
-        return await self._writer.update(path, update, at_end=at_end)
-
-    @property
-    def _files(self) -> FileAccess:
-        return FileAccess(self.root, None if self.mode == "full" else self._rules)
-
-    @property
-    def _writer(self) -> FileWriter:
-        return FileWriter(self._files, self._permissions, lambda path: self.announce_change(path, ()))
-
-
-async def _refuse_unattended(subject: str, text: str) -> None:
+async def _refuse_unattended(subject: str, text: str, detail: Callable[[], str]) -> None:
     raise DeniedError(format_refusal("repository", text, "nobody"))

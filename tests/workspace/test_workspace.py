@@ -1,5 +1,6 @@
 """The workspace: change listeners, and its start and end."""
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from tests.workspace.workspace_harness import create_confined, needs_sandbox, ru
 async def test_listeners_come_first(workspace: Workspace, root: Path) -> None:
     heard: list[tuple[Path | None, tuple[str, ...]]] = []
 
-    async def listen(path: Path | None, argv: Sequence[str]) -> None:
+    async def listen(path: Path | None, argv: Sequence[str], *_: object) -> None:
         assert not (root / "f").exists()
         heard.append((path, tuple(argv)))
 
@@ -35,6 +36,15 @@ async def test_warm_and_close_leave_nothing(root: Path) -> None:
     await workspace.close()
     assert not folder.exists()
     await workspace.close()
+
+
+@needs_sandbox
+async def test_a_cancelled_internal_command_does_not_disturb_others(workspace: Workspace) -> None:
+    internal = asyncio.create_task(workspace.run_internal(["true"]))
+    other = asyncio.create_task(run_script(workspace, "echo on"))
+    await asyncio.sleep(0)  # both wait for the spawner now
+    internal.cancel()
+    assert await other == (0, "on\n")
 
 
 @needs_sandbox

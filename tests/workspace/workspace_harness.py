@@ -6,18 +6,18 @@ import pytest
 
 from goose_like.core.events import Answer
 from goose_like.core.notifier import Recorder
-from goose_like.workspace import sandbox
+from goose_like.workspace.sandbox import bubblewrap
 from goose_like.workspace.workspace import Workspace
 
 needs_sandbox = pytest.mark.skipif(
-    sandbox.find_sandbox_problem() is not None, reason=str(sandbox.find_sandbox_problem())
+    bubblewrap.find_sandbox_problem() is not None, reason=str(bubblewrap.find_sandbox_problem())
 )
 
 
 ONCE = Answer(choice="allow", by="person")
 
 
-ALWAYS = Answer(choice="allow_session", by="person")
+SESSION = Answer(choice="allow_prefix", by="person")
 
 
 GIT = "git -c user.name=n -c user.email=e"

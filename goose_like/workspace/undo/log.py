@@ -1,15 +1,14 @@
-"""The undo log: the state of files before each turn, and the changes that the turn made."""
+"""The undo log: the state of files before each turn, their former contents, and the changes that the turn made."""
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from .blobs import BlobStore
 from .snapshot import ABSENT, FileState
 
 
@@ -24,38 +23,54 @@ class PathChange:
 
 @dataclass(slots=True)
 class OpenTurn:
-    """A turn without recorded changes: original states of single files, and the root of a snapshot if there is one."""
+    """A turn without recorded changes: states from before them, and the root of a snapshot if there is one."""
 
     turn: int
-    originals: dict[str, FileState] = field(default_factory=dict)
+    before: dict[str, FileState] = field(default_factory=dict)
     root: str = ""
     ignored: frozenset[str] = frozenset()
 
+    def covers(self, path: Path) -> bool:
+        """Check whether the snapshot would contain this path, which is neither in `.git` nor ignored."""
+        is_excluded = any(str(one) in self.ignored or one.name == ".git" for one in (path, *path.parents))
+        return bool(self.root) and path.is_relative_to(self.root) and not is_excluded
+
 
 class UndoLog:
-    """A fold over the lines of a file, with the file contents in `blobs`. `snapshot` is the newest. Paths are absolute.
+    """A file of records, and the state that they add up to. `snapshot` is the newest. Paths are absolute.
 
-    Lines are plain JSON without a model, because file names may hold bytes that are not valid text. All methods raise
-    OSError if the disk is full or the file cannot be read or written.
+    A record is a line of JSON. There is no model, because file names may hold bytes that are not valid text. The line
+    of a blob is followed by a former file content. Contents share one file, because twenty thousand small files would
+    take seconds. A record that a dying process left unfinished is cut off. All methods raise OSError if the disk is
+    full or the file cannot be read or written.
     """
 
     def __init__(self, folder: Path, limit_bytes: int) -> None:
-        """Open the two files of a session's undo, or create them. `limit_bytes` limits the blobs."""
+        """Open the log of a session, or create it. `limit_bytes` limits its size."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = folder / "log.jsonl"
-        self.blobs = BlobStore(folder / "blobs", limit_bytes)
+        file = folder / "log"
         self.changes: dict[str, list[PathChange]] = {}
         self.snapshot: dict[str, FileState] = {}
         self.open_turn: OpenTurn | None = None
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        self._file = FileIO(descriptor, "r+")
-        data = self._file.readall()
-        self._file.truncate(data.rfind(b"\n") + 1)
-        for number, line in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), 1):
-            try:
-                self._apply(json.loads(line))
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
-                raise OSError(f"{file}, line {number}: it can't be read") from error
+        self._limit_bytes = limit_bytes
+        self._blobs: dict[str, tuple[int, int]] = {}  # SHA-256 -> offset and size
+        self._file = FileIO(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "r+")
+        self._end, size_bytes = 0, os.fstat(self._file.fileno()).st_size
+        with open(self._file.fileno(), "rb", closefd=False) as lines:
+            while (line := lines.readline()).endswith(b"\n"):
+                try:
+                    record, start = json.loads(line), self._end + len(line)
+                    end = start + record.get("size", 0)
+                    if end > size_bytes:
+                        break
+                    if "blob" in record:
+                        self._blobs[record["blob"]] = start, end - start
+                    else:
+                        self._apply(record)
+                except (ValueError, TypeError, KeyError, AttributeError) as error:
+                    raise OSError(f"{file}, byte {self._end}: it can't be read") from error
+                self._end = lines.seek(end)
+        self._file.truncate(self._end)
 
     def get_open_turn(self, turn: int) -> OpenTurn:
         """Return the open turn of this number, and open it if needed."""
@@ -64,39 +79,69 @@ class UndoLog:
         return self.open_turn
 
     def record_originals(self, turn: int, states: Mapping[str, FileState]) -> None:
-        """Record the state of single files before they change."""
-        self._append({"turn": turn, "originals": dict(states)})
+        """Record the state of single files before they change. Stored states that the turn already has are kept."""
+        self._record({"turn": turn, "originals": dict(states)})
 
     def record_snapshot(self, turn: int, root: str, ignored: frozenset[str], snapshot: Mapping[str, FileState]) -> None:
         """Record the state of the whole tree before a command. Only differences to the last snapshot are written."""
         changed = {path: state for path, state in snapshot.items() if self.snapshot.get(path) != state}
         changed |= dict.fromkeys(self.snapshot.keys() - snapshot.keys(), ABSENT)
-        self._append({"turn": turn, "snapshot": changed, "root": root, "ignored": sorted(ignored)})
+        self._record({"turn": turn, "snapshot": changed, "root": root, "ignored": sorted(ignored)})
 
     def record_changes(
         self, turn: int, changes: Mapping[str, tuple[FileState, FileState]], *, is_ours: bool = True
     ) -> None:
         """Record the changes of a turn. Without `is_ours`, anyone may have made them."""
-        self._append({"turn": turn, "changes": dict(changes), "is_ours": is_ours})
+        self._record({"turn": turn, "changes": dict(changes), "is_ours": is_ours})
+
+    def store_blob(self, data: bytes) -> str:
+        """Store a blob once, and return its SHA-256. The limit raises OSError too."""
+        name = hashlib.sha256(data).hexdigest()
+        if name not in self._blobs:
+            if self._end + len(data) > self._limit_bytes:
+                raise OSError(f"more than {self._limit_bytes >> 20:,} MB of former contents")
+            self._write({"blob": name, "size": len(data)}, data)
+            self._blobs[name] = self._end - len(data), len(data)
+        return name
+
+    def store_or_hash_blob(self, data: bytes) -> str:
+        """Store a blob if it fits, and return its SHA-256 in any case: a full disk must not prevent a restore."""
+        try:
+            return self.store_blob(data)
+        except OSError:
+            return hashlib.sha256(data).hexdigest()
+
+    def read_blob(self, name: str) -> bytes:
+        """Read the blob with this SHA-256. A missing or damaged blob raises OSError too."""
+        start, size_bytes = self._blobs.get(name, (0, 0))
+        data = os.pread(self._file.fileno(), size_bytes, start)
+        if hashlib.sha256(data).hexdigest() != name:
+            raise OSError("its former content is damaged")
+        return data
 
     def close(self) -> None:
-        """Close both files. A full disk is no error here."""
-        for file in (self.blobs, self._file):
-            with suppress(OSError):
-                file.close()
+        """Close the file."""
+        self._file.close()
 
-    def _append(self, record: dict[str, Any]) -> None:
+    def _record(self, record: dict[str, Any]) -> None:
         self._apply(record)  # the state in memory counts even if the record cannot be written
-        line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
-        if self._file.write(line) != len(line):
+        self._write(record)
+
+    def _write(self, record: dict[str, Any], blob: bytes = b"") -> None:
+        data = json.dumps(record, separators=(",", ":")).encode() + b"\n" + blob
+        if os.pwrite(self._file.fileno(), data, self._end) != len(data):
+            self._file.truncate(self._end)
             raise OSError("no space left on the device")
+        self._end += len(data)
 
     def _apply(self, record: dict[str, Any]) -> None:
         turn = record["turn"]
         match record:
             case {"originals": originals}:
+                before = self.get_open_turn(turn).before
                 for path, state in originals.items():
-                    self.get_open_turn(turn).originals.setdefault(path, FileState(*state))
+                    if path not in before or not before[path].is_stored:
+                        before[path] = FileState(*state)
             case {"snapshot": snapshot, "root": root, "ignored": ignored}:
                 for path, state in snapshot.items():
                     self.snapshot[path] = FileState(*state)
@@ -104,6 +149,7 @@ class UndoLog:
                         del self.snapshot[path]
                 open_turn = self.get_open_turn(turn)
                 open_turn.root, open_turn.ignored = root, frozenset(ignored)
+                open_turn.before = self.snapshot | open_turn.before
             case {"changes": changes, "is_ours": is_ours}:
                 for path, (before, after) in changes.items():
                     change = PathChange(turn, FileState(*before), FileState(*after) if is_ours else None)

@@ -2,20 +2,20 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from goose_like.core.errors import GooseLikeError
+from goose_like.workspace.descriptors import set_mode
 from goose_like.workspace.diff import format_diff
-from goose_like.workspace.files import FOLDER_FLAGS, open_folder, replace_file, temporary_name
+from goose_like.workspace.files import open_folder, replace_file, temporary_name
 
-from .snapshot import ABSENT, FileState, StoreBlob, read_state
-
-GetBlob = Callable[[str], bytes]
-"""Returns a stored content by its name; raises OSError if it cannot."""
+from .log import UndoLog
+from .snapshot import ABSENT, FileState, read_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class RestorePlan:
     """The changes that restore the state before a turn, sorted by path."""
 
     changes: tuple[FileChange, ...]
-    get_blob: GetBlob
+    log: UndoLog
 
     def format_diff(self, change: FileChange) -> str:
         """Format one change as a diff; folders, links and other non-text content as a line with their kind."""
@@ -57,7 +57,7 @@ class RestorePlan:
         if ABSENT not in (now, target) and now.mode != target.mode:
             lines.append(f"mode {stat.S_IMODE(now.mode):o}, then {stat.S_IMODE(target.mode):o}")
         try:
-            old, new = (b"" if state == ABSENT else self.get_blob(state.content) for state in (now, target))
+            old, new = (b"" if state == ABSENT else self.log.read_blob(state.content) for state in (now, target))
         except OSError as error:
             return f"the difference can't be shown: {error}"
         if old != new or not lines:
@@ -71,103 +71,78 @@ def _describe_state(state: FileState) -> str:
     return f"{'folder' if stat.S_ISDIR(state.mode) else 'file'} of mode {stat.S_IMODE(state.mode):o}"
 
 
-def restore_files(changes: Iterable[FileChange], get_blob: GetBlob, store: StoreBlob) -> list[str]:
+def restore_files(changes: Iterable[FileChange], log: UndoLog) -> list[str]:
     """Carry out changes, each file atomically, and follow no link on the way.
 
-    A path that differs from the change's `now` is left alone, and so are folders that hold other files.
-
-    Returns:
-        A sentence for each path that could not be restored.
+    Return a sentence for each path that is left alone: it differs from `now`, holds other files, or caused an error.
     """
     notes: list[str] = []
     pending = []
-    for change in changes:
-        if read_state(str(change.path), store) != change.now:
+    for change in sorted(changes, key=lambda change: len(change.path.parts)):
+        if read_state(str(change.path), log.store_or_hash_blob) != change.now:
             notes.append(f"{change.path} was changed just now: it is left as it is")
         elif not change.target.is_stored:
             notes.append(f"{change.path} can't be put back: its content was not kept, it was too large or unreadable")
         else:
             pending.append(change)
-    by_depth = sorted(pending, key=lambda change: len(change.path.parts))
     failed: set[Path] = set()
 
     def each(chosen: Iterable[FileChange], act: Callable[[int, FileChange], None]) -> None:
         for change in chosen:
             if change.path not in failed:
                 try:
-                    with open_folder(change.path.parent) as folder:
+                    with _open_writable(change.path.parent) as folder:
                         act(folder, change)
                 except (OSError, GooseLikeError) as error:
                     failed.add(change.path)
                     notes.append(f"{change.path} is left as it is: {getattr(error, 'strerror', None) or error}")
 
-    folders = {change.path: change.target.mode for change in pending if stat.S_ISDIR(change.target.mode)}
-    with _make_writable({change.path.parent for change in pending}, folders):
-        each((change for change in reversed(by_depth) if _must_be_removed(change)), _remove)
-        each((change for change in by_depth if stat.S_ISDIR(change.target.mode)), _create_folder)
-        each((change for change in by_depth if stat.S_ISLNK(change.target.mode)), _create_link)
-        each(
-            (change for change in by_depth if stat.S_ISREG(change.target.mode)),
-            lambda folder, change: _write_file(folder, change, get_blob(change.target.content)),
-        )
-        each((change for change in reversed(by_depth) if stat.S_ISDIR(change.target.mode)), _set_mode)
+    # A folder is emptied before it is removed, and created before its content.
+    existing = (change for change in reversed(pending) if change.now != ABSENT)
+    each((change for change in existing if stat.S_IFMT(change.now.mode) != stat.S_IFMT(change.target.mode)), _remove)
+    each((change for change in pending if change.target != ABSENT), partial(_create, log))
+    each((change for change in reversed(pending) if stat.S_ISDIR(change.target.mode)), _set_mode)
     return notes
 
 
-def _must_be_removed(change: FileChange) -> bool:
-    return change.now != ABSENT and stat.S_IFMT(change.now.mode) != stat.S_IFMT(change.target.mode)
-
-
 @contextmanager
-def _make_writable(folders: Iterable[Path], modes: Mapping[Path, int]) -> Iterator[None]:
-    """Make the user's own folders writable within the block. Afterwards set the given modes or the former ones."""
-    closed: list[tuple[Path, int]] = []
-    for folder in sorted(folders):
-        with suppress(OSError):
-            mode = folder.lstat().st_mode
-            if stat.S_ISDIR(mode) and mode & 0o700 != 0o700:
-                _chmod(folder, mode | 0o700)
-                closed.append((folder, mode))
-    try:
-        yield
-    finally:
-        for folder, mode in reversed(closed):
-            with suppress(OSError):
-                _chmod(folder, modes.get(folder, mode))
-
-
-def _chmod(folder: Path, mode: int) -> None:
-    descriptor = os.open(folder, FOLDER_FLAGS)  # the path itself may have become a link
-    try:
-        os.chmod(f"/proc/self/fd/{descriptor}", stat.S_IMODE(mode))
-    finally:
-        os.close(descriptor)
+def _open_writable(path: Path) -> Iterator[int]:
+    """Open a folder without following links. A folder of the user is writable within the block."""
+    with open_folder(path) as folder:
+        mode = stat.S_IMODE(os.fstat(folder).st_mode)
+        is_opened = False
+        if mode & 0o700 != 0o700:
+            with suppress(PermissionError):  # the folder of somebody else
+                set_mode(folder, mode | 0o700)
+                is_opened = True
+        try:
+            yield folder
+        finally:
+            if is_opened:
+                set_mode(folder, mode)
 
 
 def _remove(folder: int, change: FileChange) -> None:
-    if stat.S_ISDIR(change.now.mode):
-        os.rmdir(change.path.name, dir_fd=folder)
+    remove = os.rmdir if stat.S_ISDIR(change.now.mode) else os.unlink
+    remove(change.path.name, dir_fd=folder)
+
+
+def _create(log: UndoLog, folder: int, change: FileChange) -> None:
+    name, target = change.path.name, change.target
+    if stat.S_ISDIR(target.mode):
+        with suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=folder)
+    elif stat.S_ISLNK(target.mode):
+        temporary = temporary_name(name)
+        os.symlink(target.content, temporary, dir_fd=folder)
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     else:
-        os.unlink(change.path.name, dir_fd=folder)
-
-
-def _create_folder(folder: int, change: FileChange) -> None:
-    with suppress(FileExistsError):
-        os.mkdir(change.path.name, 0o700, dir_fd=folder)
+        old = None
+        with suppress(OSError):
+            old = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        replace_file(folder, name, log.read_blob(target.content), old, target.mode)
 
 
 def _set_mode(folder: int, change: FileChange) -> None:
-    _chmod(Path(f"/proc/self/fd/{folder}", change.path.name), change.target.mode)
-
-
-def _create_link(folder: int, change: FileChange) -> None:
-    temporary = temporary_name(change.path.name)
-    os.symlink(change.target.content, temporary, dir_fd=folder)
-    os.rename(temporary, change.path.name, src_dir_fd=folder, dst_dir_fd=folder)
-
-
-def _write_file(folder: int, change: FileChange, data: bytes) -> None:
-    old = None
-    with suppress(OSError):
-        old = os.stat(change.path.name, dir_fd=folder, follow_symlinks=False)
-    replace_file(folder, change.path.name, data, old, change.target.mode)
+    with open_folder(change.path) as own:
+        set_mode(own, stat.S_IMODE(change.target.mode))

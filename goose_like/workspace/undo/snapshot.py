@@ -5,7 +5,7 @@ import stat
 import time
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,68 +43,61 @@ ABSENT = FileState(0)
 
 @dataclass(frozen=True, slots=True)
 class CachedState:
-    """A state with the marks that it had. Marks are None if a later change might leave the same marks."""
+    """A state with the marks that it had, and the reason why its content is not stored, if any.
+
+    Marks are None if a later change might leave the same marks. `size_bytes` is that of the stored content.
+    """
 
     state: FileState
     size_bytes: int
     marks: tuple[int, ...] | None
+    gap: str
 
 
-@dataclass(slots=True)
-class Snapshot:
-    """The states below a folder by path. `gaps` lists the paths without stored content, by reason.
-
-    A snapshot that is not `is_complete` has more entries than the limit, and is empty.
-    """
-
-    states: dict[str, CachedState] = field(default_factory=dict)
-    gaps: dict[str, list[str]] = field(default_factory=dict)
-    is_complete: bool = True
+Snapshot = dict[str, CachedState]
+"""The states below a folder by path."""
 
 
-def take_snapshot(root: Path, excluded: Container[str], store: StoreBlob, known: Mapping[str, CachedState]) -> Snapshot:
-    """Take a snapshot of a folder.
+def take_snapshot(
+    root: Path, excluded: Container[str], store: StoreBlob, known: Mapping[str, CachedState]
+) -> Snapshot | None:
+    """Take a snapshot of a folder, or return None if it has more entries than the limit.
 
     It leaves out `.git`, mounted folders, sockets, devices, and the paths in `excluded`. A file with the marks of
-    `known` is not read again. If not all contents fit, small files come first.
-
-    Raises:
-        OSError: raised by `store`.
+    `known` is not read again. If not all contents fit, small files come first. Raise the OSError of `store`.
     """
-    snapshot, room_bytes = Snapshot(), LIMIT_TREE_BYTES
+    states, room_bytes = Snapshot(), LIMIT_TREE_BYTES
     unread: list[tuple[str, os.stat_result]] = []
     for path, status in _walk(str(root), excluded, known):
-        if len(snapshot.states) + len(unread) >= LIMIT_ENTRIES:
-            return Snapshot(is_complete=False)
+        if len(states) + len(unread) >= LIMIT_ENTRIES:
+            return None
         old = known.get(path)
         if old and (status is None or old.marks == _get_marks(status)):
-            snapshot.states[path] = old
-            room_bytes -= old.size_bytes if old.state.is_stored else 0
+            states[path] = old
+            room_bytes -= old.size_bytes
         elif status is not None:
             unread.append((path, status))
     for path, status in sorted(unread, key=lambda entry: entry[1].st_size):
-        cached, gap = _read_cached_state(path, status, store, room_bytes)
-        if gap and not os.path.lexists(path):
-            continue  # removed meanwhile
-        snapshot.states[path] = cached
-        if gap:
-            snapshot.gaps.setdefault(gap, []).append(path)
-        elif stat.S_ISREG(cached.state.mode):
+        cached = _read_cached_state(path, status, store, room_bytes)
+        if not cached.gap or os.path.lexists(path):  # otherwise it was removed meanwhile
+            states[path] = cached
             room_bytes -= cached.size_bytes
-    return snapshot
+    return states
 
 
 def read_state(path: str, store: StoreBlob) -> FileState:
-    """Read the state of one path.
+    """Read the state of one path. Raise the OSError of `store`."""
+    cached = read_cached_state(path, store)
+    return cached.state if cached else ABSENT
 
-    Raises:
-        OSError: raised by `store`.
-    """
+
+def read_cached_state(path: str, store: StoreBlob) -> CachedState | None:
+    """Read the state of one path with its gap, if there is something. Raise the OSError of `store`."""
     try:
         status = os.lstat(path)
     except (OSError, ValueError):
-        return ABSENT
-    return _read_cached_state(path, status, store, LIMIT_FILE_BYTES)[0].state if _is_tracked(status) else ABSENT
+        return None
+    return _read_cached_state(path, status, store, LIMIT_FILE_BYTES) if _is_tracked(status) else None
 
 
 def _walk(
@@ -123,36 +116,29 @@ def _walk(
             yield from ((path, None) for path in known if path.startswith(f"{folder}/"))
             continue
         for entry in entries:
-            path = entry.path
-            if entry.name == ".git" or path in excluded:
-                continue
-            try:
-                status = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            if status.st_dev == device and _is_tracked(status):
-                if stat.S_ISDIR(status.st_mode):
-                    folders.append(path)
-                yield path, status
+            with suppress(FileNotFoundError):
+                status, is_excluded = entry.stat(follow_symlinks=False), entry.name == ".git" or entry.path in excluded
+                if status.st_dev == device and _is_tracked(status) and not is_excluded:
+                    if stat.S_ISDIR(status.st_mode):
+                        folders.append(entry.path)
+                    yield entry.path, status
 
 
 def _is_tracked(status: os.stat_result) -> bool:
     return stat.S_IFMT(status.st_mode) in _KINDS
 
 
-def _read_cached_state(path: str, status: os.stat_result, store: StoreBlob, room_bytes: int) -> tuple[CachedState, str]:
-    """Read the state of a path, and return it with the reason why its content was not stored, if any."""
+def _read_cached_state(path: str, status: os.stat_result, store: StoreBlob, room_bytes: int) -> CachedState:
     read_ns, gap, content, data = time.time_ns(), "", "", None
     try:
         if stat.S_ISLNK(status.st_mode):
             content = os.readlink(path)
+        elif stat.S_ISREG(status.st_mode) and status.st_size > LIMIT_FILE_BYTES:
+            gap = f"over {LIMIT_FILE_BYTES >> 20} MB"
+        elif stat.S_ISREG(status.st_mode) and status.st_size > room_bytes:
+            gap = f"beyond {LIMIT_TREE_BYTES >> 20} MB in all"
         elif stat.S_ISREG(status.st_mode):
-            if status.st_size > LIMIT_FILE_BYTES:
-                gap = f"over {LIMIT_FILE_BYTES >> 20} MB"
-            elif status.st_size > room_bytes:
-                gap = f"beyond {LIMIT_TREE_BYTES >> 20} MB in all"
-            else:
-                data, status = _read_file(path)
+            data, status = _read_file(path)
     except OSError:
         gap = "that can't be read"
     if data is not None:
@@ -161,7 +147,7 @@ def _read_cached_state(path: str, status: os.stat_result, store: StoreBlob, room
     marks = _get_marks(status) if read_ns - status.st_ctime_ns > _CLOCK_TICK_NS else None
     if gap:
         content = f"{_UNKNOWN}{_get_marks(status)}"
-    return CachedState(FileState(status.st_mode, content), status.st_size, marks), gap
+    return CachedState(FileState(status.st_mode, content), len(data or b""), marks, gap)
 
 
 def _read_file(path: str) -> tuple[bytes, os.stat_result]:

@@ -1,9 +1,11 @@
 """Undo: keep the file changes of each turn, so that the person can go back to before any of them."""
 
 import asyncio
-import hashlib
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import shlex
+import stat
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
@@ -14,255 +16,286 @@ from goose_like.config.paths import state_folder
 from goose_like.core.errors import GooseLikeError
 from goose_like.core.history import History
 from goose_like.core.notifier import Notifier
-from goose_like.workspace.git import RunCommand, list_ignored_paths
+from goose_like.workspace.repositories.git import RunCommand, list_ignored_paths
 
-from .log import OpenTurn, UndoLog
+from .backup import read_losses
+from .destruction import Losses, find_losses, is_destructive
+from .log import UndoLog
+from .repository import find_git_folder, is_same_index, list_changed_paths, read_head, restore_head
 from .restore import FileChange, RestorePlan, restore_files
-from .snapshot import ABSENT, LIMIT_ENTRIES, CachedState, FileState, Snapshot, read_state, take_snapshot
+from .snapshot import ABSENT, LIMIT_ENTRIES, FileState, Snapshot, read_state, take_snapshot
 
 LIMIT_STORE_BYTES = 1 << 30
 
 _T = TypeVar("_T")
+
+AskLoss = Callable[[str, str, str], Awaitable[object]]
+"""Asks about a line in a folder that loses what undo cannot keep, and why. Raises DeniedError after a no."""
 
 
 class Undo:
     """Listens to changes of files, and compares the files at the end of each turn.
 
     A change by a file tool stores that file alone. The first command of a turn takes a snapshot of the whole tree:
-    in a repository all files that git does not ignore, elsewhere all files. Failures never reach a turn: undo logs
-    them and turns itself off.
+    in a repository HEAD, the index and all files that git does not ignore, elsewhere all files. A destructive command
+    also stores what it would delete, and the person is asked about the rest. Other failures never reach a turn: undo
+    logs them and turns itself off. One thread does all work, in the order of the calls.
     """
 
-    def __init__(self, folder: Path, root: Path, history: History, run: RunCommand, notifier: Notifier) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        root: Path,
+        history: History,
+        run: RunCommand,
+        notifier: Notifier,
+        ask_loss: AskLoss | None = None,
+    ) -> None:
         """Prepare undo without any work. The first change creates `folder`. `run` runs a short command of our own."""
         self._folder = folder
         self._root = root
         self._history = history
         self._run = run
         self._notifier = notifier
-        self._is_off = False
+        self._ask_loss = ask_loss
+        self._loop = asyncio.get_running_loop()
+        self._worker = ThreadPoolExecutor(1)
         self._ended_turn = history.turn_count
         self._snapshot_turn = 0
-        self._known: Mapping[str, CachedState] = {}
-        self._opened_log: UndoLog | None = None
-        self._last_task: asyncio.Task[Any] | None = None
-        self._is_too_large = self._has_reported_gaps = False
+        self._known: Snapshot = {}
+        self._git: Path | None = None
+        self._log: UndoLog | None = None
+        self._is_off = self._is_too_large = self._has_reported_gaps = False
 
-    # --- during a turn
-
-    async def on_change(self, path: Path | None, argv: Sequence[str]) -> None:
+    async def on_change(
+        self, path: Path | None, argv: Sequence[str], folder: str = "", is_confined: bool = True
+    ) -> None:
         """Store the state before a change. This is a change listener of the workspace.
 
         A change between two turns is the person's own and is not stored.
+
+        Raises:
+            DeniedError: the command would lose what undo cannot keep, and the person did not allow it.
         """
         number = self._history.turn_count
-        if self._is_off:
-            return
         if number == self._ended_turn:
-            if self._last_task is not None:  # otherwise the comparison would count this change as the turn's
-                await asyncio.wait({self._last_task})
-            return
-        if path is None and (self._is_too_large or number == self._snapshot_turn):
-            return
-        work = partial(self._take_snapshot, number) if path is None else partial(self._store_original, number, path)
-        await asyncio.shield(self._enqueue(partial(self._run_unless_off, work)))
+            await self._queue(lambda: None)  # otherwise the comparison would count this change as the turn's
+        elif path is not None:
+            await self._queue(partial(self._run_unless_off, partial(self._store_original, number, path)))
+        else:
+            await self._queue(partial(self._run_unless_off, partial(self._take_snapshot, number)))
+            is_line = [os.path.basename(argv[0]), *argv[1:2]] == ["bash", "-c"] and len(argv) == 3
+            line = argv[2] if is_line else shlex.join(argv)
+            folder = folder or str(self._root)
+            problem = await self._queue(partial(self._back_up, number, line, folder, is_confined))
+            if problem and self._ask_loss:
+                await self._ask_loss(line, folder, problem)
 
     def end_turn(self) -> None:
         """Start comparing the files in the background. Call this at the end of each turn."""
         self._ended_turn = self._history.turn_count
-        if self._last_task is not None and not self._is_off:
-            self._enqueue(partial(self._run_unless_off, self._record_open_turn))
+        if not self._is_off:
+            self._queue(partial(self._run_unless_off, partial(self._record_open_turn, is_ours=True)))
 
     async def close(self) -> None:
-        """Wait for running work, and ignore later changes."""
-        if self._last_task is not None:
-            await asyncio.wait({self._last_task})
-        self._is_off = True
-        if self._opened_log is not None:
-            self._opened_log.close()
-
-    # --- going back
+        """Wait for running work, end the thread, and ignore later changes."""
+        await self._queue(self._close)
 
     async def plan_restore(self, number: int) -> RestorePlan:
-        """Plan the file changes that restore the state before turn `number`.
-
-        Raises:
-            GooseLikeError: the stored data cannot be read.
-        """
-        return await asyncio.shield(self._enqueue(partial(self._plan, number)))
+        """Plan the way back to before turn `number`. Raise GooseLikeError if the stored data cannot be read."""
+        return await self._queue(partial(self._plan, number))
 
     async def restore(self, plan: RestorePlan, overwrite: frozenset[Path] = frozenset()) -> list[str]:
         """Restore files. A file that somebody else changed is restored only if `overwrite` names it.
 
-        The restore itself counts as part of the newest turn, so a later restore can revert it.
-
-        Returns:
-            A sentence for each path that could not be restored.
+        The restore counts as part of the newest turn, and can be undone. Return a sentence for each path that failed.
         """
         chosen = [change for change in plan.changes if not change.is_edited or change.path in overwrite]
-        return await asyncio.shield(self._enqueue(partial(self._restore, chosen)))
+        return await self._queue(partial(self._restore, chosen))
 
-    async def _plan(self, number: int) -> RestorePlan:
-        log = await self._open_log()
-        with suppress(OSError):  # the state in memory is complete all the same
-            await self._record_open_turn(is_ours=not self._is_off)
-        return await asyncio.to_thread(self._build_plan, log, number)
+    def _queue(self, work: Callable[[], _T]) -> "asyncio.Future[_T]":
+        """Start work in the thread, after all earlier work. The work continues if its caller is cancelled."""
+        return asyncio.shield(self._loop.run_in_executor(self._worker, work))
 
-    def _build_plan(self, log: UndoLog, number: int) -> RestorePlan:
-        planned = []
-        for path, history in log.changes.items():
-            if not (changes := [change for change in history if change.turn >= number]):
-                continue
-            now, target = read_state(path, self._store_or_hash), changes[0].before
-            is_edited = changes[-1].after != now or any(one.after != two.before for one, two in pairwise(changes))
-            if now != target:
-                planned.append(FileChange(Path(path), is_edited, now, target))
-        return RestorePlan(tuple(sorted(planned, key=lambda change: change.path)), log.blobs.get)
+    # --- in the thread: during a turn
 
-    async def _restore(self, changes: list[FileChange]) -> list[str]:
-        log = await self._open_log()
-        with suppress(OSError):
-            await self._record_open_turn(is_ours=not self._is_off)
-
-        def restore() -> list[str]:
-            notes = restore_files(changes, log.blobs.get, self._store_or_hash)
-            after = {str(change.path): read_state(str(change.path), self._store_or_hash) for change in changes}
-            done = {
-                path: (change.now, state)
-                for change in changes
-                if (state := after[path := str(change.path)]) != change.now
-            }
-            with suppress(OSError):
-                log.blobs.flush()
-                log.record_changes(self._history.turn_count, done)
-            return notes
-
-        return await asyncio.to_thread(restore)
-
-    # --- one task after another
-
-    def _enqueue(self, work: Callable[[], Awaitable[_T]]) -> "asyncio.Task[_T]":
-        """Start work as a task that waits for all earlier tasks. The task continues even if its caller is cancelled."""
-        before = self._last_task
-
-        async def run_in_order() -> _T:
-            if before is not None:
-                await asyncio.wait({before})
-            return await work()
-
-        self._last_task = task = asyncio.create_task(run_in_order())
-        return task
-
-    async def _run_unless_off(self, work: Callable[[], Awaitable[None]]) -> None:
+    def _run_unless_off(self, work: Callable[[], None]) -> None:
         try:
             if not self._is_off:
-                await work()
+                work()
         except (OSError, GooseLikeError) as error:
             self._is_off = True
-            self._notifier.log(f"undo is off from here on: what changes now can't be taken back ({error})")
+            self._tell(f"undo is off from here on: what changes now can't be taken back ({error})")
 
-    async def _open_log(self) -> UndoLog:
+    def _tell(self, text: str) -> None:
+        self._loop.call_soon_threadsafe(self._notifier.log, text)
+
+    def _open_log(self) -> UndoLog:
         """Open the files. Record the turn that a killed process left open; anyone may have changed its files since."""
-        if self._opened_log is None:
+        if self._log is None:
             try:
-                self._opened_log = await asyncio.to_thread(UndoLog, self._folder, LIMIT_STORE_BYTES)
+                self._log = UndoLog(self._folder, LIMIT_STORE_BYTES)
             except OSError as error:
                 raise GooseLikeError(f"{self._folder} can't be used: {error}") from error
-            await self._record_open_turn(is_ours=False)
-        return self._opened_log
+            self._record_open_turn(is_ours=False)
+        return self._log
 
-    # --- reading and comparing files
-
-    async def _store_original(self, number: int, path: Path) -> None:
-        await asyncio.to_thread(self._store_original_now, await self._open_log(), number, path)
-
-    def _store_original_now(self, log: UndoLog, number: int, path: Path) -> None:
+    def _store_original(self, number: int, path: Path) -> None:
+        log = self._open_log()
         turn = log.get_open_turn(number)
         missing_folders = [folder for folder in path.parents if not os.path.lexists(folder)]
-        paths = [one for one in (path, *missing_folders) if str(one) not in turn.originals]
-        states = {str(one): self._read_original(log, turn, one) for one in paths}
-        log.blobs.flush()
+        paths = [one for one in (path, *missing_folders) if str(one) not in turn.before]
+        states = {str(one): ABSENT if turn.covers(one) else read_state(str(one), log.store_blob) for one in paths}
         log.record_originals(number, states)
 
-    def _read_original(self, log: UndoLog, turn: OpenTurn, path: Path) -> FileState:
-        """Return the state before this turn: from the snapshot if it covers the path, or else the current state."""
-        is_excluded = any(str(one) in turn.ignored or one.name == ".git" for one in (path, *path.parents))
-        if turn.root and path.is_relative_to(turn.root) and not is_excluded:
-            return log.snapshot.get(str(path), ABSENT)
-        return read_state(str(path), log.blobs.put)
-
-    async def _take_snapshot(self, number: int) -> None:
-        if self._snapshot_turn == number or self._is_too_large:
+    def _take_snapshot(self, number: int) -> None:
+        if self._snapshot_turn == number:
             return
-        log = await self._open_log()
-        ignored = await list_ignored_paths(self._root, self._run)
-        snapshot = await asyncio.to_thread(self._record_snapshot, log, number, ignored)
-        if snapshot.is_complete:
-            self._snapshot_turn = number
-        else:
+        log, root = self._open_log(), str(self._root)
+        self._git = find_git_folder(self._root)
+        if self._git:
+            paths = [str(self._git / name) for name in ("HEAD", "index")]
+            log.record_originals(number, {path: self._read_state(log, path) for path in paths})
+        self._snapshot_turn = number
+        if self._is_too_large:
+            return
+        ignored = self._list_ignored(root)
+        if (states := self._read_tree(log, root, ignored)) is None:
             self._is_too_large = True
-            self._notifier.log(
-                f"undo covers what file tools change, but not what commands do: {self._root} has more than "
-                f"{LIMIT_ENTRIES:,} files and folders"
-            )
-        if snapshot.gaps and not self._has_reported_gaps:
-            self._has_reported_gaps = True
-            self._notifier.log(f"undo does not cover what commands do to {self._format_gaps(snapshot.gaps)}")
-
-    def _record_snapshot(self, log: UndoLog, number: int, ignored: frozenset[str]) -> Snapshot:
-        root = str(self._root)
-        snapshot = self._read_tree(log, root, ignored)
-        log.blobs.flush()
-        if snapshot.is_complete:
-            states = {path: cached.state for path, cached in snapshot.states.items()}
-            log.record_snapshot(number, root, ignored, states)
-        return snapshot
-
-    def _read_tree(self, log: UndoLog, root: str, ignored: frozenset[str]) -> Snapshot:
-        own_folders = {os.path.realpath(folder) for folder in (state_folder(), self._folder.parent)}
-        put = self._store_or_hash if self._is_off else log.blobs.put
-        snapshot = take_snapshot(Path(root), ignored | own_folders, put, self._known)
-        self._known = snapshot.states
-        return snapshot
-
-    async def _record_open_turn(self, *, is_ours: bool = True) -> None:
-        """Compare the files with their state before the open turn, if there is one, and record the changes."""
-        if self._opened_log is None or (turn := self._opened_log.open_turn) is None:
+            self._tell(f"undo does not cover what commands do: {root} has over {LIMIT_ENTRIES:,} files and folders")
             return
-        ignored = await list_ignored_paths(Path(turn.root), self._run) if turn.root else frozenset[str]()
-        self._snapshot_turn = 0
-        await asyncio.to_thread(self._compare, self._opened_log, turn, ignored, is_ours)
+        log.record_snapshot(number, root, ignored, states)
+        gaps = [f"{os.path.relpath(path, root)} ({cached.gap})" for path, cached in self._known.items() if cached.gap]
+        gaps += [f"{os.path.relpath(path, root)} (ignored by git)" for path in sorted(ignored)]
+        if gaps and not self._has_reported_gaps:
+            self._has_reported_gaps = True
+            more = f" and {len(gaps) - 1} more" if gaps[1:] else ""
+            self._tell(f"undo does not cover what commands do to {gaps[0]}{more}")
 
-    def _compare(self, log: UndoLog, turn: OpenTurn, now_ignored: frozenset[str], is_ours: bool) -> None:
-        """Record the changes of a turn. Files that git ignored at the snapshot do not count, even if tracked now."""
-        before: dict[str, FileState] = {}
-        after: dict[str, FileState] = {}
-        if turn.root:
-            excluded = turn.ignored | {path for path in now_ignored if path not in log.snapshot}
-            snapshot = self._read_tree(log, turn.root, excluded)
-            before |= log.snapshot
-            after |= {path: cached.state for path, cached in snapshot.states.items()}
-            if not snapshot.is_complete:  # new files among so many cannot be found
-                after |= {path: read_state(path, self._store_or_hash) for path in before}
-        before |= turn.originals
-        after |= {path: read_state(path, self._store_or_hash) for path in turn.originals}
-        both = {path: (before.get(path, ABSENT), after.get(path, ABSENT)) for path in before.keys() | after.keys()}
+    # --- in the thread: destructive commands
+
+    def _back_up(self, number: int, line: str, folder: str, is_confined: bool) -> str:
+        """Store what a line would lose and the snapshot lacks. Return what cannot be stored, for the person."""
         try:
-            log.blobs.flush()
-        finally:  # record the changes in memory, even on a full disk
-            changes = {path: pair for path, pair in both.items() if pair[0] != pair[1]}
-            log.record_changes(turn.turn, changes, is_ours=is_ours)
+            if self._is_off:
+                return "undo is off" if is_destructive(line) else ""
+            if losses := find_losses(line, folder):
+                return self._store_losses(number, losses, is_confined)
+            return ""
+        except (OSError, GooseLikeError) as error:
+            self._is_off = True
+            self._tell(f"undo is off from here on: what changes now can't be taken back ({error})")
+        return "undo is off"
 
-    def _store_or_hash(self, data: bytes) -> str:
-        """Store a content if possible, or only hash it, so that a full disk never prevents a restore."""
-        if self._opened_log is not None:
-            with suppress(OSError):
-                return self._opened_log.blobs.put(data)
-        return hashlib.sha256(data).hexdigest()
+    def _store_losses(self, number: int, losses: Losses, is_confined: bool) -> str:
+        log, root = self._open_log(), str(self._root)
+        turn = log.get_open_turn(number)
+        paths = [path for path in losses.paths if not is_confined or Path(path).is_relative_to(root)]
+        if turn.root:
+            paths += filter(losses.clears, sorted(turn.ignored))
+        elif losses.resets_tree:
+            changed = self._wait_for(list_changed_paths(self._root, self._run))
+            if changed is None:
+                return "git can't list the files"
+            paths += sorted(changed)
+        stored = {path for path, state in turn.before.items() if state.is_stored and not stat.S_ISDIR(state.mode)}
+        states, problem = read_losses(paths, stored | self._list_own_folders(), log.store_blob)
+        log.record_originals(number, states)
+        return "its files are only known while it runs" if losses.is_unknown and not turn.root else problem
 
-    def _format_gaps(self, gaps: Mapping[str, Sequence[str]]) -> str:
-        """Format paths without stored content, such as `3 files over 10 MB, e.g. data.bin`."""
-        return "; ".join(
-            f"{len(paths)} {'file' if len(paths) == 1 else 'files'} {why}, e.g. {os.path.relpath(paths[0], self._root)}"
-            for why, paths in gaps.items()
-        )
+    def _read_state(self, log: UndoLog, path: str) -> FileState:
+        """Read the state of a path. The state of HEAD includes the commit of its branch."""
+        if self._git and path == str(self._git / "HEAD"):
+            data = read_head(self._git)
+            return ABSENT if data is None else FileState(stat.S_IFREG | 0o644, log.store_or_hash_blob(data))
+        return read_state(path, log.store_or_hash_blob)
+
+    def _is_same(self, log: UndoLog, path: str, one: FileState, two: FileState) -> bool:
+        """Compare two states of a path. `git status` rewrites the index without a change of its entries."""
+        if one == two or not self._git or path != str(self._git / "index") or ABSENT in (one, two):
+            return one == two
+        with suppress(OSError):
+            return is_same_index(log.read_blob(one.content), log.read_blob(two.content))
+        return False
+
+    def _list_ignored(self, root: str) -> frozenset[str]:
+        return self._wait_for(list_ignored_paths(Path(root), self._run))
+
+    def _wait_for(self, work: Coroutine[Any, Any, _T]) -> _T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _list_own_folders(self) -> set[str]:
+        return {os.path.realpath(folder) for folder in (state_folder(), self._folder.parent)}
+
+    def _read_tree(self, log: UndoLog, root: str, ignored: frozenset[str]) -> dict[str, FileState] | None:
+        put = log.store_or_hash_blob if self._is_off else log.store_blob
+        snapshot = take_snapshot(Path(root), ignored | self._list_own_folders(), put, self._known)
+        self._known = snapshot or {}
+        return None if snapshot is None else {path: cached.state for path, cached in snapshot.items()}
+
+    def _record_open_turn(self, *, is_ours: bool) -> None:
+        """Compare the files with their state before the open turn, if there is one, and record the changes.
+
+        Files that git ignored at the snapshot do not count, even if it tracks them now.
+        """
+        if (log := self._log) is None or (turn := log.open_turn) is None:
+            return
+        self._snapshot_turn = 0
+        after: dict[str, FileState] = {}
+        if turn.root:  # if the tree has become too large, this finds no new files
+            newly_ignored = {path for path in self._list_ignored(turn.root) if path not in log.snapshot}
+            after = self._read_tree(log, turn.root, turn.ignored | newly_ignored) or {}
+        after |= {path: self._read_state(log, path) for path in turn.before.keys() - after.keys()}
+        pairs = {path: (turn.before.get(path, ABSENT), state) for path, state in after.items()}
+        changes = {path: (old, new) for path, (old, new) in pairs.items() if not self._is_same(log, path, old, new)}
+        log.record_changes(turn.turn, changes, is_ours=is_ours)
+
+    # --- in the thread: going back
+
+    def _update_log(self) -> UndoLog:
+        self._git = self._git or find_git_folder(self._root)
+        log = self._open_log()
+        with suppress(OSError):  # the state in memory is complete all the same
+            self._record_open_turn(is_ours=not self._is_off)
+        return log
+
+    def _plan(self, number: int) -> RestorePlan:
+        log, planned = self._update_log(), []
+        for path, history in log.changes.items():
+            if changes := [change for change in history if change.turn >= number]:
+                now, target = self._read_state(log, path), changes[0].before
+                pairs = [(changes[-1].after, now), *((one.after, two.before) for one, two in pairwise(changes))]
+                is_edited = any(one is None or not self._is_same(log, path, one, two) for one, two in pairs)
+                if not self._is_same(log, path, now, target):
+                    planned.append(FileChange(Path(path), is_edited, now, target))
+        return RestorePlan(tuple(sorted(planned, key=lambda change: change.path)), log)
+
+    def _restore(self, changes: list[FileChange]) -> list[str]:
+        log = self._update_log()
+        heads = [change for change in changes if self._git and change.path == self._git / "HEAD"]
+        notes = [note for change in heads if (note := self._restore_head(log, change))]
+        notes += restore_files((change for change in changes if change not in heads), log)
+        done = {}
+        for change in changes:
+            if (after := self._read_state(log, str(change.path))) != change.now:
+                done[str(change.path)] = (change.now, after)
+        with suppress(OSError):
+            log.record_changes(self._history.turn_count, done)
+        return notes
+
+    def _restore_head(self, log: UndoLog, change: FileChange) -> str:
+        """Restore HEAD and its branch. Return a sentence if that failed."""
+        if self._read_state(log, str(change.path)) != change.now:
+            return "HEAD was changed just now: it is left as it is"
+        try:
+            data = log.read_blob(change.target.content)
+            self._wait_for(restore_head(self._root, data, self._run))
+        except (OSError, GooseLikeError) as error:
+            return f"HEAD is left as it is: {error}"
+        return ""
+
+    def _close(self) -> None:
+        self._is_off = True
+        self._worker.shutdown(wait=False)
+        if self._log is not None:
+            self._log.close()

@@ -105,7 +105,7 @@ async def test_a_repository(tmp_path):
         )
         plan = await p.undo.plan_restore(second)
         assert list_changes(plan) == [
-            *[("kept.txt", "recreate", False), ("link", "remove", False)],
+            *[("mine", "restore", False), ("kept.txt", "recreate", False), ("link", "remove", False)],
             *[(name, "remove", False) for name in ("new", "er", "file")],
         ]
         assert await p.undo.restore(plan) == [f"{p.root}/new is left as it is: Directory not empty"]
@@ -115,7 +115,6 @@ async def test_a_repository(tmp_path):
         await p.back(first)
         assert read_tree(p.root) == before | {
             "ignored/made": (stat.S_IFREG | 0o644, b"made\n"),
-            "ignored/mine": (stat.S_IFREG | 0o644, b"changed\n"),
         }
 
 
@@ -257,8 +256,8 @@ async def test_a_link_in_the_way_leads_nowhere(tmp_path):
         (p.root / "d").rmdir()
         (tmp_path / "outside").mkdir()
         (p.root / "d").symlink_to(tmp_path / "outside")
-        told = await p.back(number)
-        assert "is no folder" in told[0]
+        report = await p.back(number)
+        assert "is no folder" in report[0]
         assert list((tmp_path / "outside").iterdir()) == []
 
 

@@ -8,6 +8,7 @@ import stat
 import pytest
 
 from goose_like.core.errors import GooseLikeError
+from goose_like.core.events import Answer
 from goose_like.workspace.undo import snapshot as tree
 from goose_like.workspace.undo import undo
 from tests import ROOT
@@ -18,7 +19,8 @@ from tests.workspace.undo.undo_harness import (
 )
 
 
-async def test_a_session_that_was_killed(tmp_path):
+@pytest.mark.parametrize("torn", [b"", b'{"turn": 2, "le', b'{"blob": "x", "size": 9}\ntorn'])
+async def test_a_session_that_was_killed(tmp_path, torn):
     async with open_undo(tmp_path) as p:
         (p.root / "a").write_text("0")
         (p.root / "b").write_text("0")
@@ -27,11 +29,8 @@ async def test_a_session_that_was_killed(tmp_path):
         killed = p.begin()
         await p.workspace.write_bytes("tool", b"x")
         await p.command("echo 2 > a; echo 2 > b")
-        records = (tmp_path / "session/undo/log.jsonl").read_bytes()
-        contents = (tmp_path / "session/undo/blobs").read_bytes()
-        await p.undo.close()
-        (tmp_path / "session/undo/log.jsonl").write_bytes(records + b'{"turn": 2, "le')
-        (tmp_path / "session/undo/blobs").write_bytes(contents + b"torn")
+        log = (tmp_path / "session/undo/log").read_bytes()
+    (tmp_path / "session/undo/log").write_bytes(log + torn)
     async with open_undo(tmp_path, p.history) as resumed:
         changes = [("a", "restore", True), ("b", "restore", True), ("tool", "remove", True)]
         assert list_changes(await resumed.undo.plan_restore(killed)) == changes
@@ -47,23 +46,20 @@ async def test_a_session_that_was_killed(tmp_path):
 async def test_limits_are_told_once_and_before(tmp_path, monkeypatch):
     monkeypatch.setattr(tree, "LIMIT_FILE_BYTES", 100)
     monkeypatch.setattr(tree, "LIMIT_TREE_BYTES", 150)
-    async with open_undo(tmp_path) as p:
+    async with open_undo(tmp_path, answer=Answer(choice="allow", by="person")) as p:
         for name, size in (("big", 101), ("one", 90), ("two", 91), ("small", 1)):
             (p.root / name).write_bytes(b"x" * size)
         number = p.begin()
         await p.undo.on_change(None, ("true",))
-        assert p.logged == [
-            "undo does not cover what commands do to 1 file beyond 0 MB in all, e.g. two; 1 file over 0 MB, e.g. big"
-        ]
+        assert p.logged == ["undo does not cover what commands do to two (beyond 0 MB in all) and 1 more"]
         await p.command("rm big one two; echo 2 > small")
         p.end()
         await p.turn("touch other")
         assert len(p.logged) == 1
-        told = await p.back(number)
-        assert [sentence.split(":")[0] for sentence in told] == [
-            f"{p.root}/{name} can't be put back" for name in ("big", "two")
-        ]
-        assert sorted(read_tree(p.root)) == ["one", "small"]
+        report = await p.back(number)
+        assert [sentence.split(":")[0] for sentence in report] == [f"{p.root}/big can't be put back"]
+        assert sorted(read_tree(p.root)) == ["one", "small", "two"]
+        assert [question.kind for question in p.recorder.questions] == ["deletion"]
 
 
 async def test_a_folder_that_is_too_large(tmp_path, monkeypatch):
@@ -71,11 +67,11 @@ async def test_a_folder_that_is_too_large(tmp_path, monkeypatch):
     async with open_undo(tmp_path) as p:
         for number in range(6):
             (p.root / str(number)).write_text("0")
-        number = await p.turn("echo 1 > 1", "echo 1 > 2", **{"3": "tool"})
-        assert list_changes(await p.undo.plan_restore(number)) == [("3", "restore", False)]
+        number = await p.turn("echo 1 >> 1", "echo 1 > 2", **{"3": "tool"})
+        assert list_changes(await p.undo.plan_restore(number)) == [(name, "restore", False) for name in ("2", "3")]
         await p.turn("true")
         assert len(p.logged) == 1
-        assert "not what commands do" in p.logged[0]
+        assert "does not cover what commands do: " in p.logged[0]
 
 
 async def test_a_folder_that_becomes_too_large(tmp_path, monkeypatch):
@@ -126,11 +122,12 @@ async def test_a_store_that_becomes_full(tmp_path, monkeypatch, has_limit):
 async def test_a_record_that_cannot_be_read(tmp_path):
     async with open_undo(tmp_path) as p:
         await p.turn("echo 1 > a")
-    with (tmp_path / "session/undo/log.jsonl").open("a") as file:
+    with (tmp_path / "session/undo/log").open("a") as file:
+        size = file.tell()
         file.write("damage\n")
     async with open_undo(tmp_path, p.history) as p:
         await p.turn("echo 2 > a")
-        assert "log.jsonl, line 3: it can't be read" in p.logged[0]
+        assert f"undo/log, byte {size}: it can't be read" in p.logged[0]
 
 
 async def test_only_the_person_may_read_what_was_kept(tmp_path):
@@ -138,7 +135,7 @@ async def test_only_the_person_may_read_what_was_kept(tmp_path):
         await p.turn("echo 1 > a")
         folder = tmp_path / "session/undo"
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
-        assert modes == {"undo": 0o700, "blobs": 0o600, "log.jsonl": 0o600}
+        assert modes == {"undo": 0o700, "log": 0o600}
 
 
 async def test_odd_things_are_passed_over(tmp_path):

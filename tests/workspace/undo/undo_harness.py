@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from goose_like.core.events import Logged, TurnFinished, TurnStarted
+from goose_like.config.profile import SandboxMode
+from goose_like.core.events import Answer, Logged, TurnFinished, TurnStarted
 from goose_like.core.history import History
 from goose_like.core.message import Message
 from goose_like.core.notifier import Recorder
@@ -60,7 +61,7 @@ class UndoHarness:
         return number
 
     async def command(self, script: str) -> None:
-        process = await self.workspace.spawn(["bash", "-ec", script])
+        process = await self.workspace.spawn(["bash", "-c", f"set -e; {script}"])
         output = b""
         while chunk := await process.read():
             output += chunk
@@ -75,13 +76,17 @@ class UndoHarness:
 
 
 @asynccontextmanager
-async def open_undo(folder: Path, history: History | None = None) -> AsyncIterator[UndoHarness]:
-    """Open undo in mode `full`, where commands start fastest."""
+async def open_undo(
+    folder: Path, history: History | None = None, answer: Answer = Answer(), mode: SandboxMode = "full"
+) -> AsyncIterator[UndoHarness]:
+    """Open undo, by default in mode `full`, where commands start fastest."""
     root = folder / "work"
     root.mkdir(exist_ok=True)
-    recorder, history = Recorder(), history or History()
-    async with Workspace(root, mode="full", approval="auto", notifier=recorder) as workspace:
-        undo = Undo(folder / "session/undo", workspace.root, history, workspace.run_internal, recorder)
+    recorder, history = Recorder(answer), history or History()
+    async with Workspace(root, mode=mode, approval="auto", notifier=recorder) as workspace:
+        undo = Undo(
+            folder / "session/undo", workspace.root, history, workspace.run_internal, recorder, workspace.ask_loss
+        )
         workspace.add_change_listener(undo.on_change)
         try:
             yield UndoHarness(workspace.root, history, workspace, undo, recorder)
@@ -100,8 +105,9 @@ def create_repository(root: Path) -> None:
     run_git(root, "-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "x")
 
 
-def run_git(root: Path, *words: str) -> None:
-    subprocess.run(["git", "-C", str(root), *words], check=True, capture_output=True)
+def run_git(root: Path, *words: str) -> str:
+    done = subprocess.run(["git", "-C", str(root), *words], check=True, capture_output=True, text=True)
+    return done.stdout
 
 
 def list_changes(plan: RestorePlan) -> list[tuple[str, str, bool]]:

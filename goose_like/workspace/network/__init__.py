@@ -1,0 +1,1 @@
+"""Network access of commands: the proxy and the hosts that it allows."""

@@ -1,0 +1,46 @@
+"""Address filter: resolve host names, and tell public internet addresses from private ones."""
+
+import asyncio
+import socket
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+from goose_like.core.errors import GooseLikeError
+
+Address = IPv4Address | IPv6Address
+
+_INTERNET = IPv6Network("2000::/3")  # the global unicast addresses assigned so far: RFC 4291, IANA's registry
+_TRANSLATED = IPv6Network("64:ff9b::/96")  # an IPv4 address in the last 32 bits: RFC 6052
+_SPECIAL = (
+    IPv4Network("192.0.0.0/24"),  # protocol assignments, RFC 6890; the metadata service of one cloud is here
+    IPv4Network("168.63.129.16"),  # services of another cloud for its machines, although it looks public
+)
+
+
+async def resolve_host(host: str, port: int) -> list[Address]:
+    """Resolve a host name to its addresses, in the order that the system prefers.
+
+    Raises:
+        GooseLikeError: there is no address.
+    """
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "that is no valid name"
+        raise GooseLikeError(f"no address is known for the host {host!r}: {why}; check its spelling") from error
+    return list(dict.fromkeys(ip_address(entry[4][0]) for entry in found))
+
+
+def is_public(address: Address) -> bool:
+    """Check that an address is on the open internet: not this machine, its network, or the inside of a cloud.
+
+    An IPv4 address inside an IPv6 address is judged as the IPv4 address.
+    """
+    if isinstance(address, IPv6Address):
+        within = address.ipv4_mapped or address.sixtofour
+        if address in _TRANSLATED:
+            within = IPv4Address(int(address) & 0xFFFFFFFF)
+        if within:
+            return is_public(within)
+        return address in _INTERNET and address.is_global
+    is_special = address.is_multicast or any(address in network for network in _SPECIAL)
+    return address.is_global and not is_special

@@ -1,0 +1,114 @@
+"""Host access: the hosts that commands reach through the proxy, by the profile's list or by the person's answers."""
+
+import asyncio
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Any
+
+from goose_like.core.errors import DeniedError
+from goose_like.workspace.permissions.permissions import Permissions
+from goose_like.workspace.processes.process import SpawnerClient
+
+_COMMON_PORTS = (80, 443)
+_ADDRESS = re.compile(r"(\[.*\]|(.*\.)?(\d+|0x[0-9a-f]*))(:\d+)?")  # resolvers take 127.1 and 0x7f000001 too
+
+
+def format_host(host: str, port: int) -> str:
+    """Format a host as questions and lists name it: without the port if that is 80 or 443."""
+    return host if port in _COMMON_PORTS else f"{host}:{port}"
+
+
+class HostAccess:
+    """The hosts that the commands of one workspace may reach.
+
+    An answer for once holds while the command runs for which it was given, and a refusal while any of the commands runs
+    that ran at that time. `take_refusals` returns the refusals for the model.
+    """
+
+    def __init__(self, permissions: Permissions, allowed: Iterable[str]) -> None:
+        self._permissions = permissions
+        self._allowed = [pattern.lower().rstrip(".") for pattern in allowed]
+        self._asking = asyncio.Lock()
+        self._answers: dict[tuple[SpawnerClient, str], tuple[set[int], str]] = {}
+        self._refusals: dict[str, None] = {}
+        self.limits: set[asyncio.Timeout] = set()
+        """The time limits that stand still during a question."""
+
+    def is_listed(self, host: str, *, exactly: bool = False) -> bool:
+        """Check whether the profile lists a host. With `exactly`, a pattern that matches every host does not count.
+
+        Patterns that begin with `*` are for names, and match no addresses.
+        """
+        patterns = [pattern for pattern in self._allowed if not (exactly and pattern.strip("*.:") == "")]
+        if _ADDRESS.fullmatch(host):
+            patterns = [pattern for pattern in patterns if pattern[:1] == host[:1]]
+        return host in patterns or any(fnmatchcase(host, pattern) for pattern in patterns)
+
+    def is_allowed(self, host: str) -> bool:
+        """Check whether the profile lists a host, and neither a rule nor the mode says otherwise."""
+        rule, _ = self._permissions.judge("domain", host)
+        return self.is_listed(host) and rule in (None, "allow") and self._permissions.decide("domain") != "refuse"
+
+    async def require_for_tool(self, host: str, port: int, text: str) -> None:
+        """Return once a tool may connect to a host. Raise DeniedError if the host is not allowed."""
+        name = format_host(host, port)
+        if not self.is_allowed(name):
+            await self._permissions.require("domain", name, text)
+
+    async def require(self, host: str, spawner: SpawnerClient) -> None:
+        """Return once the commands of a spawner may reach a host. The command waits while the person is asked.
+
+        Raises:
+            DeniedError: the host is not allowed.
+        """
+        if self.is_allowed(host):
+            return
+        if _ADDRESS.fullmatch(host):
+            why = f"use the host's name; only the person can list an address, as network: {{allow: [{host}]}}"
+            raise DeniedError(self.refuse(f"not allowed: connect to {host}: {why}"))
+        async with self._asking:
+            commands, refusal = self._answers.get((spawner, host), (set[int](), ""))
+            if not commands & spawner.running.keys():
+                refusal = await self._ask(host, spawner)
+        if refusal:
+            raise DeniedError(refusal)
+
+    async def _ask(self, host: str, spawner: SpawnerClient) -> str:
+        """Ask the person, keep the answer, and return the refusal if there is one."""
+        if not spawner.running:
+            return self.refuse(f"not allowed: connect to {host}: the command that might need it has ended")
+        commands, newest = set(spawner.running), max(spawner.running)
+        subject, ended = spawner.running[newest]
+        others = "\n".join(f"also running: {spawner.running[number][0]}" for number in commands - {newest})
+        text = f"connect to {host} for: {subject}"
+        refusal = f"not allowed: {text}: there was no answer in time"
+        question = asyncio.ensure_future(self._permissions.require("domain", host, text, lambda: others))
+        now = asyncio.get_running_loop().time
+        left_s = {limit: when - now() for limit in self.limits if (when := limit.when()) and not limit.expired()}
+        for limit in left_s:
+            limit.reschedule(None)
+        try:
+            either: list[asyncio.Future[Any]] = [question, ended]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            question.cancel()  # without effect if it was answered
+            for limit in left_s.keys() & self.limits:
+                limit.reschedule(now() + left_s[limit])
+        if not question.done() or question.cancelled():
+            return refusal
+        if (error := question.exception()) and not isinstance(error, DeniedError):
+            raise error
+        refusal = self.refuse(str(error)) if error else ""
+        self._answers[spawner, host] = commands if refusal else {newest}, refusal
+        return refusal
+
+    def refuse(self, sentence: str) -> str:
+        """Keep a refusal for the model, and return it."""
+        self._refusals[sentence] = None
+        return sentence
+
+    def take_refusals(self) -> list[str]:
+        """Return the refusals since the last call."""
+        refusals, self._refusals = list(self._refusals), {}
+        return refusals

@@ -1,0 +1,1 @@
+"""Permissions: the policy of modes, the rules of a person, and answers to questions."""

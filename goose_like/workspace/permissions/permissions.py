@@ -1,0 +1,135 @@
+"""Permissions: apply the policy and the person's rules, ask the person, and remember the answers."""
+
+import asyncio
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from goose_like.config.profile import ApprovalMode, PermissionLists, SandboxMode
+from goose_like.config.trust import StoredApproval, load_folder_trust, store_approval
+from goose_like.core.errors import DeniedError
+from goose_like.core.events import PermissionKind, Question
+from goose_like.core.notifier import Notifier
+
+from .policy import APPROVALS, DECISIONS, MODES, Decision, Grant, Verdict, decide, effective_sandbox, format_refusal
+
+current_tool: ContextVar[str] = ContextVar("current_tool", default="")
+"""The name of the running tool, if there are rules about tools."""
+
+_RULED_KINDS = ("command", "change", "deletion", "outside", "domain", "tool")
+"""The kinds that a rule can allow. Rights beyond the sandbox are the person's own decision each time."""
+
+
+class Permissions:
+    """The policy and the rules of one workspace, together with the answers that the person gave.
+
+    With a `parent`, each action needs the permission of both policies, and the narrower modes of the two hold. The
+    rules, the session grants and the question lock are shared with the parent.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        mode: SandboxMode,
+        approval: ApprovalMode,
+        notifier: Notifier,
+        *,
+        grants: set[Grant] | None = None,
+        parent: "Permissions | None" = None,
+        lists: PermissionLists | None = None,
+    ) -> None:
+        if parent:
+            mode = min(mode, parent.mode, key=MODES.index)
+            approval = min(approval, parent.approval, key=APPROVALS.index)
+        self.mode: SandboxMode = effective_sandbox(mode, approval)
+        self.approval: ApprovalMode = approval
+        self._root = root
+        self._notifier = notifier
+        self._parent = parent
+        self._lists = lists or PermissionLists()
+        self._grants: set[Grant] = parent._grants if parent else set() if grants is None else grants
+        self._question_lock: asyncio.Lock = parent._question_lock if parent else asyncio.Lock()
+
+    @cached_property
+    def _rules(self) -> Any:
+        """The `PermissionRules` of the profile and of the trust file, or None if there are none."""
+        if self._parent:
+            return self._parent._rules
+        stored = load_folder_trust(self._root).permissions
+        if stored == self._lists == PermissionLists():
+            return None
+        from .rules import PermissionRules, build_rules  # few sessions have rules
+
+        rules = [*build_rules(self._lists, "the profile"), *build_rules(stored, "trust.json")]
+        return PermissionRules(rules, self._root)
+
+    def decide(self, kind: PermissionKind) -> Decision:
+        """Look up the decision of the policy for a kind of action, without regard to rules and earlier answers."""
+        decision = decide(kind, self.mode, self.approval)
+        return min(decision, self._parent.decide(kind), key=DECISIONS.index) if self._parent else decision
+
+    def judge(self, kind: PermissionKind, subject: str, line: str | None = None) -> tuple[Verdict | None, str]:
+        """Judge an action by the rules: the verdict, if there is one, and its reason. `line` is a command's line."""
+        if self._rules is None:
+            return None, ""
+        verdict, reason = self._rules.judge_action(kind, subject, line, current_tool.get())
+        return (None, "") if verdict == "allow" and kind not in _RULED_KINDS else (verdict, reason)
+
+    def is_granted(self, kind: PermissionKind, subject: str, line: str | None = None) -> bool:
+        """Check whether an answer for the session allows an action, under the policy that holds now.
+
+        A grant of the parent counts here too. A grant given here does not count for the parent, which may do more.
+        """
+        modes = (kind, self.mode, self.approval)
+        granted = [grant[3] for grant in self._grants if grant[:3] == modes]
+        if granted and line is not None:
+            from .rules import allow_line  # needed after an answer for the session
+
+            is_granted_here = allow_line(line, granted)
+        else:
+            is_granted_here = _get_scope(kind, subject) in granted
+        return is_granted_here or (self._parent is not None and self._parent.is_granted(kind, subject, line))
+
+    async def require(
+        self, kind: PermissionKind, subject: str, text: str, detail: Callable[[], str] = str, line: str | None = None
+    ) -> bool:
+        """Return once the action is allowed; see `Workspace.require_permission`. `line` is a command's line."""
+        async with self._question_lock:
+            decision = self.decide(kind)
+            verdict, reason = self.judge(kind, subject, line)
+            if verdict == "deny":
+                raise DeniedError(format_refusal(kind, text, "rule", reason))
+            if decision == "refuse" or (verdict == "ask" and self.approval == "plan"):
+                raise DeniedError(format_refusal(kind, text, "profile"))
+            if verdict != "ask" and (decision == "allow" or verdict == "allow"):
+                return False
+            approval = StoredApproval(kind=kind, subject=subject)
+            if self.is_granted(kind, subject, line) or approval in load_folder_trust(self._root).approvals:
+                return True
+            why = f"asked about because {reason}" if verdict == "ask" else ""
+            shown, prefix = "\n".join(filter(None, (why, detail()))), self._describe_prefix(kind, line)
+            question = Question(kind=kind, subject=subject, text=text, detail=shown, prefix=prefix)
+            answer = await self._notifier.ask(question)
+            if not answer.is_allowed:
+                raise DeniedError(format_refusal(kind, text, answer.by, answer.text))
+            if answer.choice == "allow_prefix" and question.prefix:
+                texts = question.prefix.split(", ") if line is not None else [_get_scope(kind, subject)]
+                self._grants.update((kind, self.mode, self.approval, one) for one in texts)
+            elif answer.choice == "allow_always" and question.can_be_remembered:
+                store_approval(self._root, approval)
+            return True
+
+    def _describe_prefix(self, kind: PermissionKind, line: str | None) -> str:
+        """Describe what the answer for the session would allow; empty if there is no such answer."""
+        if line is not None and kind not in ("sandbox", "deletion"):
+            from .rules import list_prefixes  # a person reads the question meanwhile
+
+            return ", ".join(list_prefixes(line))
+        return {"change": "this file", "outside": "this file", "domain": "this host", "tool": "this tool"}.get(kind, "")
+
+
+def _get_scope(kind: PermissionKind, subject: str) -> str:
+    """Return the part of a subject that an answer for the session is about: the tool of a call, or all of it."""
+    return subject.partition(" ")[0] if kind == "tool" else subject

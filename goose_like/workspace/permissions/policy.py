@@ -1,0 +1,123 @@
+"""The policy: which actions are allowed, which need the person's permission, and which are refused.
+
+A new kind of action needs its name in `PermissionKind` (core/events.py), rows in `_POLICY` and `_ADVICE` below, and a
+row in docs/safety.md. `Question.can_be_remembered` names the kinds whose answers never hold in later sessions.
+"""
+
+from typing import Literal
+
+from goose_like.config.profile import ApprovalMode, SandboxMode
+from goose_like.core.events import PermissionKind
+
+Decision = Literal["allow", "ask", "refuse"]
+
+Verdict = Literal["deny", "ask", "allow"]
+"""The verdict of a permission rule, from the strictest on."""
+
+Access = Literal["workspace", "network", "full"]
+"""Rights that a command starts with: in the sandbox, in the sandbox with network, or without a sandbox."""
+
+Grant = tuple[PermissionKind, SandboxMode, ApprovalMode, str]
+"""A permission until the session ends: the kind, the modes when it was given, and the prefix, file, host or tool."""
+
+# From the strictest on.
+MODES: tuple[SandboxMode, ...] = ("read-only", "workspace", "workspace+network", "full")
+APPROVALS: tuple[ApprovalMode, ...] = ("plan", "ask", "auto", "yolo")
+DECISIONS: tuple[Decision, ...] = ("refuse", "ask", "allow")
+
+_POLICY: dict[PermissionKind, tuple[Decision, Decision, Decision, Decision]] = {
+    "command": ("allow", "allow", "allow", "allow"),  # a command inside the sandbox
+    "change": ("refuse", "allow", "allow", "allow"),  # a change of a file in the workspace
+    "deletion": ("refuse", "ask", "ask", "ask"),  # a command that deletes or overwrites what undo cannot keep
+    "network": ("ask", "ask", "allow", "allow"),  # a command that reaches other machines
+    "domain": ("ask", "ask", "allow", "allow"),  # a host that commands reach through the proxy
+    "outside": ("refuse", "ask", "ask", "allow"),  # a change of a file outside the workspace
+    "repository": ("refuse", "ask", "ask", "allow"),  # hooks or settings that a command left in a repository
+    "sandbox": ("refuse", "ask", "ask", "allow"),  # a command without any sandbox
+    "tool": ("allow", "allow", "allow", "allow"),  # a call of any tool: only rules of the person say otherwise
+    "install": ("ask", "ask", "ask", "ask"),  # packages for a third-party component, into a folder of goose_like
+}
+"""The decisions of approval mode `auto`: for each kind, one for each of `MODES`."""
+
+_ADVICE: dict[PermissionKind, str] = {
+    "command": "find out what is wrong with it, or do without it and say so",
+    "change": "leave the file as it is, and say in your answer what you would change",
+    "deletion": "keep these files, delete less at once, or tell the person what to delete by hand",
+    "network": "work without the network (look for installed packages and local copies), or say what you need it for",
+    "domain": "do without that host, or name it: the person can list it in the profile, as network: {allow: [HOST]}",
+    "outside": "write below the workspace or in /tmp instead, or tell the person what to change by hand",
+    "repository": "leave hooks and such settings to the person, and say in your answer what you would have set",
+    "sandbox": "do it inside the sandbox, or say what needs to run outside of it and why",
+    "tool": "use another tool, or say what you need it for",
+    "install": "do without that component, or tell the person which packages it needs",
+}
+"""The advice for the model after a refusal."""
+
+
+def decide(kind: PermissionKind, sandbox: SandboxMode, approval: ApprovalMode) -> Decision:
+    """Decide whether an action is allowed, needs the person's permission, or is refused.
+
+    Where nobody can be asked, `ask` means no.
+    """
+    decision = _POLICY[kind][MODES.index(effective_sandbox(sandbox, approval))]
+    match approval, decision:
+        case "ask", "allow" if kind in ("command", "change") and sandbox != "read-only":  # harmless in read-only
+            return "ask"
+        case "plan", "ask":
+            return "refuse"
+        case "yolo", "ask":
+            return "allow"
+        case _:
+            return decision
+
+
+def effective_sandbox(sandbox: SandboxMode, approval: ApprovalMode) -> SandboxMode:
+    """Return the sandbox mode that commands really run in: approval `plan` only reads."""
+    return "read-only" if approval == "plan" else sandbox
+
+
+def describe_rules(sandbox: SandboxMode, approval: ApprovalMode) -> str:
+    """Describe the rules in one line for the system prompt, without the folder's name."""
+    sandbox = effective_sandbox(sandbox, approval)
+    asked = " The person is asked before each command and each change of a file." if approval == "ask" else ""
+    if sandbox == "full":
+        return f"Commands run without a sandbox, with the rights of the person who started you.{asked}"
+    where = "You may write in this folder and in /tmp (private to you); everything else is read-only"
+    if sandbox == "read-only":
+        where, asked = "You can read but change nothing: only /tmp (private to you) is writable", ""
+    network = "The network can be reached."
+    if sandbox != "workspace+network":
+        words = {"allow": "is granted", "ask": "may be granted", "refuse": ""}[decide("network", sandbox, approval)]
+        asks = ", and each new host is asked about" if words == "may be granted" else ""
+        more = f"For other protocols call shell with access='network', which {words}."
+        network = f"The network is open to HTTP and HTTPS through a proxy{asks}. {more}" if words else "No network."
+    home = "Of the home folder you see toolchains only; the person can show you a file there by writing @~/FILE."
+    return f"{where}. {home} {network}{asked}"
+
+
+def describe_task(approval: ApprovalMode) -> str:
+    """Describe the task of approval mode `plan` for the model; empty for the others."""
+    if approval != "plan":
+        return ""
+    return (
+        "Make a plan, do not carry it out: nothing can be changed in this session. Look at what there is, then answer "
+        "with the plan: what to change in which file, in which order, and how to check it. "
+        "The person decides what comes of it."
+    )
+
+
+def describe_risk(sandbox: SandboxMode, approval: ApprovalMode) -> str:
+    """Warn the person at the start of a session that asks no questions (`yolo`); empty for other modes."""
+    if approval != "yolo":
+        return ""
+    if sandbox == "full":
+        return "approval yolo without a sandbox: whatever the model runs has all your rights, and you are never asked"
+    files = "" if sandbox == "read-only" else " and changes files outside of this folder"
+    return f"approval yolo: you are never asked; the model uses the network{files} whenever it wants to"
+
+
+def format_refusal(kind: PermissionKind, text: str, by: str, reason: str = "") -> str:
+    """Format the error for the model: the refused action, who refused it and why, and what to do instead."""
+    who = {"person": "the person said no", "profile": "this session forbids it", "rule": "a rule forbids it"}
+    parts = (who.get(by, "nobody is there to allow it"), reason)
+    return f"not allowed: {text}: {': '.join(filter(None, parts))}; {_ADVICE[kind]}"

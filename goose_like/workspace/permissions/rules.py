@@ -1,0 +1,291 @@
+"""Permission rules: commands, tools, paths and domains that a person allows, denies, or wants to be asked about.
+
+Rules about commands are advisory: a program can do anything, whatever its name. The sandbox is the boundary.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+from goose_like.config.profile import PermissionLists
+from goose_like.core.events import PermissionKind
+
+from .policy import Verdict
+from .shell_syntax import SimpleCommand, format_command, parse_line
+
+Subject = Literal["command", "tool", "path", "domain"]
+
+MAX_PREFIX_CHARS = 100
+
+_RISKY_VARIABLE = re.compile(
+    r"PATH|IFS|ENV|HOME|SHELL|EDITOR|VISUAL|PAGER|PROMPT_COMMAND|NODE_OPTIONS"
+    r"|(BASH|GIT|LD|DYLD|PYTHON|PERL5|RUBY|XDG|npm)_?\w*"
+)
+"""Variables by which a command runs something else than its name says."""
+
+_GIT_OPTIONS_WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--exec-path")
+
+_TRANSPARENT = re.compile(
+    "env|time|timeout|nice|ionice|chrt|taskset|stdbuf|nohup|setsid|command|builtin|exec|coproc|unbuffer"
+)
+"""Programs that only start their arguments, which `parse_line` lists too."""
+
+_HARMLESS = re.compile(r":|true|false|pwd|echo|printf|test|\[")
+"""Commands of the shell that need no rule to be allowed, if they write no file."""
+
+_INTERPRETERS = re.compile(
+    r"(python|pypy|ruby|perl|node|lua|php)[\d.]*|deno|bun|(ba|da|z|k|a|fi)?sh|su|sudo|doas|eval|source|\.|ssh|g?awk"
+    r"|sed|xargs|parallel|find|fd|watch|trap|alias|script|busybox|npx|pnpx|uvx|export|declare"
+)
+"""Programs that run any code which their arguments name."""
+
+_WITH_SUBCOMMANDS = re.compile(
+    "git|hg|gh|glab|npm|pnpm|yarn|cargo|go|uv|pip3?|pipx|poetry|conda|docker|podman|kubectl|helm|terraform|make|just"
+    "|aws|gcloud|az|systemctl|apt|apt-get|dnf|brew"
+)
+"""Programs whose subcommand says what they do."""
+
+_LAUNCHERS = re.compile("run|exec|compose|tool|dlx|-m")
+"""Words, as in `npm run build`, of which the next word says what runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRule:
+    """One rule: a command by its first words, or a tool, path or domain by a glob."""
+
+    verdict: Verdict
+    text: str
+    source: str = ""
+    """The place of the rule, for people."""
+
+    @property
+    def subject(self) -> Subject:
+        """The kind of thing that the rule is about."""
+        name = self.text.partition(":")[0]
+        return next((subject for subject in get_args(Subject) if subject == name), "command")
+
+    @property
+    def pattern(self) -> str:
+        """The rule without the name of its subject."""
+        return self.text.removeprefix(f"{self.subject}:").strip()
+
+    def __str__(self) -> str:
+        return f"`{self.verdict}: {self.text}`" + (f" of {self.source}" if self.source else "")
+
+    def allows_command(self, command: SimpleCommand) -> bool:
+        """Check whether a command begins with exactly the words of the rule."""
+        wanted = self.pattern.split()
+        return len(command.words) >= len(wanted) and all(
+            word is not None and fnmatchcase(word, want) for word, want in zip(command.words, wanted, strict=False)
+        )
+
+    def matches_command(self, command: SimpleCommand) -> bool | None:
+        """Check whether the rule is about a command; None if nobody can tell before it runs.
+
+        Options of the rule may stand anywhere in the command. Folders before the program do not count.
+        """
+        first, *wanted = self.pattern.split()
+        name = command.words[0]
+        if name is None:
+            return None
+        if not fnmatchcase(name if "/" in first else command.name, first):
+            return False
+        words = [None if word is None or "{" in word else word for word in _skip_git_options(command)]
+        found = [_match_places(words, [want for want in wanted if not want.startswith("-")])]
+        found += [_has_option(words, want) for want in wanted if want.startswith("-")]
+        return False if False in found else None if None in found else True
+
+
+def _skip_git_options(command: SimpleCommand) -> Sequence[str | None]:
+    """Return the arguments, for git from the subcommand on."""
+    words = command.words[1:]
+    while command.name == "git" and words and words[0] is not None and words[0].startswith("-"):
+        words = words[2 if words[0] in _GIT_OPTIONS_WITH_VALUE else 1 :]
+    return words
+
+
+def _match_places(words: Sequence[str | None], places: Sequence[str]) -> bool | None:
+    """Check whether arguments begin with certain words, apart from options, whose next word may be their value."""
+    reached = {0: True}  # count of matched places -> certain or not
+    is_after_option = False
+    for word in words:
+        if len(places) in reached:
+            break
+        if word is None:
+            return None
+        if word.startswith("-") and len(word) > 1:
+            is_after_option = "=" not in word
+            continue
+        after = {count: False for count in reached if is_after_option}
+        for count, is_certain in reached.items():
+            if fnmatchcase(word, places[count]):
+                after[count + 1] = is_certain
+            elif re.search(r"[*?\[]", word) and fnmatchcase(places[count], word):  # a pattern that the shell expands
+                after[count + 1] = False
+        reached, is_after_option = after, False
+    certain = reached.get(len(places))
+    return False if certain is None else certain or None
+
+
+def _has_option(words: Sequence[str | None], option: str) -> bool | None:
+    """Check for an option, also among joined letters (`-xdf`); None if it may be there in another form."""
+    given = [word for word in words if word is not None and word.startswith("-")]
+    if any(fnmatchcase(word, option) or fnmatchcase(word.partition("=")[0], option) for word in given):
+        return True
+    letters = {letter for word in given if re.fullmatch(r"-\w{1,4}", word) for letter in word[1:]}
+    if re.fullmatch(r"-\w{1,3}", option):
+        if letters.issuperset(option[1:]):
+            return True
+        long_forms = {word[2] for word in given if re.match(r"--\w", word)}
+        is_possible = (letters | long_forms).issuperset(option[1:])  # rm -r --force
+    else:
+        names = [word.partition("=")[0] for word in given]
+        is_short = option.startswith("--") and option[2:3] in letters
+        is_possible = is_short or any(len(name) > 3 and option.startswith(name) for name in names)  # --forc
+    return None if is_possible or None in words else False
+
+
+class Judgement(NamedTuple):
+    """The verdict about an action and its reason in words. Without a verdict, the mode decides."""
+
+    verdict: Verdict | None = None
+    reason: str = ""
+
+
+class PermissionRules:
+    """All rules of a session in a folder. Deny wins over ask, and ask over allow."""
+
+    def __init__(self, rules: Sequence[PermissionRule], root: Path = Path("/")) -> None:
+        self.rules = rules
+        self._root = root
+
+    def judge_action(self, kind: PermissionKind, subject: str, line: str | None, tool: str) -> Judgement:
+        """Judge an action; `line` is a command. A rule about the running `tool` counts only if it allows."""
+        found = Judgement()
+        if line is not None:
+            found = self.judge_line(line)
+        elif kind in ("change", "outside", "repository"):
+            found = self.judge_path(Path(subject))
+        elif kind == "domain":
+            found = self.judge_host(subject)
+        elif kind == "tool":
+            found = self.judge("tool", subject.partition(" ")[0])
+        if found.verdict is None and tool and kind in ("command", "change", "outside"):
+            by_tool = self.judge("tool", tool)
+            return by_tool if by_tool.verdict == "allow" else found
+        return found
+
+    def list_rules(self, subject: Subject, *verdicts: Verdict) -> list[PermissionRule]:
+        """List the rules about a kind of thing, those of the first verdict first."""
+        return [
+            rule for verdict in verdicts for rule in self.rules if rule.verdict == verdict and rule.subject == subject
+        ]
+
+    def judge_line(self, line: str) -> Judgement:
+        """Judge a shell line by each simple command in it.
+
+        A line is allowed only if each of its commands is allowed and no file is written by a redirect.
+        """
+        limiting, allowing = self.list_rules("command", "deny", "ask"), self.list_rules("command", "allow")
+        if not limiting and not allowing:
+            return Judgement()
+        commands = parse_line(line)
+        doubt = ""
+        for rule in limiting:
+            for command in commands:
+                match rule.matches_command(command):
+                    case True:
+                        return Judgement(rule.verdict, f"`{format_command(command)}` matches {rule}")
+                    case None if command.words[0] is not None:
+                        doubt = doubt or f"`{format_command(command)}` may match {rule}"
+        if any(command.words[0] is None for command in commands):
+            doubt = doubt or "no rule can judge a part of this line before it runs"
+        if doubt:
+            return Judgement("ask", doubt)
+        found = _find_allowing(commands, allowing)
+        return Judgement("allow", " and ".join(map(str, found))) if found else Judgement()
+
+    def judge(self, subject: Subject, *names: str) -> Judgement:
+        """Judge a tool, path or domain by its names, any of which may match."""
+        for rule in self.list_rules(subject, "deny", "ask", "allow"):
+            pattern = os.path.expanduser(rule.pattern) if subject == "path" else rule.pattern
+            if any(fnmatchcase(name, pattern) for name in names):
+                return Judgement(rule.verdict, f"`{names[0]}` matches {rule}")
+        return Judgement()
+
+    def judge_path(self, path: Path) -> Judgement:
+        """Judge a file by its whole path, its path in the workspace, and its name."""
+        inside = [str(path.relative_to(self._root)), path.name] if path.is_relative_to(self._root) else [path.name]
+        return self.judge("path", str(path), *inside)
+
+    def judge_host(self, host: str) -> Judgement:
+        """Judge a host. A rule without a port denies all ports of the host, but allows only the common ones."""
+        bare, _, port = host.rpartition(":")
+        any_port = self.judge("domain", bare) if bare and port.isdecimal() else Judgement()
+        return any_port if any_port.verdict in ("deny", "ask") else self.judge("domain", host)
+
+
+def build_rules(lists: PermissionLists, source: str) -> list[PermissionRule]:
+    """Build the rules of a profile or of the trust file."""
+    return [PermissionRule(verdict, text, source) for verdict in get_args(Verdict) for text in getattr(lists, verdict)]
+
+
+def allow_line(line: str, prefixes: Sequence[str]) -> bool:
+    """Check whether prefixes together allow a line."""
+    return PermissionRules([PermissionRule("allow", prefix) for prefix in prefixes]).judge_line(line).verdict == "allow"
+
+
+def _find_allowing(commands: Sequence[SimpleCommand], rules: Sequence[PermissionRule]) -> list[PermissionRule]:
+    """Find rules that allow all commands together; empty if one of them is not allowed."""
+    if not all(map(_is_plain, commands)):
+        return []
+    needed = _list_essential(commands)
+    found = [next((rule for rule in rules if rule.allows_command(command)), None) for command in needed]
+    allowing = [rule for rule in found if rule]
+    return list(dict.fromkeys(allowing)) if len(allowing) == len(needed) else []
+
+
+def _is_plain(command: SimpleCommand) -> bool:
+    """Check that a command runs what it names, and writes no file by a redirect."""
+    written = {*command.overwrites, *command.appends} - {"/dev/null"}
+    return command.words[0] is not None and not written and not any(map(_RISKY_VARIABLE.fullmatch, command.variables))
+
+
+def _list_essential(commands: Sequence[SimpleCommand]) -> list[SimpleCommand]:
+    """List the commands of a line that need a rule to be allowed: not those such as `echo` or `env`, beside others."""
+    essential = []
+    for command in commands:
+        first, *rest = command.words
+        is_script = first in ("sh", "bash") and len(rest) == 2 and rest[0] in ("-c", "-lc")
+        is_starter = bool(first and rest and _TRANSPARENT.fullmatch(first)) or is_script
+        if not (first and _HARMLESS.fullmatch(first)) and not is_starter:
+            essential.append(command)
+    return essential or list(commands)
+
+
+def list_prefixes(line: str) -> list[str]:
+    """List the rules that would allow a line and others like it; empty if that would allow any code."""
+    commands = parse_line(line)
+    prefixes = list(dict.fromkeys(map(_make_prefix, _list_essential(commands))))
+    if not all(map(_is_plain, commands)) or not all(prefixes) or len(", ".join(prefixes)) > MAX_PREFIX_CHARS:
+        return []
+    return prefixes
+
+
+def _make_prefix(command: SimpleCommand) -> str:
+    """Return the program and, where there is one, the subcommand. Return nothing for programs that run any code."""
+    words = [word if word and re.fullmatch(r"[\w@%+./-][\w@%+:./-]*", word, re.ASCII) else "" for word in command.words]
+    needs_second = (
+        any(regex.fullmatch(command.name) for regex in (_INTERPRETERS, _WITH_SUBCOMMANDS)) or words[0] == "cd"
+    )
+    count = 1
+    if len(words) > 1 and _LAUNCHERS.fullmatch(words[1]):
+        count = 3
+    elif needs_second or (len(words) > 1 and re.fullmatch(r"[a-z][a-z0-9-]*", words[1])):
+        count = 2
+    chosen = words[:count]
+    return "" if len(chosen) < count or not all(chosen) or chosen[-1].startswith("-") else " ".join(chosen)

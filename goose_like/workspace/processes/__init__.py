@@ -1,0 +1,1 @@
+"""Running commands, and the helper processes that start them."""

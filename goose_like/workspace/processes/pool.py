@@ -1,0 +1,61 @@
+"""The spawners of a workspace: one for each access and scope."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from goose_like.core.errors import GooseLikeError
+from goose_like.workspace.permissions.policy import Access
+from goose_like.workspace.sandbox.scope import SandboxScope
+
+from .process import SpawnerClient
+
+StartSpawner = Callable[[Access, SandboxScope | None], Coroutine[Any, Any, SpawnerClient]]
+
+
+class SpawnerPool:
+    """Starts a spawner when it is first needed, and ends all of them together."""
+
+    def __init__(self, start: StartSpawner) -> None:
+        self._start = start
+        self._tasks: dict[tuple[Access, SandboxScope | None], asyncio.Task[SpawnerClient]] = {}
+        self._others: list[asyncio.Task[SpawnerClient]] = []  # those that get no further commands
+        self._timer: asyncio.TimerHandle | None = None
+        self._losses = 0
+
+    def request_later(self, delay_s: float, access: Access) -> None:
+        """Start a spawner after some time."""
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self.request, access)
+
+    def request(
+        self, access: Access, scope: SandboxScope | None = None, *, mount_losses: int = 0
+    ) -> asyncio.Task[SpawnerClient]:
+        """Return the task that starts the spawner. A spawner that died or failed to start is started again.
+
+        If mounts were lost, a new one is started too. The old one keeps its processes. A spawner with network gets a
+        single command.
+        """
+        if self._losses < mount_losses:
+            self._losses = mount_losses
+            self._others += self._tasks.values()
+            self._tasks = {}
+        if access == "network":
+            single = asyncio.create_task(self._start(access, scope))
+            self._others.append(single)
+            return single
+        task = self._tasks.get((access, scope))
+        if task is None or (task.done() and (task.cancelled() or task.exception() or not task.result().is_alive)):
+            task = self._tasks[access, scope] = asyncio.create_task(self._start(access, scope))
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())  # reported to whoever awaits it
+        return task
+
+    async def close(self) -> None:
+        """End all spawners and their processes."""
+        if self._timer:
+            self._timer.cancel()
+        tasks, self._tasks = [*self._others, *self._tasks.values()], {}
+        self._others = []
+        for task in tasks:
+            with suppress(GooseLikeError, OSError):
+                await (await task).close()

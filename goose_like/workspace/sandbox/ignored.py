@@ -1,0 +1,187 @@
+"""Ignored files: what the model must not read, by the patterns of `.gooseignore` and of the profile."""
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+from goose_like.config.paths import find_repository_root
+from goose_like.core.errors import GooseLikeError
+
+from .home import is_around_home
+
+IGNORE_FILE = ".gooseignore"
+_MAX_BYTES = 1 << 20
+_MAX_PATHS = 200  # each is a mount, and bubblewrap's time grows with the square
+_TOKEN = re.compile(r"\\(?P<escaped>.)|(?P<class>\[[!^]?\]?[^\]/]*\])|(?P<stars>\*+)|(?P<other>.)", re.DOTALL)
+
+
+class IgnorePatterns:
+    """Patterns in the syntax of .gitignore, for the paths below a folder."""
+
+    def __init__(self, folder: Path, lines: Iterable[str]) -> None:
+        self.folder = folder
+        self._patterns = [pattern for line in lines if (pattern := _compile(line))]
+
+    def __bool__(self) -> bool:
+        return bool(self._patterns)
+
+    def match(self, path: str, *, is_folder: bool) -> bool:
+        """Check whether the last pattern that fits a relative path hides it. The folders above count separately."""
+        is_hidden = False
+        for regex, hides, needs_folder in self._patterns:
+            if hides != is_hidden and (is_folder or not needs_folder) and regex.fullmatch(path):
+                is_hidden = hides
+        return is_hidden
+
+    def match_entry(self, entry: "os.DirEntry[str]", path: str) -> bool:
+        """Check whether a pattern hides an entry of a folder. A link to a folder counts as a folder."""
+        return self.match(path, is_folder=entry.is_dir())
+
+    def covers(self, place: Path) -> bool:
+        """Check whether a path or a folder above it is hidden."""
+        if not self._patterns or not place.is_relative_to(self.folder):
+            return False
+        parts = place.relative_to(self.folder).parts
+        above = (self.match("/".join(parts[:length]), is_folder=True) for length in range(1, len(parts)))
+        return any(above) or (bool(parts) and self.match("/".join(parts), is_folder=os.path.isdir(place)))
+
+
+class IgnoredFiles:
+    """The files of a session that the model must not read. The patterns are those of the first use."""
+
+    def __init__(self, root: Path, hide: Iterable[str]) -> None:
+        self._root = root
+        self._hide = tuple(hide)
+
+    def __bool__(self) -> bool:
+        return any(self._patterns) or bool(self._named)
+
+    @cached_property
+    def ignore_files(self) -> tuple[Path, ...]:
+        """The files with patterns: in the workspace, and in the repository around it."""
+        folders = dict.fromkeys((find_repository_root(self._root), self._root))
+        return tuple(file for folder in folders if os.path.lexists(file := folder / IGNORE_FILE))
+
+    def covers(self, place: Path) -> bool:
+        """Check whether a path is hidden, existing or not."""
+        return any(one.covers(place) for one in self._patterns) or any(map(place.is_relative_to, self._named))
+
+    def find_paths(self) -> list[Path]:
+        """Find the real paths to hide from commands: files and whole folders, targets of links, and hard links.
+
+        Raise GooseLikeError if there are more than 200, or if patterns cannot be read.
+        """
+        patterns = list(filter(None, self._patterns))
+        found = {Path(os.path.realpath(path)) for one in patterns for path in _walk(one.folder, one.match_entry)}
+        # A link may lead anywhere, but a folder around the workspace or the home is not taken away.
+        found = {path for path in found if path not in (self._root, *self._root.parents) and not is_around_home(path)}
+        if inodes := {inode for path in found for inode in _list_linked_inodes(path)}:
+            numbers = {number for _, number in inodes}
+
+            def is_link(entry: "os.DirEntry[str]", _: str) -> bool:
+                if entry.inode() not in numbers:  # needs no system call
+                    return False
+                status = entry.stat(follow_symlinks=False)
+                return (status.st_dev, status.st_ino) in inodes
+
+            found |= {path for one in patterns for path in _walk(one.folder, is_link)}
+        found = {path for path in found if found.isdisjoint(path.parents)}
+        if len(found) > _MAX_PATHS:
+            names = ", ".join(str(file) for file in self.ignore_files) or "paths.hide"
+            raise GooseLikeError(
+                f"{names} hides {len(found):,} paths, more than {_MAX_PATHS}; hide whole folders instead of many files"
+            )
+        return [*found, *self._named]
+
+    @cached_property
+    def _named(self) -> tuple[Path, ...]:
+        """The paths below the home folder that the profile hides."""
+        return tuple(Path(os.path.realpath(os.path.expanduser(name))) for name in self._hide if name.startswith("~/"))
+
+    @cached_property
+    def _patterns(self) -> list[IgnorePatterns]:
+        patterns = [IgnorePatterns(file.parent, _read_lines(file)) for file in self.ignore_files]
+        return [*patterns, IgnorePatterns(self._root, (name for name in self._hide if not name.startswith("~/")))]
+
+
+def _read_lines(file: Path) -> list[str]:
+    """Read a file without following a link or waiting for a pipe. Raise GooseLikeError if it is no plain text."""
+    try:
+        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as stream:
+            if stat.S_ISREG(os.fstat(stream.fileno()).st_mode) and len(data := stream.read(_MAX_BYTES)) < _MAX_BYTES:
+                return data.decode("utf-8-sig", errors="surrogateescape").splitlines()
+    except OSError as error:
+        raise GooseLikeError(f"can't read {file}: {error.strerror}; make it a file that you can read") from error
+    raise GooseLikeError(f"can't read {file}: it is no file of less than 1 MB; make it a plain text")
+
+
+def _compile(line: str) -> tuple[re.Pattern[str], bool, bool] | None:
+    """Compile a line: the pattern, whether it hides, and whether it is for folders alone."""
+    line = re.sub(r"(?<!\\)[ \t\r]+$", "", line)
+    hides, line = not line.startswith("!"), line.removeprefix("!")
+    if not line or line.startswith("#"):
+        return None
+    needs_folder, line = line.endswith("/"), line.rstrip("/")
+    text, line = "" if "/" in line else "(?:.*/)?", line.removeprefix("/")
+    text += _translate(line)
+    try:
+        return (re.compile(text, re.DOTALL), hides, needs_folder) if line else None
+    except re.error as error:
+        raise GooseLikeError(f"{IGNORE_FILE} or paths.hide: {line!r} is no pattern: {error}; correct it") from error
+
+
+def _translate(glob: str) -> str:
+    """Translate a glob to a regular expression: `**` between slashes stands for any folders."""
+    if glob.startswith("**/"):
+        return "(?:.*/)?" + _translate(glob[3:])
+    if glob.endswith("/**"):
+        return _translate(glob[:-3]) + "/.+"
+    if "/**/" in glob:
+        return "/(?:.*/)?".join(map(_translate, glob.split("/**/")))
+    return _TOKEN.sub(_translate_token, glob)
+
+
+def _translate_token(match: re.Match[str]) -> str:
+    if match["escaped"]:
+        return re.escape(match["escaped"])
+    if text := match["class"]:
+        inside = text[1:-1].replace("\\", "\\\\").replace("[", "\\[")
+        return f"(?!/)[{'^' + inside[1:] if inside[0] in '!^' else inside}]"
+    if match["stars"]:
+        return "[^/]*"
+    return "[^/]" if match["other"] == "?" else re.escape(match["other"])
+
+
+def _walk(folder: Path, is_wanted: Callable[["os.DirEntry[str]", str], bool]) -> Iterator[Path]:
+    """Yield the wanted paths below a folder, but none below those. `is_wanted` gets each entry and its relative path.
+
+    A folder that cannot be listed is yielded too, because it may hold wanted paths.
+    """
+    pending = [""]
+    while pending:
+        above = pending.pop()
+        try:
+            with os.scandir(folder / above) as entries:
+                listed = list(entries)
+        except OSError:
+            yield folder / above
+            continue
+        for entry in listed:
+            if is_wanted(entry, path := f"{above}{entry.name}"):
+                yield Path(entry.path)
+            elif entry.name != ".git" and entry.is_dir(follow_symlinks=False):
+                pending.append(f"{path}/")
+
+
+def _list_linked_inodes(path: Path) -> Iterator[tuple[int, int]]:
+    """Yield device and inode of each file at or below a path that has more than one name."""
+    files = (os.path.join(above, name) for above, _, names in os.walk(path) for name in names)
+    for file in files if os.path.isdir(path) else [path]:
+        with suppress(FileNotFoundError):
+            status = os.lstat(file)
+            if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
+                yield status.st_dev, status.st_ino

@@ -1,0 +1,52 @@
+"""Explanations for commands that failed at a limit of the sandbox."""
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+
+from goose_like.config.profile import ResourceLimits
+
+# The key of the profile, the words that programs use, and the signal that ends a command at this limit.
+_SIGNS = (
+    (
+        "processes",
+        r"fork: (retry: )?Resource temporarily unavailable|can't start new thread|unable to create (native )?thread"
+        r"|pthread_create.*(failed|Resource temporarily)|Errno 11\] Resource temporarily unavailable|spawn \S+ EAGAIN"
+        r"|fork/exec .*: resource temporarily unavailable",
+        signal.SIGKILL if os.getuid() == 0 else None,  # see `spawner.serve_requests`
+    ),
+    (
+        "memory_mb",
+        r"[Cc]annot allocate memory|^MemoryError|std::bad_alloc|memory allocation of \d+ bytes failed|\bENOMEM\b"
+        r"|can't start new thread"  # no room for its stack
+        r"|Sanitizer failed to allocate|Sanitizer can not mmap|runtime: (out of|cannot allocate) memory",
+        None,
+    ),
+    ("file_size_mb", r"File too large|File size limit exceeded|\bEFBIG\b", signal.SIGXFSZ),
+    ("open_files", r"[Tt]oo many open files|\bEMFILE\b", None),
+    ("tmpfs_mb", r"/dev/shm.*No space left on device|insufficient shared memory", signal.SIGBUS),
+)
+_PATTERNS = [(key, re.compile(pattern, re.MULTILINE), number) for key, pattern, number in _SIGNS]
+_TEXTS = {
+    "processes": "at most {} processes at a time, threads included",
+    "memory_mb": "{} MB of memory for each process",
+    "file_size_mb": "{} MB for each file",
+    "open_files": "{} open files for each process",
+    "tmpfs_mb": "{} MB in /dev/shm",
+}
+_TRACING = re.compile(r"ptrace.*: Operation not permitted|LeakSanitizer has encountered a fatal error")
+_NAMESPACES = re.compile(r"unshare failed: Operation not permitted|No usable sandbox!|[Cc]reating new namespace failed")
+
+
+def explain_limits(limits: ResourceLimits, code: int, output: str) -> Iterator[str]:
+    """Explain which limits of the sandbox a failed command may have met, for the model and the person."""
+    for key, pattern, number in _PATTERNS:
+        value = getattr(limits, key)
+        is_met = pattern.search(output) or (number and code in (-number, 128 + number))
+        if value is not None and is_met:
+            yield f"the sandbox allows {_TEXTS[key].format(value)} (`resources: {{{key}: ...}}` in the profile)"
+    if _TRACING.search(output):
+        yield "the sandbox denies debuggers and tracers; for sanitizers, set ASAN_OPTIONS=detect_leaks=0"
+    if _NAMESPACES.search(output):
+        yield "the sandbox denies new namespaces; if the program has a sandbox of its own, switch it off (--no-sandbox)"

@@ -1,0 +1,168 @@
+"""Path rules: for every path, the rights that the commands of a session have there."""
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+from goose_like.config.paths import config_folder, find_repository_root, state_folder
+
+from .home import (
+    SECRETS,
+    START_FILES,
+    SYSTEM_SECRETS,
+    is_around_home,
+    list_named_secrets,
+    list_private_paths,
+    list_shown_paths,
+    resolve_in_homes,
+)
+
+Rule = Literal["read", "write", "protected", "private", "hidden", "tmp"]
+"""The rights at a path.
+
+- `read`: read-only, unless the person allows a write.
+- `write`: readable and writable.
+- `protected`: read-only in any case.
+- `private`: in a home folder. Hidden from commands. Tools read what the person named, and ask before they write.
+- `hidden`: neither readable nor writable.
+- `tmp`: the machine's /tmp, which is replaced by the private folder.
+"""
+
+_TEMPORARY = ("/tmp", "/var/tmp")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A rule for each path, all of them real paths. The rule of the nearest parent applies."""
+
+    table: dict[Path, Rule]
+    tmp: Path
+
+    def get_rule(self, path: Path) -> Rule:
+        """Return the rule of a real path."""
+        return next(self.table[p] for p in chain((path,), path.parents) if p in self.table)
+
+    def change_rule(self, paths: Iterable[Path], rule: Rule, *, of: tuple[Rule, ...]) -> None:
+        """Set a rule for each real path whose rule so far is one of these."""
+        for path in paths:
+            if self.get_rule(path) in of:
+                self.table[path] = rule
+
+    def to_host_path(self, path: Path) -> Path:
+        """Translate a path of the sandbox to the machine: /tmp is the private folder, other paths are equal."""
+        above = next(p for p in chain((path,), path.parents) if p in self.table)
+        return self.tmp / path.relative_to(above) if self.table[above] == "tmp" else path
+
+    def find_pins(self) -> set[Path]:
+        """Find the writable folders that must keep their names, because a rule for a path inside depends on them.
+
+        If they could be moved, `mv .git x` would take a protected path away from the name that protects it.
+        """
+        parents = {parent for path in self.table for parent in path.parents} - self.table.keys()
+        return {path for path in parents if self.get_rule(path) in ("write", "tmp")}
+
+
+def build_rules(
+    root: Path,
+    tmp: Path,
+    *,
+    writable: Iterable[Path] = (),
+    protected: Iterable[Path] = (),
+    shown: Iterable[str] = (),
+    hidden: Iterable[Path] = (),
+    outputs: Path | None = None,
+    is_read_only: bool = False,
+) -> Rules:
+    """Build the rules of a session with its workspace `root` and the private folder `tmp`, seen as /tmp.
+
+    `writable` lists git folders outside the workspace, and `protected` paths that stay read-only in writable folders.
+    `shown` are paths that the profile shows, secrets included; `hidden` are real paths to hide. `outputs` is the only
+    folder of goose_like's own state that commands may read. With `is_read_only`, nothing but `tmp` is writable.
+    """
+    table: dict[Path, Rule] = {Path("/"): "read", **dict.fromkeys(map(Path, ("/proc", "/dev", "/run")), "hidden")}
+    table |= {resolve_path(folder): "tmp" for folder in _TEMPORARY}
+    table[resolve_path(tmp)] = "write"
+    table |= {resolve_path(path): "read" if is_read_only else "write" for path in (root, *writable)}
+    rules = Rules(table, resolve_path(tmp))
+    secrets = list_secret_paths()
+    named = [path for name in shown for path in _find_named_paths(root, name)]
+    own_folders = [resolve_path(path) for path in (root, *writable)]
+    rules.change_rule(list_private_paths(own_folders), "private", of=("read", "write", "private"))
+    around = find_repository_root(root)  # git finds no repository across an invisible folder
+    rules.change_rule([] if is_around_home(around) else [around], "read", of=("private",))
+    rules.change_rule(list_shown_paths(root), "read", of=("private",))
+    rules.change_rule(named, "read", of=("private", "tmp"))
+    rules.change_rule(_list_program_folders(), "read", of=("tmp", "hidden", "private"))
+    # A virtual environment that runs goose_like is protected too: its files run outside any sandbox the next time.
+    own = [config_folder()] if sys.prefix == sys.base_prefix else [config_folder(), Path(sys.prefix)]
+    started = list(resolve_in_homes(START_FILES))
+    rules.change_rule((*started, *map(resolve_path, protected)), "protected", of=("read", "write"))
+    rules.change_rule(map(resolve_path, own), "protected", of=("read", "write", "private"))
+    rules.change_rule(started, "hidden", of=("private",))
+    rules.change_rule(secrets, "hidden", of=("read", "write", "protected", "private"))
+    rules.change_rule(named, "read", of=("hidden",))
+    table |= dict.fromkeys(list_own_secrets(), "hidden")
+    rules.change_rule(hidden, "hidden", of=("read", "write", "protected", "private"))
+    # A read-only mount does not stop connect(2).
+    rules.change_rule(map(resolve_path, _list_listening_sockets()), "hidden", of=("read", "protected"))
+    if outputs is not None:
+        table[resolve_path(outputs)] = "read"
+    return rules
+
+
+def list_secret_paths() -> list[Path]:
+    """List the real paths that no command may see, existing or not: the person's secrets and goose_like's own state."""
+    listed = (*resolve_in_homes(SECRETS), *map(resolve_path, SYSTEM_SECRETS))
+    return [*listed, *list_named_secrets(), *list_own_secrets()]
+
+
+def list_own_secrets() -> list[Path]:
+    """List the real paths of goose_like's keys and state."""
+    return [resolve_path(path) for path in (*config_folder().glob("keys*"), state_folder())]
+
+
+def _find_named_paths(root: Path, name: str) -> set[Path]:
+    """Find the path and the real path of a name in the profile: `~` is the home folder; relative: to the workspace."""
+    path = Path(os.path.normpath(root / os.path.expanduser(name)))
+    return {path, resolve_path(path)}
+
+
+def _list_program_folders() -> list[Path]:
+    """List the real folders of goose_like, its Python and rg, which stay visible wherever they are installed."""
+    rg = shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
+    folders: tuple[str | Path, ...] = (
+        *list_python_folders(),
+        Path(__file__).parents[2],
+        *filter(os.path.isabs, sys.path),  # a `.pth` file may lead anywhere
+        *((Path(rg).parent, resolve_path(rg).parent) if rg else ()),  # its link may lead to another folder
+    )
+    return [path for path in sorted(map(resolve_path, folders)) if not is_around_home(path)]
+
+
+def list_python_folders() -> tuple[Path, ...]:
+    """List the folders of the Python that runs goose_like: its environment, the base installation, the executable."""
+    return Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).parent
+
+
+def resolve_path(path: str | Path) -> Path:
+    """Resolve all links of a path."""
+    return Path(os.path.realpath(path))
+
+
+def _list_listening_sockets() -> list[str]:
+    """List the paths of unix sockets in our network namespace."""
+    found = []
+    with suppress(OSError), open("/proc/net/unix", errors="surrogateescape") as table:
+        for line in table:
+            path = line.rstrip("\n").split(maxsplit=7)[-1]
+            with suppress(OSError, ValueError):
+                if path.startswith("/") and stat.S_ISSOCK(os.stat(path).st_mode):
+                    found.append(path)
+    return found

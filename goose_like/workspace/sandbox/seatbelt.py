@@ -1,0 +1,49 @@
+"""The sandbox of macOS: path rules as a profile of sandbox-exec. Untested on macOS; only the text is tested."""
+
+import os
+from pathlib import Path
+
+from .path_rules import Rules
+
+SANDBOX_EXEC = "/usr/bin/sandbox-exec"
+
+# A later rule wins over an earlier one. Programs need these to start, to find the user's name and to use a terminal.
+_START = """(version 1)
+(deny default)
+(allow process-exec process-fork process-codesigning-status*)
+(allow process-info* signal (target same-sandbox))
+(allow sysctl-read ipc-posix-sem ipc-posix-shm* pseudo-tty)
+(allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo" "com.apple.trustd.agent"))
+(allow file-read* (subpath "/"))"""
+_DEVICES = """(allow file-read* file-write* file-ioctl
+  (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty") (literal "/dev/ptmx") (regex #"^/dev/ttys[0-9]+$"))
+(allow file-read-metadata)"""
+_NETWORK = """(allow network-outbound (remote ip "*:*") (literal "/private/var/run/mDNSResponder"))
+(allow network-bind network-inbound (local ip "*:*"))
+(allow system-socket)"""
+
+
+def build_seatbelt_command(rules: Rules, *, network: bool) -> list[str]:
+    """Build the front of a command line that runs a program in the sandbox of macOS."""
+    return [SANDBOX_EXEC, "-p", build_seatbelt_profile(rules, network=network)]
+
+
+def build_seatbelt_profile(rules: Rules, *, network: bool) -> str:
+    """Build the text of a profile. Unlike with bubblewrap, /tmp is the machine's and hidden, and processes are seen."""
+    lines = [_START]
+    for path, rule in sorted(rules.table.items(), key=lambda item: len(item[0].parts)):
+        if path in (Path("/proc"), Path("/dev")):
+            continue
+        where = f"(subpath {_quote(path)})"
+        reads = "deny" if rule in ("hidden", "private", "tmp") else "allow"
+        lines.append(f"({reads} file-read* {where})")
+        lines.append(f"({'allow' if rule == 'write' else 'deny'} file-write* {where})")
+    # A folder above a rule keeps its name, so that no rule loses its path.
+    lines += [
+        f"(deny file-write-unlink file-write-create (literal {_quote(pin)}))" for pin in sorted(rules.find_pins())
+    ]
+    return "\n".join([*lines, _DEVICES, *([_NETWORK] if network else [])]) + "\n"
+
+
+def _quote(path: Path) -> str:
+    return '"' + os.fspath(path).replace("\\", "\\\\").replace('"', '\\"') + '"'

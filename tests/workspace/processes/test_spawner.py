@@ -1,0 +1,279 @@
+"""Commands through a spawner without a sandbox: output, exit codes, and no leftovers."""
+
+import asyncio
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from goose_like.core.errors import GooseLikeError
+from goose_like.workspace.processes.process import Process, SpawnerClient
+
+ENV = {"PATH": os.environ["PATH"]}
+
+
+@pytest.fixture
+async def spawner() -> AsyncIterator[SpawnerClient]:
+    spawner = SpawnerClient()
+    yield spawner
+    await spawner.close()
+
+
+async def bash(spawner: SpawnerClient, script: str, cwd: Path = Path("/")) -> Process:
+    return await spawner.spawn(["bash", "-c", script], cwd, ENV)
+
+
+async def read_all(process: Process) -> bytes:
+    output = b""
+    while chunk := await process.read():
+        output += chunk
+    return output
+
+
+def is_alive(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+async def is_dead_soon(pid: int) -> bool:
+    for _ in range(200):
+        if not is_alive(pid):
+            return True
+        await asyncio.sleep(0.02)
+    return False
+
+
+async def test_output_and_code(spawner: SpawnerClient, tmp_path: Path) -> None:
+    process = await bash(spawner, "pwd; echo err >&2; exit 3", tmp_path)
+    assert await read_all(process) == f"{tmp_path}\nerr\n".encode()
+    assert await process.wait() == 3
+
+
+async def test_death_by_signal_is_negative(spawner: SpawnerClient) -> None:
+    assert await (await bash(spawner, "kill -9 $$")).wait() == -signal.SIGKILL
+
+
+async def test_many_at_once(spawner: SpawnerClient) -> None:
+    processes = await asyncio.gather(*(bash(spawner, f"echo {n}; exit {n}") for n in range(40)))
+    assert [await read_all(process) for process in processes] == [b"%d\n" % n for n in range(40)]
+    assert [await process.wait() for process in processes] == list(range(40))
+
+
+async def test_environment_larger_than_a_packet(spawner: SpawnerClient) -> None:
+    env = ENV | {f"V{n}": "x" * 100_000 for n in range(8)}
+    process = await spawner.spawn(["bash", "-c", "echo ${#V7}"], Path("/"), env)
+    assert await read_all(process) == b"100000\n"
+
+
+async def test_nothing_is_inherited(spawner: SpawnerClient) -> None:
+    process = await spawner.spawn(["ls", "/proc/self/fd"], Path("/"), ENV)
+    assert (await read_all(process)).split() == [b"0", b"1", b"2", b"3"]  # 3 is the folder that is listed
+    process = await bash(spawner, "readlink /proc/self/fd/0; ps -o sid= -p $$; echo $$")
+    stdin, session, pid = (await read_all(process)).split()
+    assert stdin == b"/dev/null"
+    assert session == pid
+
+
+async def test_default_signals(spawner: SpawnerClient) -> None:
+    process = await bash(spawner, "grep -E 'Sig(Ign|Blk)' /proc/self/status")
+    masks = [int(line.split()[1], 16) for line in (await read_all(process)).splitlines()]
+    assert [mask & 0x7FFFFFFF for mask in masks] == [0, 0]  # 32 and 33 belong to the C library
+
+
+async def test_stdin(spawner: SpawnerClient) -> None:
+    theirs, ours = os.pipe()
+    process = await spawner.spawn(["cat"], Path("/"), ENV, theirs)
+    os.close(theirs)
+    os.write(ours, b"hello")
+    os.close(ours)
+    assert await read_all(process) == b"hello"
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["no-such-command"], "no such command"),
+        (["/etc/passwd"], "Permission denied"),
+        (["echo", "x" * 3_000_000], "too long"),
+        (["echo", "a\0b"], "NUL"),
+        (["echo", "\ud800"], "no valid text"),
+    ],
+)
+async def test_what_cant_be_started(spawner: SpawnerClient, argv: list[str], words: str) -> None:
+    with pytest.raises(GooseLikeError, match=words):
+        await spawner.spawn(argv, Path("/"), ENV)
+    assert await read_all(await bash(spawner, "echo on")) == b"on\n"
+
+
+async def test_missing_folder(spawner: SpawnerClient) -> None:
+    with pytest.raises(GooseLikeError, match="No such file"):
+        await bash(spawner, "true", Path("/no/such/folder"))
+
+
+async def test_stop_reaches_grandchildren_that_ignore_term(spawner: SpawnerClient) -> None:
+    process = await bash(
+        spawner,
+        "trap '' TERM; echo $$; sleep 300 & echo $!; setsid sleep 300 & echo $!; "
+        "set -m; sleep 300 & echo $!; echo .; wait",
+    )
+    output = b""
+    while b"." not in output:
+        output += await process.read()
+    pids = [int(word) for word in output.split()[:-1]]
+    assert all(map(is_alive, pids))
+    await process.stop(grace_s=0.1)
+    assert not any(map(is_alive, pids))
+    assert await process.wait() == -signal.SIGKILL
+
+
+async def test_stop_of_the_dead(spawner: SpawnerClient) -> None:
+    process = await bash(spawner, "exit 4")
+    assert await process.wait() == 4
+    await process.stop()
+    assert await process.wait() == 4
+
+
+async def test_background_keeps_the_pipe_open(spawner: SpawnerClient) -> None:
+    process = await bash(spawner, "(while sleep 0.01; do echo noise; done) & echo $!; echo done")
+    output = await asyncio.wait_for(read_all(process), 10)
+    assert await process.wait() == 0
+    assert b"done" in output
+    pid = int(output.split()[0])
+    await asyncio.sleep(0.3)
+    assert is_alive(pid)  # it goes on, and nobody's pipe breaks
+    await spawner.close()
+    assert await is_dead_soon(pid)
+
+
+async def test_a_read_that_is_given_up_loses_nothing(spawner: SpawnerClient) -> None:
+    process = await bash(spawner, "seq 300000")
+    output, given_up = b"", 0
+    while True:
+        reading = asyncio.create_task(process.read())
+        for _ in range(given_up % 4):
+            await asyncio.sleep(0)
+        reading.cancel()
+        try:
+            chunk = await reading
+        except asyncio.CancelledError:
+            given_up += 1
+            continue
+        if not chunk:
+            break
+        output += chunk
+        given_up += 1
+    assert output == "".join(f"{n}\n" for n in range(1, 300_001)).encode()
+
+
+async def test_what_lives_of_a_command_is_counted(spawner: SpawnerClient) -> None:
+    process = await bash(spawner, "sleep 100 & sleep 100 & echo up")
+    await read_all(process)
+    assert await process.count_processes() == 2
+    await process.stop(0.1)
+    assert await process.count_processes() == 0
+
+
+async def test_flood_is_not_hoarded(spawner: SpawnerClient) -> None:
+    process = await bash(spawner, "head -c 300000000 /dev/zero")
+    await asyncio.sleep(0.3)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    size = 0
+    while chunk := await process.read():
+        size += len(chunk)
+    assert size == 300_000_000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # KiB
+
+
+async def test_close_kills_those_who_hid(spawner: SpawnerClient) -> None:
+    process = await bash(spawner, "(setsid bash -c 'trap \"\" TERM HUP; sleep 300 & echo $!; wait' &)")
+    pid = int(await process.read())
+    assert await process.wait() == 0
+    await spawner.close()
+    assert await is_dead_soon(pid)
+
+
+async def test_stop_reaches_a_daemon(spawner: SpawnerClient) -> None:
+    process = await bash(spawner, "setsid bash -c '(sleep 300 & echo $!) & wait' ; sleep 300")
+    pid = int(await process.read())
+    await process.stop(0.1)
+    assert await is_dead_soon(pid)
+
+
+async def test_a_variable_without_a_name(spawner: SpawnerClient) -> None:
+    for name in ("", "A=B"):
+        with pytest.raises(GooseLikeError, match="can't be named"):
+            await spawner.spawn(["true"], Path("/"), {name: "x"})
+    assert await (await spawner.spawn(["true"], Path("/"), ENV)).wait() == 0
+
+
+async def test_killed_spawner_is_noticed(spawner: SpawnerClient) -> None:
+    earlier = int(await read_all(await bash(spawner, "sleep 300 > /dev/null & echo $!")))
+    process = await bash(spawner, "sleep 300 & echo $!; sleep 0.2; kill -9 $PPID; wait")
+    pid = int(await process.read())
+    with pytest.raises(GooseLikeError, match="was killed"):
+        await process.wait()
+    assert not spawner.is_alive
+    assert await is_dead_soon(pid)
+    assert await is_dead_soon(earlier)
+    with pytest.raises(GooseLikeError, match="gone"):
+        await bash(spawner, "true")
+
+
+async def test_cancelled_start_leaves_nothing(spawner: SpawnerClient, tmp_path: Path) -> None:
+    task = asyncio.create_task(bash(spawner, f"echo $$ > {tmp_path}/pid; sleep 300"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await (await task).stop()
+    await asyncio.sleep(0.3)
+    pid = tmp_path / "pid"
+    assert not pid.exists() or await is_dead_soon(int(pid.read_text()))
+
+
+KILLED = """
+import asyncio, sys
+from goose_like.core.notifier import Notifier
+from goose_like.workspace.workspace import Workspace
+
+async def main():
+    workspace = Workspace(sys.argv[2], mode=sys.argv[1], approval="auto", notifier=Notifier())
+    process = await workspace.spawn(["bash", "-c", "(setsid sleep 4321.5 &) ; sleep 4321.5 & echo started; wait"])
+    print(await process.read(), flush=True)
+    await asyncio.sleep(300)
+
+asyncio.run(main())
+"""
+
+
+def wait_for_count(number: int, marker: str) -> bool:
+    """Wait until this many processes `sleep MARKER` run."""
+    for _ in range(500):
+        lines = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
+        if lines.count(f"sleep {marker}") == number:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize("mode", ["full", "workspace"])
+def test_kill_9_of_us_leaves_no_child(mode: str, tmp_path: Path) -> None:
+    marker = f"43210{os.getpid()}"
+    script = KILLED.replace("4321.5", marker)
+    parent = subprocess.Popen([sys.executable, "-c", script, mode, str(tmp_path)], stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    assert b"started" in parent.stdout.readline()
+    try:
+        assert wait_for_count(2, marker)
+    finally:
+        parent.kill()
+        parent.wait()
+    assert wait_for_count(0, marker)

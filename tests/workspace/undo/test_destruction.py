@@ -1,0 +1,286 @@
+"""Destructive commands: what they would lose is found, stored and restored, or the person is asked."""
+
+import os
+
+import pytest
+
+from goose_like.core.errors import DeniedError
+from goose_like.core.events import Answer
+from goose_like.workspace.undo import snapshot
+from goose_like.workspace.undo.destruction import find_losses
+from tests.workspace.undo.undo_harness import create_repository, list_changes, open_undo, read_tree, run_git
+from tests.workspace.workspace_harness import needs_sandbox
+
+YES = Answer(choice="allow", by="person")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("a.txt", "b.txt", "sub/a.txt", "sub/c.pyc", "build/x.o", "dist/y"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(name)
+    (tmp_path / "link").symlink_to("a.txt")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("rm -rf build", "build"),
+        ("rm -rf build/ ./dist", "build dist"),
+        ("rm -rf {build,dist}", "build dist"),
+        ("rm *.txt", "a.txt b.txt"),
+        ("rm -- -a.txt", "-a.txt"),
+        ("sudo rm -r build; true", "build"),
+        ("test -d x || timeout 5 rm -rf build", "build"),
+        ("bash -c 'cd sub && rm a.txt'", "a.txt sub/a.txt"),
+        ("cd sub && rm -f *.pyc", "sub/c.pyc"),
+        ("cd sub && rm -rf build; cd .. && rm -rf dist", "sub/build dist"),
+        ("cd sub; rm a.txt", "sub/a.txt"),
+        ("cd nowhere; rm a.txt", "a.txt nowhere/a.txt"),
+        ("(cd sub; make) ; rm -rf dist", "dist sub/dist"),
+        ("rm link", "link"),
+        ("find . -name '*.pyc' -delete", "sub/c.pyc"),
+        ("find build dist -type f -exec rm -f {} +", "build dist"),
+        ("mv a.txt b.txt", "b.txt"),
+        ("mv a.txt sub", "sub/a.txt"),
+        ("cp b.txt a.txt sub/", "sub/a.txt sub/b.txt"),
+        ("cp a.txt link", "a.txt link"),
+        ("echo x > a.txt", "a.txt"),
+        ("echo x >'a.txt' 2>&1", "a.txt"),
+        ("make 2> b.txt | tee a.txt", "a.txt b.txt"),
+        ("echo x > link", "a.txt"),
+        ("truncate -s 0 a.txt", "a.txt"),
+        ("git rm -rq sub", "sub"),
+        ("echo x >> a.txt", ""),
+        ("mv -n a.txt b.txt", ""),
+        ("rm -f $NAME", ""),
+        ("echo 'rm -rf build'", ""),
+        ("grep -r rm . 2>&1 > /dev/null", ""),
+        ("python -c 'def f() -> int: return 1'", ""),
+        ("git rm --cached a.txt", ""),
+    ],
+)
+def test_the_paths_that_a_line_loses(folder, line, expected):
+    losses = find_losses(line, str(folder))
+    found = {path for path in losses.paths if path.startswith(str(folder))}
+    assert {os.path.relpath(path, folder) for path in found} == set(expected.split())
+    assert [losses.is_unknown, losses.cleaned, losses.resets_tree] == [False, [], False]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("git reset --hard", "resets_tree"),
+        ("git -C sub -c x.y=z reset --hard HEAD~1", "resets_tree"),
+        ("git checkout .", "resets_tree"),
+        ("git checkout -f main", "resets_tree"),
+        ("git restore a.txt", "resets_tree"),
+        ("git switch --discard-changes x", "resets_tree"),
+        ("env GIT_TRACE=1 git clean -fd", "resets_tree"),
+        ("git clean -fdx", "resets_tree cleaned"),
+        ("git clean -f -d -X", "resets_tree cleaned"),
+        ("rm -rf $HOME/x", "is_unknown"),
+        ("ls | xargs rm -rf", "is_unknown"),
+        ('cd "$HOME" && rm -r x', "is_unknown"),
+        ("find $X -delete", "is_unknown"),
+        ("git reset", ""),
+        ("git clean -nx", ""),
+        ("git status; git commit -am reset", ""),
+    ],
+)
+def test_other_losses(folder, line, expected):
+    losses = find_losses(line, str(folder))
+    kinds = {name for name in ("resets_tree", "cleaned", "is_unknown") if getattr(losses, name)}
+    assert kinds == set(expected.split())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git clean -qfdx",
+        "rm -rf ignored a.log",
+        "find . -name '*.log' -delete; rm -r ignored",
+        'rm -rf "$PWD"/ignored; echo x > a.log',
+        "mv kept.txt a.log; cp sub/deep.txt ignored/mine",
+        "git reset -q --hard; rm -rf *",
+        "cd ignored && rm -f mine && cd .. && rmdir ignored",
+    ],
+)
+async def test_ignored_files_come_back(tmp_path, line):
+    create_repository(tmp_path / "work")
+    (tmp_path / "work/ignored").mkdir()
+    (tmp_path / "work/ignored/mine").write_text("mine")
+    (tmp_path / "work/a.log").write_text("log")
+    async with open_undo(tmp_path) as p:
+        before = read_tree(p.root)
+        number = await p.turn(line)
+        assert read_tree(p.root) != before
+        assert await p.back(number) == []
+        assert read_tree(p.root) == before
+        assert not p.recorder.questions
+        assert p.logged == ["undo does not cover what commands do to a.log (ignored by git) and 1 more"]
+
+
+@pytest.mark.parametrize("line", ["git reset -q --hard", "git clean -qfd", "git checkout -q .", "rm -r sub"])
+async def test_changed_files_come_back_in_a_large_folder(tmp_path, monkeypatch, line):
+    monkeypatch.setattr(snapshot, "LIMIT_ENTRIES", 3)
+    create_repository(tmp_path / "work")
+    (tmp_path / "work/kept.txt").write_text("changed")
+    (tmp_path / "work/new.txt").write_text("new")
+    async with open_undo(tmp_path) as p:
+        before = read_tree(p.root)
+        number = await p.turn(line)
+        assert read_tree(p.root) != before
+        assert await p.back(number) == []
+        assert read_tree(p.root) == before
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("rm -rf many", "many: over 5 files"),
+        ("git clean -fdx", "big.log: over 0 MB and 2 more"),
+        ("rm big.log", "big.log: over 0 MB"),
+        ("echo x > big.log", "big.log: over 0 MB"),
+        ("rm -rf .git", ".git: part of a repository"),
+        ("rm -rf other", "other/inner: a repository"),
+        ('rm -rf "$UNSET"', "big.log: over 0 MB and 2 more"),
+    ],
+)
+async def test_what_is_too_large_is_asked_about(tmp_path, monkeypatch, line, reason):
+    work = tmp_path / "work"
+    create_repository(work)
+    (work / ".gitignore").write_text("many/\nbig.log\nother/\n")
+    (work / "big.log").write_bytes(b"x" * 101)
+    (work / "many").mkdir()
+    for number in range(9):
+        (work / f"many/{number}").touch()
+    (work / "other/inner").mkdir(parents=True)
+    run_git(work / "other/inner", "init", "-q")
+    monkeypatch.setattr(snapshot, "LIMIT_FILE_BYTES", 100)
+    monkeypatch.setattr("goose_like.workspace.undo.backup.LIMIT_ENTRIES", 5)
+
+    async with open_undo(tmp_path) as p:
+        p.begin()
+        await p.undo.on_change(None, ("true",))
+        monkeypatch.setattr(snapshot, "LIMIT_ENTRIES", 5)
+        with pytest.raises(DeniedError, match="without a way back"):
+            await p.command(line)
+        [question] = p.recorder.questions
+        assert question.kind == "deletion"
+        assert f"{p.root}/{reason}" in question.text
+        assert question.text.endswith(question.subject)
+        assert (work / "big.log").stat().st_size == 101
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["git clean -fdxe many", "git clean -fdx -e big.log -e many/ .", "cd sub && git clean -fdx", "git clean -fdx sub"],
+)
+async def test_git_clean_is_not_asked_about_what_it_keeps(tmp_path, monkeypatch, line):
+    create_repository(tmp_path / "work")
+    (tmp_path / "work/.git/info/exclude").write_text("many/\n")
+    (tmp_path / "work/many").mkdir()
+    for number in range(9):
+        (tmp_path / f"work/many/{number}").touch()
+    monkeypatch.setattr(snapshot, "LIMIT_ENTRIES", 5)
+    async with open_undo(tmp_path) as p:
+        (p.root / "sub/a.log").write_text("log")
+        before = read_tree(p.root)
+        number = await p.turn(line)
+        assert await p.back(number) == []
+        assert read_tree(p.root) == before
+        assert not p.recorder.questions
+
+
+async def test_an_answer_lets_the_command_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(snapshot, "LIMIT_FILE_BYTES", 2)
+    async with open_undo(tmp_path, answer=YES) as p:
+        (p.root / "large").write_text("large")
+        await p.turn("rm large")
+        assert not (p.root / "large").exists()
+        assert len(p.recorder.questions) == 1
+
+
+async def test_the_persons_own_commands_are_not_asked_about(tmp_path):
+    create_repository(tmp_path / "work")
+    async with open_undo(tmp_path) as p:
+        await p.turn("true")
+        await p.command("rm -rf .git")
+        assert not p.recorder.questions
+
+
+@pytest.mark.parametrize("mode", ["full", pytest.param("workspace", marks=needs_sandbox)])
+async def test_undo_of_head_and_index(tmp_path, home, mode):
+    create_repository(tmp_path / "work")
+    async with open_undo(tmp_path, mode=mode) as p:
+        work = p.root
+        run_git(work, "config", "user.name", "n")
+        run_git(work, "config", "user.email", "e")
+        (work / "staged.txt").write_text("staged")
+        run_git(work, "add", "staged.txt")
+
+        def describe() -> list[str]:
+            commands = (
+                ["rev-parse", "HEAD"],
+                ["rev-parse", "--abbrev-ref", "HEAD"],
+                ["ls-files", "-s"],
+                ["status", "-s"],
+            )
+            return [run_git(work, *words) for words in commands]
+
+        before, tree = describe(), read_tree(work)
+        first = await p.turn("git commit -qam one; echo x > kept.txt", "git checkout -qb side; git commit -qam two")
+        await p.undo.plan_restore(first)  # the changes of a turn are recorded in the background
+        middle = describe()
+        second = await p.turn("git reset -q --hard HEAD~2", "git branch -f x; git checkout -q --detach")
+        assert describe() != middle
+        plan = await p.undo.plan_restore(second)
+        assert [change for change in list_changes(plan) if change[0] in ("HEAD", "index")] == [
+            ("HEAD", "restore", False),
+            ("index", "restore", False),
+        ]
+        assert await p.undo.restore(plan) == []
+        assert describe() == middle
+        assert await p.back(first) == []
+        assert (describe(), read_tree(work)) == (before, tree)
+
+
+async def test_git_status_is_no_change_and_a_persons_commit_is_kept(tmp_path):
+    create_repository(tmp_path / "work")
+    async with open_undo(tmp_path) as p:
+        number = await p.turn("touch kept.txt; sleep 0.1; git status", "git log -1")
+        assert list_changes(await p.undo.plan_restore(number)) == []
+        number = await p.turn("echo x > kept.txt; git add kept.txt")
+        await p.undo.plan_restore(number)  # the turn's changes are recorded in the background
+        run_git(p.root, "-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "mine")
+        plan = await p.undo.plan_restore(number)
+        assert ("HEAD", "restore", True) not in list_changes(plan)
+        await p.undo.restore(plan)
+        assert run_git(p.root, "log", "-1", "--format=%s") == "mine\n"
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+async def test_worktrees_and_new_branches(tmp_path, is_packed):
+    create_repository(tmp_path / "main")
+    if is_packed:
+        run_git(tmp_path / "main", "pack-refs", "--all")
+    run_git(tmp_path / "main", "worktree", "add", "-q", "-b", "side", str(tmp_path / "work"))
+    async with open_undo(tmp_path) as p:
+        before = run_git(p.root, "rev-parse", "HEAD")
+        number = await p.turn("git -c user.name=n -c user.email=e commit -q --allow-empty -m x")
+        assert run_git(p.root, "rev-parse", "HEAD") != before
+        assert await p.back(number) == []
+        assert run_git(p.root, "rev-parse", "HEAD") == before
+        assert run_git(p.root, "symbolic-ref", "HEAD") == "refs/heads/side\n"
+
+
+async def test_the_first_commit_is_undone(tmp_path):
+    (tmp_path / "work").mkdir()
+    run_git(tmp_path / "work", "init", "-q")
+    async with open_undo(tmp_path) as p:
+        number = await p.turn("git -c user.name=n -c user.email=e commit -q --allow-empty -m x")
+        assert await p.back(number) == []
+        assert run_git(p.root, "status", "--porcelain", "--branch").startswith("## No commits yet")
