@@ -3,18 +3,15 @@
 from contextlib import aclosing
 
 from goose_like.core.events import MessageCompleted, Retrying, TextDelta
-from goose_like.core.message import Message, RedactedThinking, Thinking, ToolCall
+from goose_like.core.message import Message, ToolCall
 from goose_like.providers.base import Model, Request
 from goose_like.providers.retry import RetryPolicy, stream_with_retries
 
 from .journal import Journal
-from .reminders import Reminders
 
 
-async def stream_answer(
-    model: Model, request: Request, retry_policy: RetryPolicy, journal: Journal, reminders: Reminders
-) -> MessageCompleted:
-    """Send a request, emit the answer while it arrives, and return it.
+async def stream_answer(model: Model, request: Request, policy: RetryPolicy, journal: Journal) -> MessageCompleted:
+    """Send a request, emit the answer while it arrives, and return it. Only what is emitted is masked.
 
     The text of an answer that broke off is recorded as cut.
 
@@ -22,17 +19,14 @@ async def stream_answer(
         ProviderError: no complete answer came.
     """
     texts: list[str] = []
-    answer = None
     try:
-        async with aclosing(stream_with_retries(model.provider, request, retry_policy)) as deltas:
+        async with aclosing(stream_with_retries(model.provider, request, policy)) as deltas:
             async for delta in deltas:
                 if isinstance(delta, MessageCompleted):
+                    texts.clear()
                     message = _make_ids_unique(delta.message, journal.history.call_ids)
-                    texts, answer = [], delta.model_copy(update={"message": message})
-                    has_thinking = any(isinstance(part, Thinking | RedactedThinking) for part in message.parts)
-                    reminders.record_prompt(has_thinking=has_thinking)
-                    journal.emit(answer)
-                    continue
+                    journal.emit(answer := delta.model_copy(update={"message": message}))
+                    return answer
                 if isinstance(delta, TextDelta):
                     texts.append(delta.text)
                 elif isinstance(delta, Retrying):
@@ -42,14 +36,11 @@ async def stream_answer(
         if texts:
             journal.emit(MessageCompleted(message=Message.assistant("".join(texts)), is_cut=True))
         raise
-    assert answer, "stream_with_retries ends with a message or raises"
-    return answer
+    raise AssertionError("stream_with_retries ends with a message or raises")
 
 
 def _make_ids_unique(message: Message, used: set[str]) -> Message:
     """Give a new id to each call without one, or with one used before: results are found by id."""
-    if not message.tool_calls:
-        return message
     taken = set(used)
     parts = []
     for part in message.parts:

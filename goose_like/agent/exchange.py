@@ -2,24 +2,17 @@
 
 import asyncio
 import hashlib
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from goose_like.agent.compaction.base import MODERATOR_STATE_KEY, Moderator
-from goose_like.agent.compaction.summarize import summarize_history
+from goose_like.agent.compaction.moderators import Moderator
+from goose_like.agent.compaction.summary import saves_enough, summarize_history
+from goose_like.core import events
 from goose_like.core.errors import ContextLengthError, DeniedError, GooseLikeError
-from goose_like.core.events import (
-    Interjected,
-    MessageCompleted,
-    Rewound,
-    StateSaved,
-    ToolFinished,
-    TurnFinished,
-    TurnStarted,
-)
-from goose_like.core.history import INTERRUPTED, History
-from goose_like.core.message import Message, ToolCall, ToolResult, replace_images
+from goose_like.core.history import INTERRUPTED, PROMPT_STATE_KEY, History
+from goose_like.core.masking import mask_value
+from goose_like.core.message import Message, ToolResult, replace_images
 from goose_like.core.tool import Tool
 from goose_like.providers.base import ModelPair, Request
 from goose_like.providers.retry import RetryPolicy
@@ -33,7 +26,7 @@ from .journal import Journal
 from .limits import TurnLimits
 from .mentions import build_message
 from .reminders import Reminders
-from .tool_runner import run_tools
+from .tool_call import run_tools
 from .toolkit_hooks import ToolkitHooks
 from .view import ExchangeView
 
@@ -50,18 +43,11 @@ class Exchange:
     journal: Journal
     moderator: Moderator
     limits: TurnLimits
-    retry_policy: RetryPolicy
     workspace: Workspace
-    hooks: ToolkitHooks = field(default_factory=ToolkitHooks)
+    hooks: ToolkitHooks
+    retry_policy: RetryPolicy = RetryPolicy()
     undo: Undo | None = None
     inbox: Inbox = field(default_factory=Inbox)
-    reminders: Reminders = field(init=False)
-
-    def __post_init__(self) -> None:
-        prompt = repr((self.models.processor.label, self.system, [tool.spec for tool in self.tools.values()]))
-        digest = hashlib.sha256(prompt.encode(errors="replace")).hexdigest()[:16]
-        reminders = Reminders(self.journal, self.hooks, digest, repeats_plan=not self.moderator.includes_plan)
-        object.__setattr__(self, "reminders", reminders)
 
     @property
     def session(self) -> Session:
@@ -78,7 +64,12 @@ class Exchange:
         """The models together with the conversation, for side questions."""
         return ExchangeView(self.session, self.models, self.journal)
 
-    async def reply(self, message: Message | str) -> TurnFinished:
+    @property
+    def reminders(self) -> Reminders:
+        """The texts of goose_like that the model reads at the end of the conversation."""
+        return Reminders(self.journal, self.hooks, repeats_plan=not self.moderator.includes_plan)
+
+    async def reply(self, message: Message | str) -> events.TurnFinished:
         """Run one turn, from a user message to the model's final answer. Events go to the notifier.
 
         However the turn ends, the history contains its end, and every tool call has a result. Cancelling the task ends
@@ -87,12 +78,11 @@ class Exchange:
         Raises:
             SessionError: the session file cannot be written.
         """
-        content, notes = self._attach_files(message) if isinstance(message, str) else (message, [])
         await self.reminders.add_context_updates()  # before the message, which should be the last text
-        self._add_message(TurnStarted(message=content), notes)
+        self._add_message(events.TurnStarted, message)
         return await self._finish_turn(self._run_steps())
 
-    async def resume_turn(self) -> TurnFinished:
+    async def resume_turn(self) -> events.TurnFinished:
         """Continue the turn that a killed process left, within the same step. The turn ends as in `reply`.
 
         Cut-off calls are answered as interrupted, except those of resumable tools, which run again.
@@ -113,55 +103,62 @@ class Exchange:
         """
         if self.history.open_calls:
             raise GooseLikeError("calls wait for their results, which a summary would lose; send the results first")
-        self.journal.emit(await summarize_history(self.history, self.view.accelerator, focus=focus))
+        event = await summarize_history(self.history, self.view.accelerator, focus=focus)
+        if not saves_enough(self.history, event):
+            raise GooseLikeError("a summary would save too little; continue without one")
+        self.journal.emit(event)
 
     def rewind(self, message_count: int) -> None:
         """Return to the first `message_count` messages. Files stay unchanged."""
-        self.journal.emit(Rewound(message_count=message_count))
+        self.journal.emit(events.Rewound(message_count=message_count))
 
-    async def _run_steps(self) -> TurnFinished:
+    async def _run_steps(self) -> events.TurnFinished:
+        self._record_prompt()
         await self.hooks.start_turn()
         while not self.history.has_final_result:
             if end := self.limits.find_spent():
                 return end
-            self._add_interjections()
+            for text in self.inbox.take():
+                self._add_message(events.Interjected, text)
             with self.inbox:
                 answer = await self._ask_model()
-                await self._run_tools(answer.message.tool_calls)
+                await run_tools(answer.message.tool_calls, self.tools, self.journal, self.limits)
             if self.inbox.pending:
                 continue
             if self.history.open_calls:
-                return TurnFinished(reason="handed_off")
+                return events.TurnFinished(reason="handed_off")
             if end := self.limits.find_stuck():
                 return end
             if answer.message.tool_calls:
                 continue
             if answer.is_cut:
-                return TurnFinished(reason="error", detail=CUT_ANSWER_ERROR, exit_code=1)
+                return events.TurnFinished(reason="error", detail=CUT_ANSWER_ERROR, exit_code=1)
             if not self.reminders.add_before_finish():
                 break
         return self._describe_stop()
 
-    async def _ask_model(self) -> MessageCompleted:
+    def _record_prompt(self) -> None:
+        """Record what precedes the thinking of the model. Thinking after another prompt is sent no more."""
+        prompt = repr((self.models.processor.label, self.system, [tool.spec for tool in self.tools.values()]))
+        digest = hashlib.sha256(prompt.encode(errors="replace")).hexdigest()[:16]
+        if digest != self.history.state.get(PROMPT_STATE_KEY):
+            self.journal.emit(events.StateSaved(toolkit=PROMPT_STATE_KEY, value=digest))
+
+    async def _ask_model(self) -> events.MessageCompleted:
         """Ask for the next message. When the vendor refuses the request as too long, shorten it once."""
         await self.reminders.add_before_request()
-        rewrite = await self.moderator.rewrite(self.history, self.view)
-        if rewrite.notice:
-            self.journal.log(rewrite.notice)
-        if rewrite.attempted_tokens is not None:
-            self.journal.emit(StateSaved(toolkit=MODERATOR_STATE_KEY, value=rewrite.attempted_tokens))
-        if rewrite.compacted:
-            self.journal.emit(rewrite.compacted)
+        for event in await self.moderator.rewrite(self.history, self.view):
+            self.journal.emit(event)
         try:
-            return await self._send()
+            return await self._send_request()
         except ContextLengthError:
             smaller = await self.moderator.shrink(self.history, self.view)
             if smaller is None or self.history.messages[-1].role == "assistant":  # the answer broke off
                 raise
             self.journal.emit(smaller)
-            return await self._send()
+            return await self._send_request()
 
-    async def _send(self) -> MessageCompleted:
+    async def _send_request(self) -> events.MessageCompleted:
         model, messages = self.models.processor, self.history.context
         request = Request(
             model.name,
@@ -171,23 +168,20 @@ class Exchange:
             self.session.outputs,
             self.session.folder.name,
         )
-        return await stream_answer(model, request, self.retry_policy, self.journal, self.reminders)
+        return await stream_answer(model, request, self.retry_policy, self.journal)
 
-    async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
-        await run_tools(calls, self.tools, self.journal, self.limits.values.output_bytes)
-
-    async def _resume_steps(self) -> TurnFinished:
+    async def _resume_steps(self) -> events.TurnFinished:
         open_calls = [call for call in self.history.open_calls.values() if self.history.is_open(call.id)]
         resumable = [call for call in open_calls if call.name in self.tools and self.tools[call.name].options.resumable]
         for call in open_calls:
             if call not in resumable:
                 interrupted = ToolResult(call_id=call.id, output=INTERRUPTED, is_error=True)
-                self.journal.emit(ToolFinished(result=interrupted))
-        await self._run_tools(resumable)
+                self.journal.emit(events.ToolFinished(result=interrupted))
+        await run_tools(resumable, self.tools, self.journal, self.limits)
         return await self._run_steps()
 
-    async def _finish_turn(self, steps: Coroutine[Any, Any, TurnFinished]) -> TurnFinished:
-        end = TurnFinished(reason="error", detail="a fault in goose_like or in a plugin", exit_code=1)
+    async def _finish_turn(self, steps: Coroutine[Any, Any, events.TurnFinished]) -> events.TurnFinished:
+        end = events.TurnFinished(reason="error", detail="a fault in goose_like or in a plugin", exit_code=1)
         try:
             async with asyncio.timeout(self.limits.values.time_s) as timeout:
                 end = await steps
@@ -196,9 +190,9 @@ class Exchange:
                 raise
             end = self.limits.describe_timeout()
         except GooseLikeError as error:
-            end = TurnFinished(reason="error", detail=str(error), exit_code=error.exit_code)
+            end = events.TurnFinished(reason="error", detail=str(error), exit_code=error.exit_code)
         except asyncio.CancelledError:
-            end = TurnFinished(reason="cancelled", exit_code=130)
+            end = events.TurnFinished(reason="cancelled", exit_code=130)
             raise
         finally:
             if self.undo:
@@ -206,22 +200,19 @@ class Exchange:
             self.journal.emit(end)
         return end
 
-    def _describe_stop(self) -> TurnFinished:
+    def _describe_stop(self) -> events.TurnFinished:
         if denied := self.history.unanswered_questions:
             subjects = ", ".join(f"{question.kind}: {question.subject}" for question in denied)
             detail = f"denied, as nobody could be asked: {subjects}"
-            return TurnFinished(reason="stop", detail=detail, exit_code=DeniedError.exit_code)
-        return TurnFinished(reason="stop")
+            return events.TurnFinished(reason="stop", detail=detail, exit_code=DeniedError.exit_code)
+        return events.TurnFinished(reason="stop")
 
-    def _add_interjections(self) -> None:
-        for text in self.inbox.take():
-            message, notes = self._attach_files(text)
-            self._add_message(Interjected(message=message), notes)
-
-    def _add_message(self, event: TurnStarted | Interjected, notes: Sequence[str]) -> None:
-        self.journal.emit(event)
+    def _add_message(self, kind: type[events.TurnStarted] | type[events.Interjected], message: Message | str) -> None:
+        notes: list[str] = []
+        if isinstance(message, str):
+            message, notes = build_message(message, self.workspace, self.session.outputs, self.models.processor)
+        self.journal.emit(kind(message=message))
+        if mask_value(message) is not message:
+            notes.append("your message holds a secret, which the model does not receive; put it in a file or variable")
         for note in notes:
             self.journal.log(note)
-
-    def _attach_files(self, text: str) -> tuple[Message, list[str]]:
-        return build_message(text, self.workspace, self.session.outputs, self.models.processor)

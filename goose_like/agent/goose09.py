@@ -1,37 +1,29 @@
 """Compatibility with toolkit packages for goose 0.9.
 
-A package with the entry-point group `goose.toolkit` imports `goose` and `exchange`. Only the modules of such a package
-run with an `__import__` that serves the replacements in this module; nothing enters `sys.modules`. Where the real
-packages are installed, they are imported instead.
+A package with the entry-point group `goose.toolkit` imports `goose` and `exchange`. Before such a package is loaded,
+replacements for these modules enter `sys.modules`. Where the real packages are installed, they are imported instead.
 """
 
 import asyncio
-import builtins
 import sys
-from abc import ABCMeta
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Mapping
 from importlib import import_module
-from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, Literal, Self
 
 from typing_extensions import override
 
 from goose_like.core import message
-from goose_like.core.entry_points import GOOSE09_GROUPS, did_you_mean, find_entry_point, load_entry_point
+from goose_like.core.entry_points import GOOSE09_GROUPS, find_entry_point, load_entry_point
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.events import Answer, Event, Question
+from goose_like.core.events import Event, Logged, Status
 from goose_like.core.notifier import Notifier, strip_markup
 from goose_like.core.tool import make_tool, tool
 
 from .toolkit import Requirements, Toolkit
-from .view import ExchangeView, ModelView
-
-_PACKAGES = ("goose", "exchange")
+from .view import ModelView
 
 
 def load_toolkit(name: str) -> type[Toolkit]:
@@ -39,72 +31,41 @@ def load_toolkit(name: str) -> type[Toolkit]:
 
     Raises:
         ProfileError: there is no such name.
-        GooseLikeError: the package cannot be imported, belongs to an installed goose 0.9, or names no toolkit.
+        GooseLikeError: the package cannot be imported or names no toolkit.
     """
     point = find_entry_point("goose_like.toolkit", name)
     is_goose09 = point is not None and point.group in GOOSE09_GROUPS.values()
-    if point and is_goose09 and (finder := _Finder(point.module.partition(".")[0])) not in sys.meta_path:
-        sys.meta_path.insert(0, finder)
+    if is_goose09:
+        _add_modules()
     kind = load_entry_point("goose_like.toolkit", name)
     if isinstance(kind, type) and issubclass(kind, Toolkit):
         return kind
-    if isinstance(kind, type) and is_goose09:
-        raise GooseLikeError(
-            f"the toolkit {name!r} is one of the goose 0.9 that is installed here, not of goose_like; "
-            "to use it, install its package where goose-ai is not"
-        )
-    raise GooseLikeError(
-        f"the entry point of toolkit {name!r} names {kind!r}, which is no toolkit; name a subclass of Toolkit "
-        "(from goose_like.toolkit import Toolkit)"
-    )
+    hint = "name a subclass of Toolkit (from goose_like.toolkit import Toolkit)"
+    if is_goose09:
+        hint = "it belongs to the goose 0.9 that is installed here; install its package where goose-ai is not"
+    raise GooseLikeError(f"the entry point of toolkit {name!r} names {kind!r}, which is no toolkit; {hint}")
 
 
-# --- imports of the packages
+def _add_modules() -> None:
+    """Add the replacements to `sys.modules`, except those of a package that is installed or already there."""
+    # A plain folder of that name counts as a package too, but has no origin.
+    absent = [
+        top for top in ("goose", "exchange") if top not in sys.modules and not getattr(find_spec(top), "origin", 0)
+    ]
+    for name, values in _list_modules().items():
+        parent, _, last = name.rpartition(".")
+        if name.partition(".")[0] in absent:
+            sys.modules[name] = module = ModuleType(name)
+            vars(module).update(values, __path__=[], __file__=__file__)
+            if parent:
+                setattr(sys.modules[parent], last, module)
 
 
-@dataclass(frozen=True)
-class _Finder:
-    """A finder that finds the modules of one package like the other finders, but loads them with `_Loader`."""
-
-    package: str
-
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        if name.partition(".")[0] != self.package:
-            return None
-        others = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
-        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
-        if spec and isinstance(spec.loader, SourceFileLoader):
-            spec.loader = _Loader(spec.loader.name, spec.loader.path)
-        return spec
-
-
-class _Loader(SourceFileLoader):
-    def exec_module(self, module: ModuleType) -> None:
-        # An import statement uses the builtins of its own module.
-        vars(module)["__builtins__"] = {**vars(builtins), "__import__": _import}
-        super().exec_module(module)
-
-
-def _import(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> ModuleType:
-    top = name.partition(".")[0]
-    if level or top not in _PACKAGES or _is_installed(top):
-        return builtins.__import__(name, globals, locals, fromlist, level)
-    modules = _create_modules()
-    if name not in modules:
-        raise ModuleNotFoundError(f"{name!r} of goose 0.9 is not there; {did_you_mean(name, modules)}", name=name)
-    return modules[name if fromlist else top]
-
-
-def _is_installed(top: str) -> bool:
-    spec = find_spec(top)
-    return bool(spec and spec.origin)  # a plain folder of that name counts as a package too, but has no origin
-
-
-@cache
-def _create_modules() -> dict[str, ModuleType]:
-    """Create the replacements for the modules of goose 0.9, by name."""
-    parts: dict[str, object] = {"Text": Text, "ToolUse": ToolUse, "ToolResult": ToolResult}
-    names: dict[str, dict[str, object]] = {
+def _list_modules() -> dict[str, dict[str, object]]:
+    """List the names that the modules of goose 0.9 offer, by module. A package comes before its modules."""
+    tools: dict[str, object] = {"Tool": SimpleNamespace(from_function=make_tool)}
+    parts: dict[str, object] = {"Text": message.Text, "ToolUse": message.ToolCall, "ToolResult": message.ToolResult}
+    return {
         "goose": {},
         "goose.notifier": {"Notifier": Notifier},
         "goose.toolkit": {"Toolkit": Goose09Toolkit},
@@ -117,77 +78,41 @@ def _create_modules() -> dict[str, ModuleType]:
         },
         "goose.utils": {},
         "goose.utils.ask": {"ask_an_ai": ask_an_ai},
-        "goose.view": {"ExchangeView": Goose09View},
-        "exchange": {"Message": Message, "Tool": Goose09Tool, **parts},
+        "goose.view": {"ExchangeView": SimpleNamespace},
+        "exchange": {"Message": Message, **tools, **parts},
         "exchange.content": parts,
         "exchange.message": {"Message": Message},
-        "exchange.tool": {"Tool": Goose09Tool},
+        "exchange.tool": tools,
     }
-    modules = {name: ModuleType(name, "A replacement for a module of goose 0.9.") for name in names}
-    for name, module in modules.items():
-        vars(module).update(names[name], __path__=[], __getattr__=_create_getattr(module))
-        parent, _, last = name.rpartition(".")
-        if parent:
-            setattr(modules[parent], last, module)
-    return modules
 
 
-def _create_getattr(module: ModuleType) -> Callable[[str], object]:
-    def raise_missing(name: str) -> object:
-        available = [known for known in vars(module) if not known.startswith("__")]
-        text = f"{name!r} of goose 0.9's {module.__name__!r} is not there; {did_you_mean(name, available)}"
-        raise (AttributeError if name.startswith("__") else ImportError)(text)
-
-    return raise_missing
-
-
-# --- replacements for names of goose 0.9
-
-
-class _Goose09Meta(ABCMeta):
-    """A metaclass that creates toolkits like goose 0.9: with two arguments, and all other attributes set later."""
-
-    def __call__(cls, notifier: Notifier, requires: Requirements, **rest: Any) -> Any:
-        toolkit = super().__call__(Goose09Notifier(notifier), requires)
-        view = rest.get("exchange_view")
-        vars(toolkit).update(rest, exchange_view=view and Goose09View(view))
-        return toolkit
-
-
-class Goose09Toolkit(Toolkit, metaclass=_Goose09Meta):
-    """`goose.toolkit.base.Toolkit`."""
+class Goose09Toolkit(Toolkit):
+    """`goose.toolkit.base.Toolkit`, which is created with two arguments. All other attributes are set later."""
 
     def __init__(self, notifier: Notifier, requires: Requirements | None = None) -> None:
         super().__init__(notifier, requires or Requirements(type(self).__name__, {}), exchange_view=None)
 
-
-class Goose09Tool:
-    """`exchange.Tool`, for toolkits that list their tools themselves."""
-
-    from_function = staticmethod(make_tool)
+    @override
+    @classmethod
+    async def create(cls, notifier: Notifier, requires: Requirements, **kwargs: Any) -> Self:
+        toolkit = cls(Goose09Notifier(notifier), requires)
+        view = kwargs.pop("exchange_view")
+        models = {"processor": Goose09Model(view.processor), "accelerator": Goose09Model(view.accelerator)}
+        vars(toolkit).update(kwargs, exchange_view=SimpleNamespace(**models))
+        return toolkit
 
 
 class Goose09Notifier(Notifier):
-    """A notifier that removes Rich markup from logged strings."""
+    """A notifier that removes Rich markup from logged texts."""
 
     def __init__(self, notifier: Notifier) -> None:
         self._notifier = notifier
 
     @override
     def notify(self, event: Event) -> None:
+        if isinstance(event, Logged | Status):
+            event = event.model_copy(update={"text": strip_markup(event.text)})
         self._notifier.notify(event)
-
-    @override
-    async def ask(self, question: Question) -> Answer:
-        return await self._notifier.ask(question)
-
-    @override
-    def log(self, renderable: object) -> None:
-        self._notifier.log(strip_markup(renderable) if isinstance(renderable, str) else renderable)
-
-    @override
-    def status(self, text: str) -> None:
-        self._notifier.status(strip_markup(text))
 
     def start(self) -> None:
         """Do nothing: a status disappears without help."""
@@ -195,87 +120,29 @@ class Goose09Notifier(Notifier):
     stop = start
 
 
-@dataclass
-class Text:
-    """`exchange.Text`."""
-
-    text: str
-
-
-@dataclass
-class ToolUse:
-    """`exchange.ToolUse`. `parameters` is the JSON text from the model."""
-
-    id: str
-    name: str
-    parameters: Any
-
-
-@dataclass
-class ToolResult:
-    """`exchange.ToolResult`."""
-
-    tool_use_id: str
-    output: str
-    is_error: bool = False
-
-
-@dataclass
-class Message:
-    """`exchange.Message`. Tool results have the role `user`."""
-
-    role: str
-    content: list[Text | ToolUse | ToolResult] = field(default_factory=list)
+class Message(message.Message):
+    """`exchange.Message`, with the parts of goose_like as its content."""
 
     @classmethod
-    def user(cls, text: str) -> "Message":
-        """Create a user message."""
-        return cls("user", [Text(text)])
-
-    @classmethod
-    def assistant(cls, text: str) -> "Message":
-        """Create an assistant message."""
-        return cls("assistant", [Text(text)])
-
-    @classmethod
-    def load(cls, path: str, role: str = "user", **values: Any) -> "Message":
+    def load(cls, path: str, role: Literal["user", "assistant"] = "user", **values: Any) -> Self:
         """Load a message from a file in the caller's folder and fill in a jinja template."""
         caller = Path(sys._getframe(1).f_globals["__file__"])
-        return cls(role, [Text(_render(caller.parent / path, values))])
-
-    @classmethod
-    def convert(cls, source: message.Message) -> "Message":
-        """Convert a message of goose_like."""
-        content: list[Text | ToolUse | ToolResult] = []
-        for part in source.parts:
-            match part:
-                case message.Text(text=text):
-                    content.append(Text(text))
-                case message.ToolCall(id=id, name=name, arguments=arguments):
-                    content.append(ToolUse(id, name, arguments))
-                case message.ToolResult(call_id=id, output=output, is_error=is_error):
-                    content.append(ToolResult(id, output, is_error))
-        return cls("assistant" if source.role == "assistant" else "user", content)
+        return cls(role=role, parts=(message.Text(text=_render(caller.parent / path, values)),))
 
     @property
-    def text(self) -> str:
-        """All text parts, one per line."""
-        return "\n".join(part.text for part in self.content if isinstance(part, Text))
+    def content(self) -> tuple[message.Part, ...]:
+        """All parts."""
+        return self.parts
 
     @property
-    def tool_use(self) -> list[ToolUse]:
+    def tool_use(self) -> tuple[message.ToolCall, ...]:
         """All tool calls."""
-        return [part for part in self.content if isinstance(part, ToolUse)]
-
-    @property
-    def tool_result(self) -> list[ToolResult]:
-        """All tool results."""
-        return [part for part in self.content if isinstance(part, ToolResult)]
+        return self.tool_calls
 
 
 def _render(file: Path, values: Mapping[str, Any]) -> str:
     text = file.read_text(encoding="utf-8")
-    if not any(mark in text for mark in ("{{", "{%", "{#")):
+    if "{{" not in text and "{%" not in text:
         return text
     try:
         jinja: Any = import_module("jinja2")
@@ -284,31 +151,17 @@ def _render(file: Path, values: Mapping[str, Any]) -> str:
     return str(jinja.Environment(loader=jinja.FileSystemLoader(file.parent)).get_template(file.name).render(values))
 
 
-@dataclass(frozen=True)
 class Goose09Model:
     """One of the two exchanges of `goose.view.ExchangeView`, for reading and for `ask_an_ai`."""
 
-    view: ModelView
-    loop: asyncio.AbstractEventLoop
+    def __init__(self, view: ModelView) -> None:
+        self.view = view
+        self.loop = asyncio.get_running_loop()
 
     @property
     def messages(self) -> list[Message]:
         """The conversation so far."""
-        return [Message.convert(source) for source in self.view.messages]
-
-    @property
-    def model(self) -> str:
-        """The name of the model."""
-        return self.view.model.name
-
-
-class Goose09View:
-    """`goose.view.ExchangeView`."""
-
-    def __init__(self, view: ExchangeView) -> None:
-        loop = asyncio.get_running_loop()
-        self.processor = Goose09Model(view.processor, loop)
-        self.accelerator = Goose09Model(view.accelerator, loop)
+        return [Message(role=source.role, parts=source.parts) for source in self.view.messages]
 
 
 def ask_an_ai(input: str, exchange: Goose09Model, prompt: str = "", no_history: bool = True, **_: Any) -> Message:
@@ -321,4 +174,5 @@ def ask_an_ai(input: str, exchange: Goose09Model, prompt: str = "", no_history: 
         raise GooseLikeError("ask_an_ai works in tools only, not while a toolkit is built")
     history = "" if no_history else "\n\n".join(f"{entry.role}: {entry.text}" for entry in exchange.messages)
     answer = exchange.view.ask(f"{history}\n\n{input}".strip(), system=prompt)
-    return Message.assistant(asyncio.run_coroutine_threadsafe(answer, exchange.loop).result())
+    text = asyncio.run_coroutine_threadsafe(answer, exchange.loop).result()
+    return Message(role="assistant", parts=(message.Text(text=text),))

@@ -1,8 +1,6 @@
 """The inbox: messages that the user sends while a turn runs."""
 
 import asyncio
-from collections import deque
-from types import TracebackType
 
 
 class Inbox:
@@ -13,7 +11,7 @@ class Inbox:
     """
 
     def __init__(self) -> None:
-        self.pending: deque[str] = deque()
+        self.pending: list[str] = []
         self.is_steered = False
         self._step: asyncio.Task[object] | None = None
 
@@ -23,8 +21,7 @@ class Inbox:
 
     def take(self) -> list[str]:
         """Remove and return all messages, in order."""
-        texts = list(self.pending)
-        self.pending.clear()
+        texts, self.pending = self.pending, []
         return texts
 
     def steer(self) -> bool:
@@ -39,9 +36,7 @@ class Inbox:
         self._step, self.is_steered = asyncio.current_task(), False
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
         step, self._step = self._step, None
         if step is None or not self.is_steered:
             return False

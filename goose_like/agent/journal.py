@@ -7,17 +7,41 @@ from typing import get_args
 
 from typing_extensions import override
 
-from goose_like.core.events import Answer, Answered, Asked, DurableEvent, Event, Question, SessionStarted, Status
+from goose_like.config.secrets import register_keys
+from goose_like.core.events import (
+    Answer,
+    Answered,
+    Asked,
+    DurableEvent,
+    Event,
+    MessageCompleted,
+    Question,
+    Retrying,
+    SessionStarted,
+    Status,
+    SubagentEvent,
+    TextDelta,
+    ThinkingDelta,
+    ToolFinished,
+    ToolProgress,
+    TurnFinished,
+)
 from goose_like.core.history import History
+from goose_like.core.masking import MaskedFormatter, MaskedText, mask_value
 from goose_like.core.notifier import Notifier
 from goose_like.core.tool import current_call
 from goose_like.sessions.session import Session
 
+Delta = TextDelta | ThinkingDelta | ToolProgress
+
+_ANSWER_STREAMS = frozenset({"text_delta", "thinking_delta"})
 _DURABLE = get_args(DurableEvent)
 
 
 class Journal(Notifier):
     """A notifier that records events before it shows them. The toolkits and the exchange share one journal.
+
+    Secrets are masked first, so that the model, the session file and the front-end receive the same text.
 
     Create it on the event loop; `notify` works from any thread. The first event is `session_started`: events of
     toolkits that are still being built wait for it, except `status` events, which would be useless later.
@@ -30,6 +54,11 @@ class Journal(Notifier):
         self._question_lock = asyncio.Lock()
         self._early: list[Event] | None = []
         self._is_closed = False
+        self._streams: dict[str, tuple[Delta, MaskedText]] = {}  # by id of the tool call, or type of the event
+        self._host_questions: set[asyncio.Task[object]] = set()
+        register_keys()
+        if logging.lastResort:
+            logging.lastResort.setFormatter(MaskedFormatter())
 
     @property
     def history(self) -> History:
@@ -37,7 +66,7 @@ class Journal(Notifier):
         return self.session.history
 
     def emit(self, event: Event) -> None:
-        """Fold an event into the history, write it to the session file, then notify the front-end.
+        """Mask secrets in an event, fold it into the history, write it to the session file, then notify the front-end.
 
         Raises:
             SessionError: the session file cannot be written.
@@ -45,6 +74,25 @@ class Journal(Notifier):
         if self._early is not None and not isinstance(event, SessionStarted | Status):
             self._early.append(event)
             return
+        if isinstance(event, TextDelta | ThinkingDelta | ToolProgress):
+            self._emit_delta(event)
+            return
+        match event:
+            case MessageCompleted():
+                self._end_streams(*_ANSWER_STREAMS)
+            case ToolFinished(result=result):
+                self._end_streams(result.call_id)
+            case TurnFinished():
+                self._end_streams(*self._streams)
+                for task in self._host_questions:
+                    task.cancel()
+            case Retrying():
+                for key in _ANSWER_STREAMS:
+                    self._streams.pop(key, None)
+        # The journal of a subagent has masked the events of the subagent.
+        self._emit_masked(event if isinstance(event, SubagentEvent) else mask_value(event))
+
+    def _emit_masked(self, event: Event) -> None:
         if isinstance(event, _DURABLE):
             self.session.record(event)
         try:
@@ -62,18 +110,28 @@ class Journal(Notifier):
 
     @override
     def notify(self, event: Event) -> None:
-        try:
-            is_on_loop = asyncio.get_running_loop() is self._loop
-        except RuntimeError:
-            is_on_loop = False
-        if is_on_loop:
+        if asyncio._get_running_loop() is self._loop:
             self._emit_unless_late(event)
         elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._emit_unless_late, event, context=copy_context())
 
     @override
     async def ask(self, question: Question) -> Answer:
+        task = asyncio.current_task()
+        if question.kind != "domain" or task is None:
+            return await self._ask(question)
+        # A background process may need a host at any time, but the person expects questions in a turn only.
+        if not self.history.is_in_turn:
+            return Answer()
+        self._host_questions.add(task)
+        try:
+            return await self._ask(question)
+        finally:
+            self._host_questions.discard(task)
+
+    async def _ask(self, question: Question) -> Answer:
         async with self._question_lock:  # one question at a time
+            question = mask_value(question, keeps_lines=True)
             self.emit(Asked(question=question))
             try:
                 answer = await self._front_end.ask(question)
@@ -82,6 +140,21 @@ class Journal(Notifier):
                 answer = Answer()
             self.emit(Answered(question=question.model_copy(update={"detail": ""}), answer=answer))
             return answer
+
+    def _emit_delta(self, event: Delta) -> None:
+        """Emit a piece of a text. The end of the piece waits while it may be the start of a secret."""
+        key = event.call_id if isinstance(event, ToolProgress) else event.type
+        if key in _ANSWER_STREAMS:
+            self._end_streams(*(_ANSWER_STREAMS - {key}))
+        _, masked = self._streams.setdefault(key, (event, MaskedText()))
+        if text := masked.write(event.text):
+            self._emit_masked(event if text == event.text else event.model_copy(update={"text": text}))
+
+    def _end_streams(self, *keys: str) -> None:
+        """Emit the rest of these streams."""
+        for event, masked in [self._streams.pop(key) for key in keys if key in self._streams]:
+            if text := masked.close():
+                self._emit_masked(event.model_copy(update={"text": text}))
 
     def _emit_unless_late(self, event: Event) -> None:
         """Emit an event, unless its tool call already has a result."""

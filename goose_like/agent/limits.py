@@ -26,19 +26,17 @@ class TurnLimits:
             GooseLikeError: there is a cost limit, but the price of a model is unknown.
         """
         limits, history = self.values, self.session.history
-        if history.turn_steps >= limits.steps:
+        if history.turn_step_count >= limits.steps:
             return TurnFinished(reason="step_limit", detail=f"the limit of {limits.steps} steps", exit_code=3)
         usage = history.turn_usage
         tokens = sum(spent.total_tokens for spent in usage.values())
         if limits.tokens and tokens >= limits.tokens:
             return TurnFinished(reason="budget", detail=f"{tokens} of {limits.tokens} tokens are used", exit_code=5)
-        if not limits.cost_usd:
-            return None
-        cost = compute_cost_usd(usage)
+        cost = compute_cost_usd(usage) if limits.cost_usd else 0.0
         if cost is None:
             names = ", ".join(usage)
             raise GooseLikeError(f"the price of {names} is not known, so a cost limit can't be kept; use --max-tokens")
-        if cost >= limits.cost_usd:
+        if limits.cost_usd and cost >= limits.cost_usd:
             detail = f"${cost:.4f} of ${limits.cost_usd:g} are spent"
             return TurnFinished(reason="budget", detail=detail, exit_code=4)
         return None

@@ -1,15 +1,13 @@
 """Attachments of a user message: images whose paths it contains, and files and folders mentioned as `@path`."""
 
-import codecs
 import errno
 import re
 import shlex
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.images import MAX_IMAGE_BYTES, detect_media_type, save_image
+from goose_like.core.images import detect_media_type, save_image
 from goose_like.core.message import Image, Message, Part, Text
 from goose_like.providers.base import Model
 from goose_like.workspace.workspace import Workspace
@@ -72,24 +70,16 @@ def build_message(text: str, workspace: Workspace, outputs: Path, model: Model) 
     """
     attachments = _Attachments(workspace, outputs)
     for path in find_image_paths(text)[:MAX_IMAGES]:
-        attachments.add(path, attachments.read_image)
-    for spellings in _find_mentions(text):
-        for path in spellings:
-            if attachments.add(path, attachments.read_path):
-                break
+        attachments.add(path)
+    for match in _MENTION.finditer(text):
+        path = match["quoted"] or match["bare"]
+        word = path if match["quoted"] else path.rstrip(_SENTENCE_END)
+        if not attachments.add(path) and word not in ("", path):
+            attachments.add(word)
     message = Message(role="user", parts=(Text(text=text), *attachments.parts.values()))
     if message.images and not model.takes_images:
         attachments.notes.append(f"{model.label} takes no images: it only learns that they are there")
     return message, list(dict.fromkeys(attachments.notes))
-
-
-def _find_mentions(text: str) -> Iterator[list[str]]:
-    """Find all mentions, each as the possible paths: as written, then without the punctuation at its end."""
-    for match in _MENTION.finditer(text):
-        spellings = [match["quoted"] or match["bare"]]
-        while match["bare"] and spellings[-1][-1] in _SENTENCE_END and len(spellings[-1]) > 1:
-            spellings.append(spellings[-1][:-1])
-        yield spellings
 
 
 class _Attachments:
@@ -102,30 +92,29 @@ class _Attachments:
         self._outputs = outputs
         self._free_bytes = MAX_TOTAL_BYTES
 
-    def add(self, path: str, read: Callable[[str], Part]) -> bool:
+    def add(self, path: str) -> bool:
         """Attach a path, or note why it cannot be attached. Return False when nothing exists there."""
         try:
             if path not in self.parts:
-                self.parts[path] = read(path)
+                self.parts[path] = self._read(path)
         except (FileNotFoundError, NotADirectoryError):
             # A name in a sentence, a file that does not exist yet, or one that only the user can see.
             if not Path(path).expanduser().is_file():
                 return False
-            self.notes.append(
-                f"the model does not see {path}: commands have a private /tmp; put the file into the workspace"
-            )
+            reason = "commands have a private /tmp; put the file into the workspace"
+            self.notes.append(f"the model does not see {path}: {reason}")
         except (GooseLikeError, OSError) as error:
             if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
                 return False
             self.notes.append(f"the model does not see {path}: {error}")
         return True
 
-    def read_image(self, path: str) -> Part:
-        return save_image(self._workspace.read_bytes(path, MAX_IMAGE_BYTES), path, self._outputs)
-
-    def read_path(self, path: str) -> Part:
+    def _read(self, path: str) -> Part:
         if name := _PASTED_NAME.fullmatch(path):
-            return self._read_pasted(name[1])
+            for file in self._outputs.glob(f"{name[1]}*"):
+                return save_image(file.read_bytes(), str(file), self._outputs)
+            raise GooseLikeError("it was pasted in another session; paste it again")
+        self._workspace.show_path(path)
         try:
             names = self._workspace.list_folder(path)
         except NotADirectoryError:
@@ -134,30 +123,21 @@ class _Attachments:
         more = [f"[{len(names) - MAX_NAMES:,} more]"] if len(names) > MAX_NAMES else []
         return self._read_text(path, "".join(f"{name}\n" for name in [*names[:MAX_NAMES], *more]).encode())
 
-    def _read_pasted(self, prefix: str) -> Part:
-        for file in self._outputs.glob(f"{prefix}*"):
-            return save_image(file.read_bytes(), str(file), self._outputs)
-        raise GooseLikeError("it was pasted in another session; paste it again")
-
     def _read_text(self, path: str, data: bytes) -> Text:
         limit = min(MAX_FILE_BYTES, self._free_bytes)
         if limit < min(len(data), _MIN_EXCERPT_BYTES):
-            raise GooseLikeError(
-                f"the files of one message may have {MAX_TOTAL_BYTES:,} bytes; the model can read it itself"
-            )
-        head = data[:limit]
-        if is_cut := len(data) > limit:
-            head = head[: head.rfind(b"\n") + 1] or head
+            raise GooseLikeError(f"the files of one message may have {MAX_TOTAL_BYTES:,} bytes; let the model read it")
+        self._free_bytes -= min(len(data), limit)
         try:
-            text = codecs.getincrementaldecoder("utf-8-sig")().decode(head, final=not is_cut)
+            text = data.decode()
         except UnicodeDecodeError as error:
             raise GooseLikeError("it is no UTF-8 text; ask for a tool that reads it") from error
         if "\0" in text:
             raise GooseLikeError("it is binary; ask for a tool that reads it")
-        self._free_bytes -= len(head)
-        if is_cut:
-            shown, lines = head.count(b"\n"), data.count(b"\n") + (not data.endswith(b"\n"))
-            command = f"tail -c +{len(head) + 1} {shlex.quote(path)}"
-            text += f"\n[{lines - shown:,} of {lines:,} lines are left out; read on with `{command}`]\n"
-            self.notes.append(f"the model sees the first {len(head):,} of {len(data):,} bytes of {path}")
-        return Text(text=f"\n[{path}]\n{text}")
+        if len(data) > limit:
+            text = data[:limit].decode(errors="ignore")  # without half a character at its end
+            shown = len(text.encode())
+            rest = f"tail -c +{shown + 1} {shlex.quote(path)}"
+            text += f"\n[the first {shown:,} of {len(data):,} bytes; read on with `{rest}`]\n"
+            self.notes.append(f"the model sees the first {shown:,} of {len(data):,} bytes of {path}")
+        return Text(text=f"\n[{path}]\n" + text.removeprefix("\ufeff"))  # without the mark of an encoding

@@ -1,23 +1,20 @@
 """The profile for one run: chosen by name, session or default, and changed by command-line options."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from goose_like.config.profile import ModelChoice, Profile
+from goose_like.config.profile import ApprovalMode, ModelChoice, Profile, SandboxMode
 from goose_like.config.profile_loader import load_profile
 from goose_like.config.trust import ProjectConfig
 from goose_like.config.yaml_source import YamlSource
 from goose_like.core.errors import ProfileError
 from goose_like.providers.registry import choose_models, format_model_label, load_default_profile
 from goose_like.sessions.session import Session
+from goose_like.workspace.permissions.policy import APPROVALS, MODES
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileChoice:
-    """A profile with its source: the file, and the `--model` option if that replaced the models.
-
-    `project` holds the trusted files of the project.
-    """
+    """A profile with its source: the file, the `--model` option if given, and the trusted files of the project."""
 
     profile: Profile
     source: YamlSource
@@ -29,7 +26,7 @@ class ProfileChoice:
         if self.model is not None and error.path[:1] in (("processor",), ("accelerator",)):
             text = str(error).removeprefix(f"{self.model}: ")
             return ProfileError(f"--model {self.model}: {text}")
-        return self.source.add_location(error)
+        return ProfileError(f"{self.source.locate(*error.path)}: {error}") if error.path else error
 
 
 def choose_profile(
@@ -42,12 +39,12 @@ def choose_profile(
 ) -> ProfileChoice:
     """Load the profile that the options name and apply the other options to it.
 
-    Without `name` a resumed session keeps its profile, and without `model` also its model.
+    Without `name` a resumed session keeps its profile, and without `model` also its model. The sandbox and approval in
+    which the session ended stay, unless an option sets them. The profile `name` may only be stricter.
     """
     header = session.history.header if session else None
     if name is None and header and header.profile:  # an imported session can have none
-        name = header.profile
-        profile, source = load_profile(name, project)
+        profile, source = load_profile(header.profile, project)
         before = header.models.get("processor")
         if model is None and before != format_model_label(choose_models(profile)[0]):
             model = before
@@ -55,8 +52,32 @@ def choose_profile(
         profile, source = load_default_profile(project)
     else:
         profile, source = load_profile(name, project)
-    changes: dict[str, Any] = {"sandbox": sandbox, "approval": approval}
-    if model is not None:
-        changes["processor"] = changes["accelerator"] = ModelChoice(model=model)
-    changes = {key: value for key, value in changes.items() if value is not None}
+    if session:
+        kept = keep_modes(profile, session)
+        profile = kept if name is None else restrict_profile(profile, kept)
+    choice = None if model is None else ModelChoice(model=model)
+    options = {"sandbox": sandbox, "approval": approval, "processor": choice, "accelerator": choice}
+    changes = {key: value for key, value in options.items() if value is not None}
     return ProfileChoice(profile.model_copy(update=changes), source, model, project)
+
+
+def keep_modes(profile: Profile, session: Session) -> Profile:
+    """Return the profile with the sandbox and approval in which a session ended. Old sessions have recorded none.
+
+    A mode that this version does not know counts as the strictest.
+    """
+    header = session.history.header
+    sandbox: SandboxMode | None = next((mode for mode in MODES if header and mode == header.sandbox), None)
+    approval: ApprovalMode | None = next((mode for mode in APPROVALS if header and mode == header.approval), None)
+    changes = {
+        "sandbox": sandbox or (MODES[0] if header and header.sandbox else None),
+        "approval": approval or (APPROVALS[0] if header and header.approval else None),
+    }
+    return profile.model_copy(update={key: mode for key, mode in changes.items() if mode})
+
+
+def restrict_profile(profile: Profile, other: Profile) -> Profile:
+    """Return the profile with the stricter sandbox and the stricter approval of two profiles."""
+    sandbox = min(profile.sandbox, other.sandbox, key=MODES.index)
+    approval = min(profile.approval, other.approval, key=APPROVALS.index)
+    return profile.model_copy(update={"sandbox": sandbox, "approval": approval})

@@ -1,21 +1,12 @@
 """Subagents: the notifier of an exchange that works for another one, and the limits that remain for it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextvars import copy_context
 
 from typing_extensions import override
 
 from goose_like.config.profile import Limits
-from goose_like.core.events import (
-    Answer,
-    Event,
-    MessageCompleted,
-    Question,
-    SessionStarted,
-    SubagentEvent,
-    ToolFinished,
-    UsageRecorded,
-)
+from goose_like.core import events
 from goose_like.core.history import History
 from goose_like.core.message import Usage
 from goose_like.core.notifier import Notifier
@@ -42,12 +33,21 @@ class EventRelay(Notifier):
         self._model = ""
 
     @override
-    def notify(self, event: Event) -> None:
-        for parent_event in self._translate(event):
-            self._parent_context.run(self._parent.notify, parent_event)
+    def notify(self, event: events.Event) -> None:
+        self._send(events.SubagentEvent(call_id=self._call_id, event=event))
+        match event:
+            case events.SessionStarted(models=models):
+                self._model = models["processor"]
+            case events.ToolFinished():
+                self.calls += 1
+            case events.MessageCompleted(usage=usage):
+                self.steps += 1
+                self._count(self._model, usage)
+            case events.UsageRecorded(model=model, usage=usage):
+                self._count(model, usage)
 
     @override
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: events.Question) -> events.Answer:
         return await self._parent.ask(question.model_copy(update={"text": f"{self._who} asks: {question.text}"}))
 
     def format_usage(self) -> str:
@@ -55,25 +55,13 @@ class EventRelay(Notifier):
         counts = [(self.steps, "step"), (self.calls, "call"), (self.spent.total_tokens, "token")]
         return ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for count, noun in counts if count) or "nothing"
 
-    def _translate(self, event: Event) -> Iterator[Event]:
-        yield SubagentEvent(call_id=self._call_id, event=event)
-        match event:
-            case SessionStarted(models=models):
-                self._model = models["processor"]
-            case ToolFinished():
-                self.calls += 1
-            case MessageCompleted(usage=usage):
-                self.steps += 1
-                yield from self._count(self._model, usage)
-            case UsageRecorded(model=model, usage=usage):
-                yield from self._count(model, usage)
-            case _:
-                pass
-
-    def _count(self, model: str, usage: Usage) -> Iterator[UsageRecorded]:
+    def _count(self, model: str, usage: Usage) -> None:
         if usage.total_tokens:
             self.spent += usage
-            yield UsageRecorded(model=model, usage=usage, purpose=self._purpose)
+            self._send(events.UsageRecorded(model=model, usage=usage, purpose=self._purpose))
+
+    def _send(self, event: events.Event) -> None:
+        self._parent_context.run(self._parent.notify, event)
 
 
 def remaining_limits(
@@ -89,7 +77,7 @@ def remaining_limits(
     tokens = sum(usage.values(), Usage()).total_tokens - sum(own.values(), Usage()).total_tokens
     cost_usd = (compute_cost_usd(usage) or 0.0) - (compute_cost_usd(own) or 0.0)
     return {
-        "steps": limits.steps - history.turn_steps,
+        "steps": limits.steps - history.turn_step_count,
         "tokens": limits.tokens and (limits.tokens - tokens) // share_count,
         "cost_usd": limits.cost_usd and (limits.cost_usd - cost_usd) / share_count,
     }
@@ -101,11 +89,10 @@ def narrow_limits(limits: Limits, *bounds: Mapping[str, float | None]) -> Limits
     Raises:
         ToolError: nothing is left of a limit.
     """
-    lowest: dict[str, float | None] = {}
-    for name in {name: None for bound in bounds for name in bound}:
-        values = [getattr(limits, name), *(bound.get(name) for bound in bounds)]
-        known = [value for value in values if value is not None]
+    lowest = limits.model_dump()
+    for name, bound in (item for items in bounds for item in items.items()):
+        known = [value for value in (lowest[name], bound) if value is not None]
         lowest[name] = min(known, default=None)
-        if known and min(known) <= 0:
+        if known and lowest[name] <= 0:
             raise ToolError(f"nothing is left of this turn's limit of {name}; say in your answer what is still to do")
     return limits.model_copy(update=lowest)

@@ -1,11 +1,12 @@
-"""One tool call: check the arguments, call the function, and turn every failure into an answer for the model."""
+"""Tool calls: check the arguments, call the function, and turn every outcome into a result for the model."""
 
 import asyncio
 import inspect
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
+from traceback import format_exception_only
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,11 +14,18 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from goose_like.core.entry_points import find_nearest_name
 from goose_like.core.errors import GooseLikeError, find_foreign_frames
-from goose_like.core.images import check_image
-from goose_like.core.message import ToolCall
+from goose_like.core.events import ToolFinished, ToolStarted
+from goose_like.core.images import check_image, save_image
+from goose_like.core.masking import find_mask, mask_text, mask_value
+from goose_like.core.message import ToolCall, ToolResult
 from goose_like.core.threads import run_in_daemon_thread
-from goose_like.core.tool import FinalResult, ImageResult, Tool, ToolError, TransientResult
+from goose_like.core.tool import FinalResult, ImageResult, Tool, ToolError, TransientResult, current_call
+from goose_like.sessions.output_limit import limit_text
 
+from .journal import Journal
+from .limits import TurnLimits
+
+WARN_EQUAL_FAILURES = 3
 _MAX_FRAMES = 5
 _MAX_PROBLEMS = 5
 _MAX_VALUE_CHARS = 80
@@ -34,11 +42,72 @@ class CallOutcome:
     is_final: bool = False
 
 
+async def run_tools(calls: Sequence[ToolCall], tools: Mapping[str, Tool], journal: Journal, limits: TurnLimits) -> None:
+    """Run the calls of one model message in parallel, except exclusive tools, and emit their results.
+
+    Raises:
+        SessionError: a result cannot be written.
+    """
+    for batch in _split_batches(calls, tools):
+        try:
+            async with asyncio.TaskGroup() as group:
+                for call in batch:
+                    group.create_task(_run_tool(call, tools, journal, limits.values.output_bytes))
+        except BaseExceptionGroup as errors:  # tools never raise, but the journal may
+            raise errors.exceptions[0] from None
+
+
+def _split_batches(calls: Sequence[ToolCall], tools: Mapping[str, Tool]) -> Iterator[list[ToolCall]]:
+    """Split calls into batches, which run one after the other. An exclusive call is a batch of its own."""
+    exclusive = {name for name, tool in tools.items() if tool.options.exclusive}
+    for is_exclusive, group in groupby(calls, lambda call: call.name in exclusive):
+        batch = list(group)
+        yield from ([call] for call in batch) if is_exclusive else [batch]
+
+
+async def _run_tool(call: ToolCall, tools: Mapping[str, Tool], journal: Journal, output_limit_bytes: int) -> None:
+    """Run one call. For a remote tool, only check the arguments: a valid call stays open for the client."""
+    is_remote = call.name in tools and tools[call.name].options.remote
+    if not is_remote:
+        journal.emit(ToolStarted(call=call))
+    current_call.set(call.id)
+    outcome = await call_tool(tools, call)
+    if is_remote:
+        if not outcome.is_error:
+            return
+        journal.emit(ToolStarted(call=call))
+    journal.emit(ToolFinished(result=_create_result(call, outcome, journal, output_limit_bytes)))
+
+
+def _create_result(call: ToolCall, outcome: CallOutcome, journal: Journal, output_limit_bytes: int) -> ToolResult:
+    session = journal.session
+    call = mask_value(call)  # as in the history
+    output = limit_text(mask_text(outcome.output), session.output_path(call.id), output_limit_bytes)
+    failures = journal.history.failures.get((call.name, call.arguments), 0) + 1
+    if outcome.is_error and failures >= WARN_EQUAL_FAILURES:
+        output += f"\n[this very call has failed {failures} times; do something else, or say what you need]"
+    images = (save_image(outcome.image.data, outcome.image.source, session.outputs),) if outcome.image else ()
+    return ToolResult(
+        call_id=call.id,
+        output=output,
+        is_error=outcome.is_error,
+        images=images,
+        replacement=outcome.replacement[:output_limit_bytes] if outcome.replacement is not None else None,
+        is_final=outcome.is_final,
+    )
+
+
 async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> CallOutcome:
     """Run a tool call and return its outcome. Every failure becomes an outcome too; only cancellation passes."""
     if call.name not in tools:
         near = f"did you mean {name!r}? " if (name := find_nearest_name(call.name, tools)) else ""
-        return CallOutcome(f"no tool {call.name!r}; {near}the tools are: {', '.join(tools) or 'none'}", True)
+        return CallOutcome(f"no tool {call.name!r}; {near}the tools are: {', '.join(tools) or 'none'}", is_error=True)
+    if mask := find_mask(call.arguments):
+        return CallOutcome(
+            f"{call.name} did not run: {mask} stands for a secret that you cannot see or write. Leave the secret where "
+            "it is: change only the lines around it, or let a command read it from its file or variable",
+            is_error=True,
+        )
     tool = tools[call.name]
     limit = asyncio.timeout(tool.options.time_limit_s)
     try:
@@ -47,19 +116,17 @@ async def call_tool(tools: Mapping[str, Tool], call: ToolCall) -> CallOutcome:
             value = await invoke(tool.function, arguments)
         return _convert_value(value)
     except GooseLikeError as error:
-        return CallOutcome(str(error), True)
+        text = str(error)
     # Any error of a tool belongs to the model, also `sys.exit` and a cancellation inside the tool.
     except (Exception, SystemExit, asyncio.CancelledError) as error:
         task = asyncio.current_task()
         if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
             raise
+        text = _explain_error(error, tool.function)
         if isinstance(error, TimeoutError) and limit.expired():
-            return CallOutcome(
-                f"{call.name} was stopped after its time limit of {tool.options.time_limit_s:g} s; "
-                "ask for less at once or try another way",
-                True,
-            )
-        return CallOutcome(_explain_error(error, tool.function), True)
+            after = f"{tool.options.time_limit_s:g} s"
+            text = f"{call.name} was stopped after its time limit of {after}; ask for less at once or try another way"
+    return CallOutcome(text, is_error=True)
 
 
 async def invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
@@ -71,31 +138,11 @@ async def invoke(function: Callable[..., Any], arguments: dict[str, Any]) -> Any
 
 
 def _read_arguments(tool: Tool, text: str) -> dict[str, Any]:
-    """Parse and validate the arguments.
-
-    Raises:
-        ToolError: the message names the wrong field and the expected ones.
-    """
-    expected = f"send one JSON object with {_describe_fields(tool)}"
     try:
-        data = json.loads(text) if text.strip() else {}
-    except json.JSONDecodeError as error:
-        if error.msg == "Extra data":
-            raise ToolError(f"more than one JSON value was sent as arguments; {expected}, once a call") from error
-        around = text[max(0, error.pos - 30) : error.pos + 30]
-        raise ToolError(
-            f"the arguments are no valid JSON: {error.msg} at character {error.pos} of {len(text)}, near {around!r}; "
-            f"{expected}"
-        ) from error
-    except RecursionError as error:
-        raise ToolError(f"the arguments are nested too deeply; {expected}") from error
-    if not isinstance(data, dict):
-        kind = "null" if data is None else type(data).__name__
-        raise ToolError(f"the arguments are {kind}, not an object; {expected}")
-    try:
-        checked = tool.parameters.model_validate(data)
+        checked = tool.parameters.model_validate_json(text.strip() or "{}")
     except ValidationError as error:
         problems = "; ".join(_describe_problem(problem) for problem in error.errors()[:_MAX_PROBLEMS])
+        expected = f"send one JSON object with {_describe_fields(tool)}"
         raise ToolError(f"wrong arguments for {tool.name}: {problems}; {expected}") from error
     given = {
         field.alias or name: getattr(checked, name)
@@ -107,9 +154,7 @@ def _read_arguments(tool: Tool, text: str) -> dict[str, Any]:
 
 def _describe_fields(tool: Tool) -> str:
     properties, required = tool.spec.schema["properties"], tool.spec.schema.get("required", [])
-    if not properties:
-        return "no fields"
-    return ", ".join(f"{name!r}{'' if name in required else ' (optional)'}" for name in properties)
+    return ", ".join(f"{name!r}{'' if name in required else ' (optional)'}" for name in properties) or "no fields"
 
 
 def _describe_problem(problem: Any) -> str:
@@ -120,20 +165,17 @@ def _describe_problem(problem: Any) -> str:
         return f"there is no field {field!r}"
     value = repr(problem["input"])
     short = value if len(value) <= _MAX_VALUE_CHARS else value[: _MAX_VALUE_CHARS - 3] + "..."
-    return f"field {field!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}, not {short}"
+    place = f"field {field!r}: " if field else ""
+    return f"{place}{problem['msg'][0].lower()}{problem['msg'][1:]}, not {short}"
 
 
 def _convert_value(value: Any) -> CallOutcome:
-    match value:
-        case ImageResult():
-            check_image(value.data, value.source)
-            return CallOutcome(value.text or f"[image {value.source}]", image=value, replacement=value.replacement)
-        case TransientResult():
-            return CallOutcome(value.text, replacement=value.replacement)
-        case FinalResult():
-            return CallOutcome(value.text, replacement=value.replacement, is_final=True)
-        case _:
-            return CallOutcome(_convert_to_text(value))
+    if isinstance(value, ImageResult):
+        check_image(value.data, value.source)
+        return CallOutcome(value.text or f"[image {value.source}]", image=value, replacement=value.replacement)
+    if isinstance(value, TransientResult | FinalResult):
+        return CallOutcome(value.text, replacement=value.replacement, is_final=isinstance(value, FinalResult))
+    return CallOutcome(_convert_to_text(value))
 
 
 def _convert_to_text(value: Any) -> str:
@@ -152,8 +194,4 @@ def _convert_to_text(value: Any) -> str:
 def _explain_error(error: BaseException, function: Callable[..., Any]) -> str:
     """Describe an error with its newest frames in the tool's own package."""
     frames = [f"  {frame}" for frame in find_foreign_frames(error, function.__module__)]
-    try:
-        text = str(error)
-    except Exception:  # a broken `__str__`
-        text = "(no message)"
-    return "\n".join([f"{type(error).__name__}: {text}", *frames[-_MAX_FRAMES:]])
+    return "\n".join(["".join(format_exception_only(error)).strip(), *frames[-_MAX_FRAMES:]])

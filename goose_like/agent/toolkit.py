@@ -1,5 +1,6 @@
 """The base class of toolkits: tools, the prompt section that goes with them, state and hooks."""
 
+import inspect
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -21,7 +22,7 @@ from .view import ExchangeView
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """A text that the model reads instead of finishing the turn; see `Toolkit.before_finish`."""
+    """A text that the model reads instead of finishing the turn, once a turn or each time."""
 
     text: str
     is_repeated: bool = False
@@ -60,10 +61,12 @@ class Toolkit:
     picks some of the tools.
 
     `has_local_access`: the tools may read, change or run something on this machine. The HTTP server serves such a
-    toolkit only when it is named.
+    toolkit only when it is named. `is_read_only`: the tools change nothing, here or elsewhere. In the sandbox mode
+    `read-only`, the model gets the toolkits of other packages only with this promise.
     """
 
     has_local_access: ClassVar[bool] = True
+    is_read_only: ClassVar[bool] = False
     exchange_view: ExchangeView
     workspace: Workspace
     session: Session
@@ -85,8 +88,6 @@ class Toolkit:
         """
         return cls(notifier, requires, **kwargs)
 
-    # --- tools and commands
-
     def prompt(self) -> str:
         """Return the section for the system prompt, which is read once and must not change within a session."""
         return self.system()
@@ -102,9 +103,7 @@ class Toolkit:
             ProfileError: `config: {tools: [...]}` names an unknown tool.
         """
         names = self.tool_names()
-        picked = self.config.get("tools")
-        if picked is None:
-            picked = [name for name in names if _is_tool(getattr(self, name))]
+        picked = self.config.get("tools", names)
         if not isinstance(picked, list):
             raise ProfileError(f"`tools` takes a list, e.g. [{', '.join(names)}], not {picked!r}", ("config", "tools"))
         for name in map(str, picked):
@@ -113,17 +112,14 @@ class Toolkit:
         return tuple(make_tool(getattr(self, name)) for name in picked)
 
     @classmethod
-    def tool_names(cls) -> tuple[str, ...]:
+    def tool_names(cls) -> list[str]:
         """Return the names of the methods that are tools."""
-        attributes = (item for kind in reversed(cls.__mro__) for item in vars(kind).items())
-        return tuple(dict.fromkeys(name for name, value in attributes if _is_tool(value)))
+        names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
+        return [name for name in names if isinstance(getattr(getattr(cls, name, None), "__tool__", None), ToolOptions)]
 
     def commands(self) -> tuple[SlashCommand, ...]:
         """Return the slash commands: the methods marked with `@command`."""
-        names = dict.fromkeys(name for kind in reversed(type(self).__mro__) for name in vars(kind))
-        return tuple(make_command(getattr(self, name)) for name in names if is_command(getattr(type(self), name)))
-
-    # --- hooks
+        return tuple(make_command(getattr(self, name)) for name, _ in inspect.getmembers(type(self), is_command))
 
     async def on_turn_start(self) -> None:
         """Prepare a turn before its first step. This may take long; an error ends the turn."""
@@ -142,8 +138,7 @@ class Toolkit:
     def before_finish(self) -> str | FollowUp | None:
         """Return a reason to continue when the model wants to finish, or None to let it finish.
 
-        The model reads a string at most once a turn. A `FollowUp` with `is_repeated` comes each time the model wants to
-        finish, so return None at some point.
+        The model reads a string once a turn, and a `FollowUp` with `is_repeated` until this returns None.
         """
         return None
 
@@ -153,7 +148,3 @@ class Toolkit:
 
     async def close(self) -> None:
         """Release all resources. Toolkits that depend on this one are closed before it."""
-
-
-def _is_tool(function: object) -> bool:
-    return isinstance(getattr(getattr(function, "__func__", function), "__tool__", None), ToolOptions)

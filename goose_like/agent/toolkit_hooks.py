@@ -2,15 +2,15 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from goose_like.core.entry_points import find_entry_point
 from goose_like.core.errors import GooseLikeError, describe_foreign_error, prefix_error_path
+from goose_like.core.masking import mask_text
+from goose_like.core.notifier import Notifier
 
-from .journal import Journal
 from .toolkit import FollowUp, Toolkit
 
 
@@ -28,80 +28,28 @@ def toolkit_errors(name: str, *path: str | int) -> Iterator[None]:
         ) from error
 
 
-class ToolkitGuard:
-    """The hooks of one toolkit. A hook that fails is logged once and not called again."""
-
-    def __init__(self, name: str, toolkit: Toolkit, journal: Journal) -> None:
-        self.name = name
-        self.toolkit = toolkit
-        self._journal = journal
-        self._failed: set[str] = set()
-        self._has_objected = False
-
-    async def start_turn(self) -> None:
-        """Call `on_turn_start`.
-
-        Raises:
-            GooseLikeError: the hook failed; this ends the turn.
-        """
-        self._has_objected = False
-        with toolkit_errors(self.name):
-            await self.toolkit.on_turn_start()
-
-    def find_follow_up(self) -> str | None:
-        """Call `before_finish`, except after an objection that counts once a turn."""
-        if not self._has_objected:
-            with self._guard("before_finish") as before_finish:
-                reason = before_finish()
-                follow_up = reason if isinstance(reason, FollowUp) else FollowUp(str(reason or ""))
-                self._has_objected = bool(reason) and not follow_up.is_repeated
-                return follow_up.text
-        return None
-
-    def list_state_sections(self) -> list[tuple[str, str]]:
-        """Call `state_sections`."""
-        with self._guard("state_sections") as state_sections:
-            return [(str(title), str(text)) for title, text in state_sections()]
-        return []
-
-    async def collect_facts(self) -> dict[str, str]:
-        """Call `context_updates`, which may be `async`."""
-        with self._guard("context_updates") as context_updates:
-            value = context_updates()
-            value = await value if inspect.isawaitable(value) else value
-            return {str(key): str(fact) for key, fact in value.items()}
-        return {}
-
-    async def close(self) -> None:
-        """Close the toolkit. A second Ctrl-C does not interrupt this, and a failure is only logged."""
-        closing = asyncio.ensure_future(self.toolkit.close())
+async def close_toolkit(name: str, toolkit: Toolkit, notifier: Notifier) -> None:
+    """Close a toolkit. A second Ctrl-C does not interrupt this, and a failure is only logged."""
+    closing = asyncio.ensure_future(toolkit.close())
+    try:
         try:
-            try:
-                await asyncio.shield(closing)
-            except asyncio.CancelledError:
-                await closing
-                raise
-        except Exception as error:
-            self._journal.log(f"toolkit {self.name!r} failed to close: {type(error).__name__}: {error}")
-
-    @contextmanager
-    def _guard(self, hook: str) -> Iterator[Callable[[], Any]]:
-        """Yield the hook, or after a failure the hook of the base class, which does nothing."""
-        default = partial(getattr(Toolkit, hook), self.toolkit)
-        try:
-            yield default if hook in self._failed else getattr(self.toolkit, hook)
-        except Exception as error:  # foreign code must not end the turn
-            self._failed.add(hook)
-            text = f"toolkit {self.name!r} failed in {hook!r}, which is not called again: {_describe(self.name, error)}"
-            self._journal.log(text)
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            await closing
+            raise
+    except Exception as error:
+        notifier.log(f"toolkit {name!r} failed to close: {type(error).__name__}: {error}")
 
 
 class ToolkitHooks:
-    """The hooks of all toolkits of an exchange, in order of dependency."""
+    """The hooks of all toolkits of an exchange, by name. A hook that fails is logged once and not called again."""
 
-    def __init__(self, guards: Sequence[ToolkitGuard] = ()) -> None:
-        self._guards = guards
-        self.commands = {command.name: command for guard in guards for command in guard.toolkit.commands()}
+    def __init__(self, notifier: Notifier, toolkits: Mapping[str, Toolkit] = {}) -> None:
+        self.commands = {command.name: command for toolkit in toolkits.values() for command in toolkit.commands()}
+        self._notifier = notifier
+        self._toolkits = toolkits
+        self._failed: set[tuple[str, str]] = set()
+        self._objected: set[str] = set()
 
     async def start_turn(self) -> None:
         """Let each toolkit prepare a turn.
@@ -109,24 +57,53 @@ class ToolkitHooks:
         Raises:
             GooseLikeError: a toolkit failed; this ends the turn.
         """
-        for guard in self._guards:
-            await guard.start_turn()
+        self._objected.clear()
+        for name, toolkit in self._toolkits.items():
+            with toolkit_errors(name):
+                await toolkit.on_turn_start()
 
     def find_follow_up(self) -> str | None:
         """Return the first reason of a toolkit to continue the turn, when the model wants to finish."""
-        return next(filter(None, (guard.find_follow_up() for guard in self._guards)), None)
-
-    async def collect_facts(self) -> dict[str, tuple[str, str]]:
-        """Return the current facts of all toolkits: `toolkit.key` -> (key, value)."""
-        return {
-            f"{guard.name}.{key}": (key, value)
-            for guard in self._guards
-            for key, value in (await guard.collect_facts()).items()
-        }
+        for name, before_finish in self._list_hooks("before_finish"):
+            with self._guard(name, "before_finish"):
+                reason = None if name in self._objected else before_finish()
+                follow_up = reason if isinstance(reason, FollowUp) else FollowUp(str(reason or ""))
+                if follow_up.text:
+                    if not follow_up.is_repeated:
+                        self._objected.add(name)
+                    return follow_up.text
+        return None
 
     def list_state_sections(self) -> list[tuple[str, str]]:
         """Return the state of all toolkits as titles and texts."""
-        return [section for guard in self._guards for section in guard.list_state_sections()]
+        sections: list[tuple[str, str]] = []
+        for name, state_sections in self._list_hooks("state_sections"):
+            with self._guard(name, "state_sections"):
+                sections += [(str(title), str(text)) for title, text in state_sections()]
+        return sections
+
+    async def collect_facts(self) -> dict[str, str]:
+        """Return the current facts of all toolkits by `toolkit.key`."""
+        facts: dict[str, str] = {}
+        for name, context_updates in self._list_hooks("context_updates"):
+            with self._guard(name, "context_updates"):
+                updates = context_updates()
+                updates = await updates if inspect.isawaitable(updates) else updates
+                facts |= {f"{name}.{key}": mask_text(str(value)) for key, value in updates.items()}
+        return facts
+
+    def _list_hooks(self, hook: str) -> list[tuple[str, Callable[[], Any]]]:
+        toolkits = self._toolkits.items()
+        return [(name, getattr(toolkit, hook)) for name, toolkit in toolkits if (name, hook) not in self._failed]
+
+    @contextmanager
+    def _guard(self, name: str, hook: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # foreign code must not end the turn
+            self._failed.add((name, hook))
+            text = f"toolkit {name!r} failed in {hook!r}, which is not called again: {_describe(name, error)}"
+            self._notifier.log(text)
 
 
 def _describe(name: str, error: Exception) -> str:

@@ -83,10 +83,7 @@ class ModelView:
 
 
 class ExchangeView:
-    """Both models, together with the conversation.
-
-    Examples are `view.processor.messages[-1]` and `await view.accelerator.ask(...)`.
-    """
+    """Both models, together with the conversation, for example `await view.accelerator.ask(...)`."""
 
     def __init__(self, session: Session, models: ModelPair, notifier: Notifier) -> None:
         self.processor = ModelView(models.processor, session, notifier)

@@ -1,9 +1,8 @@
 """Named parts of goose_like: the built-in table, the entry points of installed packages, and spelling suggestions."""
 
 import difflib
-import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
@@ -47,10 +46,10 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
     },
     "goose_like.moderator": {
         "boss": "goose_like_toolkits.boss.flow.moderator:BossModerator",
-        "passive": "goose_like.agent.compaction.base:Passive",
-        "summarize": "goose_like.agent.compaction.threshold:Summarize",
-        "synopsis": "goose_like.agent.compaction.synopsis:Synopsis",
-        "truncate": "goose_like.agent.compaction.threshold:Truncate",
+        "passive": "goose_like.agent.compaction.moderators:Passive",
+        "summarize": "goose_like.agent.compaction.moderators:Summarize",
+        "synopsis": "goose_like.agent.compaction.moderators:Synopsis",
+        "truncate": "goose_like.agent.compaction.moderators:Truncate",
     },
     "goose_like.profile": {
         "goose_like": "goose_like_profiles",
@@ -61,22 +60,23 @@ BUILTIN_ENTRY_POINTS: dict[str, dict[str, str]] = {
         "context": "goose_like.cli.chat.slash_commands:draw_context",
         "copy": "goose_like.cli.chat.slash_commands:copy",
         "cost": "goose_like.cli.chat.slash_commands:cost",
-        "diff": "goose_like.cli.chat.undo_commands:diff",
+        "diff": "goose_like.cli.chat.slash_commands:diff",
         "doctor": "goose_like.cli.chat.slash_commands:doctor",
         "exit": "goose_like.cli.chat.slash_commands:leave",
         "export": "goose_like.cli.chat.slash_commands:export",
         "file": "goose_like.cli.chat.slash_commands:file",
         "fork": "goose_like.cli.chat.slash_commands:fork",
         "help": "goose_like.cli.chat.slash_commands:show_help",
+        "mode": "goose_like.cli.chat.slash_commands:mode",
         "model": "goose_like.cli.chat.slash_commands:model",
         "plan": "goose_like.cli.chat.slash_commands:plan",
         "profile": "goose_like.cli.chat.slash_commands:profile",
         "resume": "goose_like.cli.chat.slash_commands:resume",
         "retry": "goose_like.cli.chat.slash_commands:retry",
-        "rewind": "goose_like.cli.chat.undo_commands:rewind",
+        "rewind": "goose_like.cli.chat.slash_commands:rewind",
         "show": "goose_like.cli.chat.slash_commands:show",
         "toolkits": "goose_like.cli.chat.slash_commands:toolkits",
-        "undo": "goose_like.cli.chat.undo_commands:undo",
+        "undo": "goose_like.cli.chat.slash_commands:undo",
     },
     "goose_like.cli": {
         "boss": "goose_like_toolkits.boss.cli:app",
@@ -99,13 +99,9 @@ def _scan_packages(path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
     return {group: (*goose09.get(group, ()), *points.select(group=group)) for group in GROUPS}
 
 
-def _list_installed(group: str) -> tuple[EntryPoint, ...]:
-    return _scan_packages(tuple(sys.path))[group]
-
-
 def list_entry_points(group: str) -> dict[str, EntryPoint]:
     """List the entry points of one of the `GROUPS` by name, sorted, without importing them."""
-    points = {point.name: point for point in _list_installed(group)}
+    points = {point.name: point for point in _scan_packages(tuple(sys.path))[group]}
     points |= {name: EntryPoint(name, value, group) for name, value in BUILTIN_ENTRY_POINTS[group].items()}
     return dict(sorted(points.items()))
 
@@ -122,10 +118,16 @@ def get_package_name(point: EntryPoint) -> str:
     return getattr(point.dist, "name", _PACKAGE)
 
 
+def list_other_packages() -> list[str]:
+    """List the names of the installed packages that extend goose_like, without goose_like itself."""
+    names = {get_package_name(point) for group in GROUPS for point in list_entry_points(group).values()}
+    return sorted(names - {_PACKAGE})
+
+
 def list_overridden_entry_points(group: str) -> list[tuple[EntryPoint, EntryPoint]]:
     """List entry points that lose to one of the same name in another package, each with the winner."""
     winners = list_entry_points(group)
-    pairs = ((point, winners[point.name]) for point in _list_installed(group))
+    pairs = ((point, winners[point.name]) for point in _scan_packages(tuple(sys.path))[group])
     return [(point, winner) for point, winner in pairs if get_package_name(point) != get_package_name(winner)]
 
 
@@ -154,7 +156,10 @@ def load_entry_point(group: str, name: str) -> object:
     kind = group.removeprefix("goose_like.")
     point = find_entry_point(group, name)
     if point is None:
-        raise ProfileError(f"unknown {kind} {name!r}; {_suggest(kind, name, list_entry_points(group))}")
+        points = list_entry_points(group)
+        place = f"; is its package installed in this environment ({sys.executable})?"
+        hint = did_you_mean(name, points) + ("" if find_nearest_name(name, points) else place)
+        raise ProfileError(f"unknown {kind} {name!r}; {hint}")
     try:
         return point.load()
     except Exception as error:  # foreign code: its import may raise anything
@@ -163,16 +168,3 @@ def load_entry_point(group: str, name: str) -> object:
             f"the {kind} {name!r} of the package {package!r} can't be imported: "
             f"{describe_foreign_error(error, point.module)}; repair or uninstall {package!r}"
         ) from error
-
-
-def _suggest(kind: str, name: str, points: Mapping[str, EntryPoint]) -> str:
-    offered = [repr(point.name) for point in points.values() if _normalize(get_package_name(point)) == _normalize(name)]
-    if offered:
-        return f"that is the package; its {kind}{'s are' if len(offered) > 1 else ' is'} {', '.join(offered)}"
-    if find_nearest_name(name, points):
-        return did_you_mean(name, points)
-    return f"{did_you_mean(name, points)}; is its package installed in this environment ({sys.executable})?"
-
-
-def _normalize(package: str) -> str:
-    return re.sub(r"[-_.]+", "-", package).lower()

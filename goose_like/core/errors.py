@@ -1,20 +1,6 @@
 """Errors that goose_like raises on purpose, with their exit codes, and descriptions of errors in foreign code.
 
-    GooseLikeError                 1   something failed
-    ├── UsageError                 2   the command line is wrong
-    │   └── ProfileError           2   a profile, toolkit or provider is misspelt, missing or circular
-    ├── DeniedError                6   a permission was denied, or nobody was there to grant it
-    ├── SandboxError               7   commands cannot be sandboxed on this machine
-    ├── SessionError               1   a session file is missing, in use or damaged
-    └── ProviderError              1   a model gave no answer
-        ├── RateLimitError        75   too many requests, or no credit left
-        ├── CredentialError       76   the API key is missing or was refused
-        ├── ModelUnavailableError 77   the server is unreachable, the model unknown or its weights missing
-        ├── ContextLengthError     1   the request is longer than the model's context window
-        └── BrokenStreamError     77   the answer stopped, stalled or violated the protocol
-
-Ends that are not errors have codes too: 0 done, 3 steps, 4 cost, 5 tokens, 124 time, 130 SIGINT, 143 SIGTERM. See
-`events.TurnFinished`.
+docs/exit-codes.md lists all exit codes, including those of turns that end without an error.
 """
 
 import traceback
@@ -35,7 +21,7 @@ class UsageError(GooseLikeError):
 
 
 class ProfileError(UsageError):
-    """An unusable profile. `path` is the place within the profile and leads to the line number."""
+    """An unusable profile, toolkit or provider. `path` is the place in the profile and leads to the line number."""
 
     def __init__(self, text: str, path: tuple[str | int, ...] = ()) -> None:
         super().__init__(text)
@@ -53,7 +39,7 @@ def prefix_error_path(*path: str | int) -> Iterator[None]:
 
 
 class DeniedError(GooseLikeError):
-    """A permission that was denied."""
+    """A permission that was denied, or that nobody was there to grant."""
 
     exit_code = 6
 
@@ -118,16 +104,12 @@ def find_foreign_frames(error: BaseException, module: object) -> list[str]:
 
     Each frame is `module:line in function: source`, the newest last.
     """
-
-    def package_of(name: object) -> str:
-        return str(name).partition(".")[0]
-
-    modules = [frame.f_globals.get("__name__") for frame, _ in traceback.walk_tb(error.__traceback__)]
-    frames = zip(modules, traceback.extract_tb(error.__traceback__), strict=True)
+    package = str(module).partition(".")[0]
+    modules = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__)]
     return [
         f"{name}:{frame.lineno} in {frame.name}: {frame.line}"
-        for name, frame in frames
-        if package_of(name) == package_of(module)
+        for name, frame in zip(modules, traceback.extract_tb(error.__traceback__), strict=True)
+        if name.partition(".")[0] == package
     ]
 
 

@@ -11,12 +11,16 @@ from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
 
 from .message import FrozenModel, Message, ToolCall, ToolResult, Usage, Utf8Text
 
-PermissionKind = Literal["command", "change", "network", "outside", "repository", "sandbox", "install"]
+PermissionKind = Literal[
+    "command", "change", "deletion", "network", "domain", "outside", "repository", "sandbox", "install", "tool"
+]
 """A kind of action that may need permission.
 
 `command`: a command in the sandbox. `change`: a file in the workspace. `network`: a command with network access.
+`domain`: a host that commands reach through the proxy, as `example.org` or `example.org:8443`.
 `outside`: a file outside the workspace. `repository`: hooks or settings that a command left in a git repository.
 `sandbox`: a command without a sandbox. `install`: packages that a component of somebody else needs.
+`tool`: a tool call that a rule of the person asks about. `deletion`: a command that loses what undo cannot keep.
 """
 
 # --- values that events carry
@@ -37,30 +41,33 @@ class Task(FrozenModel):
 class Question(FrozenModel):
     """A question that only the user may answer.
 
-    `kind` is a permission, `trust` (trust a project folder) or `text` (a free-text question). Questions of one kind
-    share their answers. `subject` is the thing in question, `text` the question in one sentence, and `detail` the
-    complete content when `text` does not hold it, for example the diff of a file.
+    `kind` is a permission, `trust` (trust a project folder) or `text` (a free-text question). `subject` is the thing in
+    question, `text` the question in one sentence, and `detail` the complete content when `text` does not hold it, for
+    example the diff of a file. `prefix` says what the answer `allow_prefix` would allow until the session ends, such as
+    `git push`; if it is empty, there is no such answer.
     """
 
     kind: PermissionKind | Literal["trust", "text"]
     subject: Utf8Text
     text: Utf8Text
     detail: Utf8Text = ""
+    prefix: Utf8Text = Field(default="", exclude_if=operator.not_)
 
     @property
     def can_be_remembered(self) -> bool:
         """True when the answer may hold in later sessions: the subject names everything that would be allowed."""
-        return self.kind in ("command", "change", "network", "outside", "install", "trust")
+        return self.kind not in ("repository", "sandbox", "text")
 
 
 class Answer(FrozenModel):
     """The answer to a question.
 
-    `allow_session` also answers later questions of the same kind, `allow_always` the same question in later sessions.
-    `by` says who answered: `nobody` means that no user was there. `text` answers a free-text question and may be empty.
+    `allow_prefix` allows the question's `prefix` until the session ends, `allow_always` exactly the same action in
+    later sessions. `by` says who answered: `nobody` means that no user was there. `text` answers a free-text question,
+    or is the reason for a denial; it may be empty.
     """
 
-    choice: Literal["allow", "allow_session", "allow_always", "deny"] = "deny"
+    choice: Literal["allow", "allow_prefix", "allow_always", "deny"] = "deny"
     by: Literal["person", "profile", "nobody"] = "nobody"
     text: Utf8Text = Field(default="", exclude_if=operator.not_)
 
@@ -95,7 +102,8 @@ class Artifact(FrozenModel):
 class SessionStarted(FrozenModel):
     """A process opened the session. A resumed session has one such event for each process.
 
-    `is_resumed`: the process continues a turn that a killed process left, and the open calls stay open.
+    `is_resumed`: the process continues a turn that a killed process left, and the open calls stay open. `sandbox` and
+    `approval` are the modes of the profile; they are empty in old files.
     """
 
     type: Literal["session_started"] = "session_started"
@@ -106,6 +114,13 @@ class SessionStarted(FrozenModel):
     models: dict[str, str]
     tools: tuple[str, ...]
     is_resumed: bool = Field(default=False, exclude_if=operator.not_)
+    sandbox: str = Field(default="", exclude_if=operator.not_)
+    approval: str = Field(default="", exclude_if=operator.not_)
+
+    @property
+    def mode(self) -> str:
+        """The approval and the sandbox in effect, for people. Empty if they are unknown."""
+        return " · ".join(filter(None, (self.approval, "read-only" if self.approval == "plan" else self.sandbox)))
 
 
 class TurnStarted(FrozenModel):
@@ -331,11 +346,6 @@ EphemeralEvent = (
     Status | TextDelta | ThinkingDelta | Retrying | ToolStarted | ToolProgress | SubagentEvent | RunFinished
 )
 Event = DurableEvent | EphemeralEvent
-
-event_adapter: TypeAdapter[Event] = TypeAdapter(
-    Annotated[Event, Field(discriminator="type")], config=ConfigDict(defer_build=True)
-)
-"""Reads any event from JSON."""
 
 durable_event_adapter: TypeAdapter[DurableEvent] = TypeAdapter(
     Annotated[DurableEvent, Field(discriminator="type")], config=ConfigDict(defer_build=True)

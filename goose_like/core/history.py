@@ -1,34 +1,13 @@
 """The state of a session as a fold over its events: messages, plan, usage, and the repair of cut-off calls."""
 
-import operator
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Self, assert_never
 
 from pydantic import JsonValue
 
-from .events import (
-    Answered,
-    ArtifactShown,
-    Asked,
-    Compacted,
-    DurableEvent,
-    Interjected,
-    Logged,
-    MessageCompleted,
-    PlanUpdated,
-    PromptsSuggested,
-    Question,
-    Reminded,
-    Rewound,
-    SessionStarted,
-    StateSaved,
-    Task,
-    ToolFinished,
-    TurnFinished,
-    TurnStarted,
-    UsageRecorded,
-)
+from . import events
 from .message import Image, Message, Text, ToolCall, ToolResult, Usage
 
 PROMPT_STATE_KEY = "prompt"
@@ -37,9 +16,6 @@ PROMPT_STATE_KEY = "prompt"
 INTERRUPTED = "interrupted: this call was cut off before it gave a result; what it had done until then may stand"
 
 _IMAGE_TOKENS = 1_500
-
-# Sum plain numbers: a frozen record for each sum took a third of the time to replay a long session.
-_get_counts = operator.attrgetter(*Usage.model_fields)
 
 
 def estimate_tokens(message: Message) -> int:
@@ -62,55 +38,56 @@ class History:
     Between turns `messages` is well-formed: each tool call has exactly one result, in the message after it, in the
     order of the calls.
 
-    `failures` counts the failing calls of this turn by name and arguments, and a success clears it. `repeated_steps`
-    counts the newest steps with equal calls and results, 0 before the first step. `measured_tokens` is a message
-    count and the tokens of those messages. `suffix` is an index and the message that follows the kept messages.
+    `failures` counts the failing calls of this turn by name and arguments, and a success clears it.
+    `repeated_step_count` counts the newest steps with equal calls and results. `measured_tokens` is the size of the
+    first `measured_count` messages. `suffix` is an index and the message that follows the kept messages.
     """
 
     messages: list[Message] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     user_message_indexes: list[int] = field(default_factory=list)
     turn_count: int = 0
-    header: SessionStarted | None = None
-    plan: tuple[Task, ...] = ()
+    header: events.SessionStarted | None = None
+    plan: tuple[events.Task, ...] = ()
     steps_since_plan: int = 0
-    is_plan_questioned: bool = False
+    is_reminded_of_open_tasks: bool = False
     state: dict[str, JsonValue] = field(default_factory=dict)
     open_calls: dict[str, ToolCall] = field(default_factory=dict)
-    unanswered_questions: list[Question] = field(default_factory=list)
-    last_turn: TurnFinished | None = None
+    unanswered_questions: list[events.Question] = field(default_factory=list)
+    last_turn: events.TurnFinished | None = None
     call_ids: set[str] = field(default_factory=set)
     failures: dict[tuple[str, str], int] = field(default_factory=dict)
-    repeated_steps: int = 0
+    repeated_step_count: int = 0
     is_in_turn: bool = False
     has_final_result: bool = False
-    measured_tokens: tuple[int, int] = (0, 0)
+    measured_count: int = 0
+    measured_tokens: int = 0
     summary: Message | None = None
     kept_start: int = 0
     suffix: tuple[int, Message] | None = None
     replacements: dict[str, str] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
-    _stripped: list[Message] = field(default_factory=list)
+    _stripped_messages: list[Message] = field(default_factory=list)
     _stripped_end: int = 0
-    _spent: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    _turn_spent: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _token_counts: dict[str, Counter[str]] = field(default_factory=dict)
+    _turn_token_counts: dict[str, Counter[str]] = field(default_factory=dict)
     _results: dict[str, ToolResult] = field(default_factory=dict)
     _reminders: list[str] = field(default_factory=list)
     _pending_replacements: dict[str, str] = field(default_factory=dict)
     _last_step: tuple[tuple[str, str, str, bool, tuple[Image, ...]], ...] = ()
 
     @classmethod
-    def replay(cls, events: Iterable[DurableEvent], *, is_resumed: bool = False) -> Self:
+    def replay(cls, saved_events: Iterable[events.DurableEvent], *, is_resumed: bool = False) -> Self:
         """Fold events into a new history and close open calls. A resumed turn keeps its open calls."""
         history = cls()
-        for event in events:
+        for event in saved_events:
             history.apply(event)
         if not (is_resumed and history.is_in_turn):
-            history.close()
+            history.close_open_calls()
         return history
 
     @property
-    def turn_steps(self) -> int:
+    def turn_step_count(self) -> int:
         """The number of model messages in the newest turn."""
         start = self.turns[-1].start if self.turns else 0
         return sum(message.role == "assistant" for message in self.messages[start:])
@@ -123,7 +100,7 @@ class History:
         prompt or set of tools, is left out.
         """
         summary = () if self.summary is None else (self.summary,)
-        kept = [*self._stripped, *self.messages[self._stripped_end :]]
+        kept = [*self._stripped_messages, *self.messages[self._stripped_end :]]
         if self.suffix is not None:
             index, message = self.suffix
             kept.insert(index - self.kept_start, message)
@@ -132,19 +109,18 @@ class History:
     @property
     def context_tokens(self) -> int:
         """The approximate size of the context: the count of the newest request plus an estimate of the rest."""
-        count, tokens = self.measured_tokens
-        newer = self.messages[count:] if count else self.context
-        return tokens + sum(estimate_tokens(message) for message in newer)
+        newer = self.messages[self.measured_count :] if self.measured_count else self.context
+        return self.measured_tokens + sum(estimate_tokens(message) for message in newer)
 
     @property
     def usage(self) -> dict[str, Usage]:
         """All tokens by model."""
-        return {model: _create_usage(counts) for model, counts in self._spent.items()}
+        return {model: Usage(**counts) for model, counts in self._token_counts.items()}
 
     @property
     def turn_usage(self) -> dict[str, Usage]:
         """The tokens of the newest turn by model."""
-        return {model: _create_usage(counts) for model, counts in self._turn_spent.items()}
+        return {model: Usage(**counts) for model, counts in self._turn_token_counts.items()}
 
     @property
     def total_usage(self) -> Usage:
@@ -156,7 +132,7 @@ class History:
         """The results that exist while other calls of the same message are still open."""
         return tuple(self._results[call_id] for call_id in self.open_calls if call_id in self._results)
 
-    def preview_context(self, event: Compacted) -> list[Message]:
+    def preview_context(self, event: events.Compacted) -> list[Message]:
         """Return the context as it will be after this event."""
         summary = [Message.user(event.summary)] if event.summary else []
         suffix = [Message.user(event.suffix)] if event.suffix else []
@@ -164,44 +140,44 @@ class History:
         kept = (message.strip_thinking(replacements) for message in self.messages[self._find_start(event.kept_count) :])
         return [*summary, *kept, *suffix]
 
-    def apply(self, event: DurableEvent) -> None:
+    def apply(self, event: events.DurableEvent) -> None:
         """Fold one event into the state. This never raises: a damaged file with events in any order must resume."""
         match event:  # the most frequent first: this loop replays long sessions
-            case TurnStarted(message=message):
+            case events.TurnStarted(message=message):
                 self._start_turn(message)
-            case MessageCompleted(message=message, usage=usage):
+            case events.MessageCompleted(message=message, usage=usage):
                 self._add_answer(message, usage)
-            case ToolFinished(result=result):
+            case events.ToolFinished(result=result):
                 self._add_result(result)
-            case TurnFinished():
+            case events.TurnFinished():
                 self.last_turn, self.is_in_turn = event, False
-                self.close()
-            case SessionStarted(is_resumed=is_resumed):
+                self.close_open_calls()
+            case events.SessionStarted(is_resumed=is_resumed):
                 if not is_resumed:
-                    self.close()
+                    self.close_open_calls()
                 self.header = event
-            case PlanUpdated(tasks=tasks):
-                self.plan, self.steps_since_plan, self.is_plan_questioned = tasks, 0, False
-            case Reminded():
+            case events.PlanUpdated(tasks=tasks):
+                self.plan, self.steps_since_plan, self.is_reminded_of_open_tasks = tasks, 0, False
+            case events.Reminded():
                 self._add_reminder(event)
-            case Interjected(message=message):
-                self.close()
+            case events.Interjected(message=message):
+                self.close_open_calls()
                 self.user_message_indexes.append(len(self.messages))
                 self.messages.append(message)
-            case Answered(question=question, answer=answer):
+            case events.Answered(question=question, answer=answer):
                 if answer.by == "nobody" and question.kind != "text":  # a missing free-text answer is no refusal
                     self.unanswered_questions.append(question)
-            case UsageRecorded(model=model, usage=usage):
+            case events.UsageRecorded(model=model, usage=usage):
                 self._count(model, usage)
-            case Compacted():
+            case events.Compacted():
                 self._compact(event)
-            case Rewound(message_count=message_count):
+            case events.Rewound(message_count=message_count):
                 self._rewind(message_count)
-            case StateSaved(toolkit=toolkit, value=value):
+            case events.StateSaved(toolkit=toolkit, value=value):
                 self.state[toolkit] = value
                 if toolkit == PROMPT_STATE_KEY:
                     self._strip_thinking()
-            case Logged() | Asked() | ArtifactShown() | PromptsSuggested():
+            case events.Logged() | events.Asked() | events.ArtifactShown() | events.PromptsSuggested():
                 pass  # only shown
             case _:
                 assert_never(event)
@@ -210,7 +186,7 @@ class History:
         """Return whether this call still waits for its result."""
         return call_id in self.open_calls and call_id not in self._results
 
-    def close(self) -> None:
+    def close_open_calls(self) -> None:
         """Answer every open call with an error that says it was interrupted.
 
         Cancelling, crashing and resuming share this repair. Calls that were handed off to a client stay open as long
@@ -227,13 +203,13 @@ class History:
         for result in message.tool_results:
             if self.is_open(result.call_id):
                 self._results[result.call_id] = result
-        self._turn_spent, self.unanswered_questions, self.last_turn, self.failures = {}, [], None, {}
+        self._turn_token_counts, self.unanswered_questions, self.last_turn, self.failures = {}, [], None, {}
         self.is_in_turn, self.has_final_result = True, False
-        self.close()
-        self.repeated_steps, self._last_step = 0, ()
+        self.close_open_calls()
+        self.repeated_step_count, self._last_step = 0, ()
         if self._pending_replacements:
             self.replacements = self._pending_replacements | self.replacements  # those of a compaction stay
-            self._pending_replacements, self.measured_tokens = {}, (0, 0)
+            self._pending_replacements, self.measured_count, self.measured_tokens = {}, 0, 0
             self._strip_thinking()
         self.turn_count += 1
         self.turns.append(Turn(self.turn_count, len(self.messages)))
@@ -243,12 +219,13 @@ class History:
             self.messages.append(message if parts == message.parts else Message(role="user", parts=parts))
 
     def _add_answer(self, message: Message, usage: Usage) -> None:
-        self.close()
+        self.close_open_calls()
         self.messages.append(message)
         self.open_calls = {call.id: call for call in message.tool_calls}
         self.call_ids.update(self.open_calls)
         self.steps_since_plan += 1
-        self.measured_tokens = (len(self.messages), usage.total_tokens if usage.input_tokens else self.context_tokens)
+        tokens = usage.total_tokens if usage.input_tokens else self.context_tokens
+        self.measured_count, self.measured_tokens = len(self.messages), tokens
         self._count(self.header.models.get("processor", "") if self.header else "", usage)
 
     def _add_result(self, result: ToolResult) -> None:
@@ -272,17 +249,17 @@ class History:
             (call.name, call.arguments, result.output, result.is_error, result.images)
             for call, result in zip(self.open_calls.values(), results, strict=True)
         )
-        self.repeated_steps = self.repeated_steps + 1 if step == self._last_step else 1
+        self.repeated_step_count = self.repeated_step_count + 1 if step == self._last_step else 1
         self._last_step = step
         self.messages.append(Message(role="tool", parts=results))
         self.open_calls, self._results = {}, {}
         self._flush_reminders()
 
-    def _add_reminder(self, event: Reminded) -> None:
+    def _add_reminder(self, event: events.Reminded) -> None:
         self._reminders.append(event.text)
         if event.reason in ("plan", "open_tasks"):
             self.steps_since_plan = 0
-            self.is_plan_questioned |= event.reason == "open_tasks"
+            self.is_reminded_of_open_tasks |= event.reason == "open_tasks"
         self.facts |= event.facts
         if not self.open_calls:  # else the reminder follows the results
             self._flush_reminders()
@@ -291,19 +268,19 @@ class History:
         self.messages += map(Message.user, self._reminders)
         self._reminders.clear()
 
-    def _compact(self, event: Compacted) -> None:
-        self.close()
+    def _compact(self, event: events.Compacted) -> None:
+        self.close_open_calls()
         self.summary = Message.user(event.summary) if event.summary else None
         self.replacements |= event.replacements
         self.facts = self.facts if event.is_routine else {}
         self.kept_start = self._find_start(event.kept_count)
         self.suffix = (len(self.messages), Message.user(event.suffix)) if event.suffix else None
-        self.measured_tokens = (0, 0)
+        self.measured_count = self.measured_tokens = 0
         self._strip_thinking()
 
     def _rewind(self, message_count: int) -> None:
         self.last_turn, self.facts, self.is_in_turn = None, {}, False
-        self.close()
+        self.close_open_calls()
         del self.messages[message_count:]
         while self.messages and self.messages[-1].tool_calls:
             del self.messages[-1]  # keep no call without its result
@@ -313,7 +290,7 @@ class History:
             self.suffix = None
         self.turns = [turn for turn in self.turns if turn.start < len(self.messages)]
         self.user_message_indexes = [index for index in self.user_message_indexes if index < len(self.messages)]
-        self.measured_tokens = (0, 0)
+        self.measured_count = self.measured_tokens = 0
         if len(self.messages) < self._stripped_end:
             self._strip_thinking()
 
@@ -325,14 +302,12 @@ class History:
         return start
 
     def _strip_thinking(self) -> None:
-        self._stripped = [message.strip_thinking(self.replacements) for message in self.messages[self.kept_start :]]
+        self._stripped_messages = [
+            message.strip_thinking(self.replacements) for message in self.messages[self.kept_start :]
+        ]
         self._stripped_end = len(self.messages)
 
     def _count(self, model: str, usage: Usage) -> None:
-        spent = _get_counts(usage)
-        for counts in (self._spent, self._turn_spent):
-            counts[model] = tuple(map(operator.add, counts[model], spent)) if model in counts else spent
-
-
-def _create_usage(counts: tuple[int, ...]) -> Usage:
-    return Usage.model_validate(dict(zip(Usage.model_fields, counts, strict=True)))
+        # A counter, because a `Usage` for each sum takes a third of the time to replay a long session.
+        for counts in (self._token_counts, self._turn_token_counts):
+            counts.setdefault(model, Counter()).update(vars(usage))

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_TYPES = {"string", "number", "integer", "boolean", "array", "object", "null"}
+_TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
 _TEXT_KEYS = ("description", "format")
 _BOUND_KEYS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems")
 _CHOICE_KEYS = ("anyOf", "oneOf", "allOf")
@@ -83,11 +83,7 @@ def _sanitize_node(node: Any, root: dict[str, Any], depth: int, budget: Iterator
     result: dict[str, Any] = {}
     types = node.get("type")
     type_list = [types] if isinstance(types, str) else types
-    if (
-        isinstance(type_list, list)
-        and type_list
-        and all(isinstance(kind, str) and kind in _TYPES for kind in type_list)
-    ):
+    if isinstance(type_list, list) and type_list and all(kind in _TYPES for kind in type_list):
         result["type"] = types
     elif isinstance(node.get("properties"), dict):
         result["type"] = "object"

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import shutil
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import suppress
 
 from typing_extensions import override
 
@@ -94,20 +94,12 @@ class Channel(Notifier):
             self._events.append(event)
         self._has_news.set()
 
-    async def stream(self, work: Awaitable[object]) -> AsyncIterator[Event]:
+    async def stream(self, work: Awaitable[object], heartbeat_s: float | None = None) -> AsyncGenerator[list[Event]]:
         """Yield the events that `work` emits until it ends, then raise its error if it failed.
 
-        Leaving the stream early cancels the work and waits for its end.
+        Each list holds all waiting events; after `heartbeat_s` without events, the list is empty. Leaving the stream
+        early cancels the work and waits for its end.
         """
-        async with aclosing(self.stream_batches(work)) as batches:
-            async for batch in batches:
-                for event in batch:
-                    yield event
-
-    async def stream_batches(
-        self, work: Awaitable[object], heartbeat_s: float | None = None
-    ) -> AsyncGenerator[list[Event]]:
-        """Yield all waiting events at once, and an empty list after `heartbeat_s` without events. See `stream`."""
         task = asyncio.ensure_future(work)
         task.add_done_callback(lambda _: self._has_news.set())
         is_done = False

@@ -3,9 +3,9 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Future
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -21,30 +21,15 @@ async def run_in_daemon_thread(function: Callable[[], T], name: str = "blocking 
         RuntimeError: `function` raised `StopIteration`, `SystemExit`, `KeyboardInterrupt` or a similar exception,
             which would stop the event loop.
     """
-    loop, context = asyncio.get_running_loop(), copy_context()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def settle(value: Any, error: BaseException | None) -> None:
-        if future.done():
-            return  # cancelled in the meantime
-        if error is None:
-            future.set_result(value)
-        else:
-            future.set_exception(error)
+    context, future = copy_context(), Future[T]()
 
     def run() -> None:
-        value: Any = None
-        error: BaseException | None = None
+        future.set_running_or_notify_cancel()  # from now on, a cancelled caller leaves the future as it is
         try:
-            value = context.run(function)
-        except StopIteration as stop:
-            error = RuntimeError(f"StopIteration: {stop}")
-        except Exception as raised:
-            error = raised
-        except BaseException as raised:
-            error = RuntimeError(f"{type(raised).__name__}: {raised}")
-        with suppress(RuntimeError):  # the event loop is closed
-            loop.call_soon_threadsafe(settle, value, error)
+            future.set_result(context.run(function))
+        except BaseException as error:
+            is_safe = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            future.set_exception(error if is_safe else RuntimeError(f"{type(error).__name__}: {error}"))
 
     threading.Thread(target=run, name=name, daemon=True).start()
-    return await future
+    return await asyncio.wrap_future(future)

@@ -124,18 +124,10 @@ def tool(function: Any = None, /, **options: Any) -> Any:
     return mark if function is None else mark(function)
 
 
-_STYLES = {
-    ":param": DocstringStyle.REST,
-    "Args:": DocstringStyle.GOOGLE,
-    "Arguments:": DocstringStyle.GOOGLE,
-    "---": DocstringStyle.NUMPYDOC,
-}
-
-
 def parse_docstring(text: str) -> Docstring:
-    """Parse a docstring in the style of its markers. Trying all styles would cost 10 ms at each start."""
-    styles = {style for marker, style in _STYLES.items() if marker in text} or {DocstringStyle.GOOGLE}
-    return docstring_parser.parse(text, styles.pop() if len(styles) == 1 else DocstringStyle.AUTO)
+    """Parse a docstring in any style. Trying all styles for each tool would cost 10 ms at each start."""
+    is_google = ":param" not in text and "---" not in text
+    return docstring_parser.parse(text, DocstringStyle.GOOGLE if is_google else DocstringStyle.AUTO)
 
 
 def make_tool(function: Callable[..., Any]) -> Tool:
@@ -144,21 +136,13 @@ def make_tool(function: Callable[..., Any]) -> Tool:
     Raises:
         TypeError: a parameter has no JSON form (`*args`, or a type unknown to pydantic), or a method has no `self`.
     """
-    text = inspect.getdoc(function) or ""
-    if inspect.ismethod(function):
-        spec, parameters = _describe_method(function.__func__, text)
-    else:
-        spec, parameters = _describe(function, text)
+    text, is_method = inspect.getdoc(function) or "", inspect.ismethod(function)
+    spec, parameters = _describe(getattr(function, "__func__", function), text, is_method)
     return Tool(spec, function, parameters, getattr(function, "__tool__", ToolOptions()))
 
 
-@lru_cache(maxsize=512)
-def _describe_method(method: Callable[..., Any], text: str) -> tuple[ToolSpec, type[BaseModel]]:
-    # Cached because many objects share a method: a server builds its toolkits for each request.
-    return _describe(method, text, is_method=True)
-
-
-def _describe(function: Callable[..., Any], text: str, *, is_method: bool = False) -> tuple[ToolSpec, type[BaseModel]]:
+@lru_cache(maxsize=512)  # many objects share a method: a server builds its toolkits for each request
+def _describe(function: Callable[..., Any], text: str, is_method: bool) -> tuple[ToolSpec, type[BaseModel]]:
     doc = parse_docstring(text)
     parameters = list(inspect.signature(function).parameters.values())
     if is_method:

@@ -38,14 +38,10 @@ def render_artifact(artifact: Artifact) -> str:
     if artifact.description:
         head += f"\n\n{artifact.description.strip()}"
     match artifact.kind:
-        case "table":
+        case "table" | "chart":
             body = _render_table(artifact.rows, list_columns(artifact.rows))
-        case "chart":
-            keys, sentence = list_columns(artifact.rows), "Data of a chart:"
             if chart := artifact.chart:
-                sentence = f"A {chart.kind} chart of {', '.join(chart.y)} by {chart.x}:"
-                keys = [key for key in (chart.x, *chart.y) if key in keys] or keys
-            body = f"{sentence}\n\n{_render_table(artifact.rows, keys)}"
+                body = f"A {chart.kind} chart of {', '.join(chart.y)} by {chart.x}:\n\n{body}"
         case "html":
             page = convert(artifact.text, ConversionOptions(skip_images=True, extract_metadata=False))
             body = _truncate((page.content or "").strip())

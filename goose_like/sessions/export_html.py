@@ -10,9 +10,9 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from goose_like.core.message import Image
-from goose_like.providers.prices import compute_cost_usd
+from goose_like.terminal.escape import escape_controls
 
-from .transcript import Entry, Transcript, escape_controls, format_time
+from .transcript import Entry, Transcript
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _DIFF_START = re.compile(r"^(?:diff --git |@@ -\d+(?:,\d+)? \+\d+)", re.MULTILINE)
@@ -22,11 +22,6 @@ def export_html(transcript: Transcript) -> str:
     """Render the page. All text is escaped. The model's Markdown is rendered without HTML and images."""
     info = transcript.info
     style = files(__package__).joinpath("session_page.css").read_text(encoding="utf-8")
-    facts = [info.cwd, f"last used {format_time(info.changed_at)}"]
-    for model, spent in transcript.usage.items():
-        cost = compute_cost_usd({model: spent})
-        price = "cost unknown" if cost is None else f"${cost:.4f}"
-        facts.append(f"{model}: {spent.input_tokens:,} tokens in, {spent.output_tokens:,} out, {price}")
     markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
     outputs = info.folder / "outputs"
     body = "\n".join(part for entry in transcript.iterate_entries() for part in _render_entry(entry, markdown, outputs))
@@ -42,7 +37,7 @@ def export_html(transcript: Transcript) -> str:
 </head>
 <body>
 <h1>{escape(info.name)}</h1>
-<p class="facts">{escape(chr(10).join(facts))}</p>
+<p class="facts">{escape(chr(10).join(transcript.list_facts()))}</p>
 {body}
 </body>
 </html>

@@ -3,17 +3,24 @@
 import re
 from collections.abc import Iterator
 
-from .transcript import Entry, Transcript, escape_controls, format_time
+from markdown_it import MarkdownIt
+
+from goose_like.terminal.escape import escape_controls
+
+from .transcript import Entry, Transcript
+
+_SCRIPT_LINK = re.compile(r"(script|data)\\?:(?=\S)", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?=#|\w+;)")
+_BACKTICKS = re.compile(r"\\.|(`+)", re.DOTALL)
 
 
 def export_markdown(transcript: Transcript) -> str:
-    """Render the document. Tool calls and long texts are fenced blocks, so their content is not read as Markdown."""
-    info, usage = transcript.info, transcript.usage
-    facts = [f"- folder: `{info.cwd}`", f"- last used: {format_time(info.changed_at)}"]
-    facts += [
-        f"- {model}: {spent.input_tokens:,} tokens in, {spent.output_tokens:,} out" for model, spent in usage.items()
-    ]
-    blocks = [f"# {info.name}", "\n".join(facts)]
+    """Render the document. Nothing in it is HTML, a script or an image, so a viewer loads and runs nothing.
+
+    Tool calls and long texts are fenced blocks, so their content is not read as Markdown.
+    """
+    facts = "\n".join(f"- {_escape(fact)}" for fact in transcript.list_facts())
+    blocks = [f"# {_escape(transcript.info.name)}", facts]
     for entry in transcript.iterate_entries():
         blocks += _render_entry(entry)
     return escape_controls("\n\n".join(blocks)) + "\n"
@@ -24,9 +31,9 @@ def _render_entry(entry: Entry) -> Iterator[str]:
         case "person":
             yield f"## {entry.title.capitalize()}"
             lines = [entry.text, *(f"[image {image.source}]" for image in entry.images)]
-            yield "\n".join(f"> {line}".rstrip() for line in "\n".join(lines).split("\n"))
+            yield _disarm("\n".join(f"> {line}".rstrip() for line in "\n".join(lines).split("\n")))
         case "model":
-            yield _close_fence(entry.text.strip())
+            yield _disarm(entry.text.strip())
         case "call":
             yield f"**{_escape(entry.title)}**"
             if entry.text.strip():
@@ -56,15 +63,42 @@ def _escape(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>&])", r"\\\1", text)
 
 
-def _close_fence(text: str) -> str:
-    """Close a fence that a truncated answer left open; otherwise the fence would include all later text."""
-    fence = ""
-    for line in text.split("\n"):
-        found = re.match(r" {0,3}(`{3,}|~{3,})(.*)", line)
-        if not found:
-            continue
-        if not fence:
-            fence = found[1]
-        elif found[1].startswith(fence) and not found[2].strip():
-            fence = ""
-    return f"{text}\n{fence}" if fence else text
+def _disarm(text: str) -> str:
+    """Turn HTML, images and script links of Markdown into text, except in code. Close a fence that was left open."""
+    lines = escape_controls(text).split("\n")
+    ready: dict[int, str] = {}  # by the number of the line
+    tokens = MarkdownIt("commonmark", {"html": False}).parse("\n".join(lines))
+    for token in tokens:
+        if token.map and token.type in ("inline", "fence", "code_block"):
+            block = "\n".join(lines[slice(*token.map)])
+            if token.type == "inline":
+                block = _disarm_inline(block)
+            elif "|" in token.info:  # some viewers read a table there, and no fence
+                block = block.replace(token.info, "", 1)
+            ready.update(zip(range(*token.map), block.split("\n"), strict=True))
+    safe = [ready.get(number, _disarm_plain(line)) for number, line in enumerate(lines)]
+    if tokens and (last := tokens[-1]).map and last.type == "fence":
+        body = lines[last.map[0] + 1 : last.map[1]]
+        if not (body and re.fullmatch(f" {{0,3}}{last.markup}{last.markup[0]}*[ \t]*", body[-1])):
+            safe.append(last.markup)
+    return "\n".join(safe)
+
+
+def _disarm_inline(text: str) -> str:
+    parts: list[str] = []
+    start = position = 0
+    while "|" not in text and (found := _BACKTICKS.search(text, position)):  # a cell of a table ends code
+        position = found.end()
+        end = re.compile(f"(?<!`){found[1]}(?!`)").search(text, position) if found[1] else None
+        if end:
+            position = end.end()
+            code = text[found.start() : position]
+            if "\n" not in code:  # else a line of it may start a block of HTML
+                parts += [_disarm_plain(text[start : found.start()]), code]
+                start = position
+    return "".join([*parts, _disarm_plain(text[start:])])
+
+
+def _disarm_plain(text: str) -> str:
+    text = _ENTITY.sub("&amp;", text).replace("<", "&lt;").replace("![", "!\\[")
+    return _SCRIPT_LINK.sub(r"\1%3A", text)

@@ -1,15 +1,47 @@
-"""Forks: a new session with the events of another one, or with those before one of its turns."""
+"""Copies of sessions: forks, and the files beside the events that forks and archives carry."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from goose_like.core.errors import UsageError
-from goose_like.core.events import TurnStarted
+from goose_like.core.events import SessionStarted, TurnStarted
 
-from .index import ASSETS_FOLDER, SessionInfo
+from .index import SessionInfo
 from .jsonl import read_lines
 from .session import Session
+
+_FileName = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")]
+
+
+class SessionFiles(BaseModel):
+    """The outputs and assets of a session by file name, base64 in JSON. `folder` is the path of `outputs`."""
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+    folder: str = ""
+    outputs: dict[_FileName, bytes] = {}
+    assets: dict[_FileName, bytes] = {}
+
+
+def read_files(info: SessionInfo, lines: bytes) -> SessionFiles:
+    """Read the outputs that the lines of a session name, and all assets."""
+    folder = info.folder / "outputs"
+    outputs = (file for file in folder.glob("*") if file.name.encode() in lines)
+    assets = (info.folder / "assets").glob("[!.]*")
+    return SessionFiles.model_construct(folder=str(folder), outputs=_read_all(outputs), assets=_read_all(assets))
+
+
+def _read_all(files: Iterable[Path]) -> dict[str, bytes]:
+    contents = {}
+    for file in sorted(files):
+        with suppress(FileNotFoundError):  # an asset may be removed meanwhile
+            if file.is_file() and not file.is_symlink():
+                contents[file.name] = file.read_bytes()
+    return contents
 
 
 def fork(info: SessionInfo, *, at: int | None = None, name: str | None = None) -> Session:
@@ -22,39 +54,21 @@ def fork(info: SessionInfo, *, at: int | None = None, name: str | None = None) -
         UsageError: there is no such turn, there is nothing before it, or the name is invalid.
         SessionError: the name is taken, or the new session cannot be written.
     """
-    if at is not None and at < 2:
-        raise UsageError(
-            f"nothing stands before turn {at}; fork before a later one, or begin: goose-like session start"
-        )
     damage: list[str] = []
     lines: list[bytes] = []
     turns = 0
+    start = b""
     for line, event in read_lines(info.file.read_bytes(), info.file, damage):
         turns += isinstance(event, TurnStarted)
-        if turns == at:
-            break
-        lines.append(line + b"\n")
-    if at is not None and turns < at:
-        count = f"{turns} turn{'s' * (turns != 1)}"
-        raise UsageError(f"session {info.name!r} has {count}, no turn {at}; see goose-like session show")
-    data = b"".join(lines)
+        if at is None or turns < at:
+            lines.append(line + b"\n")
+        elif isinstance(event, SessionStarted):
+            start = line + b"\n"
+    if at is not None and not 2 <= at <= turns:
+        raise UsageError(f"nothing stands before turn {at} of {turns} in {info.name!r}; see goose-like session show")
+    data = b"".join(lines) + start  # the copy has the modes in which the session ended
+    files = read_files(info, data)
     session = Session.create(name)
-    folder = info.folder / "outputs"
-    session.copy_from(data, str(folder), read_named_outputs(folder, data), read_assets(info.folder / ASSETS_FOLDER))
+    session.copy_from(data, files.folder, files.outputs, files.assets)
     session.damage += damage
     return session
-
-
-def read_named_outputs(folder: Path, lines: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the names and contents of the files in `outputs` that the lines name."""
-    for file in sorted(folder.glob("*")):
-        if file.is_file() and file.name.encode() in lines:
-            yield file.name, file.read_bytes()
-
-
-def read_assets(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the names and contents of the files in `assets`, except for files that are being written or removed."""
-    for file in sorted(folder.glob("[!.]*")):
-        with suppress(FileNotFoundError):
-            if file.is_file() and not file.is_symlink():
-                yield file.name, file.read_bytes()

@@ -3,97 +3,80 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, TypeAdapter
 
-from goose_like.core.errors import SessionError
-from goose_like.core.events import DurableEvent, MessageCompleted, ToolFinished, TurnFinished, TurnStarted
+from goose_like import __version__
+from goose_like.core.events import (
+    DurableEvent,
+    MessageCompleted,
+    SessionStarted,
+    ToolFinished,
+    TurnFinished,
+    TurnStarted,
+)
 from goose_like.core.message import Message, Part, Text, ToolCall, ToolResult, Utf8Text
 
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
-
-class _Text(BaseModel):
-    type: Literal["Text"]
-    text: Utf8Text
-
-
-class _ToolUse(BaseModel):
-    type: Literal["ToolUse"]
-    id: Utf8Text
-    name: Utf8Text
+class _Part(BaseModel):
+    type: Literal["Text", "ToolUse", "ToolResult"]
+    text: Utf8Text = ""
+    id: Utf8Text = ""
+    name: Utf8Text = ""
     parameters: Any = None
-
-
-class _ToolResult(BaseModel):
-    type: Literal["ToolResult"]
-    tool_use_id: Utf8Text
-    output: Any
+    tool_use_id: Utf8Text = ""
+    output: Any = ""
     is_error: bool = False
 
 
 class _Message(BaseModel):
     role: Literal["user", "assistant"]
-    content: list[Annotated[_Text | _ToolUse | _ToolResult, Field(discriminator="type")]]
-    created: datetime = _EPOCH
+    content: list[_Part]
+    created: datetime = datetime.fromtimestamp(0, UTC)
 
 
-def read_goose09_events(text: str, file: str) -> Iterator[tuple[DurableEvent, datetime]]:
-    """Yield the events with the times of their messages. A turn with missing results counts as cancelled.
+def read_goose09_events(text: str) -> Iterator[tuple[DurableEvent, datetime]]:
+    """Yield the events with the times of their messages. A call without a result counts as interrupted.
 
     Raises:
-        SessionError: a line is no message of goose 0.9; the error has its number.
+        ValidationError: a line is no message of goose 0.9; the location starts with the number of the message from 0.
+        ValueError: there are no messages.
     """
-    used_ids: set[str] = set()
-    waiting: dict[str, str] = {}  # from the id of each call without a result to its new id
-    is_in_turn, time = False, _EPOCH
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        message = _parse_message(line, f"{file}, line {number}")
+    lines = ",".join(filter(str.strip, text.split("\n")))
+    messages = TypeAdapter(list[_Message]).validate_json(f"[{lines}]")
+    if not any(message.content for message in messages):
+        raise ValueError("it has no messages")
+    header = SessionStarted(version=__version__, name="", cwd=str(Path.cwd()), profile="", models={}, tools=())
+    yield header, messages[0].created
+    new_ids: dict[str, str] = {}  # from the ids in the file, which may repeat, to those of the newest calls
+    numbers = count(1)
+    is_in_turn = False
+    for message in messages:
         time = message.created
+        parts: list[Part] = []
         for part in message.content:
-            if isinstance(part, _ToolResult) and (call_id := waiting.pop(part.tool_use_id, None)):
-                output = part.output if isinstance(part.output, str) else json.dumps(part.output, ensure_ascii=False)
-                yield ToolFinished(result=ToolResult(call_id=call_id, output=output, is_error=part.is_error)), time
-        parts: list[Part] = [Text(text=part.text) for part in message.content if isinstance(part, _Text) and part.text]
-        if message.role == "user":
-            if parts:
-                if is_in_turn:
-                    yield _make_turn_end(waiting), time
-                is_in_turn, waiting = True, {}
-                yield TurnStarted(message=Message(role="user", parts=tuple(parts))), time
-            continue
-        waiting = {}
-        for part in message.content:
-            if isinstance(part, _ToolUse):
-                call = _convert_call(part, used_ids)
-                used_ids.add(call.id)
-                waiting[part.id] = call.id
-                parts.append(call)
-        if parts:
+            if part.type == "Text" and part.text:
+                parts.append(Text(text=part.text))
+            elif part.type == "ToolUse" and message.role == "assistant":
+                new_ids[part.id] = f"call_{next(numbers)}"
+                arguments = _to_text(part.parameters or {})
+                parts.append(ToolCall(id=new_ids[part.id], name=part.name, arguments=arguments))
+            elif part.type == "ToolResult" and (call_id := new_ids.get(part.tool_use_id)):
+                result = ToolResult(call_id=call_id, output=_to_text(part.output), is_error=part.is_error)
+                yield ToolFinished(result=result), time
+        if parts and message.role == "assistant":
             yield MessageCompleted(message=Message(role="assistant", parts=tuple(parts))), time
+        elif parts:
+            if is_in_turn:
+                yield TurnFinished(reason="stop"), time
+            is_in_turn = True
+            yield TurnStarted(message=Message(role="user", parts=tuple(parts))), time
     if is_in_turn:
-        yield _make_turn_end(waiting), time
+        yield TurnFinished(reason="stop"), message.created
 
 
-def _parse_message(line: str, place: str) -> _Message:
-    try:
-        return _Message.model_validate_json(line)
-    except ValidationError as error:
-        first = error.errors()[0]
-        reason = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
-        raise SessionError(f"{place} is no message of goose 0.9 ({reason}); nothing was imported") from None
-
-
-def _make_turn_end(waiting: dict[str, str]) -> TurnFinished:
-    return TurnFinished(reason="cancelled", exit_code=130) if waiting else TurnFinished(reason="stop")
-
-
-def _convert_call(part: _ToolUse, used_ids: set[str]) -> ToolCall:
-    call_id = part.id
-    while not call_id or call_id in used_ids:
-        call_id = f"call_{len(used_ids) + 1}_{call_id}"
-    arguments = part.parameters if isinstance(part.parameters, str) else json.dumps(part.parameters or {})
-    return ToolCall(id=call_id, name=part.name, arguments=arguments)
+def _to_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,33 +17,25 @@ from typing import Literal
 from goose_like.config.paths import sessions_folder
 from goose_like.core.entry_points import did_you_mean
 from goose_like.core.errors import SessionError, UsageError
+from goose_like.core.events import DurableEvent, Interjected, SessionStarted, TurnStarted
 from goose_like.core.message import Usage
+
+from .jsonl import parse_line
 
 EVENTS_FILE = "events.jsonl"
 SUBAGENTS_FOLDER = "subagents"
-ASSETS_FOLDER = "assets"
-
-_USER_EVENTS = ("turn_started", "interjected")
-
-_MALFORMED = (ValueError, LookupError, TypeError, AttributeError)
-"""Errors that occur when a line is no JSON, or JSON of another form."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """The first lines of a session, and the time of its last change. `title` may be empty."""
+    """The first lines of a session, and the time of its last change. `summary` is the title, or the first words."""
 
     folder: Path
     name: str
     cwd: str
     first_words: str
+    summary: str
     changed_at: datetime
-    title: str = ""
-
-    @property
-    def summary(self) -> str:
-        """The topic of the session in one line."""
-        return self.title or self.first_words
 
     @property
     def file(self) -> Path:
@@ -50,17 +43,15 @@ class SessionInfo:
         return self.folder / EVENTS_FILE
 
 
-@dataclass(frozen=True, slots=True)
-class SessionTotals:
-    """The number of turns, and the tokens by model (`provider:name`)."""
-
-    turns: int
-    usage: dict[str, Usage]
-
-
-def iterate_sessions() -> Iterator[SessionInfo]:
-    """Yield all sessions with at least one turn, the newest first. Read each on demand, and skip unreadable ones."""
-    return _iterate_folder(sessions_folder())
+def iterate_sessions(folder: Path | None = None) -> Iterator[SessionInfo]:
+    """Yield the sessions with at least one turn, the newest first. Read each on demand, and skip unreadable ones."""
+    times: list[tuple[float, Path]] = []
+    for file in (folder or sessions_folder()).glob(f"*/{EVENTS_FILE}"):
+        with suppress(OSError):
+            times.append((file.stat().st_mtime, file))
+    for time, file in sorted(times, reverse=True):
+        if info := _read_info(file, datetime.fromtimestamp(time, UTC)):
+            yield info
 
 
 def list_sessions() -> list[SessionInfo]:
@@ -70,20 +61,8 @@ def list_sessions() -> list[SessionInfo]:
 
 def list_subagent_sessions(info: SessionInfo) -> list[SessionInfo]:
     """List the sessions of a session's subagents, the oldest first, each followed by its own subagents."""
-    found = list(_iterate_folder(info.folder / SUBAGENTS_FOLDER))[::-1]
+    found = list(iterate_sessions(info.folder / SUBAGENTS_FOLDER))[::-1]
     return [below for each in found for below in (each, *list_subagent_sessions(each))]
-
-
-def _iterate_folder(folder: Path) -> Iterator[SessionInfo]:
-    times: list[tuple[float, Path]] = []
-    for file in folder.glob(f"*/{EVENTS_FILE}"):
-        try:
-            times.append((file.stat().st_mtime, file))
-        except OSError:
-            continue
-    for time, file in sorted(times, reverse=True):
-        if info := _read_info(file, datetime.fromtimestamp(time, UTC)):
-            yield info
 
 
 def find_session(name: str) -> SessionInfo:
@@ -108,51 +87,47 @@ def search_sessions(words: Sequence[str], cwd: str | None = None) -> Iterator[Se
 
 
 def _has_words(info: SessionInfo, words: Sequence[str]) -> bool:
-    head = f"{info.name} {info.cwd} {info.title} {info.first_words}".casefold()
+    head = f"{info.name} {info.cwd} {info.summary} {info.first_words}".casefold()
     missing = [word for word in words if word not in head]
     if not missing:
         return True
-    text = "\n".join(_read_user_text(line) for line in _iterate_lines(info.file, _USER_EVENTS)).casefold()
+    events = (_try_parse(line) for _, line in _iterate_lines(info.file, "turn_started", "interjected"))
+    texts = (event.message.first_text for event in events if isinstance(event, TurnStarted | Interjected))
+    text = "\n".join(texts).casefold()
     return all(word in text for word in missing)
 
 
-def count_totals(info: SessionInfo) -> SessionTotals:
-    """Count turns and tokens like `core.history.History`, but parse only the lines with numbers."""
-    turns, model, usage = 0, "", dict[str, Usage]()
-    kinds = ("turn_started", "session_started", "message_completed", "usage_recorded")
-    for line in _iterate_lines(info.file, kinds):
-        kind = _get_kind(line)
+def count_totals(info: SessionInfo) -> tuple[int, dict[str, Usage]]:
+    """Count turns, and tokens by model, like `core.history.History`, but parse only the lines with numbers."""
+    turns, processor, usage = 0, "", dict[str, Usage]()
+    counted = ("turn_started", "session_started", "message_completed", "usage_recorded")
+    for kind, line in _iterate_lines(info.file, *counted):
         try:
             if kind == "turn_started":
                 turns += 1
-            elif kind == "message_completed":
+                continue
+            if kind == "message_completed":
                 # The message may be long. A `"` inside it is written as `\"`, so this finds the event's own field.
-                record = json.loads(b"{" + line[line.rindex(b',"usage":{') + 1 :])
-                usage[model] = usage.get(model, Usage()) + Usage.model_validate(record["usage"])
-            elif kind == "usage_recorded":
-                record = json.loads(line)
-                spent = Usage.model_validate(record["usage"])
-                usage[record["model"]] = usage.get(record["model"], Usage()) + spent
+                line = b"{" + line[line.rindex(b',"usage":{') + 1 :]
+            record = json.loads(line)
+            if kind == "session_started":
+                processor = record["models"].get("processor", "")
             else:
-                model = json.loads(line)["models"].get("processor", "")
-        except _MALFORMED:
+                model = record.get("model", processor)
+                usage[model] = usage.get(model, Usage()) + Usage.model_validate(record["usage"])
+        except (ValueError, LookupError, TypeError, AttributeError):  # a damaged line
             continue
-    return SessionTotals(turns, usage)
+    return turns, usage
 
 
-# --- names and titles
-
-
-def rename_session(name: str, new: str) -> SessionInfo:
+def rename_session(name: str, new: str) -> None:
     """Rename a session, which may be open in a process. The events do not change.
 
     Raises:
         UsageError: the new name is invalid.
         SessionError: there is no such session, the new name is taken, or the folder cannot be written.
     """
-    info = find_session(name)
-    write_label(info.folder, "name", check_new_name(new))
-    return info
+    write_label(find_session(name).folder, "name", check_new_name(new))
 
 
 def check_new_name(name: str) -> str:
@@ -172,39 +147,41 @@ def check_new_name(name: str) -> str:
 
 def list_taken_names() -> set[str]:
     """List the names that a generated name must avoid: the ends of folder names, and names of renamed sessions."""
-    folder = sessions_folder()
-    renamed = (read_name(file.parent) for file in folder.glob("*/name"))
-    return {*(each.name.rpartition("-")[2] for each in folder.glob("*-*")), *filter(None, renamed)}
+    folders = list(sessions_folder().glob("*-*"))
+    return {folder.name.rpartition("-")[2] for folder in folders} | {read_label(folder, "name") for folder in folders}
 
 
-def read_name(folder: Path) -> str | None:
-    """Read the name of a renamed session; None if it was never renamed."""
-    return _read_text(folder / "name") or None
+Label = Literal["name", "title", "holder"]
+"""A file beside the events with one line: a new name, a title for lists, the number of the last process."""
 
 
-def _read_text(file: Path) -> str:
+def read_label(folder: Path, label: Label) -> str:
+    """Read a label of a session; empty if there is none."""
     try:
-        return file.read_text(encoding="utf-8").strip()
+        return (folder / label).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return ""
 
 
-def write_label(folder: Path, label: Literal["name", "title"], text: str) -> None:
-    """Write the new name of a session, or its title for lists.
+def write_label(folder: Path, label: Label, text: str) -> None:
+    """Write a label of a session.
 
     Raises:
         SessionError: the file cannot be written.
     """
-    file = folder / label
-    draft = file.with_name(f".{file.name}-{os.getpid()}")
-    try:
+    draft = folder / f".{label}-{os.getpid()}"
+    with session_errors(f"the {label} can't be written", "make that folder writable"):
         draft.write_text(f"{text}\n", encoding="utf-8")
-        draft.replace(file)
+        draft.replace(folder / label)
+
+
+@contextmanager
+def session_errors(failure: str, hint: str = "free some space") -> Iterator[None]:
+    """Turn an OSError into a SessionError that says what failed, and how to repair it."""
+    try:
+        yield
     except OSError as error:
-        raise SessionError(f"the {label} can't be written: {error}; make that folder writable") from error
-
-
-# --- lines
+        raise SessionError(f"{failure}: {error}; {hint}") from error
 
 
 def _read_info(file: Path, changed_at: datetime) -> SessionInfo | None:
@@ -212,52 +189,34 @@ def _read_info(file: Path, changed_at: datetime) -> SessionInfo | None:
     name, cwd, words = "", "", None
     try:
         with file.open("rb") as lines:
-            for line in lines:
-                kind = _get_kind(line)
-                if kind == "session_started" and not cwd:
-                    name, cwd = _read_header(line)
-                elif kind == "turn_started":
-                    words = _read_user_text(line)
+            for event in map(_try_parse, lines):
+                if isinstance(event, SessionStarted) and not cwd:
+                    name, cwd = event.name, event.cwd
+                elif isinstance(event, TurnStarted):
+                    words = event.message.first_text
                     break
-                elif not kind:
+                elif event is None:
                     words = ""  # this damaged line may have held a message
     except OSError:
         return None
     if words is None:
         return None
-    name = read_name(file.parent) or name or file.parent.name
-    return SessionInfo(file.parent, name, cwd, " ".join(words.split()), changed_at, _read_text(file.parent / "title"))
+    folder = file.parent
+    name = read_label(folder, "name") or name or folder.name
+    words = " ".join(words.split())
+    return SessionInfo(folder, name, cwd, words, read_label(folder, "title") or words, changed_at)
 
 
-def _iterate_lines(file: Path, kinds: Sequence[str]) -> Iterator[bytes]:
-    """Yield the lines of some event types; no line if the file is unreadable."""
+def _iterate_lines(file: Path, *kinds: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the event type and the line of all events of some types; nothing if the file is unreadable."""
+    pattern = rb'\n(\{"type":"(%s)".*)' % "|".join(kinds).encode()
+    with suppress(OSError):
+        for found in re.finditer(pattern, b"\n" + file.read_bytes()):
+            yield found[2].decode(), found[1]
+
+
+def _try_parse(line: bytes) -> DurableEvent | None:
     try:
-        data = b"\n" + file.read_bytes()
-    except OSError:
-        return
-    wanted = re.compile(rb'\n(\{"type":"(?:%s)".*)' % "|".join(kinds).encode())
-    for found in wanted.finditer(data):
-        yield found[1]
-
-
-def _get_kind(line: bytes) -> str:
-    """Return the event type, which comes first in a line; empty if there is none."""
-    found = re.match(rb'\{"type":"(\w+)"', line)
-    return found[1].decode() if found else ""
-
-
-def _read_user_text(line: bytes) -> str:
-    """Return the user's text in a line; empty if it cannot be read."""
-    try:
-        return next((part["text"] for part in json.loads(line)["message"]["parts"] if part["type"] == "text"), "")
-    except _MALFORMED:
-        return ""
-
-
-def _read_header(line: bytes) -> tuple[str, str]:
-    """Return the name and folder of a `session_started` line; empty if they cannot be read."""
-    try:
-        record = json.loads(line)
-        return str(record["name"]), str(record["cwd"])
-    except _MALFORMED:
-        return "", ""
+        return parse_line(line)
+    except ValueError:
+        return None

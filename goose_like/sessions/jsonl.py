@@ -1,14 +1,10 @@
 """Lines of a session file: a durable event as JSON, with the time `at` of writing as its last field."""
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from goose_like.core.events import DurableEvent, durable_event_adapter
-
-_AT = b',"at":"'
-_TIME_BYTES = len(',"at":"2026-11-30T12:00:00.000Z"}')
 
 
 def format_line(event: DurableEvent, at: datetime) -> bytes:
@@ -21,18 +17,10 @@ def parse_line(line: bytes) -> DurableEvent:
     """Parse the event of a line.
 
     Raises:
-        ValueError: the line is no event (the errors of pydantic and JSON are subclasses).
+        ValueError: the line is no event (the errors of pydantic are subclasses).
     """
-    if line.startswith(_AT, -_TIME_BYTES):  # the form of `format_line`, which parses three times as fast
-        try:
-            return durable_event_adapter.validate_json(line[:-_TIME_BYTES] + b"}")
-        except ValueError:
-            pass
-    record = json.loads(line)
-    if not isinstance(record, dict):
-        raise ValueError("it is no object")
-    record.pop("at", None)
-    return durable_event_adapter.validate_python(record)
+    event, _, _ = line.rpartition(b',"at":"')
+    return durable_event_adapter.validate_json(event + b"}" if event else line)
 
 
 def read_lines(data: bytes, file: Path, damage: list[str]) -> Iterator[tuple[bytes, DurableEvent]]:

@@ -23,7 +23,7 @@ import shlex
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,10 +35,9 @@ from goose_like.core.events import DurableEvent, TurnStarted
 from goose_like.core.gc_pause import pause_gc
 from goose_like.core.history import History
 from goose_like.core.message import ToolResult
-from goose_like.workspace.policy import Grant
+from goose_like.workspace.permissions.policy import Grant
 
 from .index import (
-    ASSETS_FOLDER,
     EVENTS_FILE,
     SUBAGENTS_FOLDER,
     SessionInfo,
@@ -46,13 +45,11 @@ from .index import (
     find_session,
     iterate_sessions,
     list_taken_names,
-    read_name,
+    read_label,
+    session_errors,
     write_label,
 )
 from .jsonl import format_line, read_lines
-
-_MAX_RECENT = 300
-_HOLDER = "holder"
 
 
 class Session:
@@ -71,7 +68,7 @@ class Session:
         self.folder = folder
         self.history = history
         self.damage: list[str] = []
-        self.recent: deque[DurableEvent] = deque(maxlen=_MAX_RECENT)
+        self.recent: deque[DurableEvent] = deque(maxlen=300)
         self.grants: set[Grant] = set()
         self.is_kept = is_kept
         self.has_open_turn = False
@@ -83,7 +80,7 @@ class Session:
     @property
     def name(self) -> str:
         """The current name. A session may be renamed while it is open."""
-        return read_name(self.folder) or self._name
+        return read_label(self.folder, "name") or self._name
 
     @property
     def outputs(self) -> Path:
@@ -93,7 +90,7 @@ class Session:
     @property
     def assets(self) -> Path:
         """The folder for values that toolkits keep. A fork gets copies of its files."""
-        return self.folder / ASSETS_FOLDER
+        return self.folder / "assets"
 
     @property
     def file(self) -> Path:
@@ -124,12 +121,10 @@ class Session:
             SessionError: the file cannot be written.
         """
         file = self.output_path(result.call_id)
-        try:
+        with session_errors(f"{file} can't be written"):
             if not file.exists():
                 file.parent.mkdir(exist_ok=True)
                 file.write_text(result.output, encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise SessionError(f"{file} can't be written: {error}; free some space") from error
         return str(file)
 
     @classmethod
@@ -141,11 +136,9 @@ class Session:
             SessionError: the name is taken, or the folder cannot be written.
         """
         taken = list_taken_names()
-        if name is None:
-            name = last = _make_short_name(taken)
-        else:  # the name may end the folder name of a renamed session
-            is_free = re.fullmatch(r"[a-z0-9]{1,40}", check_new_name(name)) and name not in taken
-            last = name if is_free else secrets.token_hex(3)
+        name = _make_short_name(taken) if name is None else check_new_name(name)
+        # A free name may still end the folder name of a renamed session.
+        last = name if re.fullmatch(r"[a-z0-9]{1,40}", name) and name not in taken else secrets.token_hex(3)
         session = cls(sessions_folder() / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{last}", name, History())
         session._open(is_new=True)
         session._is_empty = True
@@ -167,14 +160,11 @@ class Session:
         Raises:
             SessionError: there is no such session, or another process has it open.
         """
-        if name is None:
-            found = next((info for info in iterate_sessions() if cwd in (None, info.cwd)), None)
-            if found is None:
-                raise SessionError(
-                    f"no session to resume{f' in {cwd}' if cwd else ''}; start one: goose-like session start"
-                )
-        else:
-            found = find_session(name)
+        newest = (info for info in iterate_sessions() if cwd in (None, info.cwd))
+        found = next(newest, None) if name is None else find_session(name)
+        if found is None:
+            place = f" in {cwd}" if cwd else ""
+            raise SessionError(f"no session to resume{place}; start one: goose-like session start")
         session = cls(found.folder, found.name, History())
         session._open(is_new=False)
         session._replay(keep_open_turn=keep_open_turn)
@@ -186,29 +176,22 @@ class Session:
         self.has_open_turn = keep_open_turn and self.history.is_in_turn
 
     def _open(self, *, is_new: bool) -> None:
-        try:
+        hint = "make that folder writable or point GOOSE_LIKE_HOME elsewhere"
+        with session_errors("the session can't be written", hint):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if is_new else 0)
             self._descriptor = os.open(self.file, flags, 0o600)
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                os.close(self._descriptor)
+                holder = read_label(self.folder, "holder")
+                raise SessionError(
+                    f"session {self.name!r} is open in another process (process {holder or 'unknown'}); leave it there "
+                    f"first, or go on with a copy: goose-like session fork {shlex.quote(self.name)}"
+                ) from error
             with suppress(OSError):  # on a full disk, the lock holds all the same
-                (self.folder / _HOLDER).write_text(f"{os.getpid()}\n")
-        except BlockingIOError as error:
-            os.close(self._descriptor)
-            raise SessionError(
-                f"session {self.name!r} is open in another process ({self._describe_holder()}); leave it there first, "
-                f"or go on with a copy: goose-like session fork {shlex.quote(self.name)}"
-            ) from error
-        except OSError as error:
-            raise SessionError(
-                f"the session can't be written: {error}; make that folder writable or point GOOSE_LIKE_HOME elsewhere"
-            ) from error
-
-    def _describe_holder(self) -> str:
-        try:
-            return f"process {int((self.folder / _HOLDER).read_text())}"
-        except (OSError, ValueError):
-            return "unknown process"
+                (self.folder / "holder").write_text(f"{os.getpid()}\n")
 
     def read_events(self) -> Iterator[DurableEvent]:
         """Read the events in the file. Cut off a torn last line, and note unreadable lines in `damage`."""
@@ -247,28 +230,23 @@ class Session:
         self._is_empty = self._is_empty and not isinstance(event, TurnStarted)
 
     def copy_from(
-        self,
-        lines: bytes,
-        outputs: str,
-        files: Iterable[tuple[str, bytes]],
-        assets: Iterable[tuple[str, bytes]] = (),
+        self, lines: bytes, folder: str = "", outputs: Mapping[str, bytes] = {}, assets: Mapping[str, bytes] = {}
     ) -> None:
-        """Fill a new session with copies from another one, which may be deleted later.
+        """Fill a new session with the lines and files of another one, which may be deleted later.
 
-        Args:
-            lines: the lines of the other session's events.
-            outputs: the path of the other session's `outputs`, which is replaced in the lines.
-            files: the files in `outputs` that the lines name, with their content.
-            assets: the files in `assets`, with their content.
+        `folder` is the path of the other session's `outputs`, which is replaced in the lines.
 
         Raises:
             SessionError: the disk is full or gone. The session is closed and deleted.
         """
         try:
-            _write_files(self.outputs, files)
-            _write_files(self.assets, assets)
-            old, new = _escape_json(f"{outputs}/"), _escape_json(f"{self.outputs}/")
-            self._write(lines.replace(old, new) if outputs else lines)
+            with session_errors("the files of the copy can't be written"):
+                for target, contents in ((self.outputs, outputs), (self.assets, assets)):
+                    for name, data in contents.items():
+                        target.mkdir(exist_ok=True, mode=0o700)
+                        (target / name).write_bytes(data)
+            old, new = (json.dumps(f"{path}/", ensure_ascii=False)[1:-1].encode() for path in (folder, self.outputs))
+            self._write(lines.replace(old, new) if folder else lines)
             write_label(self.folder, "name", self._name)
             self._is_empty = False
         except BaseException:
@@ -276,7 +254,7 @@ class Session:
             raise
 
     def _write(self, lines: bytes) -> None:
-        try:
+        with session_errors(f"the session file {self.file} can't be written"):
             before = os.fstat(self._descriptor).st_size
             try:
                 if os.write(self._descriptor, lines) != len(lines):
@@ -284,8 +262,6 @@ class Session:
             except OSError:
                 os.ftruncate(self._descriptor, before)
                 raise
-        except OSError as error:
-            raise SessionError(f"the session file {self.file} can't be written: {error}; free some space") from error
 
     def close(self) -> None:
         """Release the session for other processes. Delete a temporary session, and a new one without any turn."""
@@ -295,15 +271,6 @@ class Session:
             self._descriptor = -1
         if not self.is_kept:
             shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def _write_files(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    try:
-        for name, data in files:
-            folder.mkdir(exist_ok=True, mode=0o700)
-            (folder / name).write_bytes(data)
-    except OSError as error:
-        raise SessionError(f"{folder} can't be written: {error}; free some space") from error
 
 
 def _make_short_name(taken: set[str]) -> str:
@@ -318,22 +285,17 @@ def _make_file_name(call_id: str) -> str:
     return call_id if is_name else hashlib.sha256(call_id.encode()).hexdigest()
 
 
-def _escape_json(text: str) -> bytes:
-    return json.dumps(text, ensure_ascii=False)[1:-1].encode()
-
-
 def delete_session(info: SessionInfo) -> bool:
     """Delete a session. Return False, and keep the session, if a process has it open.
 
     Raises:
         SessionError: the folder cannot be changed.
     """
-    try:
-        with info.file.open("rb") as held:
+    errors = session_errors(f"session {info.name!r} can't be deleted", "make its folder writable")
+    with errors, info.file.open("rb") as held:
+        try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(info.folder)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        raise SessionError(f"session {info.name!r} can't be deleted: {error}; make its folder writable") from error
+        except BlockingIOError:
+            return False
+        shutil.rmtree(info.folder)
     return True

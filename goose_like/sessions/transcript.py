@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, assert_never
 
+from goose_like.config.secrets import register_keys
 from goose_like.core.events import (
     Answered,
     ArtifactShown,
@@ -28,7 +29,9 @@ from goose_like.core.events import (
     UsageRecorded,
 )
 from goose_like.core.history import INTERRUPTED, History
+from goose_like.core.masking import mask_value
 from goose_like.core.message import Image, Message, Thinking, ToolCall, ToolResult, Usage
+from goose_like.providers.prices import compute_cost_usd
 
 from .artifact_text import render_artifact
 from .index import SessionInfo
@@ -36,7 +39,6 @@ from .jsonl import read_lines
 
 _PLAN_MARKS = {"planned": "☐", "in-progress": "▶", "complete": "☑", "failed": "☒"}
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _DIFF = re.compile(r"--- [^\n]*\n\+\+\+ (?:b/)?([^\n]*)")
 _WRITE_TOOLS = ("write_file", "patch_file")
 
@@ -71,9 +73,10 @@ class Transcript:
 
     @classmethod
     def read(cls, info: SessionInfo) -> "Transcript":
-        """Read a whole session, which may be open in a process."""
+        """Read a whole session, which may be open in a process. Secrets that its file still holds are masked."""
+        register_keys()
         damage: list[str] = []
-        events = [event for _, event in read_lines(info.file.read_bytes(), info.file, damage)]
+        events = [mask_value(event) for _, event in read_lines(info.file.read_bytes(), info.file, damage)]
         return cls(info, History.replay(events), events, damage)
 
     @property
@@ -81,10 +84,14 @@ class Transcript:
         """The tokens by model, without models that used none."""
         return {model: usage for model, usage in self.history.usage.items() if usage.total_tokens}
 
-    @property
-    def changed_files(self) -> list[str]:
-        """The files that tools wrote, each once. Changes by commands are unknown."""
-        return list_changed_files(self.events)
+    def list_facts(self) -> list[str]:
+        """List the folder, the last use, and the tokens and cost of each model."""
+        facts = [f"folder: {self.info.cwd}", f"last used: {format_time(self.info.changed_at)}"]
+        for model, spent in self.usage.items():
+            cost = compute_cost_usd({model: spent})
+            price = "cost unknown" if cost is None else f"${cost:.4f}"
+            facts.append(f"{model}: {spent.input_tokens:,} tokens in, {spent.output_tokens:,} out, {price}")
+        return facts
 
     def iterate_entries(self) -> Iterator[Entry]:
         """Yield all entries in order. A tool call stands with its result where the model made the call."""
@@ -96,12 +103,10 @@ class Transcript:
 
 
 def list_changed_files(events: Sequence[DurableEvent]) -> list[str]:
-    """List the files that tools wrote, each once, as the model named them."""
-    results = (event.result for event in events if isinstance(event, ToolFinished))
-    done = {result.call_id for result in results if not result.is_error}
-    messages = (event.message for event in events if isinstance(event, MessageCompleted))
-    calls = (call for message in messages for call in message.tool_calls if call.name in _WRITE_TOOLS)
-    paths = (call.parse_arguments().get("path") for call in calls if call.id in done)
+    """List the files that tools wrote, each once, as the model named them. Changes by commands are unknown."""
+    done = {event.result.call_id for event in events if isinstance(event, ToolFinished) and not event.result.is_error}
+    calls = (call for event in events if isinstance(event, MessageCompleted) for call in event.message.tool_calls)
+    paths = (call.parse_arguments().get("path") for call in calls if call.name in _WRITE_TOOLS and call.id in done)
     return list(dict.fromkeys(path for path in paths if isinstance(path, str)))
 
 
@@ -129,13 +134,13 @@ def _describe_event(event: DurableEvent, turn: int, results: dict[str, ToolResul
             if question.detail:
                 yield Entry("diff", question.subject, question.detail)
         case Answered(question=question, answer=answer):
-            choice = answer.text or "nothing" if question.kind == "text" else answer.choice.replace("_", " ")
-            yield Entry("note", "", f"answered by {answer.by}: {choice}")
+            choice = "" if question.kind == "text" else answer.choice.replace("_", " ")
+            text = ": ".join(filter(None, (choice, answer.text))) or "nothing"
+            yield Entry("note", "", f"answered by {answer.by}: {text}")
         case Reminded(text=text):
             yield Entry("folded", "reminder for the model", text)
-        case Compacted(summary=summary, is_routine=is_routine):
-            if summary and not is_routine:
-                yield Entry("folded", "summary in place of all earlier messages", summary)
+        case Compacted(summary=summary, is_routine=False) if summary:
+            yield Entry("folded", "summary in place of all earlier messages", summary)
         case Rewound(message_count=count):
             yield Entry("end", "", f"gone back to the first {count} messages")
         case SessionStarted():
@@ -144,7 +149,7 @@ def _describe_event(event: DurableEvent, turn: int, results: dict[str, ToolResul
         case TurnFinished(reason=reason, detail=detail):
             if reason != "stop" or detail:
                 yield Entry("end", "", f"{reason.replace('_', ' ')}{': ' * bool(detail)}{detail}")
-        case ToolFinished() | UsageRecorded() | StateSaved():
+        case ToolFinished() | UsageRecorded() | StateSaved() | Compacted():
             pass  # results are shown with their calls
         case _:
             assert_never(event)
@@ -175,11 +180,6 @@ def _format_call(call: ToolCall) -> tuple[str, str]:
         for key, value in arguments.items()
     }
     return title, "\n".join(f"{key}:{chr(10) if chr(10) in text else ' '}{text}" for key, text in texts.items())
-
-
-def escape_controls(text: str) -> str:
-    """Escape control characters, so that no terminal or browser obeys them."""
-    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text.replace("\r\n", "\n"))
 
 
 def format_time(time: datetime) -> str:

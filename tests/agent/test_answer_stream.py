@@ -38,7 +38,7 @@ async def test_a_retry_discards_the_streamed_text(create_harness):
     broken = ModelUnavailableError("gone", is_retryable=True)
     b = create_harness([[TextDelta(text="void"), broken], [TextDelta(text="kept"), CredentialError("refused")]])
     await b.exchange.reply("Hi.")
-    assert list_types(b.recorder.events)[2:5] == ["text_delta", "retrying", "text_delta"]
+    assert list_types(b.recorder.events)[3:6] == ["text_delta", "retrying", "text_delta"]
     assert [message.text for message in b.messages] == ["Hi.", "kept"]
 
 
@@ -89,4 +89,4 @@ async def test_cut_by_length(create_harness):
     with_call = [MessageCompleted(message=calls(call("echo", '{"text": "a')), is_cut=True)]
     b = create_harness([with_call, "Done."], echo)
     assert (await b.exchange.reply("Hi.")).reason == "stop"
-    assert "no valid JSON" in b.outputs[0]
+    assert "invalid JSON" in b.outputs[0]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.agent.compaction.threshold import Truncate
+from goose_like.agent.compaction.moderators import Truncate
 from goose_like.config.profile import Limits
 from goose_like.core.errors import CredentialError, GooseLikeError, ModelUnavailableError
 from goose_like.core.events import (
@@ -40,6 +40,7 @@ async def test_stop(create_harness):
     assert list_types(b.recorder.events) == [
         "session_started",
         "turn_started",
+        "state_saved",
         "text_delta",
         "message_completed",
         "turn_finished",
@@ -55,7 +56,7 @@ async def test_a_tool_call(create_harness):
     assert (await b.exchange.reply("Hi.")).reason == "stop"
     assert [message.role for message in b.messages] == ["user", "assistant", "tool", "assistant"]
     assert b.outputs == ["one"]
-    assert list_types(b.recorder.events)[3:5] == ["tool_started", "tool_finished"]
+    assert list_types(b.recorder.events)[4:6] == ["tool_started", "tool_finished"]
     assert b.provider.requests[1].messages == tuple(b.messages[:3])
 
 

@@ -1,4 +1,4 @@
-"""Tests of a toolkit package for goose 0.9: it runs unchanged, and other code does not see its imports."""
+"""Tests of a toolkit package for goose 0.9: it runs unchanged."""
 
 import json
 import shutil
@@ -33,7 +33,7 @@ SCRIPT = """
 - Done.
 """
 PROGRAM = """
-import asyncio, json, sys
+import asyncio, json
 from goose_like.agent.build import build_exchange
 from goose_like.agent.goose09 import load_toolkit
 from goose_like.core.notifier import Recorder
@@ -49,8 +49,7 @@ async def main():
             f"{tool.name}.{name}": field.get("description")
             for tool in exchange.tools.values() for name, field in tool.spec.schema["properties"].items()
         }
-        visible = sorted({name.partition(".")[0] for name in sys.modules} & {"goose", "exchange"})
-    print(json.dumps([end.reason, end.detail, outputs, told, described, exchange.system.splitlines(), visible]))
+    print(json.dumps([end.reason, end.detail, outputs, told, described, exchange.system.splitlines()]))
 
 asyncio.run(main())
 """
@@ -95,15 +94,15 @@ def old(tmp_path, home):
 def test_it_runs_in_a_turn(old):
     ended = old("-c", PROGRAM)
     assert ended.returncode == 0, ended.stderr
-    reason, detail, outputs, told, described, system, visible = json.loads(ended.stdout)
-    assert (reason, visible) == ("stop", []), detail
+    reason, detail, outputs, report, described, system = json.loads(ended.stdout)
+    assert reason == "stop", detail
     assert outputs[0] == "done"
     assert json.loads(outputs[1]) == {"place": "Dover", "metres": 1.5}
     assert outputs[2:4] == ["in Rome at six", "And I go on."]
     assert json.loads(outputs[4]) == [3]
     assert outputs[5] == "Proxima."
     assert "field 'day'" in outputs[6]
-    assert told == [
+    assert report == [
         ["status", "looking up"],
         ["logged", "moon of day 3"],  # without its markup
         ["logged", "it is full"],
@@ -122,24 +121,11 @@ def test_it_runs_in_a_turn(old):
 
 def test_it_is_listed_with_its_package_and_shown(old):
     listed = old("-m", "goose_like", "toolkit", "list").stdout
-    assert [line.split() for line in listed.splitlines() if "almanac" in line] == [
+    assert [line.split() for line in listed.splitlines() if line.endswith("almanac-goose")] == [
         ["almanac", "Knows", "days,", "moons", "and", "tides.", "almanac-goose"],
         ["stars", "Knows", "stars.", "almanac-goose"],
     ]
     assert "day (integer) The day of the month" in old("-m", "goose_like", "toolkit", "show", "almanac").stdout
-
-
-def test_other_code_does_not_see_the_imports(old):
-    """Neither while such a package is loaded nor after it."""
-    program = """
-from goose_like.agent.goose09 import load_toolkit
-load_toolkit("almanac")
-try:
-    import goose.toolkit.base
-except ModuleNotFoundError as error:
-    print(error.name)
-"""
-    assert old("-c", program).stdout == "goose\n"
 
 
 def package(folder, **files):
@@ -156,7 +142,7 @@ def test_the_real_package_wins(old, tmp_path):
     (tmp_path / "real/goose/__init__.py").touch()
     ended = old("-m", "goose_like", "toolkit", "show", "almanac", more=[tmp_path / "real"])
     assert ended.returncode == 1
-    assert ended.stderr.startswith("goose-like: the toolkit 'almanac' is one of the goose 0.9 that is installed here")
+    assert "which is no toolkit; it belongs to the goose 0.9 that is installed here" in ended.stderr
 
 
 def test_a_folder_of_that_name_is_not_the_real_package(old, tmp_path):
@@ -167,9 +153,8 @@ def test_a_folder_of_that_name_is_not_the_real_package(old, tmp_path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("from exchange import Exchange", "'Exchange' of goose 0.9's 'exchange' is not there; there are: Message, "),
-        ("import goose.synopsis.system", "'goose.synopsis.system' of goose 0.9 is not there; "),
-        ("from goose.toolkit.bas import tool", "did you mean 'goose.toolkit.base'?"),
+        ("from exchange import Exchange", "cannot import name 'Exchange' from 'exchange'"),
+        ("import goose.synopsis.system", "No module named 'goose.synopsis'; at almanac_goose.stars:1"),
     ],
 )
 def test_a_missing_name(old, tmp_path, line, words):

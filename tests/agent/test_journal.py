@@ -1,6 +1,8 @@
 """Tests of the journal: failing front-ends, questions, threads and full disks."""
 
 import asyncio
+import json
+import logging
 import threading
 
 import pytest
@@ -9,12 +11,15 @@ from goose_like.core.errors import SessionError
 from goose_like.core.events import (
     Logged,
     MessageCompleted,
+    Question,
     TextDelta,
+    ThinkingDelta,
     ToolFinished,
     ToolProgress,
     TurnFinished,
     TurnStarted,
 )
+from goose_like.core.message import Message
 from goose_like.core.notifier import Notifier, Recorder
 from goose_like.core.tool import current_call, make_tool, tool
 from tests.agent.loop import (
@@ -66,7 +71,7 @@ async def test_unanswered_question(create_harness):
 
 
 async def test_late_events_of_an_answered_call_are_dropped(create_harness):
-    go_on, ended, told = threading.Event(), threading.Event(), asyncio.Event()
+    go_on, ended, report = threading.Event(), threading.Event(), asyncio.Event()
     holder = []
 
     @tool(time_limit_s=0.01)
@@ -78,7 +83,7 @@ async def test_late_events_of_an_answered_call_are_dropped(create_harness):
 
     async def beside():
         """Still runs, so that the message's calls are not all answered."""
-        await told.wait()
+        await report.wait()
         go_on.set()
         await asyncio.to_thread(ended.wait)
         holder[0].journal.log("in time, too")
@@ -87,7 +92,7 @@ async def test_late_events_of_an_answered_call_are_dropped(create_harness):
         def notify(self, event):
             super().notify(event)
             if isinstance(event, ToolFinished):
-                told.set()
+                report.set()
 
     front = Front()
     b = create_harness([calls(call("slow", id="a"), call("beside", id="b")), "Done."], slow, beside, front=front)
@@ -106,7 +111,7 @@ async def test_events_of_threads_come_before_the_result(create_harness):
     b = create_harness([calls(call("speak")), "Done."], speak)
     holder.append(b)
     await b.exchange.reply("Hi.")
-    assert list_types(b.recorder.events)[3:6] == ["tool_started", "logged", "tool_finished"]
+    assert list_types(b.recorder.events)[4:7] == ["tool_started", "logged", "tool_finished"]
 
 
 async def test_an_unwritable_session_raises(create_harness):
@@ -150,3 +155,85 @@ async def test_an_unwritable_answer_is_not_repeated(create_harness):
     assert (await b.exchange.reply("Hi.")).reason == "error"
     assert [message.role for message in b.messages] == ["user", "assistant", "tool"]
     b.session.close()
+
+
+KEY = "sk-" + "proj-a1B2" * 5
+
+
+def read_all(session) -> str:
+    return "".join(file.read_text() for file in session.folder.rglob("*") if file.is_file())
+
+
+async def test_a_secret_is_masked_for_model_file_and_front_end(create_harness, monkeypatch):
+    monkeypatch.setenv("DB_PASSWORD", "hunter2-hunter2")
+    seen = []
+
+    def login(password: str) -> str:
+        seen.append(password)
+        return f"{password} is right, {KEY} is the key. " * 2000
+
+    arguments = json.dumps({"password": "hunter2-hunter2"})
+    words = [TextDelta(text="I log in with hunt"), TextDelta(text="er2-hunter2"), TextDelta(text=".")]
+    thinking = [ThinkingDelta(text=f"It is {KEY[:9]}"), ThinkingDelta(text=KEY[9:])]
+    answer = calls(call("login", arguments), text="I log in with hunter2-hunter2.")
+    b = create_harness([[*thinking, *words, answer], f"Used {KEY}."], login)
+    await b.exchange.reply(f"Log in. The key is {KEY}.")
+    assert seen == ["hunter2-hunter2"]
+    shown = "".join(event.model_dump_json() for event in b.recorder.events)
+    for text in (shown, read_all(b.session), repr(b.provider.requests)):
+        assert "hunter2-hunter2" not in text
+        assert KEY not in text
+        assert "[masked:DB_PASSWORD]" in text
+        assert "[masked:api-key]" in text
+    assert "".join(event.text for event in b.events_of(TextDelta)) == (
+        "I log in with [masked:DB_PASSWORD].Used [masked:api-key]."
+    )
+    assert any("does not receive" in event.text for event in b.events_of(Logged))
+
+
+async def test_live_output_in_pieces_is_masked(create_harness):
+    holder = []
+
+    def speak():
+        for piece in (f"key: {KEY[:4]}", KEY[4:12], KEY[12:], " end"):
+            holder[0].journal.notify(ToolProgress(call_id=current_call.get(), text=piece))
+
+    b = create_harness([calls(call("speak")), "Done."], speak)
+    holder.append(b)
+    await b.exchange.reply("Hi.")
+    assert "".join(event.text for event in b.events_of(ToolProgress)) == "key: [masked:api-key] end"
+
+
+async def test_the_masked_rest_of_a_stream_comes_before_its_end(create_harness):
+    b = create_harness([[TextDelta(text="It is AKIA"), Message.assistant("It is AKIA")]])
+    await b.exchange.reply("Hi.")
+    assert list_types(b.recorder.events)[3:6] == ["text_delta", "text_delta", "message_completed"]
+    assert "".join(event.text for event in b.events_of(TextDelta)) == "It is AKIA"
+
+
+async def test_a_question_is_masked(create_harness):
+    front = Recorder()
+    b = create_harness(["Done."], front=front)
+    await b.journal.ask(Question(kind="command", subject=f"curl {KEY}", text="run?", detail=KEY))
+    assert front.questions == [
+        Question(kind="command", subject="curl [masked:api-key]", text="run?", detail="[masked:api-key]")
+    ]
+    assert KEY not in read_all(b.session)
+
+
+async def test_a_call_with_a_mask_does_not_run(create_harness):
+    b = create_harness([calls(call("echo", '{"text": "export KEY=[masked:MY_KEY]"}')), "Could not."], echo)
+    await b.exchange.reply("Hi.")
+    assert b.outputs[0].startswith("echo did not run: [masked:MY_KEY] stands for a secret")
+
+
+async def test_a_log_is_masked(create_harness, capsys, monkeypatch):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    create_harness([])
+    try:
+        raise ValueError(f"no such key: {KEY}")
+    except ValueError:
+        logging.getLogger("x").exception("a request with %s failed", KEY)
+    err = capsys.readouterr().err
+    assert KEY not in err
+    assert err.count("[masked:api-key]") >= 2

@@ -86,18 +86,19 @@ def test_a_folder_is_listed(root, build):
     assert texts(build("@sub")[0])[1].endswith("\n[2 more]\n")
 
 
-def test_a_long_file_is_cut_at_a_line(root, build):
+def test_a_long_file_is_cut(root, build):
     (root / "long file.log").write_text("".join(f"line {number:04}\n" for number in range(6000)))
     message, notes = build('@"long file.log"')
     text = texts(message)[1]
-    assert "line 4999\n\n[1,000 of 6,000 lines are left out; read on with `tail -c +50001 'long file.log'`]" in text
+    assert "line 4999\n\n[the first 50,000 of 60,000 bytes; read on with `tail -c +50001 'long file.log'`]" in text
     assert notes == ["the model sees the first 50,000 of 60,000 bytes of long file.log"]
 
 
 def test_a_long_line_is_cut_between_characters(root, build):
     (root / "min.js").write_text("x" + "ü" * MAX_FILE_BYTES)
     text = texts(build("@min.js")[0])[1]
-    assert "x" + "ü" * ((MAX_FILE_BYTES - 1) // 2) + "\n[1 of 1 lines" in text
+    note = "[the first 49,999 of 100,001 bytes; read on with `tail -c +50000 min.js`]"
+    assert "x" + "ü" * ((MAX_FILE_BYTES - 1) // 2) + f"\n{note}" in text
 
 
 def test_all_files_share_a_limit(root, build):

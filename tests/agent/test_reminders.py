@@ -69,9 +69,9 @@ async def test_context_updates_are_added_once(create_harness):
 
     b.add_toolkits(*(FakeToolkit(context_updates=source(name)) for name in true))
     await b.exchange.reply("Hi.")
-    (told,) = b.events_of(Reminded)
-    assert told.text == "notes: of two: one\ntwo: three\nsame: 1\nsame: 2"
-    assert [message.text for message in b.messages[:2]] == [told.text, "Hi."]
+    (report,) = b.events_of(Reminded)
+    assert report.text == "notes: of two: one\ntwo: three\nsame: 1\nsame: 2"
+    assert [message.text for message in b.messages[:2]] == [report.text, "Hi."]
     true["b"]["same"] = "3"
     await b.exchange.reply("Hi.")
     assert [event.text for event in b.events_of(Reminded)][1:] == ["same: 3"]

@@ -1,4 +1,4 @@
-"""Tests of one tool call: every failure is a sentence that tells the model what to do."""
+"""Tests of tool calls: every failure is a sentence that tells the model what to do."""
 
 import asyncio
 import functools
@@ -14,9 +14,14 @@ import pytest
 from pydantic import BaseModel
 
 from goose_like.agent.tool_call import call_tool
+from goose_like.config.profile import Limits
 from goose_like.core.errors import GooseLikeError
-from goose_like.core.tool import ToolError, make_tool, tool
-from tests.fakes import call
+from goose_like.core.events import Reminded, ToolFinished, ToolStarted
+from goose_like.core.history import History
+from goose_like.core.message import Message, ToolResult
+from goose_like.core.tool import FinalResult, ToolError, make_tool, tool
+from tests.agent.loop import echo
+from tests.fakes import call, calls
 
 
 class Colour(Enum):
@@ -58,16 +63,16 @@ async def test_unknown_tool_has_near_name_and_list():
 
 
 BAD = {
-    '{"a": 1': "no valid JSON: Expecting ',' delimiter at character 7 of 7",
-    "a=1": "no valid JSON",
-    '{"a": 1}{"a": 2}': "more than one JSON value",
-    "null": "the arguments are null, not an object",
-    "[1]": "the arguments are list, not an object",
+    '{"a": 1': "wrong arguments for f: invalid JSON: EOF while parsing an object at line 1 column 7, not ",
+    "a=1": "invalid JSON: expected value at line 1 column 1",
+    '{"a": 1}{"a": 2}': "invalid JSON: trailing characters at line 1 column 9",
+    "null": "input should be an object, not None",
+    "[1]": "input should be an object, not [1]",
     '{"a": "x"}': "field 'a': input should be a valid integer",
     '{"a": 1, "z": 2}': "there is no field 'z'",
     "{}": "field 'a' is missing",
     '{"a": 1, "p": {"x": "w"}}': "field 'p.x': input should be a valid integer",
-    "[" * 100_000: "nested too deeply",
+    "[" * 100_000: "invalid JSON: recursion limit exceeded",
 }
 
 
@@ -90,7 +95,7 @@ async def test_exception_shows_frames_of_the_toolkit_only():
     outcome = await run(f)
     assert outcome.is_error
     first, *frames = outcome.output.splitlines()
-    assert first.startswith("JSONDecodeError: Expecting property name")
+    assert first.startswith("json.decoder.JSONDecodeError: Expecting property name")
     assert [frame.partition(" in ")[2] for frame in frames] == ['f: json.loads("{")']
 
 
@@ -230,3 +235,130 @@ asyncio.run(main())
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (ended.stdout, ended.stderr, ended.returncode) == ("True\n", "", 0)
+
+
+# --- the calls of one message
+
+
+async def test_parallel_calls_with_results_in_order(create_harness):
+    first_may_end = asyncio.Event()
+
+    async def first():
+        await first_may_end.wait()  # only ends when the second ran beside it
+        return "first"
+
+    async def second():
+        first_may_end.set()
+        return "second"
+
+    b = create_harness([calls(call("first", id="a"), call("second", id="b")), "Done."], first, second)
+    await b.exchange.reply("Hi.")
+    assert b.outputs == ["first", "second"]
+    assert [event.result.call_id for event in b.events_of(ToolFinished)] == ["b", "a"]
+
+
+async def test_an_exclusive_call_does_not_overlap(create_harness):
+    trace = []
+
+    async def both(name: str):
+        trace.append(f"+{name}")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        trace.append(f"-{name}")
+
+    @tool
+    async def together(name: str):
+        await both(name)
+
+    @tool(exclusive=True)
+    async def alone(name: str):
+        await both(name)
+
+    wanted = [("together", "a"), ("together", "b"), ("alone", "c"), ("alone", "d"), ("together", "e")]
+    message = calls(*(call(kind, json.dumps({"name": name}), id=name) for kind, name in wanted))
+    await create_harness([message, "Done."], together, alone).exchange.reply("Hi.")
+    assert trace == ["+a", "+b", "-a", "-b", "+c", "-c", "+d", "-d", "+e", "-e"]
+
+
+async def test_remote_calls_are_handed_off_and_continued(create_harness):
+    @tool(remote=True)
+    def afar():
+        return "not what the client gives"
+
+    b = create_harness([calls(call("afar", id="r"), call("echo", '{"text": "here"}', id="l")), "Done."], echo, afar)
+    assert (await b.exchange.reply("Hi.")).reason == "handed_off"
+    assert list(b.exchange.history.open_calls) == ["r", "l"]
+    assert [event.call.id for event in b.events_of(ToolStarted)] == ["l"]
+    end = await b.exchange.reply(Message(role="tool", parts=(ToolResult(call_id="r", output="there"),)))
+    assert end.reason == "stop"
+    assert b.outputs == ["there", "here"]
+    assert [message.role for message in b.messages] == ["user", "assistant", "tool", "assistant"]
+    assert b.events_of(Reminded) == []
+
+
+@pytest.mark.parametrize(
+    ("bad", "report"),
+    [
+        (call("afr", '{"place": "Kiel"}', id="bad"), "no tool 'afr'; did you mean 'afar'?"),
+        (call("afar", '{"place": ', id="bad"), "wrong arguments for afar: invalid JSON"),
+        (call("afar", '{"town": "Kiel"}', id="bad"), "wrong arguments for afar: field 'place' is missing"),
+        (call("afar", '{"place": "Ys"}', id="bad"), "no place 'Ys'; there are Kiel and Bonn"),
+    ],
+)
+async def test_a_remote_call_is_checked_before_it_is_handed_off(create_harness, bad, report):
+    @tool(remote=True)
+    def afar(place: str):
+        if place not in ("Kiel", "Bonn"):
+            raise ToolError(f"no place {place!r}; there are Kiel and Bonn")
+
+    local, good = call("echo", '{"text": "here"}', id="l"), call("afar", '{"place": "Kiel"}', id="g")
+    b = create_harness([calls(bad, local), calls(bad.model_copy(update={"id": "again"}), good, local)], echo, afar)
+    assert (await b.exchange.reply("Hi.")).reason == "handed_off"
+    assert (len(b.provider.requests), b.outputs[0][: len(report)], b.outputs[1]) == (2, report, "here")
+    assert [call_id for call_id in b.exchange.history.open_calls if b.exchange.history.is_open(call_id)] == ["g"]
+    finished = [event.result.call_id for event in b.events_of(ToolFinished)]
+    assert sorted(finished) == sorted(event.call.id for event in b.events_of(ToolStarted))
+    assert b.replay() == b.exchange.history
+    b.provider.script.append("Done.")
+    end = await b.exchange.reply(Message(role="tool", parts=(ToolResult(call_id="g", output="there"),)))
+    assert (end.reason, b.outputs[3]) == ("stop", "there")
+
+
+async def test_broken_arguments_and_unknown_tools_go_back_to_the_model(create_harness):
+    b = create_harness([calls(call("echo", '{"text": ', id="a"), call("ech", id="b")), "Done."], echo)
+    assert (await b.exchange.reply("Hi.")).reason == "stop"
+    results = b.messages[2].tool_results
+    assert all(result.is_error for result in results)
+    assert "invalid JSON" in results[0].output
+    assert "did you mean 'echo'?" in results[1].output
+
+
+async def test_long_output_goes_to_a_file(create_harness):
+    text = "".join(f"{number}\n" for number in range(1000))
+    b = create_harness(
+        [calls(call("echo", json.dumps({"text": text}), id="../up/c")), "Done."], echo, limits=Limits(output_bytes=400)
+    )
+    await b.exchange.reply("Hi.")
+    (file,) = b.session.outputs.iterdir()
+    assert file.read_text() == text
+    assert str(file) in b.outputs[0]
+    assert len(b.outputs[0]) < 700
+
+
+async def test_a_final_result_ends_the_turn_and_no_model_reads_it(create_harness):
+    def finish(words: str) -> FinalResult:
+        """Finish."""
+        return FinalResult(words, replacement="in short")
+
+    b = create_harness([calls(call("finish", '{"words": "all done"}'), call("finish", "{}", id="c2")), "never"], finish)
+    end = await b.exchange.reply("go")
+    assert (end.reason, end.exit_code, b.provider.requests) == ("stop", 0, b.provider.requests[:1])
+    first, second = b.exchange.history.messages[-1].tool_results
+    assert (first.output, first.replacement, first.is_final) == ("all done", "in short", True)
+    assert second.is_error
+    assert not second.is_final
+    again = History.replay(b.session.read_events())
+    assert again.has_final_result
+    assert again == b.exchange.history
+    await b.exchange.reply("more")  # a new turn asks the model again
+    assert b.exchange.history.messages[-1].text == "never"

@@ -58,14 +58,6 @@ def test_an_unknown_name_asks_for_its_package(package):
         load_entry_point("goose_like.toolkit", "zzz")
 
 
-def test_the_name_of_a_package_leads_to_its_toolkit(package):
-    package(schedule="json:JSONDecoder")
-    with pytest.raises(
-        ProfileError, match=r"^unknown toolkit 'Stranger'; that is the package; its toolkit is 'schedule'$"
-    ):
-        load_entry_point("goose_like.toolkit", "Stranger")
-
-
 def test_a_built_in_part_wins_over_an_installed_one(package):
     package(schedule="json:JSONDecoder", developer="json:JSONDecoder")
     ((point, other),) = list_overridden_entry_points("goose_like.toolkit")

@@ -47,8 +47,8 @@ PINNED = [
     (e.Logged(text="x"), '{"type":"logged","text":"x"}'),
     (e.Asked(question=QUESTION), f'{{"type":"asked","question":{QUESTION_JSON}}}'),
     (
-        e.Answered(question=QUESTION, answer=e.Answer(choice="allow_session", by="person")),
-        f'{{"type":"answered","question":{QUESTION_JSON},"answer":{{"choice":"allow_session","by":"person"}}}}',
+        e.Answered(question=QUESTION, answer=e.Answer(choice="allow_prefix", by="person")),
+        f'{{"type":"answered","question":{QUESTION_JSON},"answer":{{"choice":"allow_prefix","by":"person"}}}}',
     ),
     (e.Reminded(text="x"), '{"type":"reminded","text":"x"}'),
     (

@@ -248,7 +248,7 @@ def test_plan_usage_and_state():
     )
     assert (history.plan, history.steps_since_plan, history.state) == (tasks, 1, {"t": [1]})
     assert history.usage == history.turn_usage == {"scripted:x": Usage(input_tokens=7, output_tokens=3)}
-    assert history.measured_tokens == (2, 10)
+    assert (history.measured_count, history.measured_tokens) == (2, 10)
     history.apply(UsageRecorded(model="m", usage=Usage(output_tokens=1), purpose="p"))
     history.apply(TurnStarted(message=Message.user("on")))
     assert (history.total_usage.total_tokens, history.turn_usage) == (11, {})
@@ -286,15 +286,15 @@ def step(number, *, output="the same", **more):
 )
 def test_a_different_result_is_no_repetition(more):
     events = [TurnStarted(message=Message.user("Hi.")), *step(1), *step(2)]
-    assert History.replay([HEADER, *events]).repeated_steps == 2
-    assert History.replay([HEADER, *events, *step(3, **more)]).repeated_steps == 1
+    assert History.replay([HEADER, *events]).repeated_step_count == 2
+    assert History.replay([HEADER, *events, *step(3, **more)]).repeated_step_count == 1
 
 
 def test_calls_closed_by_a_new_turn_are_no_step_of_it():
     opened = [*step(1)][:1]
     results = Message(role="user", parts=(ToolResult(call_id="s1", output="the same"),))
     history = History.replay([HEADER, TurnStarted(message=Message.user("Hi.")), *opened, TurnStarted(message=results)])
-    assert (history.messages[-1].role, history.repeated_steps) == ("tool", 0)
+    assert (history.messages[-1].role, history.repeated_step_count) == ("tool", 0)
     for event in step(2):
         history.apply(event)
-    assert history.repeated_steps == 1
+    assert history.repeated_step_count == 1

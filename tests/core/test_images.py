@@ -105,22 +105,21 @@ async def test_text_replaces_images_for_other_models(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "report"),
     [
         ("make a plot.png", []),
         ("see https://example.org/x.png and shot.png/x.png", []),
-        ("see fake.png", ["fake.png is not a PNG"]),
-        ("see huge.png", ["take a smaller one"]),
+        ("see huge.png", ["make it smaller"]),
     ],
 )
 async def test_images_that_cannot_be_attached(
-    words: str, told: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: str, report: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = await reply(words, tmp_path, monkeypatch, takes_images=True)
     assert bench.provider.requests[0].messages == (Message.user(words),)
     logged = bench.events_of(Logged)
-    assert len(logged) == len(told)
-    assert all(part in event.text for part, event in zip(told, logged, strict=True))
+    assert len(logged) == len(report)
+    assert all(part in event.text for part, event in zip(report, logged, strict=True))
 
 
 async def test_only_readable_images_are_attached(tmp_path: Path) -> None:
@@ -200,12 +199,12 @@ def test_images_on_openais_wire(tmp_path: Path) -> None:
         before = body.removesuffix(b"]}")
     assert body == OpenAIEncoder().encode_request(request)
     url = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgox"}}
-    told = {"type": "text", "text": "[image a.png]"}
+    report = {"type": "text", "text": "[image a.png]"}
     gone = {"type": "text", "text": "[image a.png: its file is gone]"}
     said_, _, one, two, shown = json.loads(body)["messages"]
-    assert said_ == {"role": "user", "content": [{"type": "text", "text": "see"}, told, url]}
+    assert said_ == {"role": "user", "content": [{"type": "text", "text": "see"}, report, url]}
     assert (one["content"], two["content"]) == ("one", "two")
-    assert shown == {"role": "user", "content": [told, url, gone]}
+    assert shown == {"role": "user", "content": [report, url, gone]}
 
 
 def test_the_constrained_form_keeps_the_images_of_results() -> None:

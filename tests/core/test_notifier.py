@@ -37,18 +37,22 @@ async def tell(channel, *texts, error=None):
         raise error
 
 
+async def read_texts(channel, work):
+    return [event.text async for batch in channel.stream(work) for event in batch]
+
+
 async def test_stream_ends_with_the_work():
     channel = Channel()
     channel.log("before")
-    assert [event.text async for event in channel.stream(tell(channel, "a", "b"))] == ["before", "a", "b"]
-    assert [event.text async for event in channel.stream(tell(channel, "c"))] == ["c"]
+    assert await read_texts(channel, tell(channel, "a", "b")) == ["before", "a", "b"]
+    assert await read_texts(channel, tell(channel, "c")) == ["c"]
 
 
 async def test_stream_raises_what_the_work_raised():
     channel, heard = Channel(), []
     with pytest.raises(KeyError):  # noqa: PT012
-        async for event in channel.stream(tell(channel, "a", error=KeyError("x"))):
-            heard.append(event.text)
+        async for batch in channel.stream(tell(channel, "a", error=KeyError("x"))):
+            heard += [event.text for event in batch]
     assert heard == ["a"]
 
 
@@ -63,10 +67,10 @@ async def test_leaving_early_cancels_the_work():
             ended.append(True)
 
     stream = channel.stream(work())
-    assert (await anext(stream)).text == "a"
+    assert [event.text for event in await anext(stream)] == ["a"]
     await stream.aclose()
     assert ended == [True]
-    assert [event.text async for event in channel.stream(tell(channel, "d"))] == ["d"]
+    assert await read_texts(channel, tell(channel, "d")) == ["d"]
 
 
 async def test_cancelling_the_reader_cancels_the_work():
@@ -102,7 +106,7 @@ async def test_a_batch_holds_all_events_and_merges_text():
         await go.wait()
         channel.notify(TextDelta(text="d"))
 
-    batches = channel.stream_batches(work(), heartbeat_s=0.01)
+    batches = channel.stream(work(), heartbeat_s=0.01)
     assert await anext(batches) == [TextDelta(text="ab"), Logged(text="between"), TextDelta(text="c")]
     assert await anext(batches) == []  # nothing came for a while
     go.set()

@@ -30,18 +30,18 @@ async def test_value_and_error():
 
 async def test_the_thread_belongs_to_its_tool_call(monkeypatch):
     token = current_call.set("c1")
-    told = list[str]()
+    log = list[str]()
     monkeypatch.setattr(progress, "_EVERY_S", 0.0)
 
     def waits() -> str:
         said = threading.Event()
-        with progress.slow("asking", lambda what: (told.append(f"{what} for {current_call.get('none')}"), said.set())):
+        with progress.slow("asking", lambda what: (log.append(f"{what} for {current_call.get('none')}"), said.set())):
             said.wait(60)
         return current_call.get("none")
 
     try:
         assert await run_in_daemon_thread(waits) == "c1"
-        assert told == ["asking for c1"]
+        assert log == ["asking for c1"]
     finally:
         current_call.reset(token)
 

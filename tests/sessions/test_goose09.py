@@ -49,8 +49,8 @@ def test_a_session_of_goose_09(tmp_path, monkeypatch):
     messages = resumed.history.messages
     assert is_well_formed(messages)
     assert resumed.damage == []
-    told = [(message.role, message.text or [result.output for result in message.tool_results]) for message in messages]
-    assert told == [
+    shown = [(message.role, message.text or [result.output for result in message.tool_results]) for message in messages]
+    assert shown == [
         ("user", "look"),
         ("assistant", "I look"),
         ("tool", ["boom", "/w"]),

@@ -112,8 +112,8 @@ sys.stdin.read()
     other = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert other.stdout.readline() == b"held\n"
-        told = rf"'one' is open in another process \(process {other.pid}\); .*goose-like session fork one"
-        with pytest.raises(SessionError, match=told):
+        report = rf"'one' is open in another process \(process {other.pid}\); .*goose-like session fork one"
+        with pytest.raises(SessionError, match=report):
             Session.resume("one")
     finally:
         other.communicate()

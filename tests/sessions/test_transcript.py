@@ -2,6 +2,10 @@
 
 from html.parser import HTMLParser
 
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
 from goose_like.core.events import (
     MessageCompleted,
     TurnStarted,
@@ -9,9 +13,9 @@ from goose_like.core.events import (
 from goose_like.core.history import INTERRUPTED
 from goose_like.core.message import Message
 from goose_like.sessions.export_html import export_html
-from goose_like.sessions.export_markdown import export_markdown
+from goose_like.sessions.export_markdown import _disarm, export_markdown
 from goose_like.sessions.index import find_session
-from goose_like.sessions.transcript import Transcript
+from goose_like.sessions.transcript import Transcript, list_changed_files
 from tests.sessions.session_files import DIFF, write_events, write_full_session, write_session
 
 
@@ -28,6 +32,9 @@ class Tags(HTMLParser):
         self.tags.append((tag, dict(attrs)))
         if tag not in ("meta", "img", "br", "hr"):
             self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
@@ -65,8 +72,8 @@ def test_links_of_the_model_are_no_scripts_and_its_images_are_not_loaded():
 def test_markdown():
     write_full_session()
     text = export_markdown(Transcript.read(find_session("one")))
-    assert text.startswith("# one\n\n- folder: `/w`\n")
-    assert "## Turn 1\n\n> <script>" in text
+    assert text.startswith("# one\n\n- folder: /w\n")
+    assert "## Turn 1\n\n> &lt;script>" in text
     assert "\x1b" not in text
     assert f"```diff\n{DIFF}\n```" in text
     assert "````\n--- a/x.py" in text  # the fence is longer than any in the output
@@ -80,7 +87,7 @@ def test_markdown():
 
 def test_files_that_tools_wrote():
     write_full_session()
-    assert Transcript.read(find_session("one")).changed_files == ["x.py"]
+    assert list_changed_files(Transcript.read(find_session("one")).events) == ["x.py"]
 
 
 def test_what_is_damaged_is_told_and_the_rest_shown():
@@ -90,3 +97,49 @@ def test_what_is_damaged_is_told_and_the_rest_shown():
     transcript = Transcript.read(find_session("one"))
     assert "line 4: left out" in transcript.damage[0]
     assert "> hello" in export_markdown(transcript)
+
+
+ARMED = st.sampled_from(
+    [
+        *("<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "![y](http://there/y.png)", "![[http://there]]"),
+        *("[x](javascript:alert(1))", "[x](&#106;avascript:alert(1))", "[r]: javascript\\:alert(1)", "[r]", "[a](<"),
+        *(
+            "```",
+            "~~~",
+            "````html",
+            "   ```",
+            "    ```",
+            "`",
+            "``",
+            "\\`",
+            "\\",
+            "|",
+            "| a | b |\n|---|---|",
+            "- ",
+            "> ",
+        ),
+        *("\n", "\n\n", " ", "text", "   ", "1. ", "<div>", "-->", "<!--", "\r", "\t", "#", "[x]: /y '", "\u202e"),
+    ]
+)
+
+
+@given(st.lists(ARMED, max_size=14))
+def test_no_answer_puts_html_images_or_script_links_into_markdown(parts):
+    text = _disarm("".join(parts))
+    for options in ("commonmark", "gfm-like"):
+        read = Tags(MarkdownIt(options, {"html": True, "linkify": False}).render(text))
+        kinds = {tag for tag, _ in read.tags}
+        assert not kinds & {"script", "img", "div"}, text
+        assert not [True for _, all in read.tags if "script:" in (all.get("href") or "").lower()], text
+    assert not {"\u202e", "\r"} & set(text)
+
+
+def test_code_in_markdown_stays():
+    for text in (
+        "```html\n<b>&amp;![x](y)</b>\n```",
+        "use `<b>` or ``a`<c>``",
+        "- a\n  ```\n  <x>\n  ```\n- `a <b>`",
+    ):
+        assert _disarm(text) == text
+    assert _disarm("a < b & c, List<int>") == "a &lt; b & c, List&lt;int>"
+    assert _disarm("```py\ncut") == "```py\ncut\n```"

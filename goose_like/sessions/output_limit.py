@@ -5,12 +5,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
+from goose_like.core.masking import MaskedBytes
+
 
 class LimitedOutput:
     """A buffer that keeps the head and tail of output, and saves output beyond `limit_bytes` to the file `path`.
 
-    `size_bytes` counts all bytes, `new_bytes` those since the last `take_new`. A file that cannot be written (full
-    disk) stops nothing: the model reads that the middle is lost.
+    Secrets are masked. `size_bytes` counts all bytes, `new_bytes` those since the last `take_new`. A file that cannot
+    be written (full disk) stops nothing: the model reads that the middle is lost.
     """
 
     def __init__(self, path: Path, limit_bytes: int) -> None:
@@ -24,6 +26,7 @@ class LimitedOutput:
         self._file: BinaryIO | None = None
         self._error: OSError | None = None
         self._is_closed = False
+        self._masked = MaskedBytes()
 
     @property
     def is_over_limit(self) -> bool:
@@ -36,6 +39,9 @@ class LimitedOutput:
 
     def write(self, chunk: bytes) -> None:
         """Append bytes, in chunks of any size."""
+        self._append(self._masked.write(chunk))
+
+    def _append(self, chunk: bytes) -> None:
         self.size_bytes += len(chunk)
         self.new_bytes += len(chunk)
         self._new_lines += chunk.count(b"\n")
@@ -64,6 +70,8 @@ class LimitedOutput:
 
     def close(self) -> None:
         """Close the file. No more output may follow."""
+        if not self._is_closed:
+            self._append(self._masked.close())
         self._is_closed = True
         try:
             if self._file is not None:
@@ -88,25 +96,22 @@ class LimitedOutput:
         self.new_bytes, self._new_lines = len(rest), 0
         return text
 
-    def tail(self, size_bytes: int) -> str:
+    def get_tail(self, size_bytes: int) -> str:
         """Return the last bytes as text."""
         return (self._head + self._tail)[-size_bytes:].decode(errors="replace")
 
     def format_for_model(self) -> str:
         """Return everything, or head and tail with sizes and the file's path. Binary output is saved, not shown."""
-        if b"\0" in self._head or b"\0" in self._tail:
-            if self._file is None:
-                self._save(b"")
-                self.close()
-            place = f"it could not be saved: {self._error}" if self._error else f"saved as {self.path}"
-            return f"[binary output, {self.new_bytes:,} bytes, {place}]"
+        is_binary = b"\0" in self._head or b"\0" in self._tail
+        if is_binary and self._file is None:
+            self._save(b"")
+            self.close()
+        problem = f"it could not be saved: {self._error}" if self._error else ""
+        if is_binary:
+            return f"[binary output, {self.new_bytes:,} bytes, {problem or f'saved as {self.path}'}]"
         if not self.is_over_limit:
             return (self._head + self._tail).decode(errors="replace")
-        place = (
-            f"it could not be saved: {self._error}"
-            if self._error
-            else f"all of it is in {self.path}: search it with rg or read a part of it"
-        )
+        place = problem or f"all of it is in {self.path}: search it with rg or read a part of it"
         left_out = self.new_bytes - len(self._head) - len(self._tail)
         note = f"[... {left_out:,} of {self.new_bytes:,} bytes ({self._new_lines:,} lines) left out here; {place} ...]"
         # Cut between characters: drop an unfinished one from the head, and its rest from the tail.

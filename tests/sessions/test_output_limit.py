@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goose_like.core.output_limit import LimitedOutput, limit_text
+from goose_like.sessions.output_limit import LimitedOutput, limit_text
 
 
 def test_short_output_is_whole_and_leaves_no_file(tmp_path):
@@ -128,6 +128,6 @@ def test_tail(tmp_path, size_bytes):
     output = LimitedOutput(tmp_path / "out", 1_000)
     output.write(b"x" * size_bytes)
     output.write(b"the end")
-    assert output.tail(7) == "the end"
-    assert output.tail(10) == "xxxthe end"[-7 - min(3, size_bytes) :]
+    assert output.get_tail(7) == "the end"
+    assert output.get_tail(10) == "xxxthe end"[-7 - min(3, size_bytes) :]
     assert not (size_bytes < 900 and output.path.exists())

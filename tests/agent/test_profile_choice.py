@@ -1,0 +1,84 @@
+"""Profiles of resumed sessions: the modes in which a session ended stay."""
+
+import itertools
+
+import pytest
+
+from goose_like.agent.profile_choice import choose_profile, keep_modes, restrict_profile
+from goose_like.config.profile import Profile
+from goose_like.sessions.archive import export_archive, import_file
+from goose_like.sessions.fork import fork
+from goose_like.sessions.index import find_session
+from goose_like.sessions.session import Session
+from goose_like.workspace.permissions.policy import APPROVALS, MODES
+from tests.sessions.session_files import make_header, write_session
+
+PAIRS = list(itertools.product(MODES, APPROVALS))
+
+
+def end_in(name, sandbox, approval):
+    """Write a session that began in the modes of the profile and ended in others."""
+    write_session(name, "one", "two", cwd="/w")
+    header = make_header(name).model_copy(update={"sandbox": sandbox, "approval": approval, "profile": ""})
+    session = Session.resume(name)
+    session.append(header)
+    session.close()
+    return Session.resume(name)
+
+
+@pytest.mark.parametrize(("sandbox", "approval"), PAIRS)
+def test_a_resumed_session_is_in_the_mode_in_which_it_ended(home, sandbox, approval):
+    session = end_in("one", sandbox, approval)
+    profile = choose_profile(None, "scripted:x", session=session).profile
+    assert (profile.sandbox, profile.approval) == (sandbox, approval)
+    given = choose_profile(None, "scripted:x", "workspace", "ask", session).profile
+    assert (given.sandbox, given.approval) == ("workspace", "ask")
+    session.close()
+
+
+@pytest.mark.parametrize(("sandbox", "approval"), PAIRS)
+def test_a_fork_before_the_last_start_has_its_mode(home, sandbox, approval):
+    end_in("one", sandbox, approval).close()
+    copy = fork(find_session("one"), at=2, name="copy")
+    copy.close()
+    resumed = Session.resume("copy")
+    assert resumed.history.turn_count == 1
+    kept = keep_modes(Profile(), resumed)
+    assert (kept.sandbox, kept.approval) == (sandbox, approval)
+    resumed.close()
+
+
+def test_another_profile_may_only_be_stricter(home):
+    for (sandbox, approval), (other, stricter) in itertools.product(PAIRS, PAIRS):
+        profile = Profile(sandbox=sandbox, approval=approval)
+        result = restrict_profile(profile, Profile(sandbox=other, approval=stricter))
+        assert MODES.index(result.sandbox) == min(MODES.index(sandbox), MODES.index(other))
+        assert APPROVALS.index(result.approval) == min(APPROVALS.index(approval), APPROVALS.index(stricter))
+    session = end_in("one", "read-only", "plan")
+    chosen = choose_profile("default", session=session).profile
+    assert (chosen.sandbox, chosen.approval) == ("read-only", "plan")
+    session.close()
+
+
+def test_an_unknown_mode_counts_as_the_strictest_and_none_as_the_profiles(home):
+    session = end_in("new", "airtight", "sometimes")
+    kept = keep_modes(Profile(), session)
+    assert (kept.sandbox, kept.approval) == ("read-only", "plan")
+    session.close()
+    write_session("old", "one")
+    old = Session.resume("old")
+    assert keep_modes(Profile(approval="ask"), old).approval == "ask"
+    old.close()
+
+
+@pytest.mark.parametrize(("sandbox", "approval"), PAIRS)
+def test_an_imported_session_may_only_restrict(home, tmp_path, sandbox, approval):
+    end_in("one", sandbox, approval).close()
+    file = tmp_path / "one.json"
+    file.write_text(export_archive(find_session("one")))
+    import_file(file, "copy").close()
+    copy = Session.resume("copy")
+    kept = keep_modes(Profile(), copy)
+    assert kept.approval == (approval if approval in ("plan", "ask") else "auto")
+    assert kept.sandbox == (sandbox if sandbox == "read-only" else "workspace")
+    copy.close()

@@ -1,0 +1,131 @@
+"""Tests of masking: formats of keys, known values, streams in any pieces, and texts that stay as they are."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goose_like.core import masking
+from goose_like.core.events import Asked, MessageCompleted, Question
+from goose_like.core.masking import MaskedBytes, MaskedText, add_secret, find_mask, mask_text, mask_value
+from goose_like.core.message import Message, Thinking, ToolCall
+
+PRIVATE_KEY = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEpAIBAAKCAQEA/+xy\n" * 12 + "-----END RSA PRIVATE KEY-----"
+SECRETS = {  # assembled here, so that no scanner takes this file for a leak
+    "api-key": ["sk-" + "proj-aB3" * 6, "sk-ant-" + "api03-" + "x" * 40, "AI" + "za" + "Sy0" * 11 + "ab"],
+    "github-token": ["gh" + "p_" + "a1B2" * 9, "github" + "_pat_" + "1A" * 30],
+    "gitlab-token": ["glp" + "at-" + "a1B2" * 5],
+    "aws-key": ["AK" + "IAIOSFODNN7EXAMPLE"],
+    "slack-token": ["xo" + "xb-123456789012-abcdef"],
+    "registry-token": ["np" + "m_" + "a1B2" * 9],
+    "web-token": ["ey" + "J" + "a" * 20 + ".eyJ" + "b" * 30 + "." + "c" * 43],
+    "private-key": [PRIVATE_KEY, PRIVATE_KEY.replace("\n", "\\n"), "+" + PRIVATE_KEY.replace("\n", "\n+")],
+}
+KNOWN = {"DB_PASSWORD": 'hunter2 says\n"hi"', "MY_KEY": "abcdef-12345", "UMLAUT": "pässwörd-1234"}
+ORDINARY = [
+    "a task-list of 20 items, and sk-learn",
+    "class='sk-circle-fade-dot-animation'",
+    "if '-----BEGIN RSA PRIVATE KEY-----' in text: return key",
+    "-----BEGIN CERTIFICATE-----\nMIIEpAIBAAKCAQEA\n",
+    "postgres://localhost, risk-free-and-well-known-1-names, EYJAFJALLAJOKULL",
+    "d41d8cd98f00b204e9800998ecf8427e 9cd9dfd2a0ac7b8ab2b4cf7a3aa2cf0e2d0c1c5f",
+]
+
+
+@pytest.fixture
+def known(monkeypatch):
+    monkeypatch.setattr(masking, "_known", {})
+    for name, value in KNOWN.items():
+        add_secret(name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"), [(name, secret) for name, secrets in SECRETS.items() for secret in secrets]
+)
+def test_a_key_in_a_known_format_is_masked(name, secret):
+    masked = mask_text(f"key={secret!s}\nnext")
+    assert re.fullmatch(rf"key=\+?\[masked:{name}\]\n+next", masked), masked
+    assert masked.count("\n") == f"{secret}\n".count("\n")
+    assert find_mask(masked) == f"[masked:{name}]"
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_ordinary_text_stays(text):
+    assert mask_text(text) is text
+
+
+@pytest.mark.usefixtures("known")
+def test_known_values_are_masked_as_text_json_and_bytes():
+    for name, value in KNOWN.items():
+        for spelling in (value, json.dumps(value), json.dumps(value, ensure_ascii=False)):
+            assert f"[masked:{name}]" in mask_text(f"x{spelling}y")
+        masked = MaskedBytes()
+        assert masked.write(f"x{value}y".encode()) + masked.close() == mask_text(f"x{value}y").encode()
+
+
+@pytest.mark.parametrize("value", ["", "12345", "postgres", "true", "/run/user/1000/agent.1"])
+def test_short_values_words_and_paths_are_no_secrets(monkeypatch, value):
+    monkeypatch.setattr(masking, "_known", {})
+    add_secret("DB_PASSWORD", value)
+    assert masking._known == {}
+
+
+words = st.sampled_from(
+    [*ORDINARY, *KNOWN.values(), *(one for some in SECRETS.values() for one in some), "s", "-----B"]
+)
+
+
+@pytest.mark.usefixtures("known")
+@given(parts=st.lists(words, max_size=6), sizes=st.lists(st.sampled_from([1, 2, 3, 5, 17, 200]), min_size=1))
+def test_no_secret_passes_a_stream_in_pieces(parts, sizes):
+    text = "".join(f"{part}\n" for part in parts)
+    masked, shown, rest, number = MaskedText(), "", text, 0
+    while rest:
+        size = sizes[number % len(sizes)]
+        shown, rest, number = shown + masked.write(rest[:size]), rest[size:], number + 1
+    shown += masked.close()
+    # Up to two characters of a secret may have passed before it was recognized.
+    assert re.sub(r"[^\s=\]]*(?=\[masked:)", "", shown) == re.sub(r"[^\s=\]]*(?=\[masked:)", "", mask_text(text))
+    assert mask_text(shown) == shown
+
+
+@pytest.mark.usefixtures("known")
+def test_ordinary_pieces_are_not_delayed():
+    masked = MaskedText()
+    pieces = ["The ", "tests ", "pass", ", a", "ll 20 ", "of them: ", "has", "\n", "bytes"]
+    assert [masked.write(piece) for piece in pieces] == pieces
+
+
+@pytest.mark.usefixtures("known")
+def test_a_large_part_of_a_known_value_is_masked_at_the_end():
+    masked = MaskedText()
+    assert masked.write("key abcdef-123") + masked.close() == "key [masked:MY_KEY]"
+
+
+@pytest.mark.usefixtures("known")
+def test_all_texts_of_an_event_are_masked():
+    call = ToolCall(id="sk-" + "1" * 30, name="shell", arguments=json.dumps({"command": KNOWN["DB_PASSWORD"]}))
+    thinking = Thinking(text=f"I use {KNOWN['MY_KEY']}", signature="s" * 20)
+    parts = (*Message.assistant(KNOWN["MY_KEY"]).parts, thinking, call)
+    event = MessageCompleted(message=Message(role="assistant", parts=parts))
+    masked = mask_value(event)
+    assert [getattr(part, "text", "") for part in masked.message.parts] == [
+        "[masked:MY_KEY]",
+        "I use [masked:MY_KEY]",
+        "",
+    ]
+    assert masked.message.parts[1].signature is None
+    assert masked.message.tool_calls[0].id == call.id
+    assert masked.message.tool_calls[0].parse_arguments() == {"command": "[masked:DB_PASSWORD]"}
+    assert mask_value(masked) is masked
+    assert MessageCompleted.model_validate_json(masked.model_dump_json()) == masked
+
+
+def test_a_question_hides_no_line_of_a_command():
+    command = "true -----BEGIN PRIVATE KEY-----\n" + "/tmp/aaaaaaaaaaaaaaaa\n" * 3 + "-----END PRIVATE KEY-----"
+    question = Question(kind="command", subject=command, text="run it with sk-" + "a1" * 20)
+    masked = mask_value(question, keeps_lines=True)
+    assert (masked.subject, masked.text) == (command, "run it with [masked:api-key]")
+    assert "/tmp/aaa" not in mask_value(Asked(question=question)).question.subject
